@@ -1,0 +1,151 @@
+# kernelcast. One non-recursive Makefile; every object lands in build/$(VARIANT)/, so variants never mix.
+#
+#   make demo                  install what is missing, build, search the CPU sgemm problem, show the result
+#   make test                  install what is missing, build, run all tests; prints "N passed, N failed"
+#   make                       the programs, debug build, in build/debug/bin
+#   make VARIANT=release       … optimised; also asan, tsan, cov, fuzz
+#   make check                 the tests without installing anything; T=daemon/test_job runs one
+#   make fuzz FUZZ_SECONDS=60  every fuzz target
+#   make bench                 the benchmarks of tests/bench, on this machine
+#   make format lint           clang-format, style and layer checks
+#   make install PREFIX=/usr/local DESTDIR=
+
+VARIANT ?= debug
+PREFIX  ?= /usr/local
+B       := build/$(VARIANT)
+Q       ?= @
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wformat=2 -Wundef -Wvla -Wpointer-arith -Werror -Wno-unknown-warning-option -Wno-format-truncation
+FLAGS_debug   := -O1 -g3 -DKCAST_FAULTS
+FLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
+FLAGS_asan    := -O1 -g -DKCAST_FAULTS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_tsan    := -O1 -g -DKCAST_FAULTS -fsanitize=thread
+FLAGS_cov     := -O0 -g -DKCAST_FAULTS --coverage
+FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+LINK_release  := -pie -Wl,-z,relro,-z,now
+ifeq ($(filter $(VARIANT),debug release asan tsan cov fuzz),)
+$(error VARIANT=$(VARIANT) is not known; use debug, release, asan, tsan, cov or fuzz)
+endif
+ifeq ($(VARIANT),fuzz)
+CC := clang
+else ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE
+CFLAGS   += -std=gnu11 $(WARN) $(FLAGS_$(VARIANT))
+LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
+
+LIBS_kcastd       := -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast        := -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-worker := -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
+LIBS_tests        := -lcmocka -lseccomp -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
+
+sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
+objects = $(patsubst %.c,$(B)/%.o,$(1))
+
+LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract) $(call sources,net)
+PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast
+TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
+BENCHES  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/bench_*.c))
+FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
+
+.PHONY: all demo test check deps fuzz fuzz-run bench format lint install clean
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: $(PROGRAMS)
+
+# ---- programs: one archive per folder, one for the shared folders ----
+
+$(B)/lib.a: $(call objects,$(LIB_SRC))
+define folder
+$(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
+endef
+$(foreach f,daemon exec worker client,$(eval $(call folder,$(f))))
+$(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
+
+$(B)/%.a:
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
+$(B)/bin/kcast-exec: $(B)/exec/main.o $(B)/exec.a $(B)/lib.a
+$(B)/bin/kcast-worker: $(B)/worker/main.o $(B)/worker.a $(B)/lib.a
+$(B)/bin/kcast: $(B)/client/main.o $(B)/client.a $(B)/lib.a
+$(B)/bin/%:
+	@mkdir -p $(@D)
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_$*)
+
+$(B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The ledger's migrations, daemon/schema/NNN.sql, as one C array of strings.
+$(B)/daemon/ledger.o: $(B)/daemon/schema.inc
+$(B)/daemon/schema.inc: $(sort $(wildcard daemon/schema/*.sql)) Makefile
+	@mkdir -p $(@D)
+	$(Q)for f in $(filter %.sql,$^); do sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ,; done > $@
+
+# ---- tests ----
+
+# A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
+folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(notdir $(patsubst %/,%,$(dir $(1)))).a)
+.SECONDEXPANSION:
+$(TESTS) $(BENCHES): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $(B)/tests/support.a $(B)/lib.a
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_kcast-exec) -luv
+$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/exec.a $(B)/worker.a $(B)/client.a $(B)/lib.a
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
+
+deps:
+	$(Q)tools/install-deps.sh
+
+test: deps
+	$(Q)$(MAKE) --no-print-directory check
+
+check: $(PROGRAMS) $(TESTS) $(SUPPORT)
+	$(Q)VARIANT=$(VARIANT) tests/run.sh $(T)
+
+fuzz:
+	$(Q)$(MAKE) --no-print-directory VARIANT=fuzz fuzz-run
+
+FUZZ_SECONDS ?= 10
+fuzz-run: $(FUZZERS)
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz.sh $(B)/tests/fuzz
+
+bench:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release bench-run
+.PHONY: bench-run
+bench-run: $(PROGRAMS) $(BENCHES)
+	$(Q)tests/bench.sh $(B)
+
+format:
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+lint:
+	$(Q)tests/check-style.sh && tests/check-layers.sh && tests/check-docs.sh
+
+# ---- for users ----
+
+demo:
+	$(Q)tools/install-deps.sh --run
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	$(Q)tools/demo.sh build/release/bin
+
+install:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/kernelcast $(DESTDIR)$(PREFIX)/share/kernelcast \
+	    $(DESTDIR)$(PREFIX)/share/doc/kernelcast
+	install -m 755 build/release/bin/kcastd build/release/bin/kcast build/release/bin/kcast-worker $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/release/bin/kcast-exec $(DESTDIR)$(PREFIX)/libexec/kernelcast
+	cp -R problems $(DESTDIR)$(PREFIX)/share/kernelcast/
+	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,45 @@
+#include "net/url.h"
+
+#include "common/parse.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char scheme[] = "tcp://";
+
+int url_parse(struct url *ret, const char *text, struct err *err)
+{
+    if (strncmp(text, scheme, strlen(scheme)) != 0)
+        return err_set(err, ERR_INVALID, "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
+    const char *host = text + strlen(scheme);
+    const char *host_end = strrchr(host, ':');
+    bool bracketed = *host == '[';
+    if (host_end == NULL || (bracketed && (host_end == host || host_end[-1] != ']')))
+        return err_set(err, ERR_INVALID, "\"%s\" has no port; write tcp://HOST:PORT", text);
+    const char *port = host_end + 1;
+    if (bracketed) {
+        host++;
+        host_end--;
+    }
+    size_t len = (size_t)(host_end - host);
+    if (len == 0 || len >= URL_HOST_MAX)
+        return err_set(err, ERR_INVALID, "\"%s\" has no usable host; write tcp://HOST:PORT", text);
+    uint64_t number = 0;
+    int status = parse_u64(&number, port, 0, UINT16_MAX, "the port", err);
+    if (status < 0)
+        return err_wrap(err, "%s", text);
+    *ret = (struct url){.port = (uint16_t)number};
+    memcpy(ret->host, host, len);
+    return 0;
+}
+
+bool url_is_loopback(const struct url *url)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (strcmp(url->host, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, url->host, &v4) == 1)
+        return (ntohl(v4.s_addr) >> 24) == 127;
+    return inet_pton(AF_INET6, url->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/test_job, e2e/test_demo.sh.
+# A cmocka program counts as many tests as it reports; a shell test and a check script count as one.
+set -u
+cd "$(dirname "$0")/.."
+variant=${VARIANT:-debug}
+bin=build/$variant
+export KCAST_BIN="$PWD/$bin/bin" KCAST_BUILD="$PWD/$bin" KCAST_ROOT="$PWD" KCAST_VARIANT=$variant
+export ASAN_OPTIONS=detect_leaks=${KCAST_LEAKS:-1}:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=1
+export OMP_NUM_THREADS=1
+limit=${KCAST_TEST_LIMIT:-300}
+logs=$(mktemp -d); trap 'rm -rf "$logs"' EXIT
+passed=0 failed=0 bad=()
+
+one() { # name command…
+    local name=$1 log=$logs/log status=0 start=$SECONDS
+    shift
+    timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+    local p f s
+    p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    f=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    s=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    if [ $((p + f)) -eq 0 ]; then
+        if [ $status -eq 0 ]; then p=1; else f=1; fi
+    elif [ $status -ne 0 ] && [ "$f" -eq 0 ]; then
+        f=1 # ended badly after its tests
+    fi
+    passed=$((passed + p)) failed=$((failed + f))
+    if [ "$f" -gt 0 ]; then
+        bad+=("$name")
+        printf 'FAIL %-34s %d passed, %d failed (exit %d, %d s)\n' "$name" "$p" "$f" "$status" $((SECONDS - start))
+        tail -n "${KCAST_TEST_TAIL:-60}" "$log" | sed 's/^/     | /'
+    else
+        printf 'ok   %-34s %d passed%s (%d s)\n' "$name" "$p" "$([ "$s" -gt 0 ] && echo ", $s skipped: $(grep -o 'skipped because.*' "$log" | head -1)")" $((SECONDS - start))
+    fi
+}
+
+if [ $# -gt 0 ]; then
+    list=("$@")
+else
+    list=($(cd tests && ls */test_*.c check-*.sh e2e/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
+fi
+for t in "${list[@]}"; do
+    case $t in
+    check-*.sh | */*.sh)
+        case $variant:$t in asan:* | tsan:*) [ $# -gt 0 ] || [ "${t#e2e/}" != "$t" ] || continue ;; esac
+        one "$t" bash "tests/$t" ;;
+    *) one "$t" "$bin/tests/$t" ;;
+    esac
+done
+[ ${#bad[@]} -eq 0 ] || printf 'failed: %s\n' "${bad[*]}"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
