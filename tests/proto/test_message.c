@@ -223,9 +223,26 @@ static void error_replies_carry_name_and_sentence(void **state)
     strbuf_release(&packed);
 }
 
+// The example of docs/protocol.md.
+static void the_documented_bytes_are_what_is_sent(void **state)
+{
+    static const unsigned char documented[] = {0x85, 0x01, 0x01, 0x02, 0x06, 0x03, 0x01, 0x04,
+                                               0xcd, 0x13, 0x88, 0x06, 0xc4, 0x01, 0x80};
+    struct err err = ERR_INIT;
+    struct strbuf packed = STRBUF_INIT;
+    struct status_request body;
+    (void)state;
+    message_init(&status_request_message, &body);
+    assert_int_equal(request_pack(&packed, OP_STATUS, 1, 5000, &status_request_message, &body, &err), 0);
+    assert_int_equal(packed.len, sizeof documented);
+    assert_memory_equal(packed.data, documented, sizeof documented);
+    strbuf_release(&packed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_documented_bytes_are_what_is_sent),
         cmocka_unit_test(every_message_survives_a_round_trip),
         cmocka_unit_test(keys_are_distinct_and_names_too),
         cmocka_unit_test(every_cut_and_every_changed_byte_is_survived),

@@ -1,0 +1,86 @@
+// The one error type. An error is a code and a sentence; functions that can fail return 0 or a negative code and fill
+// the caller's struct err. Nothing here allocates or logs.
+#ifndef COMMON_ERR_H
+#define COMMON_ERR_H
+
+#include "common/exit.h"
+
+// code, name on the wire and in --json, exit code of a program that ends by it, meaning
+#define ERR_CODES(X)                                                                               \
+    X(INTERNAL, "internal", EXIT_INTERNAL, "a defect of kernelcast itself")                        \
+    X(SYSTEM, "system", EXIT_SYSTEM, "the operating system refused something")                     \
+    X(USAGE, "usage", EXIT_USAGE, "the command line is wrong")                                     \
+    X(INVALID, "invalid", EXIT_INVALID, "an input file or value is wrong")                         \
+    X(CORRUPT, "corrupt", EXIT_INVALID, "stored data is damaged")                                  \
+    X(VERSION, "version", EXIT_VERSION, "made by another, incompatible version")                   \
+    X(PROTOCOL, "protocol", EXIT_PROTOCOL, "a peer sent something that is no valid message")       \
+    X(UNSUPPORTED, "unsupported", EXIT_PROTOCOL, "the peer does not know this operation")          \
+    X(UNREACHABLE, "unreachable", EXIT_UNREACHABLE, "a daemon or worker does not answer")          \
+    X(TIMED_OUT, "timed-out", EXIT_UNREACHABLE, "no answer within the deadline")                   \
+    X(BUSY, "busy", EXIT_UNREACHABLE, "a limit is reached; try again later")                       \
+    X(NEED_BLOB, "need-blob", EXIT_PROTOCOL, "a named blob has not been sent yet")                 \
+    X(CONFLICT, "conflict", EXIT_INVALID, "the same key was used for something else")              \
+    X(NOT_FOUND, "not-found", EXIT_INVALID, "the named thing does not exist")                      \
+    X(LIMIT, "limit", EXIT_INVALID, "larger or longer than allowed")                               \
+    X(NO_SPACE, "no-space", EXIT_NO_SPACE, "a disk is full")                                       \
+    X(SANDBOX, "sandbox", EXIT_SANDBOX, "the sandbox cannot be set up")                            \
+    X(DENIED, "denied", EXIT_SYSTEM, "not permitted")                                              \
+    X(STOPPED, "stopped", EXIT_INTERRUPTED, "ended by a signal or by its user")
+
+enum err_index {
+#define X(id, name, exit, text) ERR_INDEX_##id,
+    ERR_CODES(X)
+#undef X
+    ERR_COUNT
+};
+
+// Negative, so that a return value is 0 or an error.
+enum err_code {
+    ERR_NONE = 0,
+#define X(id, name, exit, text) ERR_##id = -1 - (int)ERR_INDEX_##id,
+    ERR_CODES(X)
+#undef X
+};
+
+#define ERR_TEXT_MAX 1024
+
+struct err {
+    enum err_code code;      // ERR_NONE until something failed
+    char text[ERR_TEXT_MAX]; // one sentence without newline; empty while code is ERR_NONE
+};
+
+// Starts as "no error": struct err err = ERR_INIT;
+#define ERR_INIT                                                                                   \
+    {                                                                                              \
+        .code = ERR_NONE                                                                           \
+    }
+
+// Every function that can fail.
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+// Records an error, unless err already holds one (the first wins) or is NULL. Returns code, always.
+int err_set(struct err *err, enum err_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// The same, with ": " and the text of errno value errnum appended. ENOSPC and EDQUOT turn code into ERR_NO_SPACE.
+int err_set_errno(struct err *err, enum err_code code, int errnum, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// Puts "<context>: " in front of the text of a recorded error. Returns its code.
+int err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void err_clear(struct err *err);
+
+// "invalid", "no-space", …; "none" for 0 and "unknown" for anything else.
+const char *err_name(int code);
+
+// The meaning of a code, from the table above.
+const char *err_meaning(int code);
+
+// The code for a name read from the wire or a file; ERR_INTERNAL when it is unknown.
+enum err_code err_from_name(const char *name);
+
+// The exit code a program should end with because of this error.
+int err_exit(int code);
+
+#endif

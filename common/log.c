@@ -1,0 +1,159 @@
+// One line per event on stderr. The line is built in local buffers of LINE_MAX_BYTES and leaves in
+// one write(2), so lines of several threads (and processes, on a pipe) do not mix. What was
+// formatted is escaped afterwards as a whole, because values come from peers, compilers and models:
+// control characters, C1 controls and bytes that are no UTF-8 become \n, \t or \xNN. The settings
+// are the one writable static of common/: written once by log_init before threads exist, read-only
+// afterwards.
+#include "common/log.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 4096
+#define CUT_MARK " [cut]\n"
+
+static struct {
+    char program[32];         // shown when there is no journal to add it
+    enum log_level max_level; // events above it are dropped
+    bool journal;             // lines start with <3> to <7>
+} settings = {.max_level = LOG_INFO};
+
+void log_init(const char *program, enum log_level max_level)
+{
+    (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
+    settings.max_level = max_level;
+    settings.journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+static const char *level_name(enum log_level level)
+{
+    switch (level) {
+    case LOG_ERROR:
+        return "error";
+    case LOG_WARNING:
+        return "warning";
+    case LOG_NOTICE:
+        return "notice";
+    case LOG_INFO:
+        return "info";
+    case LOG_DEBUG:
+        return "debug";
+    }
+    return "unknown";
+}
+
+static size_t put_prefix(char *line, size_t size, enum log_level level)
+{
+    struct timespec now;
+    struct tm utc;
+    char stamp[32];
+    int len;
+
+    if (settings.journal) {
+        len = snprintf(line, size, "<%d>", (int)level);
+    } else {
+        clock_gettime(CLOCK_REALTIME, &now);
+        gmtime_r(&now.tv_sec, &utc);
+        if (strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+            stamp[0] = '\0';
+        }
+        len = snprintf(line, size, "%s.%03ldZ %s%s%s ", stamp, now.tv_nsec / 1000000,
+                       settings.program, settings.program[0] ? " " : "", level_name(level));
+    }
+    return len > 0 ? (size_t)len : 0;
+}
+
+// Length of the printable character at text: 1 to 4, or 0 when the first byte must be escaped.
+static size_t printable_len(const unsigned char *text)
+{
+    size_t len;
+
+    if (text[0] >= 0x20 && text[0] < 0x7F) {
+        return 1;
+    }
+    if (text[0] >= 0xC2 && text[0] <= 0xDF) {
+        len = 2;
+    } else if (text[0] >= 0xE0 && text[0] <= 0xEF) {
+        len = 3;
+    } else if (text[0] >= 0xF0 && text[0] <= 0xF4) {
+        len = 4;
+    } else {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((text[i] & 0xC0) != 0x80) { // also ends at the NUL
+            return 0;
+        }
+    }
+    if (text[0] == 0xC2 && text[1] < 0xA0) { // C1 controls
+        return 0;
+    }
+    return len;
+}
+
+// One character of the event into out (at least 5 bytes); how much was read goes to *read.
+static size_t put_character(char *out, const unsigned char *text, size_t *read)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t len = printable_len(text);
+
+    if (len > 0) {
+        memcpy(out, text, len);
+        *read = len;
+        return len;
+    }
+    *read = 1;
+    out[0] = '\\';
+    if (text[0] == '\n' || text[0] == '\t' || text[0] == '\r') {
+        out[1] = text[0] == '\n' ? 'n' : text[0] == '\t' ? 't' : 'r';
+        return 2;
+    }
+    out[1] = 'x';
+    out[2] = hex[text[0] >> 4];
+    out[3] = hex[text[0] & 15];
+    return 4;
+}
+
+void log_event(enum log_level level, const char *format, ...)
+{
+    char event[LINE_MAX_BYTES];
+    char line[LINE_MAX_BYTES];
+    const unsigned char *cursor = (const unsigned char *)event;
+    int saved_errno = errno;
+    size_t len;
+    va_list args;
+    ssize_t written;
+
+    if (level > settings.max_level) {
+        return;
+    }
+    va_start(args, format);
+    if (vsnprintf(event, sizeof(event), format, args) < 0) {
+        (void)snprintf(event, sizeof(event), "log-defect");
+    }
+    va_end(args);
+
+    len = put_prefix(line, sizeof(line), level);
+    while (*cursor != '\0' && len + 5 + sizeof(CUT_MARK) <= sizeof(line)) {
+        size_t read;
+
+        len += put_character(line + len, cursor, &read);
+        cursor += read;
+    }
+    if (*cursor != '\0') {
+        memcpy(line + len, CUT_MARK, sizeof(CUT_MARK) - 1);
+        len += sizeof(CUT_MARK) - 1;
+    } else {
+        line[len++] = '\n';
+    }
+    // A log line that cannot be written has no better place to go.
+    do {
+        written = write(STDERR_FILENO, line, len);
+    } while (written < 0 && errno == EINTR);
+    errno = saved_errno;
+}

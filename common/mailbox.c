@@ -1,0 +1,126 @@
+// Actors: any number of posting threads and the loop thread. Posters append to `posted` under the
+// lock and wake the loop under the same lock, so a wake-up can never meet a handle that is being
+// closed. libuv merges wake-ups, hence a list: one wake-up delivers everything that is there.
+//
+// The loop thread moves `posted` to the end of `batch`, which it alone touches, and delivers from
+// there without the lock. Deliver functions may post (the mail arrives at the next wake-up) and may
+// call mailbox_close: the nested delivery goes on in the same batch, so the order holds and nothing
+// is delivered twice.
+//
+// Memory lives until the close callback. A thread that may still post then must have been joined
+// before the loop runs on after mailbox_close.
+#include "common/mailbox.h"
+#include "common/mem.h"
+#include <stdlib.h>
+
+struct mail_list {
+    struct mail *first; // oldest
+    struct mail *last;  // newest; meaningless while first is NULL
+};
+
+struct mailbox {
+    uv_async_t wake;         // wakes the loop
+    uv_mutex_t lock;         // guards posted and closed
+    struct mail_list posted; // by any thread
+    struct mail_list batch;  // taken over by the loop thread
+    bool closed;             // no more posts
+};
+
+// Moves all of from to the end of to.
+static void list_move(struct mail_list *to, struct mail_list *from)
+{
+    if (!from->first) {
+        return;
+    }
+    if (to->first) {
+        to->last->next = from->first;
+    } else {
+        to->first = from->first;
+    }
+    to->last = from->last;
+    from->first = NULL;
+}
+
+static void deliver_all(struct mailbox *box)
+{
+    uv_mutex_lock(&box->lock);
+    list_move(&box->batch, &box->posted);
+    uv_mutex_unlock(&box->lock);
+
+    while (box->batch.first) {
+        struct mail *mail = box->batch.first;
+
+        box->batch.first = mail->next;
+        mail->next = NULL;
+        mail->deliver(mail);
+    }
+}
+
+static void on_wake(uv_async_t *handle)
+{
+    deliver_all(handle->data);
+}
+
+static void on_close(uv_handle_t *handle)
+{
+    struct mailbox *box = handle->data;
+
+    uv_mutex_destroy(&box->lock);
+    free(box);
+}
+
+int mailbox_create(struct mailbox **ret, uv_loop_t *loop, struct err *err)
+{
+    struct mailbox *box = xcalloc(1, sizeof(*box));
+    int rc;
+
+    rc = uv_mutex_init(&box->lock);
+    if (rc != 0) {
+        free(box);
+        return err_set(err, ERR_SYSTEM, "mailbox: %s", uv_strerror(rc));
+    }
+    rc = uv_async_init(loop, &box->wake, on_wake);
+    if (rc != 0) {
+        uv_mutex_destroy(&box->lock);
+        free(box);
+        return err_set(err, ERR_SYSTEM, "mailbox: %s", uv_strerror(rc));
+    }
+    box->wake.data = box;
+    *ret = box;
+    return 0;
+}
+
+bool mailbox_post(struct mailbox *box, struct mail *mail)
+{
+    struct mail_list one = {.first = mail, .last = mail};
+    bool accepted;
+
+    uv_mutex_lock(&box->lock);
+    accepted = !box->closed;
+    if (accepted) {
+        mail->next = NULL;
+        list_move(&box->posted, &one);
+        // Fails only for handles of another type.
+        (void)uv_async_send(&box->wake);
+    }
+    uv_mutex_unlock(&box->lock);
+    return accepted;
+}
+
+void mailbox_close(struct mailbox *box)
+{
+    bool again;
+
+    if (!box) {
+        return;
+    }
+    uv_mutex_lock(&box->lock);
+    again = box->closed;
+    box->closed = true;
+    uv_mutex_unlock(&box->lock);
+    if (again) {
+        return;
+    }
+    deliver_all(box);
+    uv_close((uv_handle_t *)&box->wake, on_close);
+}

@@ -1,0 +1,144 @@
+// Owns nothing but the policy: control objects that do not fit into memory end the program at once,
+// with a line on stderr, because no caller of a 100-byte allocation has a better idea. Sizes that
+// somebody else chose go through mem_try_alloc.
+#include "common/mem.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// No stdio here: it may want memory itself.
+__attribute__((noreturn)) static void out_of_memory(void)
+{
+    static const char text[] = "out of memory\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+    (void)ignored;
+    abort();
+}
+
+static size_t product(size_t count, size_t size)
+{
+    size_t total;
+
+    if (__builtin_mul_overflow(count, size, &total)) {
+        out_of_memory();
+    }
+    return total;
+}
+
+void *xmalloc(size_t size)
+{
+    void *pointer = malloc(size ? size : 1);
+
+    if (!pointer) {
+        out_of_memory();
+    }
+    return pointer;
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    size_t total = product(count, size);
+    void *pointer = calloc(1, total ? total : 1);
+
+    if (!pointer) {
+        out_of_memory();
+    }
+    return pointer;
+}
+
+void *xrealloc(void *pointer, size_t count, size_t size)
+{
+    size_t total = product(count, size);
+    void *moved = realloc(pointer, total ? total : 1);
+
+    if (!moved) {
+        out_of_memory();
+    }
+    return moved;
+}
+
+char *xstrdup(const char *text)
+{
+    return xmemdup(text, strlen(text) + 1);
+}
+
+char *xstrndup(const char *text, size_t max)
+{
+    size_t len = strnlen(text, max);
+    char *copy = xmalloc(len + 1);
+
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+void *xmemdup(const void *data, size_t len)
+{
+    void *copy = xmalloc(len);
+
+    if (len > 0) {
+        memcpy(copy, data, len);
+    }
+    return copy;
+}
+
+char *xasprintf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vasprintf(&text, format, args);
+    va_end(args);
+    if (len < 0) {
+        out_of_memory();
+    }
+    return text;
+}
+
+int mem_try_alloc(void **ret, size_t count, size_t size, size_t limit, const char *what,
+                  struct err *err)
+{
+    size_t total;
+    void *pointer;
+
+    if (__builtin_mul_overflow(count, size, &total) || total > limit) {
+        return err_set(err, ERR_LIMIT, "%s: %zu times %zu bytes is more than the %zu bytes allowed",
+                       what, count, size, limit);
+    }
+    if (total == 0) {
+        *ret = NULL;
+        return 0;
+    }
+    pointer = calloc(1, total);
+    if (!pointer) {
+        return err_set_errno(err, ERR_SYSTEM, ENOMEM, "%s: %zu bytes", what, total);
+    }
+    *ret = pointer;
+    return 0;
+}
+
+struct bytes bytes_copy(const void *data, size_t len)
+{
+    struct bytes copy = {0};
+
+    if (len > 0) {
+        copy.data = xmemdup(data, len);
+        copy.len = len;
+    }
+    return copy;
+}
+
+void bytes_clear(struct bytes *bytes)
+{
+    if (bytes) {
+        free(bytes->data);
+        *bytes = (struct bytes){0};
+    }
+}

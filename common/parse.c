@@ -1,0 +1,181 @@
+// Numbers from text: the whole string or nothing, no white space, no locale, no octal, no surprise.
+// Quantities with a unit
+// ("1.5s", "64K") are computed in integers and must come out exact, so that what is parsed is what
+// was written.
+#include "common/parse.h"
+#include <locale.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FRACTION_DIGITS 18
+
+struct unit {
+    const char *suffix;
+    uint64_t factor; // base units in one
+};
+
+static int not_a(struct err *err, const char *what, const char *text, const char *expected)
+{
+    return err_set(err, ERR_INVALID, "%s: '%.100s' is not %s", what, text, expected);
+}
+
+// Reads decimal digits. False when there is none or the value does not fit.
+static bool read_digits(uint64_t *ret, const char **cursor)
+{
+    const char *p = *cursor;
+    uint64_t value = 0;
+
+    if (*p < '0' || *p > '9') {
+        return false;
+    }
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value)) {
+            return false;
+        }
+    }
+    *ret = value;
+    *cursor = p;
+    return true;
+}
+
+int parse_u64(uint64_t *ret, const char *text, uint64_t min, uint64_t max, const char *what,
+              struct err *err)
+{
+    const char *cursor = text;
+    uint64_t value;
+
+    if (!read_digits(&value, &cursor) || *cursor != '\0') {
+        return not_a(err, what, text, "a whole number (or it is too large)");
+    }
+    if (value < min || value > max) {
+        return err_set(err, ERR_INVALID, "%s: %s is outside %llu to %llu", what, text,
+                       (unsigned long long)min, (unsigned long long)max);
+    }
+    *ret = value;
+    return 0;
+}
+
+int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const char *what,
+              struct err *err)
+{
+    bool negative = text[0] == '-';
+    const char *cursor = text + (negative ? 1 : 0);
+    uint64_t limit = (uint64_t)INT64_MAX + (negative ? 1 : 0);
+    uint64_t size;
+    int64_t value;
+
+    if (!read_digits(&size, &cursor) || *cursor != '\0' || size > limit) {
+        return not_a(err, what, text, "a whole number (or it is too large)");
+    }
+    // Unsigned negation first: -INT64_MIN does not exist as int64_t.
+    value = (int64_t)(negative ? 0 - size : size);
+    if (value < min || value > max) {
+        return err_set(err, ERR_INVALID, "%s: %s is outside %lld to %lld", what, text,
+                       (long long)min, (long long)max);
+    }
+    *ret = value;
+    return 0;
+}
+
+int parse_f64(double *ret, const char *text, double min, double max, const char *what,
+              struct err *err)
+{
+    locale_t c_locale;
+    char *end = NULL;
+    double value;
+
+    // strtod also takes blanks, "inf", "nan" and hexadecimal; none of them is wanted.
+    if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') {
+        return not_a(err, what, text, "a number");
+    }
+    // glibc hands out a static object for "C": this costs no allocation.
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c_locale == (locale_t)0) {
+        return err_set(err, ERR_SYSTEM, "the C locale is missing");
+    }
+    value = strtod_l(text, &end, c_locale);
+    freelocale(c_locale);
+    if (end == text || *end != '\0') {
+        return not_a(err, what, text, "a number");
+    }
+    if (!isfinite(value)) {
+        return not_a(err, what, text, "a number of this size");
+    }
+    if (value < min || value > max) {
+        return err_set(err, ERR_INVALID, "%s: %s is outside %g to %g", what, text, min, max);
+    }
+    *ret = value;
+    return 0;
+}
+
+// "<digits>[.<digits>]<suffix>" with a suffix of the table, as a whole number of base units.
+static int parse_quantity(uint64_t *ret, const char *text, const struct unit *units, size_t count,
+                          const char *what, const char *expected, struct err *err)
+{
+    const char *cursor = text;
+    const struct unit *unit = NULL;
+    uint64_t fraction = 0;
+    uint64_t scale = 1;
+    uint64_t whole;
+    unsigned __int128 total;
+
+    if (!read_digits(&whole, &cursor)) {
+        return not_a(err, what, text, expected);
+    }
+    if (*cursor == '.') {
+        const char *first = ++cursor;
+
+        if (!read_digits(&fraction, &cursor) || cursor - first > MAX_FRACTION_DIGITS) {
+            return not_a(err, what, text, expected);
+        }
+        for (const char *p = first; p < cursor; p++) {
+            scale *= 10;
+        }
+    }
+    for (size_t i = 0; i < count && !unit; i++) {
+        unit = strcmp(cursor, units[i].suffix) == 0 ? &units[i] : NULL;
+    }
+    if (!unit) {
+        return not_a(err, what, text, expected);
+    }
+    total = (unsigned __int128)fraction * unit->factor;
+    if (total % scale != 0) {
+        return not_a(err, what, text, "a whole number of the smallest unit");
+    }
+    total = total / scale + (unsigned __int128)whole * unit->factor;
+    if (total > UINT64_MAX) {
+        return err_set(err, ERR_INVALID, "%s: '%.100s' is too large", what, text);
+    }
+    *ret = (uint64_t)total;
+    return 0;
+}
+
+int parse_duration(uint64_t *ret_ns, const char *text, const char *what, struct err *err)
+{
+    static const struct unit units[] = {
+        {"", 1000000000ULL},
+        {"s", 1000000000ULL},
+        {"ms", 1000000ULL},
+        {"us", 1000ULL},
+        {"ns", 1},
+        {"m", 60 * 1000000000ULL},
+        {"h", 3600 * 1000000000ULL},
+        {"d", 86400 * 1000000000ULL},
+    };
+
+    return parse_quantity(ret_ns, text, units, sizeof(units) / sizeof(units[0]), what,
+                          "a duration like 90, 250ms, 30s, 5m or 2h", err);
+}
+
+int parse_size(uint64_t *ret, const char *text, const char *what, struct err *err)
+{
+    static const struct unit units[] = {
+        {"", 1}, {"K", 1ULL << 10}, {"M", 1ULL << 20}, {"G", 1ULL << 30}, {"T", 1ULL << 40},
+    };
+
+    return parse_quantity(ret, text, units, sizeof(units) / sizeof(units[0]), what,
+                          "a size like 65536, 64K, 16M or 2G", err);
+}

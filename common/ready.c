@@ -1,0 +1,56 @@
+// One datagram per call to $NOTIFY_SOCKET. Failures are silent: whoever started the program has a
+// time limit of its own, and a program does not stop working because nobody listens. Messages are
+// cut at READY_MAX bytes.
+#include "common/ready.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define READY_MAX 2048
+
+void ready_notify(const char *format, ...)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("NOTIFY_SOCKET");
+    char text[READY_MAX];
+    size_t path_len;
+    va_list args;
+    ssize_t sent;
+    int len;
+    int fd;
+
+    if (!path || (path[0] != '/' && path[0] != '@')) {
+        return;
+    }
+    path_len = strlen(path);
+    if (path_len < 2 || path_len >= sizeof(address.sun_path)) {
+        return;
+    }
+    memcpy(address.sun_path, path, path_len);
+    if (path[0] == '@') {
+        address.sun_path[0] = '\0'; // the abstract name space
+    }
+    va_start(args, format);
+    len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (len <= 0) {
+        return;
+    }
+    if ((size_t)len >= sizeof(text)) {
+        len = (int)sizeof(text) - 1;
+    }
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return;
+    }
+    // The length says where an abstract name ends; it is not NUL-terminated.
+    sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL, (const struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_len));
+    (void)sent;
+    close(fd);
+}

@@ -1,0 +1,47 @@
+// Order statistics, robust means and intervals. Functions that take a non-const array sort it in place.
+#ifndef COMMON_STATS_H
+#define COMMON_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void stats_sort(double *x, size_t n);
+// Quantile q in [0,1] of a sorted array by linear interpolation (type 7 of Hyndman & Fan 1996). NaN when n is 0.
+double stats_quantile(const double *sorted, size_t n, double q);
+double stats_median(double *x, size_t n);
+double stats_mean(const double *x, size_t n);
+double stats_variance(const double *x, size_t n); // n - 1 in the denominator; 0 when n < 2
+
+// Trimmed mean (share `trim` cut from each end) and its standard error from the Winsorised variance,
+// Yuen 1974 (Biometrika 61); degrees of freedom h - 1 with h the count that is left.
+struct stats_trimmed {
+    double mean;
+    double standard_error; // infinite when h < 2
+    double degrees;        // of freedom
+};
+struct stats_trimmed stats_trimmed_mean(double *x, size_t n, double trim);
+
+// Quantile p of Student's t with nu > 0 degrees of freedom; of the standard normal for infinite nu. Error < 1e-6.
+double stats_t_quantile(double p, double nu);
+double stats_normal_quantile(double p);
+double stats_normal_cdf(double x);
+
+// Counter-based random numbers (Philox4x32-10, Salmon et al. 2011): the value depends on (seed, stream, index) only.
+struct stats_rng {
+    uint64_t seed;
+    uint64_t stream;
+    uint64_t index; // next block of two 64-bit words
+    uint64_t spare;
+    bool has_spare;
+};
+void stats_rng_init(struct stats_rng *rng, uint64_t seed, uint64_t stream);
+uint64_t stats_rng_u64(struct stats_rng *rng);
+double stats_rng_unit(struct stats_rng *rng);                  // uniform in [0,1)
+double stats_rng_normal(struct stats_rng *rng);                // standard normal (Box-Muller)
+uint64_t stats_rng_below(struct stats_rng *rng, uint64_t n);   // uniform in [0,n), unbiased; n > 0
+uint64_t stats_philox(uint64_t seed, uint64_t stream, uint64_t index); // stateless single draw
+uint64_t stats_hash_text(uint64_t seed, const char *text);     // 64 bits of SHA-256, for coins that must be reproducible
+uint64_t stats_entropy(void);                                   // from getrandom
+
+#endif

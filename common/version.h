@@ -1,0 +1,10 @@
+#ifndef COMMON_VERSION_H
+#define COMMON_VERSION_H
+
+#define KCAST_VERSION "0.1.0"
+#define KCAST_PROTOCOL_MIN 1
+#define KCAST_PROTOCOL_MAX 1
+#define KCAST_DEFAULT_POOL "tcp://127.0.0.1:7410"
+#define KCAST_DEFAULT_WORKER "tcp://127.0.0.1:7411"
+
+#endif

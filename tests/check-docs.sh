@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The documents say what the code does: generated parts are as the generators print them, links lead somewhere, and names of
+# files and make targets in the text exist.
+set -eu
+cd "$(dirname "$0")/.."
+bin=${KCAST_BIN:-build/debug/bin}
+bad=0
+complain() { echo "$1"; bad=1; }
+
+diff <(tools/protocol-doc.sh) <(sed -n '/^<!-- Everything below is generated/,$p' docs/protocol.md) >/tmp/protocol.$$ 2>&1 ||
+    { complain "docs/protocol.md is not what proto/*.def say; run tools/protocol-doc.sh --write"; head -20 /tmp/protocol.$$; }
+diff <(tools/commands-doc.sh "$bin") docs/commands.md >/tmp/commands.$$ 2>&1 ||
+    { complain "docs/commands.md is not what --help says; run tools/commands-doc.sh $bin --write"; head -20 /tmp/commands.$$; }
+rm -f /tmp/protocol.$$ /tmp/commands.$$
+
+# Relative links of all documents.
+while IFS=: read -r file link; do
+    target=${link%%#*}
+    [ -z "$target" ] || [ -e "$(dirname "$file")/$target" ] || complain "$file links to $link, which does not exist"
+done < <(grep -noE '\]\([^)# ]+[^) ]*\)' README.md docs/*.md problems/*/*/README.md | sed -E 's/^([^:]+):[0-9]+:\]\((.*)\)$/\1:\2/' | grep -v ':https\?:')
+
+# Targets and folders that README and the development guide name.
+for target in $(grep -ohE '`make( VARIANT=[a-z]+)? [a-z-]+' README.md docs/*.md | sed -E 's/.* //' | sort -u); do
+    grep -qE "^(\.PHONY:.* )?$target( |:|\$)" Makefile || grep -qE "^$target:" Makefile || complain "documents name \`make $target\`, which the Makefile does not have"
+done
+for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|tests|tools|problems|docs)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | sort -u); do
+    [ -e "$path" ] || complain "documents name $path, which does not exist"
+done
+
+# Every program's version is the one of the source.
+version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)
+for program in kcast kcastd kcast-worker kcast-exec; do
+    "$bin/$program" --version | grep -q "$version" || complain "$program --version does not say $version"
+done
+exit $bad

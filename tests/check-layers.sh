@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Who may include whom, and which module may include which library. Reads #include lines only.
+set -eu
+cd "$(dirname "$0")/.."
+bad=0
+complain() { echo "$1"; bad=1; }
+
+declare -A may=(
+    [common]="common" [proto]="proto common" [contract]="contract common" [net]="net proto common"
+    [daemon]="daemon net contract proto common" [exec]="exec contract proto common"
+    [worker]="worker net contract proto common" [client]="client net contract proto common"
+)
+for folder in "${!may[@]}"; do
+    while IFS=: read -r file _ include; do
+        other=${include#*\"}
+        other=${other%%/*}
+        case " ${may[$folder]} " in *" $other "*) ;; *) complain "$file: $include: $folder/ may include ${may[$folder]} only" ;; esac
+    done < <(grep -nE '^ *# *include *"[a-z]+/' "$folder"/*.[ch])
+done
+
+# library header -> the modules that may include it
+declare -A owner=(
+    [nng/]='net/' [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|client/run'
+    [jansson.h]='contract/problem|client/' [xgboost/]='worker/boost.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
+    [ini.h]='common/options.c' [mbedtls/]='common/digest.c'
+)
+for header in "${!owner[@]}"; do
+    while IFS=: read -r file _; do
+        [[ $file =~ ^(${owner[$header]}) ]] || complain "$file includes <$header…>, which belongs to ${owner[$header]}"
+    done < <(grep -nE "^ *# *include *<$header" {common,proto,contract,net,daemon,exec,worker,client}/*.[ch])
+done
+exit $bad

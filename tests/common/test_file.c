@@ -1,0 +1,460 @@
+#include "common/file.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// cmocka.h needs the four above.
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fixture {
+    char *dir; // a folder of this test's own
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+    struct err err = ERR_INIT;
+
+    if (file_make_temp_dir(&fixture->dir, "kcast-test-file", &err) != 0) {
+        return -1;
+    }
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    struct err err = ERR_INIT;
+    int rc = file_remove_tree(fixture->dir, &err);
+
+    free(fixture->dir);
+    free(fixture);
+    return rc;
+}
+
+static char *in(void **state, const char *name)
+{
+    struct fixture *fixture = *state;
+
+    return xasprintf("%s/%s", fixture->dir, name);
+}
+
+static void put(const char *path, const char *text)
+{
+    assert_int_equal(file_replace(path, text, strlen(text), false, NULL), 0);
+}
+
+static void assert_content(const char *path, const char *text)
+{
+    struct bytes bytes = {0};
+
+    assert_int_equal(file_read(&bytes, path, 1 << 20, NULL), 0);
+    assert_int_equal(bytes.len, strlen(text));
+    assert_string_equal((char *)bytes.data, text);
+    bytes_clear(&bytes);
+}
+
+static int entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir)) {
+        count++;
+    }
+    closedir(dir);
+    return count - 2;
+}
+
+static void replace_then_read_returns_the_same(void **state)
+{
+    char *path = in(state, "a");
+
+    put(path, "one");
+    assert_content(path, "one");
+    assert_int_equal(file_replace(path, "two!", 4, true, NULL), 0);
+    assert_content(path, "two!");
+    put(path, "");
+    assert_content(path, "");
+    assert_int_equal(entries(((struct fixture *)*state)->dir), 1);
+    free(path);
+}
+
+static void read_respects_the_limit_exactly(void **state)
+{
+    struct bytes bytes = {0};
+    struct err err = ERR_INIT;
+    char *path = in(state, "a");
+    char *big = xcalloc(1, 40000);
+
+    assert_int_equal(file_replace(path, big, 40000, false, NULL), 0);
+    assert_int_equal(file_read(&bytes, path, 40000, NULL), 0);
+    assert_int_equal(bytes.len, 40000);
+    assert_int_equal(bytes.data[40000], 0);
+    bytes_clear(&bytes);
+    assert_int_equal(file_read(&bytes, path, 39999, &err), ERR_LIMIT);
+    assert_non_null(strstr(err.text, path));
+    assert_null(bytes.data);
+    put(path, "");
+    assert_int_equal(file_read(&bytes, path, 0, NULL), 0);
+    assert_non_null(bytes.data);
+    bytes_clear(&bytes);
+    free(big);
+    free(path);
+}
+
+static void read_of_missing_is_not_found(void **state)
+{
+    struct bytes bytes = {0};
+    struct err err = ERR_INIT;
+    char *path = in(state, "missing");
+
+    assert_int_equal(file_read(&bytes, path, 10, &err), ERR_NOT_FOUND);
+    assert_non_null(strstr(err.text, path));
+    free(path);
+}
+
+static void read_refuses_what_is_no_regular_file(void **state)
+{
+    struct bytes bytes = {0};
+    struct err err = ERR_INIT;
+    char *path = in(state, "fifo");
+
+    assert_int_equal(file_read(&bytes, "/", 10, &err), ERR_SYSTEM);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(file_read(&bytes, path, 10, NULL), ERR_SYSTEM); // and does not hang
+    free(path);
+}
+
+static void read_fd_reads_files_without_a_size(void **state)
+{
+    struct bytes bytes = {0};
+
+    (void)state;
+    assert_int_equal(file_read(&bytes, "/proc/self/status", 1 << 20, NULL), 0);
+    assert_true(bytes.len > 100);
+    bytes_clear(&bytes);
+}
+
+struct feeder {
+    int fd;     // write end
+    size_t len; // how much
+    int rc;     // of file_write_fd
+};
+
+static void *feed(void *arg)
+{
+    struct feeder *feeder = arg;
+    char *data = xmalloc(feeder->len);
+
+    memset(data, 'z', feeder->len);
+    feeder->rc = file_write_fd(feeder->fd, data, feeder->len, "pipe", NULL);
+    close(feeder->fd);
+    free(data);
+    return NULL;
+}
+
+// Larger than the pipe and both ends non-blocking, so that both sides meet EAGAIN and short
+// transfers.
+static void pipes_are_read_and_written_whole(void **state)
+{
+    struct feeder feeder = {.len = 3000000};
+    struct bytes bytes = {0};
+    pthread_t thread;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    feeder.fd = fds[1];
+    assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+    assert_int_equal(file_read_fd(&bytes, fds[0], feeder.len, "pipe", NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(feeder.rc, 0);
+    assert_int_equal(bytes.len, feeder.len);
+    assert_int_equal(bytes.data[feeder.len - 1], 'z');
+    bytes_clear(&bytes);
+    close(fds[0]);
+}
+
+static void read_fd_stops_beyond_the_limit(void **state)
+{
+    struct bytes bytes = {0};
+    struct err err = ERR_INIT;
+    int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(file_read_fd(&bytes, fd, 100000, "zeros", &err), ERR_LIMIT);
+    assert_non_null(strstr(err.text, "zeros"));
+    assert_null(bytes.data);
+    close(fd);
+}
+
+static void full_disk_is_no_space(void **state)
+{
+    struct err err = ERR_INIT;
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(file_write_fd(fd, "x", 1, "log", &err), ERR_NO_SPACE);
+    assert_int_equal(err.code, ERR_NO_SPACE);
+    assert_non_null(strstr(err.text, "log"));
+    close(fd);
+    assert_int_equal(file_write_fd(-1, "x", 1, "log", NULL), ERR_SYSTEM);
+    assert_int_equal(file_write_fd(-1, NULL, 0, "log", NULL), 0);
+}
+
+static void failed_replace_leaves_old_file_and_no_temp(void **state)
+{
+    struct rlimit old;
+    struct rlimit small;
+    struct err err = ERR_INIT;
+    char *path = in(state, "a");
+    char *big = xcalloc(1, 100000);
+    int rc;
+
+    put(path, "old");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 5000;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    rc = file_replace(path, big, 100000, true, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(rc, ERR_SYSTEM);
+    assert_non_null(strstr(err.text, path));
+    assert_content(path, "old");
+    assert_int_equal(entries(((struct fixture *)*state)->dir), 1);
+    free(big);
+    free(path);
+}
+
+static void replace_over_a_folder_fails_and_leaves_no_temp(void **state)
+{
+    struct err err = ERR_INIT;
+    char *path = in(state, "folder");
+    char *missing = in(state, "missing/a");
+
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(file_replace(path, "x", 1, false, &err), ERR_SYSTEM);
+    assert_int_equal(file_replace(missing, "x", 1, false, NULL), ERR_SYSTEM);
+    assert_int_equal(entries(((struct fixture *)*state)->dir), 1);
+    free(path);
+    free(missing);
+}
+
+static void replace_does_not_follow_a_planted_temp_link(void **state)
+{
+    char *path = in(state, "a");
+    char *victim = in(state, "victim");
+    char *temp = xasprintf("%s.tmp.%d", path, (int)gettid());
+
+    put(victim, "precious");
+    assert_int_equal(symlink(victim, temp), 0);
+    put(path, "new");
+    assert_content(victim, "precious");
+    assert_content(path, "new");
+    free(path);
+    free(victim);
+    free(temp);
+}
+
+static void make_dirs_makes_all_levels_and_repeats(void **state)
+{
+    struct stat info;
+    char *path = in(state, "x//y/z/");
+    char *file = in(state, "file");
+    char *below = in(state, "file/sub");
+    struct err err = ERR_INIT;
+
+    assert_int_equal(file_make_dirs(path, NULL), 0);
+    assert_int_equal(file_make_dirs(path, NULL), 0);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0700);
+    put(file, "");
+    assert_int_equal(file_make_dirs(file, &err), ERR_SYSTEM);
+    assert_int_equal(file_make_dirs(below, NULL), ERR_SYSTEM);
+    assert_int_equal(file_make_dirs("", NULL), ERR_INVALID);
+    assert_int_equal(file_make_dirs("/", NULL), 0);
+    free(path);
+    free(file);
+    free(below);
+}
+
+static void second_lock_is_busy_and_names_the_holder(void **state)
+{
+    char *path = in(state, "lock");
+    char *expected = xasprintf("process %d", (int)getpid());
+    struct err err = ERR_INIT;
+    int fd = -1;
+    int other = -1;
+
+    assert_int_equal(file_lock(&fd, path, NULL), 0);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(file_lock(&other, path, &err), ERR_BUSY);
+    assert_int_equal(other, -1);
+    assert_non_null(strstr(err.text, expected));
+    close(fd);
+    assert_int_equal(file_lock(&other, path, NULL), 0);
+    close(other);
+    free(path);
+    free(expected);
+}
+
+static void lock_dies_with_its_process(void **state)
+{
+    char *path = in(state, "lock");
+    int status = 0;
+    int fd = -1;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        _exit(file_lock(&fd, path, NULL) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(file_lock(&fd, path, NULL), 0);
+    close(fd);
+    free(path);
+}
+
+static void remove_tree_removes_all_but_follows_no_link(void **state)
+{
+    char *tree = in(state, "tree");
+    char *deep = in(state, "tree/a/b/c");
+    char *keep = in(state, "keep");
+    char *kept = in(state, "keep/file");
+    char *link_path = in(state, "tree/a/link");
+    char *file = in(state, "tree/a/b/file");
+
+    assert_int_equal(file_make_dirs(deep, NULL), 0);
+    assert_int_equal(file_make_dirs(keep, NULL), 0);
+    put(kept, "1");
+    put(file, "2");
+    assert_int_equal(symlink(keep, link_path), 0);
+    assert_int_equal(file_remove_tree(tree, NULL), 0);
+    assert_false(file_exists(tree));
+    assert_content(kept, "1");
+    assert_int_equal(file_remove_tree(tree, NULL), 0); // missing is fine
+    assert_int_equal(symlink(keep, tree), 0);
+    assert_int_equal(file_remove_tree(tree, NULL), 0); // the link alone
+    assert_content(kept, "1");
+    free(tree);
+    free(deep);
+    free(keep);
+    free(kept);
+    free(link_path);
+    free(file);
+}
+
+static void remove_tree_refuses_endless_depth(void **state)
+{
+    char *tree = in(state, "t");
+    struct err err = ERR_INIT;
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(mkdir(tree, 0700), 0);
+    assert_int_equal(chdir(tree), 0);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(mkdir("d", 0700), 0);
+        assert_int_equal(chdir("d"), 0);
+    }
+    assert_int_equal(file_remove_tree(tree, &err), ERR_LIMIT);
+    // Climbing back up removes the rest for the fixture.
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(chdir(".."), 0);
+        assert_int_equal(rmdir("d"), 0);
+    }
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+    free(tree);
+}
+
+static void temp_dirs_obey_tmpdir_and_differ(void **state)
+{
+    struct fixture *fixture = *state;
+    char *old = getenv("TMPDIR") ? xstrdup(getenv("TMPDIR")) : NULL;
+    char *missing = in(state, "missing");
+    struct err err = ERR_INIT;
+    char *a = NULL;
+    char *b = NULL;
+
+    setenv("TMPDIR", fixture->dir, 1);
+    assert_int_equal(file_make_temp_dir(&a, "p", NULL), 0);
+    assert_int_equal(file_make_temp_dir(&b, "p", NULL), 0);
+    assert_string_not_equal(a, b);
+    assert_memory_equal(a, fixture->dir, strlen(fixture->dir));
+    setenv("TMPDIR", missing, 1);
+    free(b);
+    b = NULL;
+    assert_int_equal(file_make_temp_dir(&b, "p", &err), ERR_SYSTEM);
+    assert_null(b);
+    if (old) {
+        setenv("TMPDIR", old, 1);
+    } else {
+        unsetenv("TMPDIR");
+    }
+    free(a);
+    free(old);
+    free(missing);
+}
+
+static void names_and_places(void **state)
+{
+    char *own = NULL;
+    char *self;
+
+    (void)state;
+    assert_string_equal(file_base_name("/a/b.cu"), "b.cu");
+    assert_string_equal(file_base_name("b.cu"), "b.cu");
+    assert_string_equal(file_base_name("/a/"), "");
+    assert_int_equal(file_own_dir(&own, NULL), 0);
+    self = xasprintf("%s/%s", own, program_invocation_short_name);
+    assert_int_equal(own[0], '/');
+    assert_true(file_exists(self));
+    free(self);
+    free(own);
+}
+
+#define WITH_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_DIR(replace_then_read_returns_the_same),
+        WITH_DIR(read_respects_the_limit_exactly),
+        WITH_DIR(read_of_missing_is_not_found),
+        WITH_DIR(read_refuses_what_is_no_regular_file),
+        WITH_DIR(read_fd_reads_files_without_a_size),
+        WITH_DIR(pipes_are_read_and_written_whole),
+        WITH_DIR(read_fd_stops_beyond_the_limit),
+        WITH_DIR(full_disk_is_no_space),
+        WITH_DIR(failed_replace_leaves_old_file_and_no_temp),
+        WITH_DIR(replace_over_a_folder_fails_and_leaves_no_temp),
+        WITH_DIR(replace_does_not_follow_a_planted_temp_link),
+        WITH_DIR(make_dirs_makes_all_levels_and_repeats),
+        WITH_DIR(second_lock_is_busy_and_names_the_holder),
+        WITH_DIR(lock_dies_with_its_process),
+        WITH_DIR(remove_tree_removes_all_but_follows_no_link),
+        WITH_DIR(remove_tree_refuses_endless_depth),
+        WITH_DIR(temp_dirs_obey_tmpdir_and_differ),
+        WITH_DIR(names_and_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
