@@ -1,0 +1,6 @@
+//@ tune VW in (1, 4, 8, 16)
+//@ tune UNROLL in (1, 2, 4, 8)
+//@ tune ROWS in (1, 2, 4)
+//@ tune DIVIDE in (0, 1)
+//@ tune TAIL in (0, 1, 2) if TAIL == 0 || (VW > 1 && (TAIL == 1 || (ROWS == 1 && DIVIDE == 0)))
+//@ tune NEWTON in (0, 1, 3) if NEWTON != 1 || (DIVIDE == 0 && TAIL == 0 && UNROLL <= 2)
