@@ -49,7 +49,7 @@ objects = $(patsubst %.c,$(B)/%.o,$(1))
 LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract) $(call sources,net)
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
-BENCHES  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/bench_*.c))
+BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 
@@ -95,7 +95,10 @@ $(B)/daemon/schema.inc: $(sort $(wildcard daemon/schema/*.sql)) Makefile
 # A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
 folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(notdir $(patsubst %/,%,$(dir $(1)))).a)
 .SECONDEXPANSION:
-$(TESTS) $(BENCHES): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $(B)/tests/support.a $(B)/lib.a
+$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/client.a $(B)/lib.a
+	@mkdir -p $(@D)
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_kcast-exec) -luv
