@@ -1,0 +1,362 @@
+// The root is a small tmpfs mounted over an existing directory in a mount namespace of our own,
+// then made the root by pivot_root.
+//
+//   jail    /usr (read-only, with whatever is mounted below), /lib* /bin /sbin as the host has
+//   them, ld.so.cache both    /dev/null, /dev/zero, each bound by itself; /job, a tmpfs of limited
+//   size, the only place to write
+//
+// There is no /proc (on machines other than x86 a copy of cpuinfo, by which gcc's -march=native
+// finds the processor).
+#include "exec/root.h"
+#include "common/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOT_BYTES "4m"
+#define ROOT_INODES "4096"
+#define JOB_INODES "4096"
+
+// ---- id maps ----
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), failed;
+    ssize_t n;
+
+    if (fd < 0) {
+        return errno;
+    }
+    n = write(fd, text, strlen(text));
+    failed = n == (ssize_t)strlen(text) ? 0 : errno;
+    close(fd);
+    return failed;
+}
+
+static int write_map(pid_t pid, const char *file, unsigned outside)
+{
+    char path[64], text[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    snprintf(text, sizeof(text), "%d %u 1", SANDBOX_ID, outside);
+    return write_text(path, text);
+}
+
+int root_write_maps(pid_t pid, struct err *err)
+{
+    char path[64];
+    int failed = EPERM;
+
+    if (geteuid() == 0) {
+        failed =
+            write_map(pid, "uid_map",
+                      SANDBOX_ID); // fails where that user does not exist, as in a nested namespace
+    }
+    if (failed != 0) {
+        failed = write_map(pid, "uid_map", geteuid());
+    }
+    if (failed != 0) {
+        return err_set_errno(err, ERR_SANDBOX, failed, "user map of the sandbox's namespace");
+    }
+    failed = geteuid() == 0 ? write_map(pid, "gid_map", SANDBOX_ID) : EPERM;
+    if (failed != 0) {
+        snprintf(path, sizeof(path), "/proc/%d/setgroups", pid);
+        (void)write_text(path, "deny");
+        failed = write_map(pid, "gid_map", getegid());
+    }
+    if (failed != 0) {
+        return err_set_errno(err, ERR_SANDBOX, failed, "group map of the sandbox's namespace");
+    }
+    return 0;
+}
+
+// *ret_entered tells whether a failure came after the point of no return.
+static int enter_user_namespace(const struct root_mapper *mapper, bool *ret_entered,
+                                struct err *err)
+{
+    char text[32] = "";
+    ssize_t n;
+    pid_t pid;
+    int status;
+
+    // Our own pid in the pid namespace that /proc was mounted for, which need not be ours.
+    n = readlink("/proc/self", text, sizeof(text) - 1);
+    pid = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+    if (pid <= 0) {
+        return err_set(err, ERR_SANDBOX,
+                       "/proc is not mounted here, and a user namespace needs /proc/PID/uid_map");
+    }
+    if (unshare(CLONE_NEWUSER) != 0) {
+        return err_set_errno(
+            err, ERR_SANDBOX, errno,
+            "user namespaces are not available (see user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)");
+    }
+    *ret_entered = true;
+    status = mapper->map(mapper->context, pid, err);
+    if (status != 0) {
+        return status;
+    }
+    if (setresgid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID) != 0 ||
+        setresuid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "becoming the sandbox's user");
+    }
+    return 0;
+}
+
+// ---- the root directory ----
+
+static int make_dir(const char *path, mode_t mode, struct err *err)
+{
+    if (mkdir(path, mode) != 0 && errno != EEXIST) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", path);
+    }
+    return 0;
+}
+
+// Read-only, also what is mounted below. Mounts that came from a more privileged namespace keep the
+// flags they are locked to.
+static int make_read_only(const char *path, struct err *err)
+{
+    struct mount_attr attributes = {.attr_set =
+                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct statvfs fs;
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+
+    if (syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)) ==
+        0) {
+        return 0;
+    }
+    if (statvfs(path, &fs) == 0) {
+        flags |= (fs.f_flag & ST_NOEXEC ? MS_NOEXEC : 0) |
+                 (fs.f_flag & ST_NOATIME ? MS_NOATIME : 0) |
+                 (fs.f_flag & ST_NODIRATIME ? MS_NODIRATIME : 0) |
+                 (fs.f_flag & ST_RELATIME ? MS_RELATIME : 0);
+    }
+    if (mount(NULL, path, NULL, flags, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s read-only in the sandbox", path);
+    }
+    return 0;
+}
+
+// The same directory or link as the host has at /name; nothing where the host has nothing.
+static int bring_dir(const char *name, bool required, struct err *err)
+{
+    char source[PATH_MAX], target[PATH_MAX], link[PATH_MAX];
+    struct stat st;
+    int status;
+
+    snprintf(source, sizeof(source), "/%s", name);
+    snprintf(target, sizeof(target), "./%s", name);
+    if (lstat(source, &st) != 0) {
+        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the compiler", source) : 0;
+    }
+    if (S_ISLNK(st.st_mode)) {
+        ssize_t n = readlink(source, link, sizeof(link) - 1);
+        if (n <= 0) {
+            return 0;
+        }
+        link[n] = '\0';
+        return symlink(link, target) == 0
+                   ? 0
+                   : err_set_errno(err, ERR_SANDBOX, errno, "link %s in the sandbox", source);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return 0;
+    }
+    status = make_dir(target, 0755, err);
+    if (status != 0) {
+        return status;
+    }
+    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
+    }
+    return make_read_only(target, err);
+}
+
+static int bring_file(const char *source, const char *target, bool required, struct err *err)
+{
+    int fd;
+
+    if (access(source, F_OK) != 0) {
+        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the sandbox", source) : 0;
+    }
+    fd = open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", target);
+    }
+    close(fd);
+    if (mount(source, target, NULL, MS_BIND, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
+    }
+    return 0;
+}
+
+#if !defined(__x86_64__) && !defined(__i386__)
+static void copy_cpuinfo(void)
+{
+    struct bytes text = {0};
+    struct err ignored = ERR_INIT;
+    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC), out;
+
+    if (in < 0) {
+        return;
+    }
+    if (file_read_fd(&text, in, 1 << 20, "/proc/cpuinfo", &ignored) == 0 &&
+        mkdir("./proc", 0755) == 0) {
+        out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+        if (out >= 0) {
+            if (file_write_fd(out, text.data, text.len, "cpuinfo", &ignored) != 0) {
+                (void)unlink("./proc/cpuinfo");
+            }
+            close(out);
+        }
+    }
+    bytes_clear(&text);
+    close(in);
+}
+#else
+static void copy_cpuinfo(void)
+{
+}
+#endif
+
+static int bring_toolchain(struct err *err)
+{
+    static const char *const dir[] = {"lib", "lib64", "lib32", "libx32", "bin", "sbin"};
+    int status = bring_dir("usr", true, err);
+
+    for (size_t i = 0; i < ARRAY_LEN(dir) && status == 0; i++) {
+        status = bring_dir(dir[i], false, err);
+    }
+    if (status == 0) {
+        status = make_dir("./etc", 0755, err);
+    }
+    if (status == 0) {
+        status = bring_file("/etc/ld.so.cache", "./etc/ld.so.cache", false, err);
+    }
+    if (status == 0) {
+        status = bring_dir("etc/alternatives", false, err);
+    }
+    copy_cpuinfo();
+    return status;
+}
+
+static int mount_scratch(uint64_t bytes, struct err *err)
+{
+    char options[128];
+    int status = make_dir("." SANDBOX_DIR, 0777, err);
+
+    if (status != 0) {
+        return status;
+    }
+    snprintf(options, sizeof(options), "size=%llu,nr_inodes=" JOB_INODES ",mode=0777",
+             (unsigned long long)bytes);
+    if (mount("job", "." SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "mounting the sandbox's scratch directory");
+    }
+    return 0;
+}
+
+// A tmpfs over some directory that exists; it becomes the working directory.
+static int mount_stage(struct err *err)
+{
+    static const char *const stage[] = {"/tmp", "/run", "/mnt", "/var", "/dev"};
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(stage); i++) {
+        if (stat(stage[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
+            continue;
+        }
+        if (mount("kcast", stage[i], "tmpfs", MS_NOSUID | MS_NODEV,
+                  "size=" ROOT_BYTES ",nr_inodes=" ROOT_INODES ",mode=0755") != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno,
+                                 "a tmpfs for the sandbox's root cannot be mounted");
+        }
+        if (chdir(stage[i]) != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "entering %s", stage[i]);
+        }
+        return 0;
+    }
+    return err_set(err, ERR_SANDBOX, "there is no directory to mount the sandbox's root on");
+}
+
+static int build_root(const struct sandbox *sandbox, struct err *err)
+{
+    int status;
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
+    }
+    status = mount_stage(err);
+    if (status == 0) {
+        status = make_dir("./dev", 0755, err);
+    }
+    if (status == 0) {
+        status = bring_file("/dev/null", "./dev/null", true, err);
+    }
+    if (status == 0) {
+        status = bring_file("/dev/zero", "./dev/zero", true, err);
+    }
+    if (status == 0 && sandbox->kind == SANDBOX_JAIL) {
+        status = bring_toolchain(err);
+    }
+    if (status == 0) {
+        status = mount_scratch(sandbox->scratch, err);
+    }
+    return status;
+}
+
+static int move_in(struct err *err)
+{
+    if (syscall(SYS_pivot_root, ".", ".") != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "pivot_root");
+    }
+    if (umount2(".", MNT_DETACH) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "dropping the old root");
+    }
+    if (chdir("/") != 0 ||
+        mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) !=
+            0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making the sandbox's root read-only");
+    }
+    if (chdir(SANDBOX_DIR) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "entering " SANDBOX_DIR);
+    }
+    return 0;
+}
+
+int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct err *err)
+{
+    struct err reason = ERR_INIT;
+    bool entered = false;
+    int status;
+
+    if (sandbox->off) {
+        return 0;
+    }
+    umask(0);
+    sandbox->user_namespace = enter_user_namespace(mapper, &entered, &reason) == 0;
+    if (entered && !sandbox->user_namespace) {
+        return err_set(err, ERR_SANDBOX, "%s", reason.text);
+    }
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) != 0) {
+        int failed = errno;
+        if (reason.code != ERR_NONE) {
+            return err_set(err, ERR_SANDBOX, "%s", reason.text);
+        }
+        return err_set_errno(err, ERR_SANDBOX, failed, "namespaces for the sandbox");
+    }
+    status = build_root(sandbox, err);
+    return status == 0 ? move_in(err) : status;
+}

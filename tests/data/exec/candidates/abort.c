@@ -1,0 +1,6 @@
+#include <stdlib.h>
+void window(const float *x, float *y, int64_t N)
+{
+    (void)x, (void)y, (void)N;
+    abort();
+}

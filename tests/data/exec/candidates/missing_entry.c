@@ -1,0 +1,1 @@
+void windows(const float *x, float *y, int64_t N) { (void)x, (void)y, (void)N; }

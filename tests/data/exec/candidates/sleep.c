@@ -1,0 +1,6 @@
+#include <unistd.h>
+void window(const float *x, float *y, int64_t N)
+{
+    (void)x, (void)y, (void)N;
+    sleep(1000);
+}

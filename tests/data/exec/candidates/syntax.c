@@ -1,0 +1,4 @@
+void window(const float *x, float *y, int64_t N)
+{
+    y[0] = x[0]
+}
