@@ -1,0 +1,473 @@
+// Design note. A task is one compilation that somebody waits for; requests for the same key join it.
+//
+//   LOOKUP   the ledger is asked for the key                       hit: done
+//   WAITING  in the list of those that need a slot, oldest first
+//   LOADING  the source is read; holds a slot
+//   RUNNING  kcast-exec compile runs; holds a slot                 lost: WAITING again, at most COMPILER_ATTEMPTS times
+//   STORING  object and entry are being stored; no slot
+//
+// A task whose last request is cancelled leaves the table of keys at once (a new request starts anew); its memory stays
+// until what is under way for it has come back. A hit counts only if the object is still in the blob store. The entry is
+// written after the object, so that a crash in between costs a compilation and nothing else. What cannot be stored
+// (a full disk) is still delivered when there is no object to be stored (a compile error); an object that could not be
+// stored cannot be used, and the request is lost.
+#include "daemon/compiler.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "contract/verdict.h"
+#include "daemon/cache.h"
+#include "daemon/report.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#define MAX_MEMORY ((uint64_t)4 << 30)  // address space of one compiler process
+#define MAX_OUTPUT ((uint64_t)32 << 20) // object and scratch files
+#define REPORT_MAX ((size_t)34 << 20)
+
+enum task_state { TASK_LOOKUP, TASK_WAITING, TASK_LOADING, TASK_RUNNING, TASK_STORING };
+
+struct compile_task {
+    struct compiler *compiler;
+    struct digest key;
+    enum task_state state;
+    bool orphan; // nobody waits any more; not in the table
+    bool fresh;  // the cache does not count
+    unsigned attempts;
+    struct digest source;
+    char *header;
+    char *glue;
+    char *name;
+    struct compile_request *requests; // list
+    struct executor *executor;        // RUNNING
+    struct compile_report report;     // STORING
+    bool has_report;
+    double seconds; // of children so far
+    struct compile_task *prev; // WAITING list
+    struct compile_task *next;
+    UT_hash_handle hh;
+};
+
+struct compiler {
+    struct compiler_config config; // toolchain and target are copies
+    char *toolchain;
+    char *target;
+    struct compile_task *tasks;   // by key
+    struct compile_task *waiting; // list
+    size_t waiting_count;
+    size_t slots_used;
+    size_t under_way; // tasks that exist
+    bool stopping;
+};
+
+struct compiler *compiler_create(const struct compiler_config *config)
+{
+    struct compiler *compiler = xcalloc(1, sizeof(*compiler));
+
+    compiler->config = *config;
+    compiler->toolchain = xstrdup(config->toolchain);
+    compiler->target = xstrdup(config->target);
+    return compiler;
+}
+
+void compiler_free(struct compiler *compiler)
+{
+    if (compiler) {
+        free(compiler->toolchain);
+        free(compiler->target);
+        free(compiler);
+    }
+}
+
+struct digest compiler_key(const struct compiler *compiler, const struct compile_input *input)
+{
+    struct digest_state *state = digest_begin();
+
+    digest_add(state, input->source.byte, DIGEST_LEN);
+    digest_add_text(state, input->header);
+    digest_add_text(state, input->glue);
+    digest_add_text(state, COMPILER_FLAGS);
+    digest_add_text(state, KCAST_VERSION); // kcast-exec has flags of its own
+    digest_add_text(state, compiler->toolchain);
+    digest_add_text(state, compiler->target);
+    digest_add_text(state, compiler->config.sandbox_off ? "off" : "on");
+    return digest_end(state);
+}
+
+static void leave_table(struct compile_task *task)
+{
+    if (!task->orphan) {
+        task->orphan = true;
+        HASH_DEL(task->compiler->tasks, task);
+    }
+}
+
+static void task_free(struct compile_task *task)
+{
+    leave_table(task);
+    task->compiler->under_way--;
+    if (task->has_report) {
+        message_clear(&compile_report_message, &task->report);
+    }
+    free(task->header);
+    free(task->glue);
+    free(task->name);
+    free(task);
+}
+
+// Tells everybody and ends the task. The first requester pays.
+static void finish(struct compile_task *task, const struct compiled *compiled, const char *reason)
+{
+    struct compile_outcome outcome = {compiled, task->seconds, reason};
+    struct compile_request *request;
+
+    if (!compiled) {
+        log_event(LOG_WARNING, "compile-lost name=%s reason=\"%s\"", task->name, reason);
+    }
+    leave_table(task); // a request made by a callback starts anew
+    while ((request = task->requests) != NULL) {
+        DL_DELETE(task->requests, request);
+        request->task = NULL;
+        request->on_done(request, &outcome);
+        outcome.seconds = 0;
+    }
+    task_free(task);
+}
+
+static void wait_for_slot(struct compile_task *task)
+{
+    struct compiler *compiler = task->compiler;
+
+    task->state = TASK_WAITING;
+    if (task->attempts > 0) {
+        DL_PREPEND(compiler->waiting, task);
+    } else {
+        DL_APPEND(compiler->waiting, task);
+    }
+    compiler->waiting_count++;
+    compiler_kick(compiler);
+}
+
+static void stop_waiting(struct compile_task *task)
+{
+    DL_DELETE(task->compiler->waiting, task);
+    task->compiler->waiting_count--;
+}
+
+static void free_slot(struct compile_task *task, double seconds)
+{
+    struct compiler *compiler = task->compiler;
+
+    compiler->slots_used--;
+    compiler->config.on_idle(compiler->config.owner, seconds);
+}
+
+static void on_entry_stored(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct compile_task *task = owner;
+
+    // Without the entry the compilation is done again next time; nobody has to know.
+    (void)error;
+    (void)answer;
+    (void)count;
+    finish(task, task->report.compiled, NULL);
+}
+
+static void store_entry(struct compile_task *task)
+{
+    struct bytes packed = cache_pack(&compiled_message, task->report.compiled);
+
+    ledger_keep_compiled(task->compiler->config.ledger, &task->key, &packed, on_entry_stored, task);
+    bytes_clear(&packed);
+}
+
+static void on_object_stored(void *owner, const struct err *error)
+{
+    struct compile_task *task = owner;
+
+    if (error) {
+        finish(task, NULL, error->text);
+    } else {
+        store_entry(task);
+    }
+}
+
+static void store(struct compile_task *task)
+{
+    struct compiled *compiled = task->report.compiled;
+    struct bytes object = task->report.object;
+
+    task->state = TASK_STORING;
+    task->report.object = (struct bytes){0};
+    compiled->cached = false;
+    if (!compiled->toolchain) {
+        compiled->toolchain = xstrdup(task->compiler->toolchain);
+    }
+    if (compiled->verdict == VERDICT_NONE) {
+        blob_put(task->compiler->config.blobs, &compiled->object, &object, false, on_object_stored,
+                 task);
+    } else {
+        bytes_clear(&object);
+        store_entry(task);
+    }
+}
+
+// The child has ended and the task still has its slot.
+static void on_executor_end(void *owner, struct executor_end *end)
+{
+    struct compile_task *task = owner;
+    struct err err = ERR_INIT;
+    bool ok = end->ok;
+    char reason[ERR_TEXT_MAX];
+
+    task->executor = NULL;
+    task->seconds += end->seconds;
+    free_slot(task, end->seconds);
+    if (task->orphan || task->compiler->stopping) {
+        task_free(task);
+        return;
+    }
+    (void)snprintf(reason, sizeof(reason), "%s", end->reason);
+    if (ok) {
+        ok = report_read_compile(&task->report, &end->report, task->compiler->config.sandbox_off,
+                                 &err) == 0;
+        (void)snprintf(reason, sizeof(reason), "%s", err.text);
+    }
+    if (ok) {
+        task->has_report = true;
+        store(task);
+        return;
+    }
+    if (++task->attempts < COMPILER_ATTEMPTS) {
+        log_event(LOG_WARNING, "compile-retried name=%s reason=\"%s\"", task->name, reason);
+        wait_for_slot(task);
+        return;
+    }
+    finish(task, NULL, reason);
+}
+
+static struct bytes pack_plan(const struct compile_task *task, struct bytes *source_taken)
+{
+    const struct compiler_config *config = &task->compiler->config;
+    struct compile_plan plan;
+    struct bytes packed;
+
+    message_init(&compile_plan_message, &plan);
+    plan.source = *source_taken;
+    *source_taken = (struct bytes){0};
+    plan.header = xstrdup(task->header);
+    plan.glue = xstrdup(task->glue);
+    plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
+    plan.max_seconds = (double)config->max_seconds;
+    plan.max_memory = MAX_MEMORY;
+    plan.max_output = MAX_OUTPUT;
+    plan.sandbox_off = config->sandbox_off;
+    plan.name = xstrdup(task->name);
+    packed = cache_pack(&compile_plan_message, &plan);
+    message_clear(&compile_plan_message, &plan);
+    return packed;
+}
+
+static void on_source(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
+                      size_t count)
+{
+    struct compile_task *task = owner;
+    const struct compiler_config *config = &task->compiler->config;
+    struct executor_config run = {
+        .mode = "compile",
+        .report_max = REPORT_MAX,
+        .deadline_ms = config->max_seconds * 1000 + config->slack_ms,
+        .grace_ms = config->grace_ms,
+        .on_end = on_executor_end,
+        .owner = task,
+    };
+    struct err err = ERR_INIT;
+    struct bytes plan;
+
+    (void)failed;
+    (void)count;
+    if (task->orphan || task->compiler->stopping) {
+        free_slot(task, 0);
+        task_free(task);
+        return;
+    }
+    if (error) {
+        free_slot(task, 0);
+        finish(task, NULL, error->text);
+        return;
+    }
+    plan = pack_plan(task, &blobs[0]);
+    task->state = TASK_RUNNING;
+    if (!plan.data) {
+        free_slot(task, 0);
+        finish(task, NULL, "its source, header or glue is too large for a plan");
+        return;
+    }
+    if (executor_start(&task->executor, config->executors, &run, &plan, &err) != 0) {
+        free_slot(task, 0);
+        finish(task, NULL, err.text);
+    }
+}
+
+void compiler_kick(struct compiler *compiler)
+{
+    const struct compiler_config *config = &compiler->config;
+
+    while (compiler->waiting && !compiler->stopping && compiler->slots_used < config->slots &&
+           config->may_start(config->owner)) {
+        struct compile_task *task = compiler->waiting;
+
+        stop_waiting(task);
+        compiler->slots_used++;
+        task->state = TASK_LOADING;
+        blob_load(config->blobs, &task->source, 1, on_source, task);
+    }
+}
+
+static void missed(struct compile_task *task)
+{
+    struct compile_request *request;
+    struct compile_request *next;
+
+    DL_FOREACH_SAFE(task->requests, request, next)
+    {
+        if (request->on_miss) {
+            request->on_miss(request);
+        }
+    }
+    wait_for_slot(task);
+}
+
+static void on_looked_up(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct compile_task *task = owner;
+    struct compiled compiled;
+
+    (void)error;
+    if (task->orphan || task->compiler->stopping) {
+        task_free(task);
+        return;
+    }
+    if (task->fresh || count == 0 || !answer[0].data ||
+        message_read(&compiled_message, &compiled, answer[0].data, answer[0].len, NULL) != 0) {
+        missed(task);
+        return;
+    }
+    if (compiled.verdict == VERDICT_NONE &&
+        !blob_have(task->compiler->config.blobs, &compiled.object)) {
+        missed(task);
+    } else {
+        compiled.cached = true;
+        finish(task, &compiled, NULL);
+    }
+    message_clear(&compiled_message, &compiled);
+}
+
+static struct compile_task *new_task(struct compiler *compiler, const struct digest *key,
+                                     const struct compile_input *input)
+{
+    struct compile_task *task = xcalloc(1, sizeof(*task));
+
+    task->compiler = compiler;
+    task->key = *key;
+    task->source = input->source;
+    task->header = xstrdup(input->header);
+    task->glue = xstrdup(input->glue);
+    task->name = xstrdup(input->name);
+    HASH_ADD(hh, compiler->tasks, key, sizeof(task->key), task);
+    compiler->under_way++;
+    return task;
+}
+
+void compiler_request(struct compiler *compiler, struct compile_request *request,
+                      const struct compile_input *input)
+{
+    struct digest key = compiler_key(compiler, input);
+    struct compile_task *task;
+    bool joins;
+
+    HASH_FIND(hh, compiler->tasks, &key, sizeof(key), task);
+    joins = task != NULL;
+    if (!joins) {
+        task = new_task(compiler, &key, input);
+    }
+    task->fresh = task->fresh || input->fresh;
+    request->task = task;
+    DL_APPEND(task->requests, request);
+    if (joins) {
+        if (task->state != TASK_LOOKUP && request->on_miss) {
+            request->on_miss(request);
+        }
+    } else {
+        ledger_read_compiled(compiler->config.ledger, &key, on_looked_up, task);
+    }
+}
+
+void compiler_cancel(struct compiler *compiler, struct compile_request *request)
+{
+    struct compile_task *task = request->task;
+
+    (void)compiler;
+    if (!task) {
+        return;
+    }
+    DL_DELETE(task->requests, request);
+    request->task = NULL;
+    if (task->requests || task->state == TASK_STORING) {
+        return; // others want it, or it is as good as done
+    }
+    leave_table(task);
+    if (task->state == TASK_WAITING) {
+        stop_waiting(task);
+        task_free(task);
+    } else if (task->state == TASK_RUNNING) {
+        executor_stop(task->executor);
+    }
+}
+
+void compiler_forget(struct compiler *compiler, const struct compile_input *input)
+{
+    struct digest key = compiler_key(compiler, input);
+
+    ledger_drop_compiled(compiler->config.ledger, &key);
+}
+
+void compiler_stop(struct compiler *compiler)
+{
+    struct compile_task *task;
+    struct compile_task *next;
+
+    compiler->stopping = true;
+    HASH_ITER(hh, compiler->tasks, task, next)
+    {
+        while (task->requests) {
+            struct compile_request *request = task->requests;
+
+            DL_DELETE(task->requests, request);
+            request->task = NULL;
+        }
+        if (task->state == TASK_WAITING) {
+            stop_waiting(task);
+            task_free(task);
+        } else if (task->state == TASK_RUNNING) {
+            executor_stop(task->executor);
+        }
+    }
+}
+
+size_t compiler_running(const struct compiler *compiler)
+{
+    return compiler->slots_used;
+}
+
+size_t compiler_waiting(const struct compiler *compiler)
+{
+    return compiler->waiting_count;
+}
+
+bool compiler_busy(const struct compiler *compiler)
+{
+    return compiler->under_way > 0;
+}

@@ -1,0 +1,438 @@
+// Design note.
+//
+// Up:   lock ─ ledger ─ blobs ─ [loop] probe ─ devices ─ lifecycle ─ jobs reloaded ─ service ─ ready
+// Down: no new requests, parked WAITs answered ─ lifecycle stopped, children ended ─ every exchange answered and every
+//       end in the ledger ─ service closed ─ ledger closed ─ end
+//
+// Going down is a poll of "is anything left?" every few milliseconds rather than a web of callbacks: it happens once, and
+// what is waited for is bounded by the grace of the children. If something is left after STOP_MAX_MS (a child that does
+// not die), the daemon ends all the same; the ledger has everything that was promised.
+#include "daemon/daemon.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "contract/verdict.h"
+#include "daemon/dispatch.h"
+#include "daemon/report.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+#define STOP_POLL_MS 5
+#define STOP_MAX_MS 15000
+#define PROBE_MS 60000
+#define PROBE_REPORT_MAX ((size_t)1 << 20)
+#define RESIDENT_MAX ((size_t)64 << 20) // results kept in memory
+#define CONTEXTS 1024
+#define PARKED_MAX 768
+#define MESSAGE_MAX ((size_t)16 << 20)
+#define COMPILE_SLOTS_MAX 64
+
+struct daemon {
+    uv_loop_t *loop;
+    struct daemon_config config;
+    int lock_fd;
+    struct ledger *ledger;
+    struct blob_store *blobs;
+    struct executor_pool *executors;
+    struct executor *probe; // while it runs
+    struct devices devices;
+    struct jobs *jobs;
+    struct answers *answers;
+    struct waits *waits;
+    struct endings *endings;
+    struct lifecycle *lifecycle;
+    struct submission_config submission;
+    struct submissions *submissions;
+    struct dispatch *dispatch;
+    struct service *service;
+    uv_timer_t tick;
+    uv_timer_t stop;
+    uint64_t stop_since_ms;
+    bool stopping;
+    struct err error; // why it ends
+};
+
+// --- down
+
+static void close_all(struct daemon *daemon)
+{
+    const struct err *error = daemon->error.code != ERR_NONE ? &daemon->error : NULL;
+
+    uv_close((uv_handle_t *)&daemon->tick, NULL);
+    uv_close((uv_handle_t *)&daemon->stop, NULL);
+    service_close(daemon->service);
+    waits_close(daemon->waits);
+    ledger_close(daemon->ledger);
+    daemon->config.on_end(daemon->config.owner, error);
+}
+
+static bool is_quiet(const struct daemon *daemon)
+{
+    return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
+           !(daemon->lifecycle && lifecycle_busy(daemon->lifecycle)) &&
+           endings_pending(daemon->endings) == 0 &&
+           !(daemon->executors && executor_pool_count(daemon->executors) > 0);
+}
+
+static void on_stop_poll(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+
+    if (is_quiet(daemon)) {
+        close_all(daemon);
+    } else if (uv_now(daemon->loop) - daemon->stop_since_ms > STOP_MAX_MS) {
+        log_event(LOG_ERROR, "stop-incomplete children=%zu",
+                  daemon->executors ? executor_pool_count(daemon->executors) : 0);
+        executor_pool_kill(daemon->executors);
+        _exit(EXIT_SYSTEM);
+    }
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+    if (daemon->stopping) {
+        return;
+    }
+    daemon->stopping = true;
+    log_event(LOG_NOTICE, "stopping");
+    if (daemon->dispatch) {
+        dispatch_stop(daemon->dispatch);
+    }
+    if (daemon->lifecycle) {
+        lifecycle_stop(daemon->lifecycle);
+    }
+    if (daemon->probe) {
+        executor_stop(daemon->probe);
+    }
+    uv_update_time(daemon->loop);
+    daemon->stop_since_ms = uv_now(daemon->loop);
+    (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
+}
+
+void daemon_kill_children(struct daemon *daemon)
+{
+    if (daemon->executors) {
+        executor_pool_kill(daemon->executors);
+    }
+}
+
+// What there is, in whatever state of construction.
+void daemon_free(struct daemon *daemon)
+{
+    if (!daemon) {
+        return;
+    }
+    dispatch_free(daemon->dispatch);
+    submissions_free(daemon->submissions);
+    answers_free(daemon->answers);
+    endings_free(daemon->endings);
+    jobs_free(daemon->jobs);
+    lifecycle_free(daemon->lifecycle);
+    devices_release(&daemon->devices);
+    blob_store_free(daemon->blobs);
+    executor_pool_free(daemon->executors);
+    if (daemon->lock_fd >= 0) {
+        close(daemon->lock_fd);
+    }
+    free(daemon);
+}
+
+static void fail(struct daemon *daemon)
+{
+    daemon_stop(daemon);
+}
+
+// --- reloading
+
+// Spec and subject of a job that the ledger has.
+static int apply_row(struct daemon *daemon, struct job *job, const struct ledger_job *row,
+                     struct err *err)
+{
+    struct job_spec spec;
+    int rc = message_read(&job_spec_message, &spec, row->spec.data, row->spec.len, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    job->spec = digest_of(row->spec.data, row->spec.len);
+    rc = submission_apply_spec(&daemon->submission, job, &spec, err);
+    message_clear(&job_spec_message, &spec);
+    return rc;
+}
+
+static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
+{
+    struct daemon *daemon = owner;
+    bool finished = job_state_is_terminal(row->state);
+    struct err defect = ERR_INIT;
+    struct job *job;
+
+    if (row->state >= JOB_STATE_COUNT || !row->search || !row->key) {
+        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", daemon->config.state_dir,
+                       (unsigned long long)row->id);
+    }
+    job = jobs_add(daemon->jobs, row->id, row->search, row->key,
+                   finished ? (enum job_state)row->state : JOB_QUEUED);
+    job->priority = row->priority;
+    job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
+    job->finished_s = row->finished_s;
+    job->reason = row->reason ? xstrdup(row->reason) : NULL;
+    job->journalled = true;
+    if (apply_row(daemon, job, row, &defect) != 0 && !finished) {
+        // Reported when the ledger's thread is there to take it: see requeue.
+        free(job->reason);
+        job->reason = xstrdup(defect.text);
+        job->doomed = true;
+    }
+    if (row->state == JOB_RUNNING) {
+        job->attempt++;
+        job->unsaved = true; // until requeue has written it
+    }
+    return 0;
+}
+
+// Unfinished jobs begin anew.
+static void requeue(struct daemon *daemon)
+{
+    struct job *job = jobs_first(daemon->jobs);
+    size_t unfinished = 0;
+    size_t finished = 0;
+
+    for (; job; job = job->by_id.next) {
+        bool was_running = job->unsaved;
+
+        job->unsaved = false;
+        if (job_state_is_terminal(job->state)) {
+            finished++;
+            continue;
+        }
+        unfinished++;
+        if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
+            char *reason = job->reason ? job->reason
+                                       : xstrdup("the daemon went down with it on a device too often");
+
+            job->reason = NULL;
+            end_buried(daemon->endings, job, reason);
+            free(reason);
+            continue;
+        }
+        if (was_running) {
+            ledger_move(daemon->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+        }
+        lifecycle_admit(daemon->lifecycle, job);
+    }
+    if (unfinished + finished > 0) {
+        log_event(LOG_NOTICE, "jobs-reloaded unfinished=%zu finished=%zu", unfinished, finished);
+    }
+}
+
+// --- up
+
+static size_t compile_slots(const struct daemon_config *config)
+{
+    size_t slots = config->compile_jobs > 0 ? config->compile_jobs : config->cores.rest_count;
+
+    return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
+}
+
+static void create_work(struct daemon *daemon)
+{
+    const struct daemon_config *config = &daemon->config;
+    struct lifecycle_config lifecycle = {
+        .jobs = daemon->jobs,
+        .devices = &daemon->devices,
+        .ledger = daemon->ledger,
+        .endings = daemon->endings,
+        .blobs = daemon->blobs,
+        .executors = daemon->executors,
+        .compile_slots = compile_slots(config),
+        .compile_seconds = config->compile_seconds,
+        .slack_ms = config->slack_ms,
+        .grace_ms = config->grace_ms,
+        .sandbox_off = config->sandbox_off,
+        .exclusive = config->cores.exclusive,
+    };
+
+    daemon->lifecycle = lifecycle_create(daemon->loop, &lifecycle);
+    daemon->submission = (struct submission_config){
+        .jobs = daemon->jobs,
+        .lifecycle = daemon->lifecycle,
+        .endings = daemon->endings,
+        .ledger = daemon->ledger,
+        .blobs = daemon->blobs,
+        .devices = &daemon->devices,
+        .queue_max = config->queue_max,
+        .jobs_max = config->jobs_max,
+        .sandbox_off = config->sandbox_off,
+    };
+    daemon->submissions = submissions_create(&daemon->submission);
+}
+
+static int open_service(struct daemon *daemon, struct err *err)
+{
+    struct dispatch_config dispatch = {
+        .jobs = daemon->jobs,
+        .lifecycle = daemon->lifecycle,
+        .endings = daemon->endings,
+        .ledger = daemon->ledger,
+        .blobs = daemon->blobs,
+        .devices = &daemon->devices,
+        .submissions = daemon->submissions,
+        .answers = daemon->answers,
+        .waits = daemon->waits,
+        .compile_slots = compile_slots(&daemon->config),
+        .state_dir = daemon->config.state_dir,
+        .sandbox_off = daemon->config.sandbox_off,
+    };
+    struct service_config service = {
+        .url = daemon->config.listen,
+        .contexts = CONTEXTS,
+        .parked_max = PARKED_MAX,
+        .message_max = MESSAGE_MAX,
+        .epoch = (uint64_t)clock_wall_ns(&clock_system),
+        .on_request = dispatch_request,
+    };
+    int rc;
+
+    daemon->dispatch = dispatch_create(&dispatch);
+    service.owner = daemon->dispatch;
+    rc = service_create(&daemon->service, daemon->loop, &service, err);
+    if (rc == 0) {
+        dispatch_set_service(daemon->dispatch, daemon->service);
+    }
+    return rc;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+
+    lifecycle_tick(daemon->lifecycle);
+    endings_tick(daemon->endings);
+    executor_pool_sweep(daemon->executors);
+}
+
+// The probe has told what there is: build the rest and serve.
+static int come_up(struct daemon *daemon, struct probe_report *probe, struct err *err)
+{
+    const struct daemon_config *config = &daemon->config;
+    int rc;
+
+    if (!probe->sandbox && !config->sandbox_off) {
+        return err_set(err, ERR_SANDBOX, "the sandbox cannot be set up here: %s",
+                       probe->reason ? probe->reason : "kcast-exec probe gives no reason");
+    }
+    devices_init(&daemon->devices, config->cores.device, config->cores.device_count, probe);
+    create_work(daemon);
+    rc = ledger_load(daemon->ledger, reload_job, daemon, err);
+    rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
+    rc = rc == 0 ? open_service(daemon, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    requeue(daemon);
+    (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
+    log_event(LOG_NOTICE,
+              "ready url=%s devices=%zu class=\"%s\" compile_slots=%zu sandbox=%s exclusive=%s state=%s",
+              service_url(daemon->service), daemon->devices.count, daemon->devices.classes->name,
+              compile_slots(config), config->sandbox_off ? "off" : "on",
+              config->cores.exclusive ? "yes" : "no", config->state_dir);
+    config->on_ready(config->owner, service_url(daemon->service));
+    return 0;
+}
+
+static void on_probe_end(void *owner, struct executor_end *end)
+{
+    struct daemon *daemon = owner;
+    struct probe_report probe;
+
+    daemon->probe = NULL;
+    if (daemon->stopping) {
+        return;
+    }
+    if (!end->ok) {
+        (void)err_set(&daemon->error, ERR_SYSTEM, "%s", end->reason);
+        fail(daemon);
+        return;
+    }
+    if (report_read_probe(&probe, &end->report, &daemon->error) != 0) {
+        fail(daemon);
+        return;
+    }
+    if (come_up(daemon, &probe, &daemon->error) != 0) {
+        fail(daemon);
+    }
+    message_clear(&probe_report_message, &probe);
+}
+
+static int start_probe(struct daemon *daemon, struct err *err)
+{
+    struct executor_config probe = {
+        .mode = "probe",
+        .report_max = PROBE_REPORT_MAX,
+        .deadline_ms = PROBE_MS,
+        .grace_ms = daemon->config.grace_ms,
+        .on_end = on_probe_end,
+        .owner = daemon,
+    };
+    struct bytes nothing = {0};
+
+    return executor_start(&daemon->probe, daemon->executors, &probe, &nothing, err);
+}
+
+// What needs no loop: the state directory, its lock, the ledger, the blobs.
+static int open_state(struct daemon *daemon, struct err *err)
+{
+    const char *dir = daemon->config.state_dir;
+    char *lock = xasprintf("%s/lock", dir);
+    char *path = xasprintf("%s/ledger.db", dir);
+    char *blobs = xasprintf("%s/blobs", dir);
+    int rc = file_make_dirs(dir, err);
+
+    if (rc == 0 && (rc = file_lock(&daemon->lock_fd, lock, err)) == ERR_BUSY) {
+        rc = err_wrap(err, "another kcastd uses this state directory");
+    }
+    rc = rc == 0 ? ledger_open(&daemon->ledger, path, daemon->config.page_max, err) : rc;
+    rc = rc == 0 ? blob_store_create(&daemon->blobs, daemon->loop, blobs, err) : rc;
+    free(blobs);
+    free(path);
+    free(lock);
+    return rc;
+}
+
+int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_config *config,
+                 struct err *err)
+{
+    struct daemon *daemon = xcalloc(1, sizeof(*daemon));
+    int rc;
+
+    daemon->loop = loop;
+    daemon->config = *config;
+    daemon->lock_fd = -1;
+    daemon->error = (struct err)ERR_INIT;
+    rc = open_state(daemon, err);
+    rc = rc == 0 ? executor_pool_create(&daemon->executors, loop, config->exec_path, err) : rc;
+    if (rc == 0) {
+        daemon->jobs = jobs_create(RESIDENT_MAX);
+        daemon->answers = answers_create(daemon->jobs, daemon->ledger);
+        rc = start_probe(daemon, err);
+    }
+    if (rc != 0) {
+        ledger_close(daemon->ledger);
+        while (daemon->executors && executor_pool_count(daemon->executors) > 0) {
+            (void)uv_run(loop, UV_RUN_ONCE); // handles of a probe that did not start
+        }
+        daemon_free(daemon);
+        return rc;
+    }
+    daemon->waits = waits_create(loop, answer_due, daemon->answers);
+    daemon->endings = endings_create(daemon->jobs, daemon->ledger, daemon->waits,
+                                     config->sandbox_off);
+    (void)uv_timer_init(loop, &daemon->tick);
+    (void)uv_timer_init(loop, &daemon->stop);
+    daemon->tick.data = daemon;
+    daemon->stop.data = daemon;
+    *ret = daemon;
+    return 0;
+}

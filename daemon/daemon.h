@@ -1,0 +1,44 @@
+// The daemon: owns every object, brings them up in order and down in the reverse. One per process in practice, but nothing
+// here is global.
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include "common/err.h"
+#include "daemon/cores.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct daemon;
+
+struct daemon_config {
+    const char *listen;       // tcp url on loopback; port 0: a free one
+    const char *state_dir;    // made when missing
+    const char *exec_path;    // kcast-exec
+    struct cores cores;       // planned and settled
+    uint64_t compile_jobs;    // children at once; 0: as many as there are processors left
+    uint64_t compile_seconds; // of one compilation
+    uint64_t queue_max;       // unfinished jobs of one search
+    uint64_t jobs_max;        // jobs altogether
+    uint64_t slack_ms;        // by which kcast-exec may exceed its plan
+    uint64_t grace_ms;        // SIGTERM to SIGKILL
+    uint64_t page_max;        // of the ledger, for tests; 0: no limit
+    bool sandbox_off;
+    // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could not start or go on.
+    void (*on_ready)(void *owner, const char *url);
+    void (*on_end)(void *owner, const struct err *error);
+    void *owner;
+};
+
+// Takes the state directory, opens the ledger, loads the jobs, starts the probe. config and its texts outlive the daemon.
+// Errors here are about the state directory: nothing was started then. on_ready or on_end follows from the loop.
+MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_config *config,
+                            struct err *err);
+// Stops in good order; on_end follows. May be called again.
+void daemon_stop(struct daemon *daemon);
+// SIGKILL to every child, now. For an exit without good order.
+void daemon_kill_children(struct daemon *daemon);
+// After on_end; the loop must run once more for its handles.
+void daemon_free(struct daemon *daemon);
+
+#endif

@@ -1,0 +1,106 @@
+// The devices: who holds each, whether it can be trusted, what it was held for. Also the queue of each class of devices.
+// Decides when a device goes out of service and when it needs an A/A control. Knows nothing of executors; time comes in.
+#ifndef DAEMON_DEVICE_H
+#define DAEMON_DEVICE_H
+
+#include "common/digest.h"
+#include "daemon/queue.h"
+#include "proto/all.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DEVICE_NAME_MAX 32
+#define DEVICE_REASON_MAX 512
+#define DEVICE_FAILURES_MAX 3            // executors lost by different jobs in a row
+#define DEVICE_REST_NS (60 * 1000000000ULL) // out of service for so long, then tried again
+#define DEVICE_CONTROL_AGE_NS (3600 * 1000000000ULL)
+#define DEVICE_CONTROL_LOG2 0.0143553    // log2(1.01): a control may exclude 0 by this much
+#define DEVICE_CONTROLS_MAX 128          // (problem, baseline) pairs remembered per device
+
+enum device_state { DEVICE_READY, DEVICE_BUSY, DEVICE_QUARANTINED };
+
+// Devices whose results are interchangeable.
+struct device_class {
+    char *name;           // as the probe says
+    struct queue *queue;  // READY jobs
+    struct device_class *next;
+};
+
+// The last A/A control of a device for a problem and a baseline.
+struct control {
+    struct digest about; // of the two
+    uint64_t at_ns;
+    struct estimate estimate;
+};
+
+struct device {
+    char name[DEVICE_NAME_MAX]; // "cpu0"
+    struct device_class *device_class;
+    int core;
+    enum device_state state;
+    char reason[DEVICE_REASON_MAX]; // why it is out of service
+    uint64_t job;                   // that it is held for, 0: none
+    uint64_t since_ns;              // when that began
+    uint64_t held_ns;               // altogether
+    uint64_t jobs_done;             // runs that ended in a report
+    unsigned failures;              // runs of different jobs that failed since the last report
+    uint64_t last_failed;           // job of the last of them
+    unsigned bad_controls;          // in a row
+    bool control_due;               // back from quarantine: the next run needs a control
+    bool lost;                      // never returns: a process on it does not die
+    uint64_t until_ns;              // end of quarantine
+    struct control *controls;       // [DEVICE_CONTROLS_MAX], oldest first
+    size_t control_count;
+    struct estimate last_control;
+    bool has_control;
+};
+
+struct devices {
+    struct device *device;
+    size_t count;
+    struct device_class *classes;
+    struct fact *facts; // of the machine, from the probe; owned
+    size_t facts_count;
+    char *toolchain;
+    double peak_flops; // NaN when unknown
+    double peak_bytes;
+};
+
+const char *device_state_name(enum device_state state);
+
+// cpu devices on the given cores, all of the probe's class. Takes facts and toolchain out of the probe.
+void devices_init(struct devices *devices, const int *core, size_t count, struct probe_report *probe);
+void devices_release(struct devices *devices);
+
+// The class of this name; the first one for NULL. NULL when there is none.
+struct device_class *devices_class(const struct devices *devices, const char *name);
+// A device of the class that is READY, the one held least so far; NULL when there is none.
+struct device *devices_idle(const struct devices *devices, const struct device_class *device_class);
+size_t devices_busy(const struct devices *devices);
+// Ends quarantines whose time is over. Returns true when there was one.
+bool devices_tick(struct devices *devices, uint64_t now_ns);
+
+// READY -> BUSY.
+void device_hold(struct device *device, uint64_t job, uint64_t now_ns);
+// BUSY -> READY, and the seconds it was held. Say afterwards how it went:
+double device_release(struct device *device, uint64_t now_ns);
+// The run ended in a report. Forgives earlier failures.
+void device_succeeded(struct device *device);
+// The run was lost. Quarantines the device when too many different jobs failed in a row; true then.
+bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns);
+// A process on it does not die: out of service until the daemon restarts.
+void device_lose(struct device *device, const char *reason);
+
+// Whether the next run for (problem, baseline) has to include an A/A control.
+bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns);
+// A control has been measured. Returns false when it excludes 0 by more than is allowed; the second time in a row the
+// device goes out of service.
+bool device_control(struct device *device, const struct digest *about,
+                    const struct estimate *estimate, uint64_t now_ns);
+// The last control for (problem, baseline); NULL when there is none.
+const struct estimate *device_last_control(const struct device *device, const struct digest *about);
+// Names the pair.
+struct digest device_about(const struct digest *problem, const struct digest *baseline);
+
+#endif

@@ -1,0 +1,418 @@
+// Design note. A handler reads its body, which frees the caller of what does not parse, and then answers at once or hands the
+// exchange to somebody who will: a submission, a parked WAIT, an operation of the ledger. `pending` counts the exchanges
+// that are with the ledger or the blob store on behalf of this module; submissions and answers count their own. When all
+// three are zero the service can be closed without pulling an exchange from under anybody.
+#include "daemon/dispatch.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include <stdlib.h>
+
+#define FEATURE_MAX 4
+#define STOPPING_RETRY_MS 1000
+
+struct dispatch {
+    struct dispatch_config config;
+    struct service *service;
+    uint64_t started_ns;
+    size_t pending;
+    bool stopping;
+};
+
+// An exchange that waits for the ledger or the blob store.
+struct errand {
+    struct dispatch *dispatch;
+    struct exchange *exchange;
+    uint64_t *jobs; // CANCEL: what to tell about afterwards
+    size_t job_count;
+};
+
+static struct errand *new_errand(struct dispatch *dispatch, struct exchange *exchange)
+{
+    struct errand *errand = xcalloc(1, sizeof(*errand));
+
+    errand->dispatch = dispatch;
+    errand->exchange = exchange;
+    dispatch->pending++;
+    return errand;
+}
+
+static void errand_free(struct errand *errand)
+{
+    errand->dispatch->pending--;
+    free(errand->jobs);
+    free(errand);
+}
+
+static void reply_empty(struct exchange *exchange)
+{
+    struct empty reply;
+
+    message_init(&empty_message, &reply);
+    exchange_reply(exchange, &empty_message, &reply);
+}
+
+// --- HELLO, BLOB_PUT, BLOB_HAVE
+
+static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
+                         const struct request *request)
+{
+    const char *feature[FEATURE_MAX] = {"compile", "measure", "cpu", "sandbox"};
+    size_t count = dispatch->config.sandbox_off ? FEATURE_MAX - 1 : FEATURE_MAX;
+
+    exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS);
+}
+
+static void on_blob_put(void *owner, const struct err *error)
+{
+    struct errand *errand = owner;
+
+    if (error) {
+        log_event(LOG_WARNING, "blob-refused code=%s reason=\"%s\"", err_name((int)error->code),
+                  error->text);
+        exchange_fail(errand->exchange, error);
+    } else {
+        reply_empty(errand->exchange);
+    }
+    errand_free(errand);
+}
+
+static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange,
+                            const struct request *request)
+{
+    struct blob_put body;
+
+    if (!exchange_read_body(exchange, request, &blob_put_message, &body)) {
+        return;
+    }
+    blob_put(dispatch->config.blobs, &body.digest, &body.data, true, on_blob_put,
+             new_errand(dispatch, exchange));
+    message_clear(&blob_put_message, &body);
+}
+
+static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchange,
+                             const struct request *request)
+{
+    struct blob_have body;
+    struct blob_missing reply;
+
+    if (!exchange_read_body(exchange, request, &blob_have_message, &body)) {
+        return;
+    }
+    message_init(&blob_missing_message, &reply);
+    reply.digests = xcalloc(body.digests_count + 1, sizeof(*reply.digests));
+    for (size_t i = 0; i < body.digests_count; i++) {
+        if (!blob_have(dispatch->config.blobs, &body.digests[i])) {
+            reply.digests[reply.digests_count++] = body.digests[i];
+        }
+    }
+    exchange_reply(exchange, &blob_missing_message, &reply);
+    message_clear(&blob_missing_message, &reply);
+    message_clear(&blob_have_message, &body);
+}
+
+// --- SUBMIT, WAIT
+
+static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
+                          const struct request *request)
+{
+    struct submit body;
+
+    if (exchange_read_body(exchange, request, &submit_message, &body)) {
+        submission_start(dispatch->config.submissions, exchange, &body);
+    }
+}
+
+// The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then there is something to
+// tell.
+static bool all_unfinished(const struct jobs *table, const struct wait *body, struct job **jobs)
+{
+    for (size_t i = 0; i < body->jobs_count; i++) {
+        jobs[i] = jobs_find(table, body->jobs[i]);
+        if (!jobs[i] || job_state_is_terminal(jobs[i]->state)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
+                        const struct request *request)
+{
+    uint64_t remaining_ms = exchange_remaining_ms(exchange);
+    uint64_t wait_ms;
+    struct job **jobs;
+    struct wait body;
+
+    if (!exchange_read_body(exchange, request, &wait_message, &body)) {
+        return;
+    }
+    wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
+    // The reply has to travel as well.
+    remaining_ms -= remaining_ms / 10;
+    wait_ms = wait_ms < remaining_ms ? wait_ms : remaining_ms;
+    jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
+    if (wait_ms == 0 || body.jobs_count == 0 ||
+        !all_unfinished(dispatch->config.jobs, &body, jobs) ||
+        !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs, body.jobs_count,
+                    wait_ms)) {
+        answer_waited(dispatch->config.answers, exchange, body.jobs, body.jobs_count);
+    }
+    free(jobs);
+    message_clear(&wait_message, &body);
+}
+
+// --- CANCEL, ACK
+
+static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct errand *errand = owner;
+    struct job_infos reply;
+
+    (void)error;
+    (void)answer;
+    (void)count;
+    message_init(&job_infos_message, &reply);
+    reply.jobs = xcalloc(errand->job_count + 1, sizeof(*reply.jobs));
+    for (size_t i = 0; i < errand->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
+        const struct job *job = jobs_find(errand->dispatch->config.jobs, errand->jobs[i]);
+
+        if (job) {
+            answer_info(&reply.jobs[reply.jobs_count++], job);
+        }
+    }
+    exchange_reply(errand->exchange, &job_infos_message, &reply);
+    message_clear(&job_infos_message, &reply);
+    errand_free(errand);
+}
+
+static void cancel_one(struct dispatch *dispatch, struct errand *errand, struct job *job)
+{
+    errand->jobs[errand->job_count++] = job->id;
+    if (!job->journalled) {
+        job->doomed = true;
+    } else {
+        lifecycle_cancel(dispatch->config.lifecycle, job, "cancelled by its client");
+    }
+}
+
+static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
+                          const struct request *request)
+{
+    const struct search *search;
+    struct errand *errand;
+    struct job_ids body;
+    struct job *job;
+
+    if (!exchange_read_body(exchange, request, &job_ids_message, &body)) {
+        return;
+    }
+    search = body.search ? jobs_find_search(dispatch->config.jobs, body.search) : NULL;
+    errand = new_errand(dispatch, exchange);
+    errand->jobs = xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1,
+                           sizeof(*errand->jobs));
+    for (size_t i = 0; i < body.jobs_count; i++) {
+        job = jobs_find(dispatch->config.jobs, body.jobs[i]);
+        if (job) {
+            cancel_one(dispatch, errand, job);
+        }
+    }
+    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
+        if (!job_state_is_terminal(job->state)) {
+            cancel_one(dispatch, errand, job);
+        }
+    }
+    // The ends come back before the barrier: the reply tells the state that is true and stays.
+    ledger_barrier(dispatch->config.ledger, on_cancelled, errand);
+    message_clear(&job_ids_message, &body);
+}
+
+static void on_forgotten(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct errand *errand = owner;
+
+    (void)answer;
+    (void)count;
+    if (error) {
+        exchange_fail(errand->exchange, error);
+    } else {
+        reply_empty(errand->exchange);
+    }
+    errand_free(errand);
+}
+
+static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
+                       const struct request *request)
+{
+    struct job **finished;
+    struct job_ids body;
+    size_t count = 0;
+
+    if (!exchange_read_body(exchange, request, &job_ids_message, &body)) {
+        return;
+    }
+    finished = xcalloc(body.jobs_count + 1, sizeof(struct job *));
+    for (size_t i = 0; i < body.jobs_count; i++) {
+        struct job *job = jobs_find(dispatch->config.jobs, body.jobs[i]);
+
+        // A job that is still at work is not acknowledged by accident. `settling` marks those that are in the list already.
+        if (job && job_state_is_terminal(job->state) && !job->settling) {
+            job->settling = true;
+            finished[count++] = job;
+        }
+    }
+    endings_forget(dispatch->config.endings, finished, count, on_forgotten,
+                   new_errand(dispatch, exchange));
+    free(finished);
+    message_clear(&job_ids_message, &body);
+}
+
+// --- STATUS
+
+static void fill_device(struct device_info *info, const struct devices *devices,
+                        const struct device *device)
+{
+    message_init(&device_info_message, info);
+    info->name = xstrdup(device->name);
+    info->device_class = xstrdup(device->device_class->name);
+    info->state = xstrdup(device_state_name(device->state));
+    info->reason = device->reason[0] ? xstrdup(device->reason) : NULL;
+    info->job = device->job;
+    info->jobs_done = device->jobs_done;
+    info->held_seconds = clock_seconds(device->held_ns);
+    info->facts = xcalloc(devices->facts_count + 1, sizeof(*info->facts));
+    for (size_t i = 0; i < devices->facts_count; i++) {
+        message_copy(&fact_message, &info->facts[info->facts_count++], &devices->facts[i]);
+    }
+    if (device->has_control) {
+        info->control = xmalloc(sizeof(*info->control));
+        message_copy(&estimate_message, info->control, &device->last_control);
+    }
+}
+
+static void add_info(struct status *reply, const struct job *job)
+{
+    if (job && reply->jobs_count < ANSWER_INFOS_MAX) {
+        answer_info(&reply->jobs[reply->jobs_count++], job);
+    }
+}
+
+static void fill_jobs(struct dispatch *dispatch, struct status *reply,
+                      const struct status_request *body)
+{
+    const struct jobs *jobs = dispatch->config.jobs;
+    const struct search *search = body->search ? jobs_find_search(jobs, body->search) : NULL;
+    const struct job *job;
+
+    reply->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*reply->jobs));
+    for (size_t i = 0; i < body->jobs_count; i++) {
+        add_info(reply, jobs_find(jobs, body->jobs[i]));
+    }
+    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
+        add_info(reply, job);
+    }
+    for (job = body->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
+        if (!job_state_is_terminal(job->state)) {
+            add_info(reply, job);
+        }
+    }
+}
+
+static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
+                          const struct request *request)
+{
+    const struct dispatch_config *config = &dispatch->config;
+    const struct job_census *census = jobs_census(config->jobs);
+    struct status_request body;
+    struct status reply;
+
+    if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
+        return;
+    }
+    message_init(&status_message, &reply);
+    reply.devices = xcalloc(config->devices->count, sizeof(*reply.devices));
+    for (size_t i = 0; i < config->devices->count; i++) {
+        fill_device(&reply.devices[reply.devices_count++], config->devices,
+                    &config->devices->device[i]);
+    }
+    reply.states = xcalloc(JOB_STATE_COUNT, sizeof(*reply.states));
+    for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
+        reply.states[reply.states_count++] = census->state[i];
+    }
+    fill_jobs(dispatch, &reply, &body);
+    reply.uptime_seconds = clock_seconds(clock_now_ns(&clock_system) - dispatch->started_ns);
+    reply.compile_slots = config->compile_slots;
+    reply.compiling = lifecycle_compiling(config->lifecycle);
+    reply.sandbox = xstrdup(config->sandbox_off ? "off" : "on");
+    reply.results_cached = ledger_results(config->ledger);
+    reply.waits = waits_count(dispatch->config.waits);
+    reply.requests = service_request_count(dispatch->service);
+    reply.state_dir = xstrdup(config->state_dir);
+    exchange_reply(exchange, &status_message, &reply);
+    message_clear(&status_message, &reply);
+    message_clear(&status_request_message, &body);
+}
+
+// --- all
+
+// A caller of the future, or one that comes while this process ends: it may find the next one.
+static void refuse(struct exchange *exchange, enum err_code code, const char *text,
+                   uint64_t retry_after_ms)
+{
+    struct err err = ERR_INIT;
+
+    (void)err_set(&err, code, "%s", text);
+    exchange_fail_busy(exchange, &err, retry_after_ms);
+}
+
+void dispatch_request(void *owner, struct exchange *exchange, const struct request *request)
+{
+    static void (*const handler[])(struct dispatch *, struct exchange *,
+                                   const struct request *) = {
+        [OP_HELLO] = handle_hello,   [OP_BLOB_PUT] = handle_blob_put,
+        [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
+        [OP_WAIT] = handle_wait,     [OP_STATUS] = handle_status,
+        [OP_CANCEL] = handle_cancel, [OP_ACK] = handle_ack,
+    };
+    struct dispatch *dispatch = owner;
+
+    if (dispatch->stopping) {
+        refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
+    } else if (request->op >= ARRAY_LEN(handler) || !handler[request->op]) {
+        refuse(exchange, ERR_UNSUPPORTED, "kcastd does not know this operation", 0);
+    } else {
+        handler[request->op](dispatch, exchange, request);
+    }
+}
+
+struct dispatch *dispatch_create(const struct dispatch_config *config)
+{
+    struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
+
+    dispatch->config = *config;
+    dispatch->started_ns = clock_now_ns(&clock_system);
+    return dispatch;
+}
+
+void dispatch_set_service(struct dispatch *dispatch, struct service *service)
+{
+    dispatch->service = service;
+}
+
+void dispatch_stop(struct dispatch *dispatch)
+{
+    if (!dispatch->stopping) {
+        dispatch->stopping = true;
+        waits_flush(dispatch->config.waits);
+    }
+}
+
+size_t dispatch_pending(const struct dispatch *dispatch)
+{
+    return dispatch->pending + submissions_pending(dispatch->config.submissions) +
+           answers_pending(dispatch->config.answers);
+}
+
+void dispatch_free(struct dispatch *dispatch)
+{
+    free(dispatch);
+}

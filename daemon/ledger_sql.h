@@ -1,0 +1,67 @@
+// The ledger's SQL: opening, migrating, and carrying out batches of operations. Belongs to ledger.c; used by one thread at a
+// time.
+#ifndef DAEMON_LEDGER_SQL_H
+#define DAEMON_LEDGER_SQL_H
+
+#include "daemon/ledger.h"
+#include <stdbool.h>
+
+enum ledger_op_kind {
+    LEDGER_SUBMIT,
+    LEDGER_MOVE,
+    LEDGER_FINISH,
+    LEDGER_FORGET,
+    LEDGER_READ_RESULTS,
+    LEDGER_READ_CACHED,
+    LEDGER_READ_COMPILED,
+    LEDGER_KEEP_COMPILED,
+    LEDGER_DROP_COMPILED,
+    LEDGER_BARRIER,
+};
+
+// One operation, with copies of all it needs. Which fields count depends on its kind (ledger.h).
+struct ledger_op {
+    struct ledger_op *next;
+    enum ledger_op_kind kind;
+    ledger_done *done;
+    void *owner;
+    int64_t now_s; // wall clock when it was posted
+    uint64_t id;   // job
+    uint64_t state;
+    uint64_t attempt;
+    uint64_t priority;
+    double cap_s;
+    char *search;
+    char *key;
+    char *reason;
+    struct bytes bytes;   // spec, result or compiled
+    struct digest digest; // of a cache; zero: none
+    ledger_adopt *adopt;
+    uint64_t *ids;
+    size_t id_count;
+    // Outcome:
+    struct err *error; // NULL: carried out and committed
+    struct bytes *answer;
+    size_t answer_count;
+    bool results_added; // the result cache has one row more
+};
+
+struct ledger_sql;
+
+const char *ledger_op_name(enum ledger_op_kind kind);
+// Empties the outcome.
+void ledger_op_reset(struct ledger_op *op);
+
+MUST_CHECK int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max,
+                               struct err *err);
+void ledger_sql_close(struct ledger_sql *sql); // NULL is fine
+MUST_CHECK int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job,
+                                 uint64_t *ret_results, struct err *err);
+MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
+                               int (*visit)(void *owner, const struct ledger_job *job,
+                                            struct err *err),
+                               void *owner, struct err *err);
+// Carries out a list of operations and commits; each op gets its outcome.
+void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops);
+
+#endif

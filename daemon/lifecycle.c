@@ -1,0 +1,415 @@
+// Design note. A job's way:
+//
+//   admit ─▶ intake queue ─▶ preparation (compiled or cached) ─▶ queue of its class ─▶ run on a device ─▶ end
+//            fair by seconds of compiling                         fair by seconds of device
+//
+// The intake bounds how many jobs are being prepared: a few more than there are compile slots, so that cached ones pass by
+// while the slots are busy, and so that a job waits behind few compilations of others.
+//
+// What may start is decided in one place, `schedule`, from a timer of 0 ms, so that no callback recurses into it.
+// Where devices own all cores (exclusive), compilations and measurements take turns by the seconds each side has used.
+#include "daemon/lifecycle.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/preparation.h"
+#include <stddef.h>
+#include <stdlib.h>
+
+#define INTAKE_EXTRA 8               // preparations beyond twice the compile slots
+
+struct lifecycle {
+    struct lifecycle_config config;
+    uv_timer_t timer; // schedule
+    struct compiler *compiler;
+    struct subjects *subjects;
+    struct queue *intake;
+    struct preparation_config preparation;
+    struct measure_config measure;
+    size_t preparing;      // jobs with a preparation
+    size_t running;        // devices that are held
+    double compile_used_s; // exclusive: seconds used by each side
+    double device_used_s;
+    bool stopping;
+};
+
+static unsigned long long number(const struct job *job)
+{
+    return (unsigned long long)job->id;
+}
+
+static void on_schedule(uv_timer_t *timer);
+
+static void schedule_soon(struct lifecycle *lifecycle)
+{
+    if (!lifecycle->stopping) {
+        (void)uv_timer_start(&lifecycle->timer, on_schedule, 0, 0);
+    }
+}
+
+// --- preparation
+
+static void on_miss(void *owner, struct job *job)
+{
+    (void)owner;
+    if (job->state == JOB_QUEUED) {
+        job_set_state(job, JOB_COMPILING);
+    }
+}
+
+static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
+{
+    queue_add(job->device_class->queue, &job->queued, job->search->id, job->priority, job->id);
+    schedule_soon(lifecycle);
+}
+
+static void on_prepared(void *owner, struct job *job, const struct preparation_end *end)
+{
+    struct lifecycle *lifecycle = owner;
+    struct endings *endings = lifecycle->config.endings;
+
+    lifecycle->preparing--;
+    queue_settle(lifecycle->intake, job->search->id, end->charge, end->seconds);
+    job->compile_seconds = (float)end->seconds;
+    schedule_soon(lifecycle);
+    switch (end->outcome) {
+    case PREPARED:
+        on_miss(lifecycle, job);
+        job_set_state(job, JOB_READY);
+        enqueue_ready(lifecycle, job);
+        return;
+    case PREPARED_COMPILED:
+        end_compiled(endings, job, end->compiled);
+        return;
+    case PREPARED_REFUSED:
+        end_unmeasured(endings, job, end->compiled->verdict, end->compiled->reason, end->compiled);
+        return;
+    case PREPARED_DEFECT:
+        if (job->kind == JOB_MEASURE) {
+            end_unmeasured(endings, job, VERDICT_COMPILE_ERROR, end->reason, NULL);
+            return;
+        }
+        end_buried(endings, job, end->reason);
+        return;
+    case PREPARED_LOST:
+        end_buried(endings, job, end->reason);
+        return;
+    }
+}
+
+static void start_preparations(struct lifecycle *lifecycle)
+{
+    size_t limit = 2 * lifecycle->config.compile_slots + INTAKE_EXTRA;
+    struct queue_entry *entry;
+    double charge;
+
+    while (lifecycle->preparing < limit &&
+           (entry = queue_take(lifecycle->intake, &charge)) != NULL) {
+        struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+
+        lifecycle->preparing++;
+        preparation_start(&lifecycle->preparation, job, charge);
+    }
+}
+
+// --- runs
+
+static void on_started(void *owner, struct job *job)
+{
+    (void)owner;
+    job_set_state(job, JOB_RUNNING);
+    log_event(LOG_INFO, "job-running job=%llu search=%s key=%s device=%s attempt=%u", number(job),
+              job->search->name, job->key, run_device(job->run)->name, job->attempt);
+}
+
+// The executor was lost with the job on it.
+static void after_loss(struct lifecycle *lifecycle, struct job *job, const char *reason)
+{
+    char *why;
+
+    job->attempt++;
+    log_event(LOG_WARNING, "job-lost job=%llu attempt=%u reason=\"%s\"", number(job), job->attempt,
+              reason);
+    if (job->attempt >= JOB_LOST_MAX) {
+        why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt, reason);
+        end_buried(lifecycle->config.endings, job, why);
+        free(why);
+        return;
+    }
+    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    job_set_state(job, JOB_READY);
+    enqueue_ready(lifecycle, job);
+}
+
+// Something that was compiled is no longer there. It is compiled again, once.
+static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
+                                 const struct run_end *end)
+{
+    struct compile_input input = subject_candidate(job->subject, &job->candidate);
+
+    log_event(LOG_WARNING, "object-missing job=%llu reason=\"%s\"", number(job), end->reason);
+    compiler_forget(lifecycle->compiler, &input);
+    subject_forget_objects(job->subject);
+    job_set_state(job, JOB_QUEUED);
+    job->attempt++;
+    if (end->blob == RUN_BLOB_PROBLEM || job->attempt >= JOB_LOST_MAX) {
+        end_buried(lifecycle->config.endings, job, end->reason);
+        return;
+    }
+    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    lifecycle_admit(lifecycle, job);
+}
+
+static void on_run_end(void *owner, struct job *job, struct run_end *end)
+{
+    struct lifecycle *lifecycle = owner;
+
+    lifecycle->running--;
+    lifecycle->device_used_s += end->held_s;
+    schedule_soon(lifecycle);
+    switch (end->outcome) {
+    case RUN_RESULT:
+        end_measured(lifecycle->config.endings, job, end->result, end->cacheable);
+        return;
+    case RUN_CACHED:
+        end_cached(lifecycle->config.endings, job, end->cached);
+        return;
+    case RUN_LOST:
+        after_loss(lifecycle, job, end->reason);
+        return;
+    case RUN_NO_OBJECT:
+        after_missing_object(lifecycle, job, end);
+        return;
+    case RUN_CANCELLED:
+        return;
+    }
+}
+
+static void start_runs(struct lifecycle *lifecycle)
+{
+    struct devices *devices = lifecycle->config.devices;
+    struct device_class *device_class;
+    struct device *device;
+
+    for (device_class = devices->classes; device_class; device_class = device_class->next) {
+        while (queue_count(device_class->queue) > 0 &&
+               (device = devices_idle(devices, device_class)) != NULL) {
+            double charge;
+            struct queue_entry *entry = queue_take(device_class->queue, &charge);
+            struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+
+            lifecycle->running++;
+            run_start(&lifecycle->measure, job, device, charge);
+        }
+    }
+}
+
+// --- what may start
+
+static bool device_wanted(const struct lifecycle *lifecycle)
+{
+    const struct device_class *device_class = lifecycle->config.devices->classes;
+
+    for (; device_class; device_class = device_class->next) {
+        if (queue_count(device_class->queue) > 0 &&
+            devices_idle(lifecycle->config.devices, device_class)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whose turn it is where both want the cores. The side that had nothing to do gets no credit for it.
+static bool compilers_turn(struct lifecycle *lifecycle)
+{
+    bool compile = compiler_waiting(lifecycle->compiler) > 0;
+    bool device = device_wanted(lifecycle) || lifecycle->running > 0;
+
+    if (!compile && lifecycle->compile_used_s < lifecycle->device_used_s) {
+        lifecycle->compile_used_s = lifecycle->device_used_s;
+    }
+    if (!device && lifecycle->device_used_s < lifecycle->compile_used_s) {
+        lifecycle->device_used_s = lifecycle->compile_used_s;
+    }
+    return compile && (!device || lifecycle->compile_used_s <= lifecycle->device_used_s);
+}
+
+static bool may_compile(void *owner)
+{
+    struct lifecycle *lifecycle = owner;
+
+    if (!lifecycle->config.exclusive) {
+        return true;
+    }
+    return lifecycle->running == 0 && compilers_turn(lifecycle);
+}
+
+static void on_compiler_idle(void *owner, double seconds)
+{
+    struct lifecycle *lifecycle = owner;
+
+    lifecycle->compile_used_s += seconds;
+    schedule_soon(lifecycle);
+}
+
+static void on_schedule(uv_timer_t *timer)
+{
+    struct lifecycle *lifecycle = timer->data;
+
+    start_preparations(lifecycle);
+    compiler_kick(lifecycle->compiler);
+    if (!lifecycle->config.exclusive ||
+        (compiler_running(lifecycle->compiler) == 0 && !compilers_turn(lifecycle))) {
+        start_runs(lifecycle);
+    }
+}
+
+// --- from outside
+
+void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
+{
+    if (lifecycle->stopping) {
+        return; // the ledger has it
+    }
+    queue_add(lifecycle->intake, &job->queued, job->search->id, job->priority, job->id);
+    schedule_soon(lifecycle);
+}
+
+void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason)
+{
+    if (job->settling || !job->journalled || job_state_is_terminal(job->state)) {
+        return;
+    }
+    if (queue_holds(&job->queued)) {
+        queue_remove(job->state == JOB_READY ? job->device_class->queue : lifecycle->intake,
+                     &job->queued);
+    } else if (job->preparation) {
+        queue_settle(lifecycle->intake, job->search->id, preparation_cancel(job), 0);
+        lifecycle->preparing--;
+    } else if (job->run) {
+        run_cancel(job);
+    }
+    end_cancelled(lifecycle->config.endings, job, reason);
+    schedule_soon(lifecycle);
+}
+
+void lifecycle_tick(struct lifecycle *lifecycle)
+{
+    if (!lifecycle->stopping &&
+        devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system))) {
+        schedule_soon(lifecycle);
+    }
+}
+
+const char *lifecycle_device_name(const struct job *job)
+{
+    return job->run ? run_device(job->run)->name : NULL;
+}
+
+struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle)
+{
+    return lifecycle->subjects;
+}
+
+size_t lifecycle_compiling(const struct lifecycle *lifecycle)
+{
+    return compiler_running(lifecycle->compiler);
+}
+
+// --- begin and end
+
+static void init_parts(struct lifecycle *lifecycle)
+{
+    const struct lifecycle_config *config = &lifecycle->config;
+    struct compiler_config compiler = {
+        .blobs = config->blobs,
+        .ledger = config->ledger,
+        .executors = config->executors,
+        .slots = config->compile_slots,
+        .max_seconds = config->compile_seconds,
+        .slack_ms = config->slack_ms,
+        .grace_ms = config->grace_ms,
+        .sandbox_off = config->sandbox_off,
+        .toolchain = config->devices->toolchain,
+        .target = config->devices->classes->name,
+        .may_start = may_compile,
+        .on_idle = on_compiler_idle,
+        .owner = lifecycle,
+    };
+
+    lifecycle->compiler = compiler_create(&compiler);
+    lifecycle->subjects = subjects_create(config->blobs, lifecycle->compiler);
+    lifecycle->preparation = (struct preparation_config){
+        .compiler = lifecycle->compiler,
+        .on_miss = on_miss,
+        .on_end = on_prepared,
+        .owner = lifecycle,
+    };
+    lifecycle->measure = (struct measure_config){
+        .blobs = config->blobs,
+        .ledger = config->ledger,
+        .executors = config->executors,
+        .compiler = lifecycle->compiler,
+        .devices = config->devices,
+        .slack_ms = config->slack_ms,
+        .grace_ms = config->grace_ms,
+        .sandbox_off = config->sandbox_off,
+        .on_started = on_started,
+        .on_end = on_run_end,
+        .owner = lifecycle,
+    };
+}
+
+struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_config *config)
+{
+    struct lifecycle *lifecycle = xcalloc(1, sizeof(*lifecycle));
+
+    lifecycle->config = *config;
+    lifecycle->intake = queue_create();
+    (void)uv_timer_init(loop, &lifecycle->timer);
+    lifecycle->timer.data = lifecycle;
+    init_parts(lifecycle);
+    return lifecycle;
+}
+
+void lifecycle_stop(struct lifecycle *lifecycle)
+{
+    struct job *job = jobs_first(lifecycle->config.jobs);
+
+    lifecycle->stopping = true;
+    (void)uv_timer_stop(&lifecycle->timer);
+    for (; job; job = job->by_id.next) {
+        if (job->preparation) {
+            (void)preparation_cancel(job);
+            lifecycle->preparing--;
+        }
+        if (job->run) {
+            run_cancel(job);
+            ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+        }
+        queue_remove(job->state == JOB_READY && job->device_class ? job->device_class->queue
+                                                                  : lifecycle->intake,
+                     &job->queued);
+    }
+    compiler_stop(lifecycle->compiler);
+}
+
+bool lifecycle_busy(const struct lifecycle *lifecycle)
+{
+    return lifecycle->preparing > 0 || lifecycle->running > 0 ||
+           compiler_busy(lifecycle->compiler);
+}
+
+static void on_close(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void lifecycle_free(struct lifecycle *lifecycle)
+{
+    if (lifecycle) {
+        subjects_free(lifecycle->subjects);
+        compiler_free(lifecycle->compiler);
+        queue_free(lifecycle->intake);
+        uv_close((uv_handle_t *)&lifecycle->timer, on_close);
+    }
+}

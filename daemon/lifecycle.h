@@ -1,0 +1,54 @@
+// Moves jobs along: intake, compilation, queue, device, end. The only module that decides what happens to a job next; the
+// others do their part and call back.
+#ifndef DAEMON_LIFECYCLE_H
+#define DAEMON_LIFECYCLE_H
+
+#include "daemon/compiler.h"
+#include "daemon/device.h"
+#include "daemon/ending.h"
+#include "daemon/jobs.h"
+#include "daemon/ledger.h"
+#include "daemon/measure.h"
+#include "daemon/subject.h"
+
+#define JOB_LOST_MAX 2         // executors; then the job is BURIED
+#define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
+
+struct lifecycle;
+
+struct lifecycle_config {
+    struct jobs *jobs;
+    struct devices *devices;
+    struct ledger *ledger;
+    struct endings *endings;
+    struct blob_store *blobs;
+    struct executor_pool *executors;
+    size_t compile_slots;
+    uint64_t compile_seconds;  // of one compilation
+    uint64_t slack_ms;         // by which kcast-exec may exceed its plan
+    uint64_t grace_ms;         // SIGTERM to SIGKILL
+    bool sandbox_off;
+    bool exclusive; // compilations and measurements exclude each other
+};
+
+struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_config *config);
+// Starts nothing more, kills what runs (the ledger is told that those jobs are QUEUED, not lost). Then wait until not
+// busy before freeing.
+void lifecycle_stop(struct lifecycle *lifecycle);
+bool lifecycle_busy(const struct lifecycle *lifecycle);
+void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
+
+struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
+size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children
+
+// A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.
+void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);
+// Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about to.
+void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason);
+// Once a second: quarantines that end.
+void lifecycle_tick(struct lifecycle *lifecycle);
+
+// The name of the device a job runs on; NULL when on none.
+const char *lifecycle_device_name(const struct job *job);
+
+#endif

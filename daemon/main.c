@@ -1,0 +1,339 @@
+// kcastd: options, signals, exit codes. Builds one daemon and runs the loop until it has ended.
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "common/ready.h"
+#include "common/version.h"
+#include "daemon/daemon.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+struct settings {
+    char *config;
+    char *listen;
+    char *devices;
+    char *state;
+    char *sandbox;
+    char *exec;
+    char *log_level;
+    uint64_t compile_jobs;
+    uint64_t compile_ns;
+    uint64_t slack_ns;
+    uint64_t grace_ns;
+    uint64_t queue_max;
+    uint64_t jobs_max;
+    bool parent_death;
+    bool help;
+    bool version;
+};
+
+#define AT(field) offsetof(struct settings, field)
+
+static const struct option_row option_table[] = {
+    {"config", 'c', OPTION_TEXT, AT(config), "FILE", NULL, 0, 0, NULL,
+     "read options from the [kcastd] section of this INI file first"},
+    {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
+     "where to serve; loopback only, port 0 picks a free one"},
+    {"devices", 'd', OPTION_TEXT, AT(devices), "SPEC", "auto", 0, 0, NULL,
+     "auto or cpu:N; auto leaves one core to everybody else and takes at most four"},
+    {"state", 's', OPTION_TEXT, AT(state), "DIR", NULL, 0, 0, NULL,
+     "ledger and blobs; default: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/kcastd,"
+     " ~/.local/state/kernelcast/kcastd, or for root /var/lib/kernelcast"},
+    {"sandbox", 0, OPTION_CHOICE, AT(sandbox), "WHETHER", "on", 0, 0, "on|off",
+     "off runs candidates unprotected: for development only"},
+    {"compile-jobs", 'j', OPTION_U64, AT(compile_jobs), "N", "0", 0, 64, NULL,
+     "compilations at once; 0: one per processor that is no device"},
+    {"compile-time", 0, OPTION_DURATION, AT(compile_ns), "TIME", "60s", 0, 0, NULL,
+     "longest compilation"},
+    {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
+     "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
+    {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,
+     "by how much kcast-exec may exceed the time that its plan allows before it is killed"},
+    {"exec-grace", 0, OPTION_DURATION, AT(grace_ns), "TIME", "2s", 0, 0, NULL,
+     "how long it may take to end after SIGTERM"},
+    {"queue-max", 0, OPTION_U64, AT(queue_max), "N", "4096", 1, 1000000, NULL,
+     "unfinished jobs of one search"},
+    {"jobs-max", 0, OPTION_U64, AT(jobs_max), "N", "200000", 1, 10000000, NULL,
+     "jobs altogether, finished ones that are not acknowledged included"},
+    {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
+     "error|warning|notice|info|debug", "least important events that are logged"},
+    {"parent-death", 0, OPTION_FLAG, AT(parent_death), NULL, NULL, 0, 0, NULL,
+     "stop when the process that started it has gone"},
+    {"help", 'h', OPTION_FLAG, AT(help), NULL, NULL, 0, 0, NULL, "show this and end"},
+    {"version", 'V', OPTION_FLAG, AT(version), NULL, NULL, 0, 0, NULL, "show the version and end"},
+    {0},
+};
+
+struct program {
+    uv_loop_t loop;
+    uv_signal_t terminate;
+    uv_signal_t interrupt;
+    struct daemon *daemon;
+    unsigned signals; // received so far
+    struct err error;
+};
+
+static int failed(const struct err *err)
+{
+    // The one sentence that a person or systemd sees.
+    fprintf(stderr, "kcastd: %s\n", err->text);
+    return err_exit((int)err->code);
+}
+
+// --- settings
+
+// The file named by --config comes first, so the command line is read twice.
+static int read_settings(struct settings *settings, int argc, char **argv, struct err *err)
+{
+    char **args = NULL;
+    size_t count = 0;
+    char *config;
+    int rc = options_defaults(option_table, settings, err);
+
+    rc = rc == 0 ? options_parse(option_table, settings, argc, argv, &args, &count, err) : rc;
+    if (rc == 0 && count > 0) {
+        rc = err_set(err, ERR_USAGE, "%s: kcastd takes options only; see --help", args[0]);
+    }
+    free(args);
+    if (rc != 0 || !settings->config || settings->help || settings->version) {
+        return rc;
+    }
+    config = xstrdup(settings->config);
+    rc = options_defaults(option_table, settings, err);
+    rc = rc == 0 ? options_read_ini(option_table, settings, config, "kcastd", err) : rc;
+    args = NULL;
+    rc = rc == 0 ? options_parse(option_table, settings, argc, argv, &args, &count, err) : rc;
+    free(args);
+    free(config);
+    return rc;
+}
+
+static char *default_state_dir(struct err *err)
+{
+    const char *systemd = getenv("STATE_DIRECTORY");
+    const char *xdg = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+
+    if (systemd && systemd[0] == '/') {
+        return xstrndup(systemd, strcspn(systemd, ":"));
+    }
+    if (geteuid() == 0) {
+        return xstrdup("/var/lib/kernelcast");
+    }
+    if (xdg && xdg[0] == '/') {
+        return xasprintf("%s/kernelcast/kcastd", xdg);
+    }
+    if (home && home[0] == '/') {
+        return xasprintf("%s/.local/state/kernelcast/kcastd", home);
+    }
+    (void)err_set(err, ERR_USAGE, "no state directory: set --state, XDG_STATE_HOME or HOME");
+    return NULL;
+}
+
+static char *default_exec(struct err *err)
+{
+    static const char *const place[] = {"", "/../libexec/kernelcast", "/../libexec"};
+    char *dir = NULL;
+    char *path = NULL;
+
+    if (file_own_dir(&dir, err) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(place) && !path; i++) {
+        path = xasprintf("%s%s/kcast-exec", dir, place[i]);
+        if (!file_exists(path)) {
+            free(path);
+            path = NULL;
+        }
+    }
+    if (!path) {
+        (void)err_set(err, ERR_SYSTEM, "kcast-exec is neither in %s nor in %s/../libexec/kernelcast",
+                      dir, dir);
+    }
+    free(dir);
+    return path;
+}
+
+static enum log_level level_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum log_level level;
+    } level[] = {{"error", LOG_ERROR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
+                 {"info", LOG_INFO},   {"debug", LOG_DEBUG}};
+
+    for (size_t i = 0; i < ARRAY_LEN(level); i++) {
+        if (strcmp(level[i].name, name) == 0) {
+            return level[i].level;
+        }
+    }
+    return LOG_INFO;
+}
+
+static uint64_t fault_pages(void)
+{
+#ifdef KCAST_FAULTS
+    const char *pages = getenv("KCASTD_LEDGER_PAGES");
+
+    return pages ? strtoull(pages, NULL, 10) : 0;
+#else
+    return 0;
+#endif
+}
+
+// --- the daemon's life
+
+static void close_signals(struct program *program)
+{
+    uv_close((uv_handle_t *)&program->terminate, NULL);
+    uv_close((uv_handle_t *)&program->interrupt, NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+
+    log_event(LOG_NOTICE, "signal number=%d", number);
+    if (program->signals++ > 0) {
+        daemon_kill_children(program->daemon);
+        _exit(EXIT_INTERRUPTED);
+    }
+    ready_notify("STOPPING=1");
+    daemon_stop(program->daemon);
+}
+
+static void on_ready(void *owner, const char *url)
+{
+    (void)owner;
+    ready_notify("READY=1\nSTATUS=listening on %s\nMAINPID=%d", url, (int)getpid());
+}
+
+static void on_end(void *owner, const struct err *error)
+{
+    struct program *program = owner;
+
+    if (error) {
+        program->error = *error;
+    }
+    close_signals(program);
+}
+
+static int start(struct program *program, const struct daemon_config *config)
+{
+    uv_signal_t *handle[] = {&program->terminate, &program->interrupt};
+    const int number[] = {SIGTERM, SIGINT};
+    int rc = daemon_start(&program->daemon, &program->loop, config, &program->error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(handle); i++) {
+        (void)uv_signal_init(&program->loop, handle[i]);
+        handle[i]->data = program;
+        (void)uv_signal_start(handle[i], on_signal, number[i]);
+    }
+    return 0;
+}
+
+static int run(struct daemon_config *config)
+{
+    struct program program = {.error = ERR_INIT};
+    int status = EXIT_OK;
+
+    if (uv_loop_init(&program.loop) != 0) {
+        (void)err_set(&program.error, ERR_SYSTEM, "no event loop");
+        return failed(&program.error);
+    }
+    config->on_ready = on_ready;
+    config->on_end = on_end;
+    config->owner = &program;
+    if (start(&program, config) == 0) {
+        (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+        daemon_free(program.daemon);
+        (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    }
+    if (program.error.code != ERR_NONE) {
+        status = failed(&program.error);
+    }
+    (void)uv_loop_close(&program.loop);
+    return status;
+}
+
+// The kernel sends the signal when the parent ends; one that has ended in between is found by comparing.
+static int die_with_parent(struct err *err)
+{
+    pid_t parent = getppid();
+
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "--parent-death");
+    }
+    if (getppid() != parent) {
+        return err_set(err, ERR_STOPPED, "--parent-death: the process that started kcastd has gone");
+    }
+    return 0;
+}
+
+static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
+{
+    int rc = 0;
+
+    if (!settings->state || !settings->state[0]) {
+        free(settings->state);
+        settings->state = default_state_dir(err);
+    }
+    if (settings->state && (!settings->exec || !settings->exec[0])) {
+        free(settings->exec);
+        settings->exec = default_exec(err);
+    }
+    if (!settings->state || !settings->exec) {
+        return (int)err->code;
+    }
+    if (settings->parent_death) {
+        rc = die_with_parent(err);
+    }
+    // Before any thread exists, so that all of them stay off the devices' cores.
+    rc = rc == 0 ? cores_plan(&config->cores, settings->devices, err) : rc;
+    rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
+    config->listen = settings->listen;
+    config->state_dir = settings->state;
+    config->exec_path = settings->exec;
+    config->compile_jobs = settings->compile_jobs;
+    config->compile_seconds = settings->compile_ns > NS_PER_S ? settings->compile_ns / NS_PER_S : 1;
+    config->queue_max = settings->queue_max;
+    config->jobs_max = settings->jobs_max;
+    config->slack_ms = settings->slack_ns / NS_PER_MS;
+    config->grace_ms = settings->grace_ns / NS_PER_MS;
+    config->page_max = fault_pages();
+    config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {0};
+    struct daemon_config config = {0};
+    struct err err = ERR_INIT;
+    int status;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (read_settings(&settings, argc, argv, &err) != 0) {
+        status = failed(&err);
+    } else if (settings.help) {
+        printf("Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
+        options_print(option_table, stdout);
+        status = EXIT_OK;
+    } else if (settings.version) {
+        printf("kcastd %s\n", KCAST_VERSION);
+        status = EXIT_OK;
+    } else {
+        log_init("kcastd", level_of(settings.log_level));
+        status = configure(&config, &settings, &err) == 0 ? run(&config) : failed(&err);
+    }
+    options_release(option_table, &settings);
+    return status;
+}

@@ -1,0 +1,63 @@
+// One measurement on one device: reads the blobs, tells the ledger, runs kcast-exec measure, checks the report. Holds the device
+// from start to the verified end of the executor. Knows jobs only by what it copies from them at the start.
+#ifndef DAEMON_MEASURE_H
+#define DAEMON_MEASURE_H
+
+#include "daemon/blob.h"
+#include "daemon/compiler.h"
+#include "daemon/device.h"
+#include "daemon/executor.h"
+#include "daemon/job.h"
+#include "daemon/ledger.h"
+
+#define MEASURE_LAUNCH_SECONDS 10.0           // longest single launch
+#define MEASURE_MEMORY ((uint64_t)8 << 30)    // address space of a runner
+#define MEASURE_REPORT_MAX ((size_t)16 << 20) // bytes
+
+struct run;
+
+enum run_outcome {
+    RUN_RESULT,    // end->result is what the job gets
+    RUN_CACHED,    // an equal job was measured in the meantime: end->cached
+    RUN_LOST,      // the executor failed: no one knows anything about the candidate
+    RUN_NO_OBJECT, // a blob is missing or damaged; the executor was not started
+    RUN_CANCELLED, // run_cancel was called
+};
+
+struct run_end {
+    enum run_outcome outcome;
+    struct result *result; // the callee may change it
+    struct bytes *cached;  // packed; the callee may take it
+    bool cacheable;        // its A/A control was in order
+    const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
+    size_t blob;           // for RUN_NO_OBJECT: which
+    double held_s;
+};
+
+enum { RUN_BLOB_PROBLEM, RUN_BLOB_REFERENCE, RUN_BLOB_BASELINE, RUN_BLOB_CANDIDATE, RUN_BLOB_COUNT };
+
+struct measure_config {
+    struct blob_store *blobs;
+    struct ledger *ledger;
+    struct executor_pool *executors;
+    struct compiler *compiler;
+    struct devices *devices;
+    uint64_t slack_ms; // by which kcast-exec may exceed what its plan allows
+    uint64_t grace_ms; // SIGTERM to SIGKILL
+    bool sandbox_off;
+    // The executor is about to start.
+    void (*on_started)(void *owner, struct job *job);
+    // The device is free again (or out of service). job as above. The run is freed afterwards.
+    void (*on_end)(void *owner, struct job *job, struct run_end *end);
+    void *owner;
+};
+
+// Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end. charge is what queue_take
+// said; the run settles it.
+void run_start(const struct measure_config *config, struct job *job, struct device *device,
+               double charge);
+// The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at once.
+void run_cancel(struct job *job);
+const struct device *run_device(const struct run *run);
+
+#endif

@@ -1,0 +1,222 @@
+// Design note. The reader of messages has checked types, counts and sizes; here it is about meaning. A number that is
+// absent is fine where the table says OPTIONAL; a number that is there must be finite and within what physics and the
+// method allow, because it goes into the ledger, into the cache and into other people's reports. A report that fails is
+// the executor's failure, never the candidate's.
+#include "daemon/report.h"
+#include "contract/verdict.h"
+#include <math.h>
+#include <string.h>
+
+#define LOG2_MAX 40.0      // a factor of 10^12 either way is no measurement
+#define NS_MAX 1e15        // 11 days
+#define SECONDS_MAX 1e6
+#define BLOCKS_MAX 1000000 // the method stops far below
+
+static bool within(double x, double low, double high)
+{
+    return isfinite(x) && x >= low && x <= high;
+}
+
+static bool absent_or_within(double x, double low, double high)
+{
+    return isnan(x) || within(x, low, high);
+}
+
+static int check_estimate(const struct estimate *e, const char *what, struct err *err)
+{
+    if (!within(e->log2, -LOG2_MAX, LOG2_MAX) || !within(e->lo, -LOG2_MAX * 2, LOG2_MAX * 2) ||
+        !within(e->hi, -LOG2_MAX * 2, LOG2_MAX * 2)) {
+        return err_set(err, ERR_PROTOCOL, "%s: an estimate out of range", what);
+    }
+    if (e->lo > e->log2 || e->hi < e->log2) {
+        return err_set(err, ERR_PROTOCOL, "%s: an estimate outside its interval", what);
+    }
+    if (e->blocks == 0 || e->blocks > BLOCKS_MAX) {
+        return err_set(err, ERR_PROTOCOL, "%s: an estimate from %llu blocks", what,
+                       (unsigned long long)e->blocks);
+    }
+    return 0;
+}
+
+static int check_quantiles(const struct quantiles *q, const char *what, struct err *err)
+{
+    if (!q) {
+        return 0;
+    }
+    if (!absent_or_within(q->p10, 0, NS_MAX) || !absent_or_within(q->p50, 0, NS_MAX) ||
+        !absent_or_within(q->p90, 0, NS_MAX)) {
+        return err_set(err, ERR_PROTOCOL, "%s: a time out of range", what);
+    }
+    if (q->p10 > q->p50 || q->p50 > q->p90) {
+        return err_set(err, ERR_PROTOCOL, "%s: quantiles out of order", what);
+    }
+    return 0;
+}
+
+static int check_case(const struct case_result *c, struct err *err)
+{
+    int rc = check_estimate(c->speedup, c->params, err);
+
+    if (rc == 0) {
+        rc = check_quantiles(c->baseline_ns, c->params, err);
+    }
+    if (rc == 0) {
+        rc = check_quantiles(c->candidate_ns, c->params, err);
+    }
+    if (rc == 0 && (!absent_or_within(c->weight, 0, 1) || !absent_or_within(c->floor_ns, 0, NS_MAX))) {
+        rc = err_set(err, ERR_PROTOCOL, "%s: weight or floor out of range", c->params);
+    }
+    return rc;
+}
+
+static int check_accounts(const struct accounts *a, struct err *err)
+{
+    const double seconds[] = {a->queue, a->compile, a->start, a->inputs,
+                              a->verify, a->time, a->held};
+
+    for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
+        if (!absent_or_within(seconds[i], 0, SECONDS_MAX)) {
+            return err_set(err, ERR_PROTOCOL, "seconds out of range");
+        }
+    }
+    return 0;
+}
+
+// A digest that the executor gives must be the one it was given.
+static int check_digest(const struct digest *said, const struct digest *expected, const char *what,
+                        struct err *err)
+{
+    if (!digest_is_zero(said) && !digest_equal(said, expected)) {
+        return err_set(err, ERR_PROTOCOL, "the report is about another %s", what);
+    }
+    return 0;
+}
+
+static int check_sandbox(const char *said, bool off, struct err *err)
+{
+    if (said && strcmp(said, off ? "off" : "on") != 0) {
+        return err_set(err, ERR_PROTOCOL, "the report says that the sandbox was %s", said);
+    }
+    return 0;
+}
+
+static int check_ratio(const struct result *result, struct err *err)
+{
+    int rc;
+
+    if (!result->speedup || result->cases_count == 0) {
+        return err_set(err, ERR_PROTOCOL, "verdict %s without an estimate",
+                       verdict_name(result->verdict));
+    }
+    rc = check_estimate(result->speedup, "speedup", err);
+    for (size_t i = 0; rc == 0 && i < result->cases_count; i++) {
+        rc = check_case(&result->cases[i], err);
+    }
+    return rc;
+}
+
+static int check_result(const struct result *result, const struct report_expectation *expected,
+                        struct err *err)
+{
+    int rc;
+
+    if (result->verdict == VERDICT_NONE || !verdict_known(result->verdict)) {
+        return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)result->verdict);
+    }
+    if (verdict_is_ratio(result->verdict)) {
+        rc = check_ratio(result, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (result->max_error < 0) { // infinite is possible: the output was NaN
+        return err_set(err, ERR_PROTOCOL, "an error below 0");
+    }
+    if (!absent_or_within(result->overhead_ns, 0, NS_MAX)) {
+        return err_set(err, ERR_PROTOCOL, "an overhead out of range");
+    }
+    rc = result->control ? check_estimate(result->control, "control", err) : 0;
+    rc = rc == 0 ? check_quantiles(result->baseline_ns, "baseline", err) : rc;
+    rc = rc == 0 ? check_quantiles(result->candidate_ns, "candidate", err) : rc;
+    rc = rc == 0 && result->seconds ? check_accounts(result->seconds, err) : rc;
+    rc = rc == 0 ? check_digest(&result->problem, &expected->problem, "problem", err) : rc;
+    rc = rc == 0 ? check_digest(&result->candidate, &expected->candidate, "candidate", err) : rc;
+    return rc == 0 ? check_sandbox(result->sandbox, expected->sandbox_off, err) : rc;
+}
+
+int report_read_measure(struct measure_report *ret, const struct bytes *report,
+                        const struct report_expectation *expected, struct err *err)
+{
+    struct measure_report read;
+    int rc = message_read(&measure_report_message, &read, report->data, report->len, err);
+
+    if (rc != 0) {
+        return err_wrap(err, "kcast-exec measure");
+    }
+    rc = check_result(read.result, expected, err);
+    if (rc != 0) {
+        message_clear(&measure_report_message, &read);
+        return err_wrap(err, "kcast-exec measure reports what cannot be");
+    }
+    *ret = read;
+    return 0;
+}
+
+static int check_compiled(struct compile_report *report, bool sandbox_off, struct err *err)
+{
+    struct compiled *compiled = report->compiled;
+    struct digest found = {0};
+
+    if (!verdict_known(compiled->verdict) || verdict_is_ratio(compiled->verdict)) {
+        return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)compiled->verdict);
+    }
+    if (compiled->verdict == VERDICT_NONE && report->object.len == 0) {
+        return err_set(err, ERR_PROTOCOL, "compiled, but no object");
+    }
+    if (compiled->verdict == VERDICT_NONE) {
+        found = digest_of(report->object.data, report->object.len);
+        if (check_digest(&compiled->object, &found, "object", err) != 0) {
+            return err->code;
+        }
+    }
+    compiled->object = found;
+    if (!absent_or_within(compiled->seconds, 0, SECONDS_MAX)) {
+        return err_set(err, ERR_PROTOCOL, "seconds out of range");
+    }
+    return check_sandbox(compiled->sandbox, sandbox_off, err);
+}
+
+int report_read_compile(struct compile_report *ret, const struct bytes *report, bool sandbox_off,
+                        struct err *err)
+{
+    struct compile_report read;
+    int rc = message_read(&compile_report_message, &read, report->data, report->len, err);
+
+    if (rc != 0) {
+        return err_wrap(err, "kcast-exec compile");
+    }
+    rc = check_compiled(&read, sandbox_off, err);
+    if (rc != 0) {
+        message_clear(&compile_report_message, &read);
+        return err_wrap(err, "kcast-exec compile reports what cannot be");
+    }
+    *ret = read;
+    return 0;
+}
+
+int report_read_probe(struct probe_report *ret, const struct bytes *report, struct err *err)
+{
+    struct probe_report read;
+    int rc = message_read(&probe_report_message, &read, report->data, report->len, err);
+
+    if (rc != 0) {
+        return err_wrap(err, "kcast-exec probe");
+    }
+    if (!read.device_class || !read.toolchain) {
+        message_clear(&probe_report_message, &read);
+        return err_set(err, ERR_PROTOCOL,
+                       "kcast-exec probe does not say what the device or the toolchain is");
+    }
+    *ret = read;
+    return 0;
+}

@@ -1,0 +1,453 @@
+// A kcast-exec that compiles nothing and measures nothing, for tests of kcastd. What it does is written in the candidate: lines
+// "//! word argument". The "object" of a source is OBJ plus the source, so that measure sees the words as well.
+//
+//   compile   compile-error | compile-crash | compile-hang | compile-garbage | compile-lie | compile-gate PATH
+//   measure   log2 X | verdict N | run-crash | run-exit N | run-hang | run-deaf | run-garbage | run-flood | run-empty
+//             lie-verdict | lie-nan | lie-digest | lie-interval | lie-sandbox | bad-control | gate PATH | crash-once PATH
+//             orphans PATH | fds
+//
+// gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then knows that it runs); then opens
+// PATH.go for reading and goes on when the test has opened that for writing. Every run appends "mode digest\n" to
+// $KCAST_FAKE_LOG. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang.
+#include "common/digest.h"
+#include "common/file.h"
+#include "contract/verdict.h"
+#include "proto/all.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define INPUT_MAX ((size_t)256 << 20)
+
+static void die(const char *text)
+{
+    fprintf(stderr, "fake-exec: %s\n", text);
+    _exit(9);
+}
+
+// The argument of "//! word" in text, malloc'd; NULL when the word is not there.
+static char *word(const char *text, const char *name)
+{
+    char *mark = xasprintf("//! %s", name);
+    const char *at = text;
+    char *found = NULL;
+
+    while (!found && (at = strstr(at, mark)) != NULL) {
+        at += strlen(mark);
+        if (*at == ' ' || *at == '\n' || *at == '\0') {
+            at += strspn(at, " ");
+            found = xstrndup(at, strcspn(at, "\n"));
+        }
+    }
+    free(mark);
+    return found;
+}
+
+static bool has(const char *text, const char *name)
+{
+    char *argument = word(text, name);
+    bool is_there = argument != NULL;
+
+    free(argument);
+    return is_there;
+}
+
+static void note(const char *mode, const char *text)
+{
+    const char *path = getenv("KCAST_FAKE_LOG");
+    struct digest digest = digest_of(text, strlen(text));
+    char hex[DIGEST_HEX_LEN + 1];
+    char line[128];
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+
+    if (fd >= 0) {
+        digest_hex(&digest, hex);
+        (void)snprintf(line, sizeof(line), "%s %.16s\n", mode, hex);
+        if (write(fd, line, strlen(line)) < 0) {
+            die("log");
+        }
+        close(fd);
+    }
+}
+
+static void pass_gate(const char *path)
+{
+    char *go = xasprintf("%s.go", path);
+    char pid[32];
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    (void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+    if (fd < 0 || write(fd, pid, strlen(pid)) < 0) {
+        die("gate");
+    }
+    close(fd);
+    fd = open(go, O_RDONLY | O_CLOEXEC);
+    close(fd);
+    free(go);
+}
+
+static void maybe_gate(const char *text, const char *name)
+{
+    char *path = word(text, name);
+
+    if (path) {
+        pass_gate(path);
+        free(path);
+    }
+}
+
+static void sleep_forever(void)
+{
+    for (;;) {
+        (void)pause();
+    }
+}
+
+static void put(const struct message *message, const void *value)
+{
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
+
+    if (message_pack(message, value, &packed, &err) != 0 ||
+        file_write_fd(STDOUT_FILENO, packed.data, packed.len, "stdout", &err) != 0) {
+        die(err.text);
+    }
+    strbuf_release(&packed);
+}
+
+static struct bytes get_plan(void)
+{
+    struct bytes plan = {0};
+    struct err err = ERR_INIT;
+
+    if (file_read_fd(&plan, STDIN_FILENO, INPUT_MAX, "stdin", &err) != 0) {
+        die(err.text);
+    }
+    return plan;
+}
+
+// --- compile
+
+static void bad_compile(const char *text)
+{
+    if (has(text, "compile-crash")) {
+        abort();
+    }
+    if (has(text, "compile-hang")) {
+        sleep_forever();
+    }
+    if (has(text, "compile-garbage")) {
+        puts("this is no report");
+        exit(0);
+    }
+}
+
+static void compile(void)
+{
+    struct bytes input = get_plan();
+    struct compile_plan plan;
+    struct compile_report report;
+    struct compiled compiled;
+    struct strbuf object = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    char *text;
+
+    if (message_read(&compile_plan_message, &plan, input.data, input.len, &err) != 0) {
+        die(err.text);
+    }
+    text = xstrndup((char *)plan.source.data, plan.source.len);
+    note("compile", text);
+    maybe_gate(text, "compile-gate");
+    bad_compile(text);
+    message_init(&compiled_message, &compiled);
+    message_init(&compile_report_message, &report);
+    report.compiled = &compiled;
+    compiled.seconds = 0.01;
+    if (has(text, "compile-error")) {
+        compiled.verdict = VERDICT_COMPILE_ERROR;
+        compiled.reason = xasprintf("%s:1:1: error: the fake compiler does not like it",
+                                    plan.name ? plan.name : "source");
+        compiled.log = xstrdup("fake log\n");
+    } else {
+        strbuf_adds(&object, "OBJ");
+        strbuf_add(&object, text, strlen(text));
+        report.object = strbuf_detach_bytes(&object);
+        compiled.features = xcalloc(1, sizeof(*compiled.features));
+        compiled.features_count = 1;
+        compiled.features[0].name = xstrdup("length");
+        compiled.features[0].value = (double)plan.source.len;
+        if (has(text, "compile-lie")) {
+            compiled.object = digest_of("lie", 3);
+        }
+    }
+    put(&compile_report_message, &report);
+}
+
+// --- measure
+
+static struct estimate *estimate_of(double log2, double half)
+{
+    struct estimate *estimate = xmalloc(sizeof(*estimate));
+
+    message_init(&estimate_message, estimate);
+    estimate->log2 = log2;
+    estimate->lo = log2 - half;
+    estimate->hi = log2 + half;
+    estimate->blocks = 32;
+    return estimate;
+}
+
+static struct quantiles *quantiles_of(double ns)
+{
+    struct quantiles *quantiles = xmalloc(sizeof(*quantiles));
+
+    message_init(&quantiles_message, quantiles);
+    quantiles->p10 = ns * 0.9;
+    quantiles->p50 = ns;
+    quantiles->p90 = ns * 1.1;
+    return quantiles;
+}
+
+// A descendant in a session of its own that holds nothing of ours open; its pid is in the file.
+static void make_orphan(const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        FILE *file;
+
+        (void)setsid();
+        (void)signal(SIGTERM, SIG_IGN);
+        close(0);
+        close(1);
+        close(2);
+        file = fopen(path, "w");
+        if (file) {
+            fprintf(file, "%d\n", (int)getpid());
+            (void)fclose(file);
+        }
+        sleep_forever();
+    }
+    while (!file_exists(path)) {
+        (void)usleep(1000);
+    }
+}
+
+static void flood(void)
+{
+    static char block[1 << 16];
+
+    memset(block, 'x', sizeof(block));
+    for (int i = 0; i < 16384; i++) {
+        if (write(STDOUT_FILENO, block, sizeof(block)) < 0) {
+            _exit(1);
+        }
+    }
+    _exit(0);
+}
+
+static void bad_run(const char *text)
+{
+    char *argument;
+
+    if ((argument = word(text, "crash-once")) != NULL) {
+        if (!file_exists(argument)) {
+            close(open(argument, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+            (void)raise(SIGSEGV);
+        }
+        free(argument);
+    }
+    if ((argument = word(text, "orphans")) != NULL) {
+        make_orphan(argument);
+        free(argument);
+    }
+    if ((argument = word(text, "run-exit")) != NULL) {
+        fprintf(stderr, "first line\nthe reason is on the last line\n");
+        _exit(atoi(argument)); // NOLINT: a test's own text
+    }
+    if (has(text, "run-crash")) {
+        (void)raise(SIGSEGV);
+    }
+    if (has(text, "run-deaf")) {
+        (void)signal(SIGTERM, SIG_IGN);
+        sleep_forever();
+    }
+    if (has(text, "run-hang")) {
+        sleep_forever();
+    }
+    if (has(text, "run-garbage")) {
+        puts("\xdd\xff\xff\xff\xff garbage");
+        exit(0);
+    }
+    if (has(text, "run-flood")) {
+        flood();
+    }
+    if (has(text, "run-empty")) {
+        exit(0);
+    }
+}
+
+// Descriptors beyond 0, 1, 2 as text; empty when there are none.
+static char *extra_descriptors(void)
+{
+    struct strbuf out = STRBUF_INIT;
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)) != NULL) {
+        int fd = atoi(entry->d_name); // NOLINT: the kernel's numbers
+
+        if (fd > 2 && fd != dirfd(dir)) {
+            strbuf_addf(&out, "%d ", fd);
+        }
+    }
+    closedir(dir);
+    return strbuf_detach(&out);
+}
+
+static void lie(const char *text, struct result *result)
+{
+    if (has(text, "lie-verdict")) {
+        result->verdict = 999;
+    }
+    if (has(text, "lie-nan")) {
+        result->speedup->log2 = NAN;
+    }
+    if (has(text, "lie-digest")) {
+        result->candidate = digest_of("another", 7);
+    }
+    if (has(text, "lie-interval")) {
+        result->speedup->lo = result->speedup->log2 + 1;
+    }
+    if (has(text, "lie-sandbox")) {
+        result->sandbox = xstrdup("off");
+    }
+}
+
+static void fill_ratio(struct result *result, double log2)
+{
+    struct case_result *one = xcalloc(1, sizeof(*one));
+
+    message_init(&case_result_message, one);
+    one->params = xstrdup("N=1");
+    one->weight = 1;
+    one->speedup = estimate_of(log2, 0.002);
+    one->baseline_ns = quantiles_of(1000);
+    one->candidate_ns = quantiles_of(1000 / exp2(log2));
+    result->cases = one;
+    result->cases_count = 1;
+    result->speedup = estimate_of(log2, 0.002);
+    result->baseline_ns = quantiles_of(1000);
+    result->candidate_ns = quantiles_of(1000 / exp2(log2));
+    result->verdict = log2 > 0.002    ? VERDICT_FASTER
+                      : log2 < -0.002 ? VERDICT_SLOWER
+                                      : VERDICT_EQUIVALENT;
+}
+
+static void fill_result(struct result *result, const char *text, const struct measure_plan *plan)
+{
+    char *log2 = word(text, "log2");
+    char *verdict = word(text, "verdict");
+
+    message_init(&result_message, result);
+    if (verdict) {
+        result->verdict = strtoull(verdict, NULL, 10);
+        result->reason = xstrdup("the fake judge says so");
+    } else {
+        fill_ratio(result, log2 ? strtod(log2, NULL) : 0.5);
+    }
+    if (has(text, "fds")) {
+        char *extra = extra_descriptors();
+
+        result->reason = xasprintf("descriptors: %s", extra);
+        free(extra);
+    }
+    if (plan->control) {
+        result->control = has(text, "bad-control") ? estimate_of(0.1, 0.01) : estimate_of(0, 0.002);
+    }
+    result->launches = 100;
+    result->checks = 110;
+    result->clock = xstrdup("fake");
+    result->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
+    if (has(text, "lie-sandbox")) {
+        free(result->sandbox);
+    }
+    lie(text, result);
+    free(log2);
+    free(verdict);
+}
+
+static void measure(void)
+{
+    struct bytes input = get_plan();
+    struct measure_plan plan;
+    struct measure_report report;
+    struct result result;
+    struct err err = ERR_INIT;
+    char *text;
+
+    if (message_read(&measure_plan_message, &plan, input.data, input.len, &err) != 0) {
+        die(err.text);
+    }
+    if (plan.candidate.len < 3 || memcmp(plan.candidate.data, "OBJ", 3) != 0) {
+        die("the candidate was not compiled by me");
+    }
+    text = xstrndup((char *)plan.candidate.data + 3, plan.candidate.len - 3);
+    note("measure", text);
+    maybe_gate(text, "gate");
+    bad_run(text);
+    fill_result(&result, text, &plan);
+    message_init(&measure_report_message, &report);
+    report.result = &result;
+    put(&measure_report_message, &report);
+}
+
+// --- probe
+
+static void probe(void)
+{
+    const char *mode = getenv("KCAST_FAKE_PROBE");
+    struct probe_report report;
+
+    if (mode && strcmp(mode, "crash") == 0) {
+        fprintf(stderr, "the probe has crashed\n");
+        _exit(7);
+    }
+    if (mode && strcmp(mode, "garbage") == 0) {
+        puts("garbage");
+        exit(0);
+    }
+    if (mode && strcmp(mode, "hang") == 0) {
+        sleep_forever();
+    }
+    message_init(&probe_report_message, &report);
+    report.sandbox = !(mode && strcmp(mode, "no-sandbox") == 0);
+    report.reason = report.sandbox ? NULL : xstrdup("user namespaces are not allowed");
+    report.device_class = xstrdup("fake-cpu");
+    report.toolchain = xstrdup("fake-cc 1.0");
+    put(&probe_report_message, &report);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc == 2 ? argv[1] : "";
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (strcmp(mode, "compile") == 0) {
+        compile();
+    } else if (strcmp(mode, "measure") == 0) {
+        measure();
+    } else if (strcmp(mode, "probe") == 0) {
+        probe();
+    } else {
+        die("compile, measure or probe");
+    }
+    fflush(stdout);
+    _exit(0); // what was allocated goes with the process
+}
