@@ -1,0 +1,20 @@
+#include "worker/engine.h"
+
+#include "common/mem.h"
+#include "worker/engine_static.h"
+#include <string.h>
+
+static const struct engine_ops *const engine_table[] = {
+    &engine_static,
+};
+
+const char engine_choices[] = "static";
+
+const struct engine_ops *engine_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(engine_table); i++) {
+        if (strcmp(engine_table[i]->name, name) == 0)
+            return engine_table[i];
+    }
+    return NULL;
+}

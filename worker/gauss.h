@@ -1,0 +1,36 @@
+// Gaussian process regression for a few dozen to a few hundred rows: smooth in template parameters
+// where boosted trees are still coarse, and it knows how far a point is from everything measured.
+//
+// Covariance: s2 * (Matern 5/2 of the distance d + noise on the diagonal), d^2 = sum over "own"
+// columns of weight * diff^2 plus one weight * the mean diff^2 over all other columns. Columns are
+// standardised; a missing value is the column's mean. The weights and the noise maximise the
+// marginal likelihood with log-normal priors, by coordinate search on at most GAUSS_SEARCH_ROWS
+// rows. After Rasmussen & Williams 2006, chapters 2, 4 and 5 (left-out residuals: 5.4.2).
+#ifndef WORKER_GAUSS_H
+#define WORKER_GAUSS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GAUSS_ROWS_MAX 512    // rows of one fit, the newest: the cost is cubic
+#define GAUSS_SEARCH_ROWS 128 // of these, the newest are used to find the weights
+#define GAUSS_OWN_MAX 12      // columns with a weight of their own; further ones share
+
+struct gauss;
+
+// Fits to rows x columns values (row-major, NaN is missing) and y of mean about 0 and variance
+// about 1, rows >= 2. own[column]: the column gets a weight of its own. Of more than GAUSS_ROWS_MAX
+// rows the last are taken. Deterministic.
+struct gauss *gauss_fit(const float *x, size_t rows, size_t columns, const bool *own,
+                        const double *y);
+void gauss_free(struct gauss *gauss);
+
+// Mean and standard deviation (of a measured value, noise included) at one row of `columns` values.
+void gauss_predict(const struct gauss *gauss, const float *x, double *ret_mean, double *ret_sd);
+
+// The same at training row i, had it been left out of the training (weights kept). For rows that
+// were not taken this is gauss_predict. x is the matrix given to gauss_fit.
+void gauss_left_out(const struct gauss *gauss, const float *x, size_t i, double *ret_mean,
+                    double *ret_sd);
+
+#endif

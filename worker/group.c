@@ -1,0 +1,322 @@
+#include "worker/group.h"
+
+#include "common/mem.h"
+#include "contract/bins.h"
+#include "contract/verdict.h"
+#include "worker/calibrate.h"
+#include "worker/feature.h"
+#include "worker/model.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIT_EACH_ROWS                                                                              \
+    256 // up to here each row changes the model, up to twice this every other one, …
+#define PRIOR_CORRECT 0.8 // before there is a model
+#define PRIOR_SD 1.5      // of log2 speedup, likewise
+#define PRIOR_ROWS 2.0    // what they are worth
+#define LOG2_MAX 40.0     // a speedup beyond this is no measurement
+#define PROPENSITY_MIN 1e-3
+
+struct row {
+    struct feature_row feature;
+    bool correct;
+    double y; // log2 speedup, when correct
+};
+
+struct group {
+    char *problem, *device_class;
+    struct feature_columns *columns;
+    struct row *row; // the newest, oldest first
+    size_t count, size;
+    uint64_t added; // ever
+    struct calibration *calibration;
+    struct model *model;  // NULL: too few rows
+    size_t model_columns; // columns of its matrix
+    size_t *order;        // matrix column -> column of the dictionary
+    size_t model_correct; // correct rows that it was given
+    uint64_t version;     // `added` at the last fit; 0: none
+};
+
+struct group *group_create(const char *problem, const char *device_class)
+{
+    struct group *group = xcalloc(1, sizeof(*group));
+    group->problem = xstrdup(problem);
+    group->device_class = xstrdup(device_class);
+    group->columns = feature_columns_create();
+    group->calibration = calibration_create();
+    return group;
+}
+
+void group_free(struct group *group)
+{
+    if (!group)
+        return;
+    for (size_t i = 0; i < group->count; i++)
+        feature_row_clear(&group->row[i].feature);
+    free(group->row);
+    model_free(group->model);
+    free(group->order);
+    calibration_free(group->calibration);
+    feature_columns_free(group->columns);
+    free(group->problem);
+    free(group->device_class);
+    free(group);
+}
+
+bool group_takes(const struct outcome *outcome)
+{
+    if (!outcome->candidate || !verdict_known(outcome->verdict))
+        return false;
+    switch ((enum verdict)outcome->verdict) {
+    case VERDICT_NONE:
+    case VERDICT_COMPILE_ERROR:
+    case VERDICT_QUARANTINED:
+        return false;
+    default:
+        return !verdict_is_ratio(outcome->verdict) || fabs(outcome->log2) <= LOG2_MAX;
+    }
+}
+
+static double number_or(double value, double otherwise)
+{
+    return isfinite(value) ? value : otherwise;
+}
+
+static void note_call(struct group *group, const struct outcome *outcome, const struct row *row)
+{
+    bool by_model = group->added > GROUP_ROWS_MIN; // before that it was prior_outlook()
+    if (!by_model || !(outcome->p_improves >= 0 && outcome->p_improves <= 1))
+        return;
+    double bar = number_or(outcome->incumbent_log2, 0) + number_or(outcome->margin_log2, 0);
+    double propensity = number_or(outcome->propensity, 1);
+    propensity = fmin(fmax(propensity, PROPENSITY_MIN), 1);
+    calibration_add(group->calibration, outcome->p_improves, row->correct && row->y > bar,
+                    propensity);
+}
+
+void group_add(struct group *group, const struct observe *context, const struct outcome *outcome)
+{
+    if (group->count == GROUP_ROWS_MAX) {
+        feature_row_clear(&group->row[0].feature);
+        memmove(group->row, group->row + 1, --group->count * sizeof(*group->row));
+    }
+    if (group->count == group->size) {
+        group->size = group->size ? 2 * group->size : 64;
+        group->row = xrealloc(group->row, group->size, sizeof(*group->row));
+    }
+    struct feature_facts facts = {
+        .candidate = outcome->candidate,
+        .baseline = context->baseline_features,
+        .baseline_count = context->baseline_features_count,
+        .device = context->device_facts,
+        .device_count = context->device_facts_count,
+    };
+    struct row *row = &group->row[group->count++];
+    *row = (struct row){.correct = verdict_is_ratio(outcome->verdict)};
+    row->feature = feature_row_learn(group->columns, &facts);
+    row->y = row->correct ? outcome->log2 : 0;
+    group->added++;
+    note_call(group, outcome, row);
+}
+
+void group_skip(struct group *group, uint64_t count)
+{
+    group->added += count;
+}
+
+// What the model should have learnt from when `added` outcomes are there.
+static uint64_t fit_due(uint64_t added)
+{
+    uint64_t step = 1, rows = added < GROUP_ROWS_MAX ? added : GROUP_ROWS_MAX;
+    while (rows / step > FIT_EACH_ROWS)
+        step *= 2;
+    return added - added % step;
+}
+
+// The matrix of the oldest `rows` rows, columns in the order of their names.
+static float *make_matrix(const struct group *group, const size_t *order, size_t columns,
+                          size_t rows)
+{
+    float *x = xcalloc(rows * columns + 1, sizeof(*x));
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t c = 0; c < columns; c++)
+            x[i * columns + c] = feature_row_value(&group->row[i].feature, order[c]);
+    }
+    return x;
+}
+
+static int fit_rows(struct group *group, size_t rows, struct err *err)
+{
+    size_t columns = feature_columns_count(group->columns),
+           *order = feature_columns_sorted(group->columns);
+    float *x = make_matrix(group, order, columns, rows);
+    bool *param = xcalloc(columns + 1, sizeof(*param)),
+         *correct = xcalloc(rows + 1, sizeof(*correct));
+    double *y = xcalloc(rows + 1, sizeof(*y));
+    struct model *model = NULL;
+    size_t count = 0;
+    int r = 0;
+    for (size_t c = 0; c < columns; c++)
+        param[c] = feature_columns_is_param(group->columns, order[c]);
+    for (size_t i = 0; i < rows; i++) {
+        correct[i] = group->row[i].correct;
+        count += correct[i];
+        y[i] = group->row[i].y;
+    }
+    if (rows >= GROUP_ROWS_MIN && count >= MODEL_CORRECT_MIN) {
+        struct model_data data = {
+            .x = x, .rows = rows, .columns = columns, .param = param, .correct = correct, .y = y};
+        r = model_fit(&model, &data, err);
+    }
+    if (r == 0) {
+        model_free(group->model);
+        free(group->order);
+        group->model = model;
+        group->model_columns = columns;
+        group->model_correct = count;
+        group->order = order;
+        order = NULL;
+    }
+    free(order);
+    free(x);
+    free(param);
+    free(correct);
+    free(y);
+    return r;
+}
+
+int group_fit(struct group *group, struct err *err)
+{
+    uint64_t due = fit_due(group->added);
+    if (due == group->version)
+        return 0;
+    int r = fit_rows(group, group->count - (size_t)(group->added - due), err);
+    if (r == 0)
+        group->version = due;
+    return r;
+}
+
+// Before there is a model: what is usual, moved a little by the few outcomes that there are.
+static struct outlook prior_outlook(const struct group *group)
+{
+    double correct = 0, sum = 0, square = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->row[i].correct)
+            correct++, sum += group->row[i].y;
+    }
+    double centre = sum / (correct + PRIOR_ROWS);
+    for (size_t i = 0; i < group->count; i++) {
+        double d = group->row[i].y - centre;
+        square += group->row[i].correct ? d * d : 0;
+    }
+    return (struct outlook){
+        .p_correct = (correct + PRIOR_CORRECT * PRIOR_ROWS) / ((double)group->count + PRIOR_ROWS),
+        .centre = centre,
+        .scale = sqrt((square + PRIOR_ROWS * PRIOR_SD * PRIOR_SD) / (correct + PRIOR_ROWS)),
+    };
+}
+
+static int predict(const struct group *group, const struct forecast_request *request,
+                   struct outlook *out, struct err *err)
+{
+    size_t n = request->candidates_count, columns = group->model_columns;
+    if (!group->model) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = prior_outlook(group);
+        return 0;
+    }
+    float *x = xcalloc(n * columns + 1, sizeof(*x));
+    for (size_t i = 0; i < n; i++) {
+        struct feature_facts facts = {
+            .candidate = &request->candidates[i],
+            .baseline = request->baseline_features,
+            .baseline_count = request->baseline_features_count,
+            .device = request->device_facts,
+            .device_count = request->device_facts_count,
+        };
+        struct feature_row row = feature_row_of(group->columns, &facts);
+        for (size_t c = 0; c < columns; c++)
+            x[i * columns + c] = feature_row_value(&row, group->order[c]);
+        feature_row_clear(&row);
+    }
+    int r = model_predict(group->model, x, n, out, err);
+    free(x);
+    return r;
+}
+
+static char *reason_of(const struct group *group)
+{
+    if (group->count < GROUP_ROWS_MIN)
+        return xasprintf("only %zu outcomes of %s on this device class so far; %d are needed",
+                         group->count, group->problem, GROUP_ROWS_MIN);
+    if (!group->model)
+        return xasprintf(
+            "only %zu correct outcomes of %s on this device class so far; %d are needed",
+            group->model_correct, group->problem, MODEL_CORRECT_MIN);
+    return NULL;
+}
+
+static void fill_forecast(const struct group *group, const struct outlook *outlook, double bar,
+                          struct forecast *ret)
+{
+    double below = 0;
+    ret->bins = xcalloc(BIN_COUNT, sizeof(*ret->bins));
+    ret->bins_count = BIN_COUNT;
+    for (size_t b = 0; b < BIN_COUNT; b++) {
+        double cdf = b + 1 < BIN_COUNT ? outlook_cdf(outlook, bin_edge[b + 1]) : 1;
+        ret->bins[b] = fmax(cdf - below, 0);
+        below = fmax(cdf, below);
+    }
+    ret->p_correct = outlook->p_correct;
+    ret->mean_log2 = outlook_mean(outlook);
+    ret->p_improves = outlook->p_correct * (1 - outlook_cdf(outlook, bar));
+    ret->expected_improvement = outlook->p_correct * outlook_excess(outlook, bar);
+    ret->model_version = group->version;
+    ret->trained_rows = group->model ? group->version : 0;
+    ret->reason = reason_of(group);
+    ret->confidence = ret->reason ? 0 : calibration_confidence(group->calibration, ret->p_improves);
+}
+
+int group_forecast(const struct group *group, const struct forecast_request *request,
+                   struct forecast_reply *ret, struct err *err)
+{
+    size_t n = request->candidates_count;
+    double bar = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
+    struct outlook *outlook = xcalloc(n + 1, sizeof(*outlook));
+    int r = predict(group, request, outlook, err);
+    if (r == 0) {
+        *ret = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*ret->forecasts)),
+                                       .forecasts_count = n};
+        for (size_t i = 0; i < n; i++) {
+            ret->forecasts[i].id = request->candidates[i].id;
+            ret->forecasts[i].seconds = NAN;
+            fill_forecast(group, &outlook[i], bar, &ret->forecasts[i]);
+        }
+    }
+    free(outlook);
+    return r;
+}
+
+uint64_t group_rows(const struct group *group)
+{
+    return group->added;
+}
+
+uint64_t group_version(const struct group *group)
+{
+    return group->model ? group->version : 0;
+}
+
+void group_info(const struct group *group, struct model_info *ret)
+{
+    *ret = (struct model_info){
+        .problem = xstrdup(group->problem),
+        .device_class = xstrdup(group->device_class),
+        .rows = group->added,
+        .model_version = group_version(group),
+        .decision_accuracy = calibration_accuracy(group->calibration),
+        .decisions = calibration_count(group->calibration),
+    };
+}

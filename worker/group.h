@@ -1,0 +1,46 @@
+// The outcomes of one problem on one class of devices, in memory, with the model learnt from them
+// and the record of calls. Everything here is a function of the outcomes, in the order of adding;
+// nothing of time, threads or chance. Not thread-safe: one thread at a time.
+#ifndef WORKER_GROUP_H
+#define WORKER_GROUP_H
+
+#include "common/err.h"
+#include "proto/all.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GROUP_ROWS_MIN 12   // outcomes without which there is no model and confidence is 0
+#define GROUP_ROWS_MAX 4000 // the newest are kept
+
+struct group;
+
+struct group *group_create(const char *problem, const char *device_class);
+void group_free(struct group *group);
+
+// Whether an outcome can be learnt from: a known verdict that says something about the candidate
+// (not none, not compile-error, not quarantined), with a finite log2 where it is a ratio.
+bool group_takes(const struct outcome *outcome);
+
+// Adds one outcome that group_takes(); context (its outcomes are ignored) gives baseline and device
+// facts. Borrowed.
+void group_add(struct group *group, const struct observe *context, const struct outcome *outcome);
+// Tells that `count` outcomes were added and have left before the first group_add: after a restart
+// a group that is full then fits at the same counts as if it had never stopped.
+void group_skip(struct group *group, uint64_t count);
+
+// Fits the model to what was added, unless it is up to date. Beyond a few hundred rows only every
+// few rows change the model. On failure the old model stays.
+MUST_CHECK int group_fit(struct group *group, struct err *err);
+
+// One forecast per candidate into *ret (uninitialised before; the caller clears it by
+// forecast_reply_message), by the model of the last group_fit.
+MUST_CHECK int group_forecast(const struct group *group, const struct forecast_request *request,
+                              struct forecast_reply *ret, struct err *err);
+
+uint64_t group_rows(const struct group *group); // ever added
+uint64_t
+group_version(const struct group *group); // rows that the model has learnt from, ever; 0: no model
+void group_info(const struct group *group, struct model_info *ret); // *ret owns its texts
+
+#endif

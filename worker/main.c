@@ -1,0 +1,205 @@
+// kcast-worker: the forecaster. Reads options, locks the state directory, runs the loop until
+// SIGTERM or SIGINT.
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/exit.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/options.h"
+#include "common/ready.h"
+#include "common/version.h"
+#include "worker/engine.h"
+#include "worker/worker.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <uv.h>
+
+struct settings {
+    char *config, *listen, *engine, *state, *log_level;
+    bool parent_death, help, version;
+};
+
+#define ROW(field) offsetof(struct settings, field)
+static const struct option_row option_table[] = {
+    {"config", 'c', OPTION_TEXT, ROW(config), "FILE", NULL, 0, 0, NULL,
+     "read [worker] of this INI file first"},
+    {"listen", 'l', OPTION_TEXT, ROW(listen), "URL", KCAST_DEFAULT_WORKER, 0, 0, NULL,
+     "address to listen on; port 0 takes a free one"},
+    {"engine", 'e', OPTION_CHOICE, ROW(engine), "NAME", "static", 0, 0, engine_choices,
+     "what makes the forecasts"},
+    {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
+     "folder of what was learnt (see below)"},
+    {"log-level", 0, OPTION_CHOICE, ROW(log_level), "LEVEL", "info", 0, 0,
+     "error|warning|notice|info|debug", "what is logged on stderr"},
+    {"parent-death", 0, OPTION_FLAG, ROW(parent_death), NULL, NULL, 0, 0, NULL,
+     "stop when the parent process ends"},
+    {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "show this and exit"},
+    {"version", 'V', OPTION_FLAG, ROW(version), NULL, NULL, 0, 0, NULL,
+     "show the version and exit"},
+    {.name = NULL},
+};
+
+struct program {
+    struct settings settings;
+    uv_loop_t loop;
+    uv_signal_t signals[2]; // SIGTERM, SIGINT
+    struct worker *worker;
+    int lock_fd;
+};
+
+static enum log_level level_of(const char *name)
+{
+    static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(names[i], name) == 0)
+            return (enum log_level)(LOG_ERROR + (int)i);
+    }
+    return LOG_INFO;
+}
+
+// Options, with those of the configuration file under them.
+static int read_settings(struct settings *settings, int argc, char **argv, struct err *err)
+{
+    char **args = NULL;
+    size_t count = 0;
+    int r = options_defaults(option_table, settings, err);
+    for (int pass = 0; r == 0 && pass < 2; pass++) { // the first pass finds --config
+        r = options_parse(option_table, settings, argc, argv, &args, &count, err);
+        if (r == 0 && count > 0)
+            r = err_set(err, ERR_USAGE, "unexpected argument '%s'", args[0]);
+        free(args);
+        args = NULL;
+        if (r < 0 || !settings->config)
+            break;
+        if (pass == 0)
+            r = options_read_ini(option_table, settings, settings->config, "worker", err);
+    }
+    return r;
+}
+
+static void choose_state_dir(struct settings *settings)
+{
+    const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
+    if (settings->state)
+        return;
+    if (given && *given)
+        settings->state = xstrndup(given, strcspn(given, ":"));
+    else if (xdg && *xdg)
+        settings->state = xasprintf("%s/kernelcast/worker", xdg);
+    else if (geteuid() == 0 || !home || !*home)
+        settings->state = xstrdup("/var/lib/kernelcast/worker");
+    else
+        settings->state = xasprintf("%s/.local/state/kernelcast/worker", home);
+}
+
+static int lock_state_dir(struct program *program, struct err *err)
+{
+    int r = file_make_dirs(program->settings.state, err);
+    if (r < 0)
+        return r;
+    char *path = xasprintf("%s/lock", program->settings.state);
+    r = file_lock(&program->lock_fd, path, err);
+    free(path);
+    return r == ERR_BUSY ? err_wrap(err, "another kcast-worker uses %s", program->settings.state)
+                         : r;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    if (!program->worker)
+        return;
+    log_event(LOG_NOTICE, "stopping signal=%d", number);
+    ready_notify("STOPPING=1");
+    worker_close(program->worker);
+    program->worker = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(program->signals); i++)
+        uv_close((uv_handle_t *)&program->signals[i], NULL);
+}
+
+static int start(struct program *program, struct err *err)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    const struct settings *settings = &program->settings;
+    int r = lock_state_dir(program, err);
+    if (r < 0)
+        return r;
+    struct worker_config config = {
+        .loop = &program->loop,
+        .clock = &clock_system,
+        .url = settings->listen,
+        .state_dir = settings->state,
+        .ops = engine_find(settings->engine),
+    };
+    r = worker_create(&program->worker, &config, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&program->loop, &program->signals[i]);
+        program->signals[i].data = program;
+        uv_signal_start(&program->signals[i], on_signal, numbers[i]);
+    }
+    log_event(LOG_NOTICE, "listening url=%s engine=%s state=%s pid=%ld",
+              worker_url(program->worker), settings->engine, settings->state, (long)getpid());
+    ready_notify("READY=1\nSTATUS=listening on %s", worker_url(program->worker));
+    return 0;
+}
+
+static int follow_parent(struct err *err)
+{
+    pid_t parent = getppid();
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return err_set(err, ERR_SYSTEM, "cannot follow the parent process");
+    if (getppid() != parent || parent == 1)
+        return err_set(err, ERR_STOPPED, "the parent process has ended");
+    return 0;
+}
+
+static int run(struct program *program, struct err *err)
+{
+    program->lock_fd = -1;
+    signal(SIGPIPE, SIG_IGN);
+    log_init("kcast-worker", level_of(program->settings.log_level));
+    choose_state_dir(&program->settings);
+    uv_loop_init(&program->loop);
+    int r = program->settings.parent_death ? follow_parent(err) : 0;
+    if (r == 0)
+        r = start(program, err);
+    uv_run(&program->loop, UV_RUN_DEFAULT); // on failure: lets half-open handles close
+    uv_loop_close(&program->loop);
+    if (program->lock_fd >= 0)
+        close(program->lock_fd);
+    return r;
+}
+
+static void print_help(void)
+{
+    printf("Usage: kcast-worker [OPTION]...\n"
+           "Forecasts how fast candidates will be, and learns from how fast they were.\n\n");
+    options_print(option_table, stdout);
+    printf("\nWithout --state: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/worker, "
+           "~/.local/state/kernelcast/worker,\n"
+           "or for root /var/lib/kernelcast/worker.\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct program program = {.lock_fd = -1};
+    struct err err = ERR_INIT;
+    int r = read_settings(&program.settings, argc, argv, &err);
+    if (r == 0 && program.settings.help)
+        print_help();
+    else if (r == 0 && program.settings.version)
+        printf("kcast-worker %s\n", KCAST_VERSION);
+    else if (r == 0)
+        r = run(&program, &err);
+    if (r < 0)
+        fprintf(stderr, "kcast-worker: %s\n", err.text);
+    options_release(option_table, &program.settings);
+    return r < 0 ? err_exit(r) : EXIT_OK;
+}

@@ -1,0 +1,436 @@
+// Speed. Two regressions on the correct rows: a Gaussian process (smooth, strong from a dozen rows
+// on) and boosted trees (steps and thresholds, strong from a hundred on), trees as the mean of
+// FOLDS models that each leave a fold out. Each row gets a prediction by models that have not seen
+// it: the process's closed form, the fold's trees. From these follow
+//   the share of the trees in the centre: least squares, shrunk to TREE_SHARE_PRIOR by
+//   SHARE_PRIOR_ROWS rows; the residuals z = (y - centre) / scale, scale being the process's own
+//   standard deviation at that row.
+// The forecast is centre + scale * Z. Z mixes the left-out residuals, each widened by a normal
+// kernel, with a heavy-tailed prior shape that is worth SHAPE_PRIOR_ROWS rows: the recalibration
+// map of Kuleshov et al. 2018 (R(u) on left-out probabilities), shrunk to the identity. It repairs
+// bias, width and skew that the regressions do not know of.
+//
+// Correctness. The share of correct rows, shrunk to CORRECT_PRIOR. With CLASS_MIN rows of either
+// class a logistic booster, mean of CLASS_FOLDS models, put through a logistic curve a + b * logit
+// (Platt 1999) that is fitted to left-out predictions with a ridge towards (base rate, no slope),
+// so that a booster that has learnt nothing says nothing.
+#include "worker/model.h"
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include "worker/boost.h"
+#include "worker/gauss.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDS 10
+#define CLASS_FOLDS 5
+#define CLASS_MIN 3
+#define CORRECT_PRIOR 0.8
+#define CORRECT_PRIOR_ROWS 2.0
+#define TREE_SHARE_PRIOR 0.25
+#define SHARE_PRIOR_ROWS 20.0
+#define SHAPE_PRIOR_ROWS 12.0
+#define ATOMS_MAX 128
+#define Y_SD_MIN 0.05 // log2; what varies less is noise of the measurement
+#define PROBABILITY_MIN 0.01
+
+static const struct boost_config speed_config = {
+    .rounds = 60,
+    .depth = 4,
+    .rate = 0.15,
+    .min_child_weight = 1,
+    .row_share = 0.8,
+    .column_share = 0.8,
+    .penalty = 1,
+};
+
+static const struct boost_config class_config = {
+    .logistic = true,
+    .rounds = 30,
+    .depth = 3,
+    .rate = 0.2,
+    .min_child_weight = 0.1,
+    .row_share = 1,
+    .column_share = 0.8,
+    .penalty = 1,
+};
+
+// One component of the shape, a normal distribution.
+struct atom {
+    double weight, mean, sd;
+};
+
+// The prior shape: close to Student's t with four degrees of freedom and unit scale.
+static const struct atom prior_shape[] = {{0.55, 0, 0.8}, {0.35, 0, 1.3}, {0.10, 0, 2.6}};
+
+struct model {
+    size_t columns;               // of the data
+    size_t *chosen, chosen_count; // those that vary and do not repeat another one
+    double y_mean, y_sd;          // y is standardised before fitting
+    struct gauss *gauss;
+    struct boost *tree[FOLDS]; // over the chosen columns, all rows but one fold
+    double tree_share;         // of the centre
+    struct atom shape[ATOMS_MAX + ARRAY_LEN(prior_shape)]; // of Z; the weights sum to 1
+    size_t shape_count;
+    double correct_rate;              // shrunk
+    struct boost *class[CLASS_FOLDS]; // NULL: correct_rate is all there is
+    double class_offset, class_slope; // logit p = offset + slope * logit of the mean of class[]
+};
+
+// The rows of one class or all, with the chosen columns only.
+struct matrix {
+    float *x;
+    size_t rows, columns;
+};
+
+static double logit(double p)
+{
+    p = fmin(fmax(p, 1e-4), 1 - 1e-4);
+    return log(p / (1 - p));
+}
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+// Whether column d of the data is a straight line over column c, as a ratio is over its count: it
+// says nothing new.
+static bool repeats(const struct model_data *data, size_t c, size_t d)
+{
+    double slope = 0, before_c = NAN, before_d = NAN;
+    for (size_t i = 0; i < data->rows; i++) {
+        double u = data->x[i * data->columns + c], v = data->x[i * data->columns + d];
+        if (isnan(u) != isnan(v))
+            return false;
+        if (isnan(u))
+            continue;
+        if (!isnan(before_c)) {
+            double du = u - before_c, dv = v - before_d;
+            if ((fabs(du) < 1e-6) != (fabs(dv) < 1e-6))
+                return false;
+            if (fabs(du) >= 1e-6 && slope == 0)
+                slope = dv / du;
+            if (fabs(dv - slope * du) > 1e-4 * (1 + fabs(dv)))
+                return false;
+        }
+        before_c = u;
+        before_d = v;
+    }
+    return true;
+}
+
+static bool varies(const struct model_data *data, size_t c)
+{
+    float first = data->x[c];
+    for (size_t i = 1; i < data->rows; i++) {
+        float v = data->x[i * data->columns + c];
+        if (isnan(v) != isnan(first) || (!isnan(v) && fabsf(v - first) > 1e-6f))
+            return true;
+    }
+    return false;
+}
+
+static void choose_columns(struct model *model, const struct model_data *data)
+{
+    model->chosen = xcalloc(data->columns + 1, sizeof(*model->chosen));
+    for (size_t pass = 0; pass < 2;
+         pass++) { // parameters first: of two equal columns they are kept
+        for (size_t c = 0; c < data->columns; c++) {
+            bool fresh = data->param[c] == (pass == 0) && varies(data, c);
+            for (size_t i = 0; fresh && i < model->chosen_count; i++)
+                fresh = !repeats(data, model->chosen[i], c);
+            if (fresh)
+                model->chosen[model->chosen_count++] = c;
+        }
+    }
+}
+
+static struct matrix gather(const struct model *model, const float *x, size_t rows, size_t columns,
+                            const bool *keep)
+{
+    struct matrix m = {.columns = model->chosen_count};
+    m.x = xcalloc(rows * m.columns + 1, sizeof(*m.x));
+    for (size_t i = 0; i < rows; i++) {
+        if (keep && !keep[i])
+            continue;
+        for (size_t c = 0; c < m.columns; c++)
+            m.x[m.rows * m.columns + c] = x[i * columns + model->chosen[c]];
+        m.rows++;
+    }
+    return m;
+}
+
+// Trains `folds` boosters, booster k on the rows i with i % folds != k, and predicts each row by
+// the one that lacks it.
+static int cross_fit(struct boost **boost, size_t folds, struct boost_config config,
+                     const struct matrix *m, const float *label, float *left_out, struct err *err)
+{
+    float *x = xcalloc(m->rows * m->columns, sizeof(*x)), *y = xcalloc(m->rows, sizeof(*y));
+    int r = 0;
+    for (size_t k = 0; r == 0 && k < folds; k++) {
+        size_t in = 0, out = 0;
+        for (size_t i = 0; i < m->rows; i++) {
+            if (i % folds == k)
+                continue;
+            memcpy(x + in * m->columns, m->x + i * m->columns, m->columns * sizeof(*x));
+            y[in++] = label[i];
+        }
+        config.seed = (uint32_t)k + 1;
+        r = boost_train(&boost[k], &config, x, in, m->columns, y, err);
+        for (size_t i = k; i < m->rows; i += folds, out++)
+            memcpy(x + out * m->columns, m->x + i * m->columns, m->columns * sizeof(*x));
+        if (r == 0 && out)
+            r = boost_predict(boost[k], x, out, m->columns, y, err);
+        for (size_t i = k, j = 0; r == 0 && i < m->rows; i += folds, j++)
+            left_out[i] = y[j];
+    }
+    free(x);
+    free(y);
+    return r;
+}
+
+// out = mean prediction of the boosters.
+static int mean_predict(struct boost *const *boost, size_t folds, const struct matrix *m,
+                        float *out, struct err *err)
+{
+    float *one = xcalloc(m->rows, sizeof(*one));
+    int r = 0;
+    memset(out, 0, m->rows * sizeof(*out));
+    for (size_t k = 0; r == 0 && k < folds; k++) {
+        r = boost_predict(boost[k], m->x, m->rows, m->columns, one, err);
+        for (size_t i = 0; r == 0 && i < m->rows; i++)
+            out[i] += one[i] / (float)folds;
+    }
+    free(one);
+    return r;
+}
+
+// The shape of Z from n left-out residuals z (sorted here).
+static void make_shape(struct model *model, double *z, size_t n)
+{
+    size_t atoms = n < ATOMS_MAX ? n : ATOMS_MAX;
+    double share = (double)n / ((double)n + SHAPE_PRIOR_ROWS);
+    stats_sort(z, n);
+    double spread = (stats_quantile(z, n, 0.75) - stats_quantile(z, n, 0.25)) / 1.35;
+    double sd = fmax(0.9 * fmax(spread, 0.3) * pow((double)n, -0.2), 0.1); // Silverman 1986
+    for (size_t i = 0; i < atoms; i++) {
+        double mean = stats_quantile(z, n, ((double)i + 0.5) / (double)atoms);
+        model->shape[i] = (struct atom){share / (double)atoms, mean, sd};
+    }
+    for (size_t i = 0; i < ARRAY_LEN(prior_shape); i++) {
+        model->shape[atoms + i] = prior_shape[i];
+        model->shape[atoms + i].weight *= 1 - share;
+    }
+    model->shape_count = atoms + ARRAY_LEN(prior_shape);
+}
+
+// Fits the share of the trees and the shape to left-out predictions.
+static void combine(struct model *model, const struct matrix *m, const double *y,
+                    const float *left_out)
+{
+    double *mean = xcalloc(m->rows, sizeof(*mean)), *sd = xcalloc(m->rows, sizeof(*sd));
+    double above = 0, below = 0, variance = 0;
+    for (size_t i = 0; i < m->rows; i++) {
+        gauss_left_out(model->gauss, m->x, i, &mean[i], &sd[i]);
+        double gap = left_out[i] - mean[i];
+        above += gap * (y[i] - mean[i]);
+        below += gap * gap;
+        variance += gap * gap / (double)m->rows;
+    }
+    double prior = SHARE_PRIOR_ROWS * variance;
+    model->tree_share =
+        below > 0 ? (above + TREE_SHARE_PRIOR * prior) / (below + prior) : TREE_SHARE_PRIOR;
+    model->tree_share = fmin(fmax(model->tree_share, 0), 1);
+    for (size_t i = 0; i < m->rows; i++) {
+        double centre = mean[i] + model->tree_share * (left_out[i] - mean[i]);
+        mean[i] = (y[i] - centre) / sd[i];
+    }
+    make_shape(model, mean, m->rows);
+    free(mean);
+    free(sd);
+}
+
+static int fit_speed(struct model *model, const struct model_data *data, struct err *err)
+{
+    struct matrix m = gather(model, data->x, data->rows, data->columns, data->correct);
+    double *y = xcalloc(m.rows, sizeof(*y));
+    float *label = xcalloc(m.rows, sizeof(*label)), *left_out = xcalloc(m.rows, sizeof(*left_out));
+    bool *own = xcalloc(m.columns + 1, sizeof(*own));
+    size_t n = 0;
+    int r = 0;
+    for (size_t i = 0; i < data->rows; i++) {
+        if (data->correct[i])
+            y[n++] = data->y[i];
+    }
+    model->y_mean = stats_mean(y, n);
+    model->y_sd = fmax(sqrt(stats_variance(y, n)), Y_SD_MIN);
+    for (size_t i = 0; i < n; i++) {
+        y[i] = (y[i] - model->y_mean) / model->y_sd;
+        label[i] = (float)y[i];
+    }
+    for (size_t c = 0; c < m.columns; c++)
+        own[c] = data->param[model->chosen[c]];
+    model->gauss = gauss_fit(m.x, m.rows, m.columns, own, y);
+    if (m.columns)
+        r = cross_fit(model->tree, FOLDS, speed_config, &m, label, left_out, err);
+    if (r == 0)
+        combine(model, &m, y, left_out);
+    free(own);
+    free(y);
+    free(label);
+    free(left_out);
+    free(m.x);
+    return r;
+}
+
+// Logistic curve through (logit of left_out, correct), by Newton's method with the ridge described
+// on top.
+static void fit_curve(struct model *model, const float *left_out, const bool *correct, size_t rows)
+{
+    double base = logit(model->correct_rate), a = base, b = 0;
+    for (int step = 0; step < 25; step++) {
+        double ga = -(a - base), gb = -b, haa = 1, hab = 0, hbb = 1;
+        for (size_t i = 0; i < rows; i++) {
+            double u = logit(left_out[i]), p = logistic(a + b * u), w = p * (1 - p);
+            double error = (correct[i] ? 1 : 0) - p;
+            ga += error;
+            gb += error * u;
+            haa += w;
+            hab += w * u;
+            hbb += w * u * u;
+        }
+        double determinant = haa * hbb - hab * hab;
+        a += (hbb * ga - hab * gb) / determinant;
+        b += (haa * gb - hab * ga) / determinant;
+    }
+    model->class_offset = isfinite(a) && isfinite(b) && b > 0 ? a : base;
+    model->class_slope = isfinite(a) && isfinite(b) && b > 0 ? b : 0;
+}
+
+static int fit_correct(struct model *model, const struct model_data *data, size_t correct,
+                       struct err *err)
+{
+    size_t wrong = data->rows - correct;
+    model->correct_rate = ((double)correct + CORRECT_PRIOR * CORRECT_PRIOR_ROWS) /
+                          ((double)data->rows + CORRECT_PRIOR_ROWS);
+    if (correct < CLASS_MIN || wrong < CLASS_MIN || model->chosen_count == 0)
+        return 0;
+    struct matrix m = gather(model, data->x, data->rows, data->columns, NULL);
+    float *label = xcalloc(m.rows, sizeof(*label)), *left_out = xcalloc(m.rows, sizeof(*left_out));
+    for (size_t i = 0; i < m.rows; i++)
+        label[i] = data->correct[i] ? 1 : 0;
+    int r = cross_fit(model->class, CLASS_FOLDS, class_config, &m, label, left_out, err);
+    if (r == 0)
+        fit_curve(model, left_out, data->correct, m.rows);
+    free(label);
+    free(left_out);
+    free(m.x);
+    return r;
+}
+
+int model_fit(struct model **ret, const struct model_data *data, struct err *err)
+{
+    size_t correct = 0;
+    for (size_t i = 0; i < data->rows; i++)
+        correct += data->correct[i];
+    if (correct < MODEL_CORRECT_MIN)
+        return err_set(err, ERR_INVALID, "%zu correct rows are too few to learn from", correct);
+    struct model *model = xcalloc(1, sizeof(*model));
+    model->columns = data->columns;
+    choose_columns(model, data);
+    int r = fit_speed(model, data, err);
+    if (r == 0)
+        r = fit_correct(model, data, correct, err);
+    if (r < 0) {
+        model_free(model);
+        return r;
+    }
+    *ret = model;
+    return 0;
+}
+
+void model_free(struct model *model)
+{
+    if (!model)
+        return;
+    for (size_t i = 0; i < FOLDS; i++)
+        boost_free(model->tree[i]);
+    for (size_t i = 0; i < CLASS_FOLDS; i++)
+        boost_free(model->class[i]);
+    gauss_free(model->gauss);
+    free(model->chosen);
+    free(model);
+}
+
+int model_predict(const struct model *model, const float *x, size_t rows, struct outlook *out,
+                  struct err *err)
+{
+    struct matrix m = gather(model, x, rows, model->columns, NULL);
+    float *tree = xcalloc(rows, sizeof(*tree)), *class = xcalloc(rows, sizeof(*class));
+    int r = 0;
+    if (model->tree[0])
+        r = mean_predict(model->tree, FOLDS, &m, tree, err);
+    if (r == 0 && model->class[0])
+        r = mean_predict(model->class, CLASS_FOLDS, &m, class, err);
+    for (size_t i = 0; r == 0 && i < rows; i++) {
+        double mean = 0, sd = 1, p = model->correct_rate;
+        gauss_predict(model->gauss, m.x + i * m.columns, &mean, &sd);
+        mean += model->tree_share * (tree[i] - mean);
+        if (model->class[0])
+            p = logistic(model->class_offset + model->class_slope * logit(class[i]));
+        out[i] = (struct outlook){
+            .model = model,
+            .p_correct = fmin(fmax(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN),
+            .centre = model->y_mean + model->y_sd * mean,
+            .scale = model->y_sd * sd,
+        };
+    }
+    free(tree);
+    free(class);
+    free(m.x);
+    return r;
+}
+
+static const struct atom standard_normal = {1, 0, 1};
+
+static const struct atom *shape_of(const struct outlook *outlook, size_t *ret_count)
+{
+    *ret_count = outlook->model ? outlook->model->shape_count : 1;
+    return outlook->model ? outlook->model->shape : &standard_normal;
+}
+
+double outlook_cdf(const struct outlook *outlook, double y)
+{
+    size_t count;
+    const struct atom *atom = shape_of(outlook, &count);
+    double z = (y - outlook->centre) / outlook->scale, sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += atom[i].weight * stats_normal_cdf((z - atom[i].mean) / atom[i].sd);
+    return fmin(fmax(sum, 0), 1);
+}
+
+double outlook_mean(const struct outlook *outlook)
+{
+    size_t count;
+    const struct atom *atom = shape_of(outlook, &count);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += atom[i].weight * atom[i].mean;
+    return outlook->centre + outlook->scale * sum;
+}
+
+double outlook_excess(const struct outlook *outlook, double y)
+{
+    size_t count;
+    const struct atom *atom = shape_of(outlook, &count);
+    double z = (y - outlook->centre) / outlook->scale, sum = 0;
+    for (size_t i = 0; i < count; i++) { // E(max(X - z, 0)) of a normal X
+        double u = (atom[i].mean - z) / atom[i].sd;
+        double density = exp(-0.5 * u * u) / sqrt(2 * M_PI);
+        sum += atom[i].weight * atom[i].sd * (density + u * stats_normal_cdf(u));
+    }
+    return fmax(sum, 0) * outlook->scale;
+}

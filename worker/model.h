@@ -1,0 +1,44 @@
+// What one group's outcomes say about a candidate: the probability that it is correct and, if it
+// is, the distribution of y = log2(baseline time / candidate time). Knows numbers only; where rows
+// come from is group.c's business.
+#ifndef WORKER_MODEL_H
+#define WORKER_MODEL_H
+
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define MODEL_CORRECT_MIN 6 // correct rows without which there is no regression
+
+// Training data. All arrays are the caller's and not kept.
+struct model_data {
+    const float *x; // rows x columns, row-major; NaN is missing
+    size_t rows, columns;
+    const bool *param;   // per column: a template parameter
+    const bool *correct; // per row
+    const double *y;     // per row; read where correct
+};
+
+struct model;
+
+// Fits. Deterministic. ERR_INVALID with fewer than MODEL_CORRECT_MIN correct rows; ERR_INTERNAL
+// from XGBoost.
+MUST_CHECK int model_fit(struct model **ret, const struct model_data *data, struct err *err);
+void model_free(struct model *model);
+
+// The forecast for one candidate. Valid as long as the model it came from.
+struct outlook {
+    const struct model *model; // gives the shape; NULL: a normal distribution
+    double p_correct;
+    double centre, scale; // of y, given that it is correct
+};
+
+// Fills out[rows] from x (rows x columns of the training data).
+MUST_CHECK int model_predict(const struct model *model, const float *x, size_t rows,
+                             struct outlook *out, struct err *err);
+
+double outlook_cdf(const struct outlook *outlook, double y);    // P(Y <= y | correct)
+double outlook_mean(const struct outlook *outlook);             // E(Y | correct)
+double outlook_excess(const struct outlook *outlook, double y); // E(max(Y - y, 0) | correct)
+
+#endif

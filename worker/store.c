@@ -1,0 +1,321 @@
+// Each outcome is kept as the packed message that brought it, with the facts that came along: what
+// is made of facts may change without a migration. A group is (identity, device class), identity
+// being the problem's digest where it is known.
+#include "worker/store.h"
+
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define APPLICATION_ID 0x6b637764     // "kcwd"
+#define MESSAGE_MAX ((size_t)1 << 20) // of one packed outcome
+
+// Step n brings a file from user_version n to n + 1.
+static const char *const migration[] = {
+    "CREATE TABLE problem_group ("
+    "  id INTEGER PRIMARY KEY,"
+    "  identity TEXT NOT NULL," // hex digest of the problem, or "name:" and its name
+    "  device_class TEXT NOT NULL,"
+    "  problem TEXT NOT NULL," // name, for people
+    "  UNIQUE (identity, device_class)"
+    ") STRICT;"
+    "CREATE TABLE outcome ("
+    "  id INTEGER PRIMARY KEY," // order of telling
+    "  group_id INTEGER NOT NULL REFERENCES problem_group (id),"
+    "  key TEXT NOT NULL,"
+    "  body BLOB NOT NULL," // packed observe with one outcome
+    "  UNIQUE (group_id, key)"
+    ") STRICT;"
+    "CREATE INDEX outcome_by_group ON outcome (group_id, id);",
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+};
+
+static int failed(struct store *store, struct err *err)
+{
+    int code = sqlite3_errcode(store->db) & 0xff;
+    const char *text = sqlite3_errmsg(store->db);
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+        return err_set(err, ERR_CORRUPT, "%s is damaged (%s); it was left as it is", store->path,
+                       text);
+    if (code == SQLITE_FULL)
+        return err_set(err, ERR_NO_SPACE, "%s cannot grow: %s", store->path, text);
+    return err_set(err, ERR_SYSTEM, "%s: %s", store->path, text);
+}
+
+static int execute(struct store *store, const char *sql, struct err *err)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(store, err);
+}
+
+static int prepare(struct store *store, sqlite3_stmt **ret, const char *sql, struct err *err)
+{
+    return sqlite3_prepare_v2(store->db, sql, -1, ret, NULL) == SQLITE_OK ? 0 : failed(store, err);
+}
+
+// The first column of the first row of a query, as a number.
+static int query_number(struct store *store, const char *sql, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int r = prepare(store, &query, sql, err);
+    if (r == 0 && sqlite3_step(query) != SQLITE_ROW)
+        r = failed(store, err);
+    if (r == 0)
+        *ret = sqlite3_column_int64(query, 0);
+    sqlite3_finalize(query);
+    return r;
+}
+
+// Refuses what is damaged, another program's or newer; changes nothing.
+static int examine(struct store *store, int64_t *ret_version, struct err *err)
+{
+    int64_t application = 0, tables = 0;
+    int r = query_number(store, "PRAGMA user_version", ret_version, err);
+    if (r == 0)
+        r = query_number(store, "PRAGMA application_id", &application, err);
+    if (r == 0)
+        r = query_number(store, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    if (r < 0)
+        return r;
+    if (application != APPLICATION_ID && (tables > 0 || *ret_version > 0))
+        return err_set(err, ERR_CORRUPT, "%s is not a kcast-worker's file; it was left as it is",
+                       store->path);
+    if (*ret_version < 0 || (size_t)*ret_version > ARRAY_LEN(migration))
+        return err_set(err, ERR_VERSION,
+                       "%s was written by a newer kcast-worker (schema %lld, this one knows %zu)",
+                       store->path, (long long)*ret_version, ARRAY_LEN(migration));
+    sqlite3_stmt *check = NULL;
+    r = prepare(store, &check, "PRAGMA quick_check(1)", err);
+    if (r == 0 && sqlite3_step(check) != SQLITE_ROW)
+        r = failed(store, err);
+    if (r == 0 && strcmp((const char *)sqlite3_column_text(check, 0), "ok") != 0)
+        r = err_set(err, ERR_CORRUPT, "%s is damaged (%s); it was left as it is", store->path,
+                    (const char *)sqlite3_column_text(check, 0));
+    sqlite3_finalize(check);
+    return r;
+}
+
+static int migrate(struct store *store, int64_t version, struct err *err)
+{
+    char sql[128];
+    snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", APPLICATION_ID);
+    int r = version == 0 ? execute(store, sql, err) : 0;
+    for (size_t i = (size_t)version; r == 0 && i < ARRAY_LEN(migration); i++) {
+        r = execute(store, "BEGIN IMMEDIATE", err);
+        if (r == 0)
+            r = execute(store, migration[i], err);
+        snprintf(sql, sizeof(sql), "PRAGMA user_version = %zu; COMMIT", i + 1);
+        if (r == 0)
+            r = execute(store, sql, err);
+        if (r < 0)
+            sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return r;
+}
+
+int store_open(struct store **ret, const char *path, struct err *err)
+{
+    struct store *store = xcalloc(1, sizeof(*store));
+    int64_t version = 0;
+    int r = 0;
+    store->path = xstrdup(path);
+    if (sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
+        SQLITE_OK)
+        r = failed(store, err);
+    if (r == 0)
+        r = execute(store, "PRAGMA busy_timeout = 2000", err);
+    if (r == 0)
+        r = examine(store, &version, err);
+    if (r == 0)
+        r = execute(
+            store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
+            err);
+    if (r == 0)
+        r = migrate(store, version, err);
+    if (r < 0) {
+        store_close(store);
+        return r;
+    }
+    *ret = store;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    sqlite3_close(store->db);
+    free(store->path);
+    free(store);
+}
+
+int store_group(struct store *store, const char *identity, const char *problem,
+                const char *device_class, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *insert = NULL, *find = NULL;
+    int r =
+        prepare(store, &insert,
+                "INSERT INTO problem_group (identity, device_class, problem) VALUES (?1, ?2, ?3)"
+                " ON CONFLICT DO NOTHING",
+                err);
+    if (r == 0)
+        r = prepare(store, &find,
+                    "SELECT id FROM problem_group WHERE identity = ?1 AND device_class = ?2", err);
+    if (r < 0)
+        goto out;
+    sqlite3_bind_text(insert, 1, identity, -1, SQLITE_STATIC);
+    sqlite3_bind_text(insert, 2, device_class, -1, SQLITE_STATIC);
+    sqlite3_bind_text(insert, 3, problem, -1, SQLITE_STATIC);
+    sqlite3_bind_text(find, 1, identity, -1, SQLITE_STATIC);
+    sqlite3_bind_text(find, 2, device_class, -1, SQLITE_STATIC);
+    if (sqlite3_step(insert) != SQLITE_DONE || sqlite3_step(find) != SQLITE_ROW)
+        r = failed(store, err);
+    else
+        *ret = sqlite3_column_int64(find, 0);
+out:
+    sqlite3_finalize(insert);
+    sqlite3_finalize(find);
+    return r;
+}
+
+int store_each_group(struct store *store, store_group_visit *visit, void *owner, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int r =
+        prepare(store, &query,
+                "SELECT id, identity, problem, device_class FROM problem_group ORDER BY id", err);
+    int step = SQLITE_DONE;
+    while (r == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
+        const char *text[3];
+        for (int i = 0; i < 3; i++)
+            text[i] = (const char *)sqlite3_column_text(query, i + 1);
+        r = visit(owner, sqlite3_column_int64(query, 0), text[0], text[1], text[2], err);
+    }
+    if (r == 0 && step != SQLITE_DONE)
+        r = failed(store, err);
+    sqlite3_finalize(query);
+    return r;
+}
+
+// The packed form of one outcome with its context, without the source.
+static int pack_outcome(const struct observe *observe, size_t i, struct strbuf *out,
+                        struct err *err)
+{
+    struct outcome outcome = observe->outcomes[i];
+    struct candidate_facts candidate = *outcome.candidate;
+    struct observe one = *observe;
+    candidate.source = (struct bytes){.data = NULL};
+    outcome.candidate = &candidate;
+    one.outcomes = &outcome;
+    one.outcomes_count = 1;
+    return message_pack(&observe_message, &one, out, err);
+}
+
+static int insert_outcome(struct store *store, sqlite3_stmt *insert, const struct observe *observe,
+                          size_t i, bool *added, struct err *err)
+{
+    struct strbuf body;
+    char hex[DIGEST_HEX_LEN + 1], key[DIGEST_HEX_LEN + 2];
+    strbuf_init(&body, MESSAGE_MAX);
+    int r = pack_outcome(observe, i, &body, err);
+    if (r == 0 && body.truncated)
+        r = err_set(err, ERR_LIMIT, "outcome %zu is larger than %zu bytes", i, MESSAGE_MAX);
+    if (r == 0) {
+        struct digest digest = digest_of(body.data, body.len);
+        digest_hex(&digest, hex);
+        snprintf(key, sizeof(key), "=%s", hex);
+        const char *given = observe->outcomes[i].key;
+        sqlite3_bind_text(insert, 2, given ? given : key, -1, SQLITE_TRANSIENT);
+        sqlite3_bind_blob64(insert, 3, body.data, body.len, SQLITE_TRANSIENT);
+        if (sqlite3_step(insert) != SQLITE_DONE)
+            r = failed(store, err);
+        else
+            *added = sqlite3_changes(store->db) == 1;
+        sqlite3_reset(insert);
+    }
+    strbuf_release(&body);
+    return r;
+}
+
+int store_add(struct store *store, int64_t group, const struct observe *observe, const bool *take,
+              bool *added, struct err *err)
+{
+    sqlite3_stmt *insert = NULL;
+    bool *fresh = xcalloc(observe->outcomes_count + 1, sizeof(*fresh));
+    int r = prepare(
+        store, &insert,
+        "INSERT INTO outcome (group_id, key, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        err);
+    if (r == 0)
+        r = execute(store, "BEGIN IMMEDIATE", err);
+    if (r < 0)
+        goto out;
+    sqlite3_bind_int64(insert, 1, group);
+    for (size_t i = 0; r == 0 && i < observe->outcomes_count; i++) {
+        if (take[i])
+            r = insert_outcome(store, insert, observe, i, &fresh[i], err);
+    }
+    if (r == 0)
+        r = execute(store, "COMMIT", err);
+    if (r < 0)
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    else
+        memcpy(added, fresh, observe->outcomes_count * sizeof(*added));
+out:
+    sqlite3_finalize(insert);
+    free(fresh);
+    return r;
+}
+
+int store_count(struct store *store, int64_t group, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int r = prepare(store, &query, "SELECT count(*) FROM outcome WHERE group_id = ?1", err);
+    if (r == 0)
+        sqlite3_bind_int64(query, 1, group);
+    if (r == 0 && sqlite3_step(query) != SQLITE_ROW)
+        r = failed(store, err);
+    if (r == 0)
+        *ret = (uint64_t)sqlite3_column_int64(query, 0);
+    sqlite3_finalize(query);
+    return r;
+}
+
+int store_each_outcome(struct store *store, int64_t group, uint64_t limit,
+                       store_outcome_visit *visit, void *owner, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int step = SQLITE_DONE;
+    int r = prepare(store, &query,
+                    "SELECT body FROM (SELECT id, body FROM outcome WHERE group_id = ?1 ORDER BY "
+                    "id DESC LIMIT ?2)"
+                    " ORDER BY id",
+                    err);
+    if (r == 0) {
+        sqlite3_bind_int64(query, 1, group);
+        sqlite3_bind_int64(query, 2, (int64_t)limit);
+    }
+    while (r == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
+        struct observe observe;
+        const void *body = sqlite3_column_blob(query, 0);
+        r = message_read(&observe_message, &observe, body, (size_t)sqlite3_column_bytes(query, 0),
+                         err);
+        if (r < 0) {
+            err_wrap(err, "an outcome in %s", store->path);
+            break;
+        }
+        if (observe.outcomes_count == 1)
+            visit(owner, &observe);
+        message_clear(&observe_message, &observe);
+    }
+    if (r == 0 && step != SQLITE_DONE)
+        r = failed(store, err);
+    sqlite3_finalize(query);
+    return r;
+}

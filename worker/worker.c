@@ -1,0 +1,187 @@
+// An exchange that the engine works on is parked; its waiter lives until the engine's callback.
+// When the service closes first, the waiter loses its exchange and the answer is thrown away.
+#include "worker/worker.h"
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "net/service.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTEXTS 64
+#define PARKED_MAX 56
+#define REQUEST_BYTES_MAX ((size_t)16 << 20)
+#define RETRY_MS 50
+
+struct worker {
+    struct service *service;
+    const struct engine_ops *ops;
+    void *engine;
+    const struct clock *clock;
+    uint64_t started_ns;
+    char *state_dir;
+};
+
+struct waiter {
+    struct worker *worker;
+    struct exchange *exchange;    // NULL: dropped
+    const struct message *answer; // descriptor of the reply
+    const char *what;             // for the log
+};
+
+static void on_drop(void *opaque)
+{
+    struct waiter *waiter = opaque;
+    waiter->exchange = NULL;
+}
+
+// Parks the exchange; answers it as busy and returns NULL when there are too many.
+static struct waiter *wait_for_engine(struct worker *worker, struct exchange *exchange,
+                                      const char *what, const struct message *answer)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){worker, exchange, answer, what};
+    if (exchange_park(exchange, on_drop, waiter))
+        return waiter;
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_BUSY, "%d requests are waiting for this worker already", PARKED_MAX);
+    exchange_fail_busy(exchange, &err, RETRY_MS);
+    free(waiter);
+    return NULL;
+}
+
+static void on_engine_done(void *opaque, const struct err *error, const void *reply)
+{
+    struct waiter *waiter = opaque;
+    if (error && error->code != ERR_STOPPED)
+        log_event(LOG_WARNING, "request-failed op=%s error=%s text=\"%s\"", waiter->what,
+                  err_name(error->code), error->text);
+    if (!waiter->exchange)
+        ;
+    else if (error)
+        exchange_fail(waiter->exchange, error);
+    else
+        exchange_reply(waiter->exchange, waiter->answer, reply);
+    free(waiter);
+}
+
+// Adds what only the service knows.
+static void on_status_done(void *opaque, const struct err *error, const void *reply)
+{
+    struct waiter *waiter = opaque;
+    if (error || !waiter->exchange) {
+        on_engine_done(opaque, error, reply);
+        return;
+    }
+    const struct worker *worker = waiter->worker;
+    struct worker_status status = *(const struct worker_status *)reply; // borrows its insides
+    status.uptime_seconds = clock_seconds(clock_now_ns(worker->clock) - worker->started_ns);
+    status.state_dir = worker->state_dir;
+    status.requests = service_request_count(worker->service);
+    on_engine_done(opaque, NULL, &status);
+}
+
+static void serve_forecast(struct worker *worker, struct exchange *exchange,
+                           const struct request *request)
+{
+    struct forecast_request body;
+    if (!exchange_read_body(exchange, request, &forecast_request_message, &body))
+        return;
+    struct waiter *waiter = wait_for_engine(worker, exchange, "forecast", &forecast_reply_message);
+    if (waiter)
+        worker->ops->forecast(worker->engine, &body, on_engine_done, waiter);
+    message_clear(&forecast_request_message, &body);
+}
+
+static void serve_observe(struct worker *worker, struct exchange *exchange,
+                          const struct request *request)
+{
+    struct observe body;
+    if (!exchange_read_body(exchange, request, &observe_message, &body))
+        return;
+    struct waiter *waiter = wait_for_engine(worker, exchange, "observe", &observed_message);
+    if (waiter)
+        worker->ops->observe(worker->engine, &body, on_engine_done, waiter);
+    message_clear(&observe_message, &body);
+}
+
+static void serve_status(struct worker *worker, struct exchange *exchange)
+{
+    struct waiter *waiter =
+        wait_for_engine(worker, exchange, "worker-status", &worker_status_message);
+    if (waiter)
+        worker->ops->status(worker->engine, on_status_done, waiter);
+}
+
+static void on_request(void *owner, struct exchange *exchange, const struct request *request)
+{
+    struct worker *worker = owner;
+    switch (request->op) {
+    case OP_HELLO: {
+        const char *const features[] = {worker->ops->name};
+        exchange_hello(exchange, request, "kcast-worker", features, ARRAY_LEN(features), 0);
+        break;
+    }
+    case OP_FORECAST:
+        serve_forecast(worker, exchange, request);
+        break;
+    case OP_OBSERVE:
+        serve_observe(worker, exchange, request);
+        break;
+    case OP_WORKER_STATUS:
+        serve_status(worker, exchange);
+        break;
+    default: {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_UNSUPPORTED, "kcast-worker has no operation %llu (%s)",
+                (unsigned long long)request->op, op_name(request->op));
+        exchange_fail(exchange, &err);
+    }
+    }
+}
+
+int worker_create(struct worker **ret, const struct worker_config *config, struct err *err)
+{
+    struct worker *worker = xcalloc(1, sizeof(*worker));
+    struct engine_config engine_config = {.loop = config->loop, .state_dir = config->state_dir};
+    struct service_config service_config = {
+        .url = config->url,
+        .contexts = CONTEXTS,
+        .parked_max = PARKED_MAX,
+        .message_max = REQUEST_BYTES_MAX,
+        .epoch = stats_entropy(),
+        .on_request = on_request,
+        .owner = worker,
+    };
+    worker->ops = config->ops;
+    worker->clock = config->clock;
+    worker->started_ns = clock_now_ns(config->clock);
+    worker->state_dir = xstrdup(config->state_dir);
+    int r = worker->ops->open(&worker->engine, &engine_config, err);
+    if (r == 0)
+        r = service_create(&worker->service, config->loop, &service_config, err);
+    if (r < 0) {
+        worker_close(worker);
+        return r;
+    }
+    *ret = worker;
+    return 0;
+}
+
+const char *worker_url(const struct worker *worker)
+{
+    return service_url(worker->service);
+}
+
+void worker_close(struct worker *worker)
+{
+    if (!worker)
+        return;
+    if (worker->service)
+        service_close(worker->service);
+    if (worker->engine)
+        worker->ops->close(worker->engine);
+    free(worker->state_dir);
+    free(worker);
+}
