@@ -1,0 +1,26 @@
+// A subcommand of kcast: one file cmd_<name>.c with one const struct command. main.c finds it, parses its options and runs it.
+#ifndef CLIENT_COMMAND_H
+#define CLIENT_COMMAND_H
+
+#include "common/err.h"
+#include "common/options.h"
+#include <stdbool.h>
+
+struct session; // client/session.h: pool, worker, --local
+
+struct command {
+    const char *name;                // "search", "problem check"
+    const char *arguments;           // "PROBLEM", "RUN", for --help
+    const char *help;                // one sentence
+    const struct option_row *option; // ends with a NULL name; NULL when there are none
+    size_t options_size;             // of the struct that the rows fill
+    size_t argument_min, argument_max;
+    // Returns an exit code. On failure err holds the sentence, which main prints to stderr.
+    // options: filled struct; argument[0..count).
+    int (*run)(struct session *session, const void *options, char **argument, size_t count, struct err *err);
+};
+
+extern const struct command cmd_search, cmd_resume, cmd_measure, cmd_forecast, cmd_status, cmd_jobs, cmd_cancel, cmd_report,
+    cmd_export, cmd_problem_list, cmd_problem_check, cmd_problem_new;
+
+#endif

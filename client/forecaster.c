@@ -1,0 +1,344 @@
+// Talking to the worker.
+//
+// One call at a time. A failure opens a breaker: the next 1, 2, 4, … 64 batches are not asked
+// about, so that a worker that hangs costs its deadline rarely; an answer closes it. What could not
+// be told is told later, since the search counts what was told. A callback that is due without a
+// call (no worker, breaker open) comes from a zero-length timer, so that callers see the same order
+// of things either way.
+#include "client/forecaster.h"
+
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORECAST_MS 30000 // deadlines
+#define OBSERVE_MS 30000
+#define OBSERVE_MAX 256 // outcomes of one message
+#define SKIP_MAX 64
+
+struct forecaster {
+    struct session *session;
+    struct remote *worker; // NULL: none
+    char *engine;
+    void (*notice)(void *owner, const char *sentence);
+    void *notice_owner;
+    bool said;                // the failure
+    char *reason;             // why there are no forecasts now
+    unsigned skip, skip_next; // batches that are not asked about
+    bool busy;
+    struct call *call; // in flight
+    uv_timer_t *timer;
+    forecaster_callback *callback;
+    forecaster_told *told;
+    void *owner;
+    const struct fold *fold;       // while telling
+    uint64_t tell_next, tell_last; // candidates still to be told
+    uint64_t rows;
+};
+
+// In flight; outlives the forecaster.
+struct call {
+    struct forecaster *forecaster; // NULL once that is gone
+};
+
+static void tell_more(struct forecaster *forecaster);
+
+static void fail(struct forecaster *forecaster, const struct err *error)
+{
+    free(forecaster->reason);
+    forecaster->reason = xasprintf("the worker gave none: %.900s", error->text);
+    forecaster->skip = forecaster->skip_next;
+    forecaster->skip_next =
+        forecaster->skip_next * 2 < SKIP_MAX ? forecaster->skip_next * 2 : SKIP_MAX;
+    if (!forecaster->said && forecaster->notice != NULL) {
+        char *sentence = xasprintf("no forecasts, so everything is measured: %s", error->text);
+        forecaster->notice(forecaster->notice_owner, sentence);
+        free(sentence);
+    }
+    forecaster->said = true;
+}
+
+static void succeed(struct forecaster *forecaster)
+{
+    if (forecaster->said && forecaster->notice != NULL) {
+        forecaster->notice(forecaster->notice_owner, "the worker answers again");
+    }
+    forecaster->said = false;
+    forecaster->skip_next = 1;
+}
+
+struct forecaster *forecaster_create(struct session *session,
+                                     void (*notice)(void *owner, const char *sentence), void *owner)
+{
+    struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
+    struct err error = ERR_INIT;
+    struct worker_status status;
+    forecaster->session = session;
+    forecaster->notice = notice;
+    forecaster->notice_owner = owner;
+    forecaster->skip_next = 1;
+    forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
+    uv_timer_init(session_loop(session), forecaster->timer);
+    forecaster->timer->data = forecaster;
+    if (session_options(session)->no_worker) {
+        forecaster->reason = xstrdup("--no-worker was given");
+    } else if (session_worker(session, &forecaster->worker, &error) != 0) {
+        forecaster->worker = NULL;
+        fail(forecaster, &error);
+    } else if (remote_call_sync(forecaster->worker, OP_WORKER_STATUS, NULL, NULL,
+                                &worker_status_message, &status, 5000, &error) == 0) {
+        forecaster->engine = status.engine;
+        status.engine = NULL;
+        message_clear(&worker_status_message, &status);
+    }
+    return forecaster;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void forecaster_free(struct forecaster *forecaster)
+{
+    if (forecaster == NULL) {
+        return;
+    }
+    if (forecaster->call != NULL) {
+        forecaster->call->forecaster = NULL;
+    }
+    uv_close((uv_handle_t *)forecaster->timer, free_handle);
+    free(forecaster->engine);
+    free(forecaster->reason);
+    free(forecaster);
+}
+
+const char *forecaster_engine(const struct forecaster *forecaster)
+{
+    return forecaster->engine;
+}
+
+bool forecaster_busy(const struct forecaster *forecaster)
+{
+    return forecaster->busy;
+}
+
+// ---- asking ----
+
+bool forecaster_wants(const struct fold *fold, uint64_t candidate)
+{
+    const struct fold_candidate *c = &fold->candidate[candidate - 1];
+    return c->proposed.duplicate_of == 0 && c->object_duplicate_of == 0 && c->compiled != NULL &&
+           c->compiled->verdict == VERDICT_NONE && !c->forecast_done;
+}
+
+void forecaster_facts(const struct fold_candidate *candidate, struct candidate_facts *ret)
+{
+    *ret = (struct candidate_facts){
+        .id = candidate->proposed.candidate,
+        .digest = candidate->proposed.source,
+        .features = candidate->compiled->features,
+        .features_count = candidate->compiled->features_count,
+        .params = candidate->proposed.params,
+        .params_count = candidate->proposed.params_count,
+    };
+}
+
+static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
+{
+    forecaster_callback *callback = forecaster->callback;
+    forecaster->callback = NULL;
+    forecaster->busy = false;
+    callback(forecaster->owner, reply, reason);
+}
+
+static void on_forecasts(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct call *call = owner;
+    struct forecaster *forecaster = call->forecaster;
+    (void)retry_after_ms;
+    free(call);
+    if (forecaster == NULL) {
+        return;
+    }
+    forecaster->call = NULL;
+    if (error != NULL) {
+        fail(forecaster, error);
+        finish(forecaster, NULL, forecaster->reason);
+    } else {
+        succeed(forecaster);
+        finish(forecaster, reply, NULL);
+    }
+}
+
+static void on_nobody_asked(uv_timer_t *timer)
+{
+    struct forecaster *forecaster = timer->data;
+    uv_stop(timer->loop); // whoever runs the loop looks at what follows
+    finish(forecaster, NULL,
+           forecaster->reason != NULL ? forecaster->reason : "there is no worker");
+}
+
+static struct call *begin_call(struct forecaster *forecaster)
+{
+    forecaster->call = xcalloc(1, sizeof(*forecaster->call));
+    forecaster->call->forecaster = forecaster;
+    return forecaster->call;
+}
+
+void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
+                    uint64_t last, double incumbent_log2, forecaster_callback *callback,
+                    void *owner)
+{
+    forecaster->busy = true;
+    forecaster->callback = callback;
+    forecaster->owner = owner;
+    if (forecaster->worker == NULL || forecaster->skip > 0) {
+        forecaster->skip -= forecaster->skip > 0;
+        uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
+        return;
+    }
+    struct forecast_request request = {
+        .problem = fold->started.problem,
+        .problem_digest = fold->started.problem_json,
+        .device_class = fold->session.device_class,
+        .device_facts = fold->session.device_facts,
+        .device_facts_count = fold->session.device_facts_count,
+        .incumbent_log2 = incumbent_log2,
+        .candidates = xcalloc((size_t)(last - first + 1), sizeof(*request.candidates)),
+        .search = fold->started.search,
+        .margin_log2 = FORECAST_MARGIN_LOG2,
+    };
+    if (fold->baseline != NULL) {
+        request.baseline_features = fold->baseline->features;
+        request.baseline_features_count = fold->baseline->features_count;
+    }
+    for (uint64_t id = first; id <= last; id++) {
+        if (forecaster_wants(fold, id)) {
+            forecaster_facts(&fold->candidate[id - 1],
+                             &request.candidates[request.candidates_count++]);
+        }
+    }
+    remote_call(forecaster->worker, OP_FORECAST, &forecast_request_message, &request,
+                &forecast_reply_message, FORECAST_MS, on_forecasts, begin_call(forecaster));
+    free(request.candidates);
+}
+
+// ---- telling ----
+
+static void finish_telling(struct forecaster *forecaster, bool ok)
+{
+    forecaster_told *told = forecaster->told;
+    forecaster->told = NULL;
+    forecaster->busy = false;
+    told(forecaster->owner, ok, forecaster->rows);
+}
+
+// The outcome of a measured candidate. key must be freed.
+static bool make_outcome(const struct fold *fold, uint64_t id, struct candidate_facts *facts,
+                         struct outcome *ret)
+{
+    const struct fold_candidate *candidate = &fold->candidate[id - 1];
+    const struct result *result = candidate->result;
+    if (result == NULL) {
+        return false;
+    }
+    forecaster_facts(candidate, facts);
+    *ret = (struct outcome){
+        .candidate = facts,
+        .verdict = result->verdict,
+        .log2 = NAN,
+        .lo = NAN,
+        .hi = NAN,
+        .audit = candidate->decided.decision == DECISION_AUDIT,
+        .propensity = candidate->decided.propensity,
+        .incumbent_log2 = candidate->decided.incumbent_log2,
+        .p_improves = candidate->forecast != NULL ? candidate->forecast->p_improves : NAN,
+        .key = xasprintf("%s/%llu", fold->started.search, (unsigned long long)id),
+    };
+    if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {
+        ret->log2 = result->speedup->log2;
+        ret->lo = result->speedup->lo;
+        ret->hi = result->speedup->hi;
+    }
+    return true;
+}
+
+static void on_observed(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct call *call = owner;
+    struct forecaster *forecaster = call->forecaster;
+    (void)retry_after_ms;
+    free(call);
+    if (forecaster == NULL) {
+        return;
+    }
+    forecaster->call = NULL;
+    if (error != NULL) {
+        fail(forecaster, error);
+        finish_telling(forecaster, false);
+        return;
+    }
+    succeed(forecaster);
+    forecaster->rows = ((const struct observed *)reply)->rows;
+    tell_more(forecaster);
+}
+
+static void on_nobody_told(uv_timer_t *timer)
+{
+    struct forecaster *forecaster = timer->data;
+    uv_stop(timer->loop);
+    finish_telling(forecaster, forecaster->tell_next > forecaster->tell_last);
+}
+
+// Sends the next message, or ends.
+static void tell_more(struct forecaster *forecaster)
+{
+    const struct fold *fold = forecaster->fold;
+    struct candidate_facts *facts = xcalloc(OBSERVE_MAX, sizeof(*facts));
+    struct observe observe = {
+        .problem = fold->started.problem,
+        .problem_digest = fold->started.problem_json,
+        .device_class = fold->session.device_class,
+        .device_facts = fold->session.device_facts,
+        .device_facts_count = fold->session.device_facts_count,
+        .outcomes = xcalloc(OBSERVE_MAX, sizeof(*observe.outcomes)),
+    };
+    if (fold->baseline != NULL) {
+        observe.baseline_features = fold->baseline->features;
+        observe.baseline_features_count = fold->baseline->features_count;
+    }
+    while (forecaster->tell_next <= forecaster->tell_last && observe.outcomes_count < OBSERVE_MAX) {
+        size_t at = observe.outcomes_count;
+        observe.outcomes_count +=
+            make_outcome(fold, forecaster->tell_next++, &facts[at], &observe.outcomes[at]);
+    }
+    if (observe.outcomes_count == 0) {
+        uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
+    } else {
+        remote_call(forecaster->worker, OP_OBSERVE, &observe_message, &observe, &observed_message,
+                    OBSERVE_MS, on_observed, begin_call(forecaster));
+    }
+    for (size_t i = 0; i < observe.outcomes_count; i++) {
+        free(observe.outcomes[i].key);
+    }
+    free(observe.outcomes);
+    free(facts);
+}
+
+void forecaster_tell(struct forecaster *forecaster, const struct fold *fold, uint64_t after,
+                     uint64_t last, forecaster_told *callback, void *owner)
+{
+    forecaster->busy = true;
+    forecaster->told = callback;
+    forecaster->owner = owner;
+    forecaster->fold = fold;
+    forecaster->tell_next = after + 1;
+    forecaster->tell_last = last;
+    if (forecaster->worker == NULL || forecaster->skip > 0) {
+        uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
+        return;
+    }
+    tell_more(forecaster);
+}

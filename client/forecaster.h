@@ -1,0 +1,53 @@
+// The search's talk with the worker: asks for forecasts of a batch, tells outcomes. A worker that
+// is not there or fails is said once on stderr and left alone for a while; its candidates are
+// measured instead. Decides nothing, records nothing.
+#ifndef CLIENT_FORECASTER_H
+#define CLIENT_FORECASTER_H
+
+#include "client/fold.h"
+#include "client/session.h"
+#include "common/err.h"
+#include "proto/all.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+// An improvement is at least this much, as log2: half a percent.
+#define FORECAST_MARGIN_LOG2 0.0072
+
+struct forecaster;
+
+// Never fails: without a worker every answer is "none". notice gets the sentences about that; NULL:
+// nobody does.
+struct forecaster *forecaster_create(struct session *session,
+                                     void (*notice)(void *owner, const char *sentence),
+                                     void *owner);
+void forecaster_free(
+    struct forecaster *forecaster); // outstanding answers do not come any more; NULL is fine
+
+// The worker's name for itself, NULL without one.
+const char *forecaster_engine(const struct forecaster *forecaster);
+bool forecaster_busy(const struct forecaster *forecaster);
+
+// forecasts: one per candidate in any order, found by id; the callee may take them. NULL when there
+// are none; reason says why then.
+typedef void forecaster_callback(void *owner, struct forecast_reply *forecasts, const char *reason);
+// Asks about those of candidates first … last for which forecaster_wants. The callback runs later,
+// exactly once, unless the forecaster is freed before. Not while busy.
+void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
+                    uint64_t last, double incumbent_log2, forecaster_callback *callback,
+                    void *owner);
+// Compiled, not a duplicate, and not forecast yet.
+bool forecaster_wants(const struct fold *fold, uint64_t candidate);
+
+// Tells the outcomes of candidates after … last, in messages of bounded size. rows: what the worker
+// knows afterwards. ok: false when it could not be told. The callback runs later, exactly once. Not
+// while busy.
+typedef void forecaster_told(void *owner, bool ok, uint64_t rows);
+void forecaster_tell(struct forecaster *forecaster, const struct fold *fold, uint64_t after,
+                     uint64_t last, forecaster_told *callback, void *owner);
+
+// A request for these facts, for `kcast forecast` too. Arrays are borrowed from fold; free only the
+// candidates array.
+void forecaster_facts(const struct fold_candidate *candidate, struct candidate_facts *ret);
+
+#endif

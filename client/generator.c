@@ -1,0 +1,51 @@
+#include "client/generator.h"
+
+#include <string.h>
+
+bool generator_is_pool(const char *kind)
+{
+    return strncmp(kind, "pool:", 5) == 0;
+}
+
+static int unknown(const char *kind, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "there is no generator \"%.200s\"; use tunable, pool:DIR or pool:FILE.jsonl",
+                   kind);
+}
+
+int generator_read(struct bytes *ret, const char *kind, const struct problem_dir *dir,
+                   struct err *err)
+{
+    if (generator_is_pool(kind)) {
+        return generator_pool_read(ret, kind + 5, err);
+    }
+    if (strcmp(kind, "tunable") != 0) {
+        return unknown(kind, err);
+    }
+    if (dir->template_source.data == NULL) {
+        return err_set(err, ERR_INVALID,
+                       "%s has no template.c, which the generator \"tunable\" needs; "
+                       "give candidates with --generator pool:DIR",
+                       dir->path);
+    }
+    *ret = bytes_copy(dir->template_source.data, dir->template_source.len);
+    return 0;
+}
+
+int generator_create(struct generator **ret, const char *kind, const struct bytes *text,
+                     const char *path, struct err *err)
+{
+    if (generator_is_pool(kind)) {
+        return generator_pool(ret, text, path, err);
+    }
+    return strcmp(kind, "tunable") == 0 ? generator_tunable(ret, text, path, err)
+                                        : unknown(kind, err);
+}
+
+void generator_free(struct generator *generator)
+{
+    if (generator != NULL) {
+        generator->ops->free(generator);
+    }
+}

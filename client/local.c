@@ -1,0 +1,360 @@
+// Private programs.
+//
+// Theory of operation: a child gets NOTIFY_SOCKET, a datagram socket in a folder that only this
+// user can enter, and
+// --parent-death, by which it asks the kernel to be killed when this process is gone; a child that
+// finds itself orphaned between fork and that request ends too. Children are sessions of their own,
+// so that Ctrl-C at the terminal reaches kcast alone, which then ends them in order. Their output
+// goes to a file in the state folder; its last line explains a failed start.
+#include "client/local.h"
+
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define START_MS 60000 // until READY; the daemon probes its devices first
+#define STOP_MS 10000  // from SIGTERM to SIGKILL
+#define LOG_TAIL_MAX ((size_t)4 << 20)
+
+static const struct {
+    const char *name;
+    const char *folder; // of its state
+} programs[LOCAL_COUNT] = {
+    [LOCAL_DAEMON] = {"kcastd", "daemon"},
+    [LOCAL_WORKER] = {"kcast-worker", "worker"},
+};
+
+struct child {
+    struct local *local;
+    uv_process_t *process; // NULL while it does not run; freed by its close callback
+    bool exited;
+    int64_t status; // exit code, or minus the signal
+    char *url;      // once it is READY
+    char *state;    // folder
+    char *log;      // path of its output
+};
+
+struct local {
+    uv_loop_t *loop;
+    char *folder; // temporary: the socket, and the state unless it was given
+    char *state;  // where the children's folders are
+    char *sandbox;
+    char *socket_path;
+    int socket;
+    uv_timer_t *timer; // freed by its close callback
+    uv_poll_t *poll;   // on socket; the same
+    bool timed_out;
+    struct child child[LOCAL_COUNT];
+    struct child *starting; // whose READY is awaited
+    bool (*interrupted)(const void *owner);
+    const void *owner;
+};
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct local *local = timer->data;
+    local->timed_out = true;
+    uv_stop(timer->loop);
+}
+
+static void on_ended(uv_process_t *process, int64_t status, int signal_number)
+{
+    struct child *child = process->data;
+    child->exited = true;
+    child->status = signal_number != 0 ? -signal_number : status;
+}
+
+// A datagram: lines NAME=value. The url is the last word of STATUS of a message that says READY.
+static void on_notify(uv_poll_t *poll, int status, int events)
+{
+    struct local *local = poll->data;
+    char text[4096];
+    (void)events;
+    ssize_t len = status < 0 ? -1 : recv(local->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
+    if (len <= 0 || local->starting == NULL) {
+        return;
+    }
+    text[len] = '\0';
+    const char *url = strstr(text, "tcp://");
+    if (strstr(text, "READY=1") != NULL && url != NULL && local->starting->url == NULL) {
+        local->starting->url = xstrndup(url, strcspn(url, " \r\n"));
+    }
+}
+
+static int open_socket(struct local *local, struct err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    local->socket_path = xasprintf("%s/notify", local->folder);
+    if (strlen(local->socket_path) >= sizeof(address.sun_path)) {
+        return err_set(err, ERR_SYSTEM, "%s is too long for a socket; set TMPDIR to a shorter path",
+                       local->socket_path);
+    }
+    memcpy(address.sun_path, local->socket_path, strlen(local->socket_path) + 1);
+    local->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (local->socket < 0 ||
+        bind(local->socket, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "cannot listen on %s", local->socket_path);
+    }
+    local->poll = xcalloc(1, sizeof(*local->poll));
+    uv_poll_init(local->loop, local->poll, local->socket);
+    local->poll->data = local;
+    uv_poll_start(local->poll, UV_READABLE, on_notify);
+    uv_unref((uv_handle_t *)local->poll);
+    return 0;
+}
+
+int local_create(struct local **ret, uv_loop_t *loop, const char *state, const char *sandbox,
+                 bool (*interrupted)(const void *owner), const void *owner, struct err *err)
+{
+    struct local *local = xcalloc(1, sizeof(*local));
+    local->loop = loop;
+    local->socket = -1;
+    local->interrupted = interrupted;
+    local->owner = owner;
+    local->sandbox = sandbox != NULL ? xstrdup(sandbox) : NULL;
+    local->timer = xcalloc(1, sizeof(*local->timer));
+    uv_timer_init(loop, local->timer);
+    local->timer->data = local;
+    int code = file_make_temp_dir(&local->folder, "kcast", err);
+    if (code == 0) {
+        local->state = xstrdup(state != NULL ? state : local->folder);
+        code = file_make_dirs(local->state, err);
+    }
+    if (code == 0) {
+        code = open_socket(local, err);
+    }
+    if (code == 0) {
+        *ret = local;
+    } else {
+        local_free(local);
+    }
+    return code;
+}
+
+// Environment of a child: ours, with NOTIFY_SOCKET replaced. Free the array and its first element.
+static char **make_environment(const struct local *local)
+{
+    size_t count = 0, used = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    char **environment = xcalloc(count + 2, sizeof(*environment));
+    environment[used++] = xasprintf("NOTIFY_SOCKET=%s", local->socket_path);
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0) {
+            environment[used++] = environ[i];
+        }
+    }
+    return environment;
+}
+
+static int spawn(struct local *local, enum local_program program, const char *path, int log_fd,
+                 struct err *err)
+{
+    struct child *child = &local->child[program];
+    char *sandbox = local->sandbox != NULL && program == LOCAL_DAEMON
+                        ? xasprintf("--sandbox=%s", local->sandbox)
+                        : NULL;
+    char *state = xasprintf("--state=%s", child->state);
+    char *file = xstrdup(path);
+    char listen[] = "--listen=tcp://127.0.0.1:0", parent_death[] = "--parent-death";
+    char *argument[] = {file, listen, state, parent_death, sandbox, NULL};
+    char **environment = make_environment(local);
+    uv_stdio_container_t stdio[3] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = log_fd},
+        {.flags = UV_INHERIT_FD, .data.fd = log_fd},
+    };
+    uv_process_options_t options = {
+        .file = file,
+        .args = argument,
+        .env = environment,
+        .exit_cb = on_ended,
+        .flags = UV_PROCESS_DETACHED,
+        .stdio = stdio,
+        .stdio_count = 3,
+    };
+    child->process = xcalloc(1, sizeof(*child->process));
+    child->process->data = child;
+    child->exited = false;
+    int code = uv_spawn(local->loop, child->process, &options);
+    if (code != 0) {
+        uv_close((uv_handle_t *)child->process, free_handle);
+        child->process = NULL;
+        code = err_set(err, ERR_SYSTEM, "cannot start %s: %s", path, uv_strerror(code));
+    }
+    free(environment[0]);
+    free(environment);
+    free(sandbox);
+    free(state);
+    free(file);
+    return code;
+}
+
+// The last line that a child logged, for the sentence about it.
+static char *last_line(const char *path)
+{
+    struct bytes log;
+    if (file_read(&log, path, LOG_TAIL_MAX, NULL) != 0) {
+        return xstrdup("it left no message");
+    }
+    char *text = (char *)log.data;
+    size_t len = log.len;
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+        len--;
+    }
+    size_t start = len;
+    while (start > 0 && text[start - 1] != '\n') {
+        start--;
+    }
+    char *line = len == start ? xstrdup("it left no message") : xstrndup(text + start, len - start);
+    bytes_clear(&log);
+    return line;
+}
+
+static int await_ready(struct local *local, struct child *child, const char *name, struct err *err)
+{
+    local->starting = child;
+    local->timed_out = false;
+    uv_timer_start(local->timer, on_timer, START_MS, 0);
+    while (child->url == NULL && !child->exited && !local->timed_out &&
+           !local->interrupted(local->owner)) {
+        uv_run(local->loop, UV_RUN_ONCE);
+    }
+    uv_timer_stop(local->timer);
+    local->starting = NULL;
+    if (child->url != NULL) {
+        return 0;
+    }
+    if (local->interrupted(local->owner)) {
+        return err_set(err, ERR_STOPPED, "interrupted while %s was starting", name);
+    }
+    char *line = last_line(child->log);
+    int code =
+        child->exited
+            ? err_set(err, ERR_UNREACHABLE, "the private %s ended while it was starting: %.500s",
+                      name, line)
+            : err_set(err, ERR_TIMED_OUT, "the private %s did not get ready: %.500s", name, line);
+    free(line);
+    return code;
+}
+
+int local_start(struct local *local, enum local_program program, const char **ret_url,
+                struct err *err)
+{
+    struct child *child = &local->child[program];
+    const char *name = programs[program].name;
+    char *folder = NULL, *path = NULL;
+    int log_fd = -1, code = 0;
+    if (child->url != NULL) {
+        *ret_url = child->url;
+        return 0;
+    }
+    code = file_own_dir(&folder, err);
+    if (code != 0) {
+        goto out;
+    }
+    path = xasprintf("%s/%s", folder, name);
+    if (access(path, X_OK) != 0) {
+        code = err_set(err, ERR_UNREACHABLE, "--local needs %s, which is not there", path);
+        goto out;
+    }
+    child->state = xasprintf("%s/%s", local->state, programs[program].folder);
+    child->log = xasprintf("%s/%s.log", local->state, name);
+    code = file_make_dirs(child->state, err);
+    if (code != 0) {
+        goto out;
+    }
+    log_fd = open(child->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (log_fd < 0) {
+        code = err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log);
+        goto out;
+    }
+    code = spawn(local, program, path, log_fd, err);
+    if (code == 0) {
+        code = await_ready(local, child, name, err);
+    }
+    if (code == 0) {
+        *ret_url = child->url;
+    }
+out:
+    if (log_fd >= 0) {
+        close(log_fd);
+    }
+    free(folder);
+    free(path);
+    return code;
+}
+
+// Ends what runs. Both are told first, so that they end at the same time.
+static void stop_children(struct local *local)
+{
+    const int signals[] = {SIGTERM, SIGKILL};
+    for (size_t s = 0; s < ARRAY_LEN(signals); s++) {
+        bool running = false;
+        for (size_t i = 0; i < LOCAL_COUNT; i++) {
+            if (local->child[i].process != NULL && !local->child[i].exited) {
+                uv_process_kill(local->child[i].process, signals[s]);
+                running = true;
+            }
+        }
+        local->timed_out = !running;
+        uv_timer_start(local->timer, on_timer, STOP_MS, 0);
+        while (!local->timed_out && running) {
+            uv_run(local->loop, UV_RUN_ONCE);
+            running = false;
+            for (size_t i = 0; i < LOCAL_COUNT; i++) {
+                running = running || (local->child[i].process != NULL && !local->child[i].exited);
+            }
+        }
+        uv_timer_stop(local->timer);
+    }
+}
+
+void local_free(struct local *local)
+{
+    if (local == NULL) {
+        return;
+    }
+    stop_children(local);
+    for (size_t i = 0; i < LOCAL_COUNT; i++) {
+        if (local->child[i].process != NULL) {
+            uv_close((uv_handle_t *)local->child[i].process, free_handle);
+        }
+        free(local->child[i].url);
+        free(local->child[i].state);
+        free(local->child[i].log);
+    }
+    if (local->poll != NULL) {
+        uv_close((uv_handle_t *)local->poll, free_handle);
+    }
+    uv_close((uv_handle_t *)local->timer, free_handle);
+    uv_run(local->loop, UV_RUN_NOWAIT); // the close callbacks, before the socket goes
+    if (local->socket >= 0) {
+        close(local->socket);
+    }
+    if (local->folder != NULL) {
+        struct err ignored = ERR_INIT; // a folder in /tmp that stays is no reason to fail
+        if (file_remove_tree(local->folder, &ignored) != 0) {
+            err_clear(&ignored);
+        }
+    }
+    free(local->folder);
+    free(local->state);
+    free(local->sandbox);
+    free(local->socket_path);
+    free(local);
+}

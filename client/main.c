@@ -1,0 +1,278 @@
+// kcast: finds the subcommand, parses its options together with the global ones, runs it, prints
+// its error.
+//
+// Global options may stand before or after the subcommand. The command line is read twice: once to
+// find the words that name the command (which only needs to know which global options take an
+// argument), once with both tables joined into one.
+#include "client/command.h"
+#include "client/session.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GLOBAL(field) offsetof(struct session_options, field)
+#define GLOBAL_SIZE                                                                                \
+    ((sizeof(struct session_options) + 15) / 16 * 16) // the command's options follow
+
+static const struct option_row global_rows[] = {
+    {"pool", 0, OPTION_TEXT, GLOBAL(pool), "URLS", KCAST_DEFAULT_POOL, 0, 0, NULL,
+     "daemons to measure with, separated by commas; the first that answers is taken"},
+    {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
+     "workers to ask for forecasts, separated by commas; the first that answers is taken"},
+    {"no-worker", 0, OPTION_FLAG, GLOBAL(no_worker), NULL, NULL, 0, 0, NULL,
+     "do without forecasts"},
+    {"local", 0, OPTION_FLAG, GLOBAL(local), NULL, NULL, 0, 0, NULL,
+     "start a private daemon and worker for this command, on this machine"},
+    {"local-state", 0, OPTION_TEXT, GLOBAL(local_state), "DIR", NULL, 0, 0, NULL,
+     "state folder for --local, kept; default: a temporary one"},
+    {"sandbox", 0, OPTION_CHOICE, GLOBAL(sandbox), "on|off", NULL, 0, 0, "on|off",
+     "sandbox of --local's daemon; off is for development only"},
+    {"json", 0, OPTION_FLAG, GLOBAL(json), NULL, NULL, 0, 0, NULL,
+     "print one JSON object per line on stdout"},
+    {"quiet", 'q', OPTION_FLAG, GLOBAL(quiet), NULL, NULL, 0, 0, NULL,
+     "no progress and no remarks on stderr"},
+    {"help", 'h', OPTION_FLAG, GLOBAL(help), NULL, NULL, 0, 0, NULL, "print this help"},
+    {"version", 'V', OPTION_FLAG, GLOBAL(version), NULL, NULL, 0, 0, NULL, "print the version"},
+    {0},
+};
+
+static const struct command *const commands[] = {
+    &cmd_search,      &cmd_resume, &cmd_measure,      &cmd_forecast,
+    &cmd_report,      &cmd_export, &cmd_problem_list, &cmd_problem_check,
+    &cmd_problem_new, &cmd_status, &cmd_jobs,         &cmd_cancel,
+};
+
+static void print_help(void)
+{
+    printf("usage: kcast [OPTION…] COMMAND [OPTION…] [ARGUMENT…]\n\n"
+           "Finds fast implementations of a problem: measures candidates where a forecast cannot "
+           "be trusted.\n\n"
+           "commands:\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        printf("  %-14s %s\n", commands[i]->name, commands[i]->help);
+    }
+    printf("\noptions, before or after the command:\n");
+    options_print(global_rows, stdout);
+    printf("\n`kcast COMMAND --help` shows the options of a command.\nexit codes:\n");
+#define X(id, value, text) printf("  %3d  %s\n", value, text);
+    EXIT_CODES(X)
+#undef X
+}
+
+static void print_command_help(const struct command *command)
+{
+    printf("usage: kcast %s [OPTION…]%s%s\n\n%s.\n", command->name,
+           command->arguments != NULL ? " " : "",
+           command->arguments != NULL ? command->arguments : "", command->help);
+    if (command->option != NULL) {
+        printf("\noptions:\n");
+        options_print(command->option, stdout);
+    }
+    printf("\nglobal options:\n");
+    options_print(global_rows, stdout);
+}
+
+// The global row that an argument names ("--pool", "-q"), if it is one that takes the next argument
+// as its value.
+static bool takes_next(const char *argument)
+{
+    for (const struct option_row *row = global_rows; row->name != NULL; row++) {
+        if (row->type != OPTION_FLAG && strncmp(argument, "--", 2) == 0 &&
+            strcmp(argument + 2, row->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Index of the next argument at or after `at` that is no option; argc when there is none.
+static int next_word(int argc, char **argv, int at)
+{
+    for (; at < argc; at++) {
+        if (argv[at][0] != '-' || argv[at][1] == '\0') {
+            return at;
+        }
+        if (strcmp(argv[at], "--") == 0) {
+            return argc;
+        }
+        at += takes_next(argv[at]);
+    }
+    return argc;
+}
+
+// Edit distance (Levenshtein); words beyond 31 letters are far from everything.
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32];
+    size_t len_a = strlen(a), len_b = strlen(b);
+    if (len_a >= ARRAY_LEN(row) || len_b >= ARRAY_LEN(row)) {
+        return ARRAY_LEN(row);
+    }
+    for (size_t j = 0; j <= len_b; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= len_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= len_b; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t insert = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < insert ? change : insert;
+        }
+    }
+    return row[len_b];
+}
+
+static int unknown_command(const char *word, const char *second, struct err *err)
+{
+    const char *best = NULL;
+    size_t best_distance = 3; // farther is no help
+    char *both = xasprintf("%s %s", word, second != NULL ? second : "");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        size_t d =
+            distance(strchr(commands[i]->name, ' ') != NULL ? both : word, commands[i]->name);
+        if (d < best_distance) {
+            best = commands[i]->name;
+            best_distance = d;
+        }
+    }
+    free(both);
+    if (strcmp(word, "problem") == 0 && best == NULL) {
+        return err_set(err, ERR_USAGE, "`kcast problem` is followed by one of list, check and new");
+    }
+    bool two = strcmp(word, "problem") == 0 && second != NULL;
+    if (best != NULL) {
+        return err_set(err, ERR_USAGE,
+                       "there is no command \"%.100s%s%.100s\"; did you mean \"%s\"?", word,
+                       two ? " " : "", two ? second : "", best);
+    }
+    return err_set(err, ERR_USAGE, "there is no command \"%.100s\"; `kcast --help` lists them",
+                   word);
+}
+
+// Finds the command and takes its words out of argv. *ret is NULL when there is no word at all.
+static int find_command(int *argc, char **argv, const struct command **ret, struct err *err)
+{
+    *ret = NULL;
+    int first = next_word(*argc, argv, 1);
+    if (first == *argc) {
+        return 0;
+    }
+    int second = next_word(*argc, argv, first + 1);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        const char *blank = strchr(commands[i]->name, ' ');
+        size_t len =
+            blank != NULL ? (size_t)(blank - commands[i]->name) : strlen(commands[i]->name);
+        bool found = strlen(argv[first]) == len &&
+                     strncmp(argv[first], commands[i]->name, len) == 0 &&
+                     (blank == NULL || (second < *argc && strcmp(argv[second], blank + 1) == 0));
+        if (found) {
+            *ret = commands[i];
+            if (blank != NULL) {
+                memmove(&argv[second], &argv[second + 1], (size_t)(*argc - second) * sizeof(*argv));
+                --*argc;
+            }
+            memmove(&argv[first], &argv[first + 1], (size_t)(*argc - first) * sizeof(*argv));
+            --*argc;
+            return 0;
+        }
+    }
+    return unknown_command(argv[first], second < *argc ? argv[second] : NULL, err);
+}
+
+// Global rows and the command's, for one struct that holds both.
+static struct option_row *join_rows(const struct command *command)
+{
+    size_t count = 0;
+    while (command != NULL && command->option != NULL && command->option[count].name != NULL) {
+        count++;
+    }
+    struct option_row *rows = xcalloc(ARRAY_LEN(global_rows) + count, sizeof(*rows));
+    memcpy(rows, global_rows, sizeof(global_rows));
+    for (size_t i = 0; i < count; i++) {
+        struct option_row *row = &rows[ARRAY_LEN(global_rows) - 1 + i];
+        *row = command->option[i];
+        row->offset += GLOBAL_SIZE;
+    }
+    return rows;
+}
+
+static int run_command(const struct command *command, const struct session_options *options,
+                       const void *own, char **argument, size_t count, struct err *err)
+{
+    struct session *session;
+    if (count < command->argument_min) {
+        err_set(err, ERR_USAGE, "`kcast %s` needs %s; `kcast %s --help` says more", command->name,
+                command->arguments, command->name);
+        return EXIT_USAGE;
+    }
+    if (count > command->argument_max) {
+        err_set(err, ERR_USAGE, "`kcast %s` does not take the argument \"%.100s\"", command->name,
+                argument[command->argument_max]);
+        return EXIT_USAGE;
+    }
+    int code = session_create(&session, options, err);
+    if (code != 0) {
+        return err_exit(code);
+    }
+    int status = command->run(session, own, argument, count, err);
+    session_free(session);
+    return status;
+}
+
+static int run_line(int argc, char **argv, struct err *err)
+{
+    const struct command *command;
+    int code = find_command(&argc, argv, &command, err);
+    if (code != 0) {
+        return err_exit(code);
+    }
+    struct option_row *rows = join_rows(command);
+    char *target = xcalloc(1, GLOBAL_SIZE + (command != NULL ? command->options_size : 0));
+    const struct session_options *options = (const struct session_options *)(const void *)target;
+    char **argument = NULL;
+    size_t count = 0;
+    int status = EXIT_OK;
+    code = options_defaults(rows, target, err);
+    if (code == 0) {
+        code = options_parse(rows, target, argc, argv, &argument, &count, err);
+    }
+    if (code != 0) {
+        status = err_exit(code);
+    } else if (options->version) {
+        printf("kcast %s\n", KCAST_VERSION);
+    } else if (options->help && command == NULL) {
+        print_help();
+    } else if (options->help) {
+        print_command_help(command);
+    } else if (command == NULL) {
+        status =
+            err_exit(err_set(err, ERR_USAGE, "no command is given; `kcast --help` lists them"));
+    } else {
+        status = run_command(command, options, target + GLOBAL_SIZE, argument, count, err);
+    }
+    free(argument);
+    options_release(rows, target);
+    free(target);
+    free(rows);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    signal(SIGPIPE, SIG_IGN); // an error of write(2) says the same, at the right place
+    int status = run_line(argc, argv, &err);
+    if (err.code == ERR_NONE && (fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
+        status = err_exit(err_set_errno(&err, ERR_SYSTEM, errno, "cannot write the output"));
+    }
+    if (err.code != ERR_NONE) {
+        fprintf(stderr, "kcast: %s\n", err.text);
+    }
+    return status;
+}

@@ -1,0 +1,45 @@
+// The way of candidates through a search, in batches: propose, compile, forecast, decide, measure,
+// replicate, tell the worker. Writes every step to the run file before anything follows from it.
+// client/search.c drives it; it does no waiting itself.
+#ifndef CLIENT_PIPELINE_H
+#define CLIENT_PIPELINE_H
+
+#include "client/fold.h"
+#include "client/forecaster.h"
+#include "client/generator.h"
+#include "client/pool.h"
+#include "client/run.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PIPELINE_LAG                                                                               \
+    2 // a batch is proposed and decided from the outcomes of batches up to this many before it
+#define PIPELINE_BATCH_DEFAULT 8
+#define PIPELINE_BATCH_MAX 64 // all of a batch fits into one FORECAST
+
+struct pipeline;
+
+// All arguments stay the caller's and must outlive the pipeline. fold is that of run, which has its
+// RUN_STARTED, RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
+MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
+                               struct pool *pool, struct forecaster *forecaster,
+                               const struct generator *generator, struct err *err);
+void pipeline_free(struct pipeline *pipeline); // NULL is fine
+
+// Does everything that is possible now. Afterwards nothing happens before an answer arrives.
+// Fails when the run file cannot be written or a job cannot be submitted; what is recorded stays
+// right.
+MUST_CHECK int pipeline_advance(struct pipeline *pipeline, struct err *err);
+// No new decisions; what was decided is measured to its end. reason is for RUN_FINISHED.
+void pipeline_stop(struct pipeline *pipeline, const char *reason);
+// Everything is measured, replicated and told. *ret_reason says why there is no more; valid until
+// pipeline_free.
+bool pipeline_done(const struct pipeline *pipeline, const char **ret_reason);
+
+// Appends to the run file and applies to the fold. Clears body, whatever happens.
+MUST_CHECK int pipeline_record(struct run *run, struct fold *fold, enum run_event_kind kind,
+                               void *body, struct err *err);
+
+#endif

@@ -1,0 +1,83 @@
+#include "client/policy.h"
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STREAM_AUDIT 0x61756469ULL
+
+// True with probability share, always the same for one seed and candidate.
+static bool audit_coin(uint64_t seed, uint64_t candidate, double share)
+{
+    return (double)(stats_philox(seed, STREAM_AUDIT, candidate) >> 11) * 0x1p-53 < share;
+}
+
+static void measure(struct policy_decision *ret)
+{
+    ret->decision = DECISION_MEASURE;
+    ret->propensity = 1;
+}
+
+// A forecast that can be used: probabilities that are some.
+static bool usable(const struct forecast *forecast)
+{
+    return forecast != NULL && forecast->p_improves >= 0 && forecast->p_improves <= 1 &&
+           forecast->confidence >= 0 && forecast->confidence <= 1;
+}
+
+static void decide_threshold(const struct policy_input *input, struct policy_decision *ret)
+{
+    const struct forecast *forecast = input->forecast;
+    measure(ret);
+    ret->confidence = NAN;
+    if (!usable(forecast)) {
+        snprintf(ret->reason, sizeof(ret->reason), "there is no forecast: %.400s",
+                 forecast != NULL                 ? "its numbers are no probabilities"
+                 : input->forecast_reason != NULL ? input->forecast_reason
+                                                  : "nobody made one");
+        return;
+    }
+    ret->confidence = forecast->confidence;
+    if (forecast->p_improves >= 0.5) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "it is forecast to improve on the incumbent (P = %.2f)", forecast->p_improves);
+        return;
+    }
+    if (forecast->confidence < input->confidence) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "the confidence of the forecast, %.2f, is below %.2f", forecast->confidence,
+                 input->confidence);
+        return;
+    }
+    bool audit = audit_coin(input->seed, input->candidate, input->audit);
+    ret->decision = audit ? DECISION_AUDIT : DECISION_TRUST;
+    ret->propensity = input->audit;
+    snprintf(ret->reason, sizeof(ret->reason),
+             "it is forecast not to improve (P = %.2f) with confidence %.2f%s",
+             forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
+}
+
+static void decide_all(const struct policy_input *input, struct policy_decision *ret)
+{
+    measure(ret);
+    ret->confidence = input->forecast != NULL ? input->forecast->confidence : NAN;
+    snprintf(ret->reason, sizeof(ret->reason), "the policy measures every candidate");
+}
+
+static const struct policy policies[] = {
+    {"threshold", "trust a forecast of no improvement that is confident enough", decide_threshold},
+    {"all", "measure every candidate", decide_all},
+};
+
+const struct policy *policy_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+        if (strcmp(policies[i].name, name) == 0) {
+            return &policies[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,180 @@
+// Which impostors make sense for a problem: those that can differ from an honest implementation in
+// one of its cases. The cases are the listed ones and some hidden ones, drawn here with fixed
+// seeds: what matters is which sizes can occur.
+#include "client/problem_impostor.h"
+#include <math.h>
+#include <string.h>
+
+#define HIDDEN_SEEDS 4
+#define BF16_EXACT 256.0  // integers up to here are exact in 8 bits
+#define TF32_EXACT 2048.0 // in 11 bits
+
+// What the sizes of a tensor can be.
+struct sizes {
+    size_t elements; // largest number
+    size_t rows;     // largest extent of the first axis
+    bool remainder;  // the last axis is not always a multiple of 16
+};
+
+static void note_case(const struct problem *problem, size_t tensor, const struct shape_case *shape,
+                      struct sizes *sizes)
+{
+    struct err ignored = ERR_INIT;
+    size_t elements, last;
+    if (problem_elements(problem, tensor, shape, &elements, &ignored) != 0 ||
+        problem_last_extent(problem, tensor, shape, &last, &ignored) != 0)
+        return;
+    sizes->elements = elements > sizes->elements ? elements : sizes->elements;
+    sizes->remainder |= last % 16 != 0;
+    int64_t rows = 1;
+    if (problem->tensor[tensor].rank > 0 &&
+        expr_eval(&rows, problem->tensor[tensor].shape[0], shape->i, &ignored) != 0)
+        return;
+    sizes->rows = rows > 0 && (size_t)rows > sizes->rows ? (size_t)rows : sizes->rows;
+}
+
+static struct sizes sizes_of(const struct problem *problem, size_t tensor)
+{
+    struct sizes sizes = {0};
+    for (size_t i = 0; i < problem->check_count; i++)
+        note_case(problem, tensor, &problem->check[i], &sizes);
+    for (size_t i = 0; i < problem->bench_count; i++)
+        note_case(problem, tensor, &problem->bench[i], &sizes);
+    for (uint64_t seed = 1; seed <= HIDDEN_SEEDS && problem->has_hidden; seed++) {
+        struct shape_case hidden[PROBLEM_HIDDEN_CASES];
+        size_t count = problem_hidden_cases(problem, seed, hidden);
+        for (size_t i = 0; i < count; i++)
+            note_case(problem, tensor, &hidden[i], &sizes);
+    }
+    return sizes;
+}
+
+// Whether rounding to `exact` (the largest integer up to which all are representable) changes
+// values of this distribution.
+static bool rounding_changes(const struct tensor *tensor, double exact)
+{
+    if (tensor->dtype != DTYPE_F32 && tensor->dtype != DTYPE_F64)
+        return false;
+    switch (tensor->distribution) {
+    case VALUES_INTEGERS:
+        return fmax(fabs(tensor->value[0]), fabs(tensor->value[1])) > exact;
+    case VALUES_ZIPF:
+        return tensor->value[0] > exact;
+    case VALUES_ONE_HOT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+// What an output or input must offer for an impostor to differ.
+enum need {
+    NEED_NOTHING,
+    NEED_ELEMENTS,
+    NEED_ROWS,
+    NEED_AXES,
+    NEED_REMAINDER,
+    NEED_FLOAT,
+    NEED_DOUBLE
+};
+
+static bool output_offers(const struct problem *problem, size_t index, enum need need)
+{
+    const struct tensor *tensor = &problem->tensor[index];
+    struct sizes sizes = sizes_of(problem, index);
+    switch (need) {
+    case NEED_ELEMENTS:
+        return sizes.elements > 1;
+    case NEED_ROWS:
+        return sizes.rows > 1;
+    case NEED_AXES:
+        return tensor->rank > 1;
+    case NEED_REMAINDER:
+        return sizes.remainder;
+    case NEED_FLOAT:
+        return tensor->dtype == DTYPE_F32 || tensor->dtype == DTYPE_F64;
+    case NEED_DOUBLE:
+        return tensor->dtype == DTYPE_F64;
+    case NEED_NOTHING:
+        break;
+    }
+    return true;
+}
+
+static bool some_output(const struct problem *problem, enum need need)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        if (problem->tensor[i].direction != DIRECTION_IN && output_offers(problem, i, need))
+            return true;
+    }
+    return false;
+}
+
+static bool some_pure_input(const struct problem *problem)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        if (problem->tensor[i].direction == DIRECTION_IN)
+            return true;
+    }
+    return false;
+}
+
+static bool some_input_changes(const struct problem *problem, enum impostor impostor)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        const struct tensor *tensor = &problem->tensor[i];
+        if (tensor->direction == DIRECTION_OUT)
+            continue;
+        if (impostor == IMPOSTOR_OTHER_INPUTS
+                ? sizes_of(problem, i).elements > 1
+                : rounding_changes(tensor,
+                                   impostor == IMPOSTOR_BF16_INPUTS ? BF16_EXACT : TF32_EXACT))
+            return true;
+    }
+    return false;
+}
+
+static const struct {
+    enum need need;
+    const char *otherwise; // sentence when no output offers it
+} needs[IMPOSTOR_COUNT] = {
+    [IMPOSTOR_CONSTANT] = {NEED_ELEMENTS,
+                           "every output is a single element, which is its own mean"},
+    [IMPOSTOR_SHIFTED] = {NEED_ELEMENTS, "every output is a single element"},
+    [IMPOSTOR_SWAPPED] = {NEED_ROWS, "the first axis has one element"},
+    [IMPOSTOR_LAST_COLUMN_POISON] = {NEED_AXES,
+                                     "no output has two axes: the last column is the last row"},
+    [IMPOSTOR_LAST_COLUMN_ZERO] = {NEED_AXES,
+                                   "no output has two axes: the last column is the last row"},
+    [IMPOSTOR_REMAINDER] = {NEED_REMAINDER, "the last axis is always a multiple of 16"},
+    [IMPOSTOR_BF16_OUTPUT] = {NEED_FLOAT, "no output is a floating-point tensor"},
+    [IMPOSTOR_F32_OUTPUT] = {NEED_DOUBLE, "no output is in double precision"},
+};
+
+bool impostor_applies(enum impostor impostor, const struct problem *problem, struct strbuf *reason)
+{
+    const char *why = NULL;
+    if (!some_output(problem, needs[impostor].need))
+        why = needs[impostor].otherwise;
+    switch (impostor) {
+    case IMPOSTOR_INPUT_COPY:
+    case IMPOSTOR_WRITES_INPUT:
+        if (!some_pure_input(problem))
+            why = "there is no tensor that is only an input";
+        break;
+    case IMPOSTOR_OTHER_INPUTS:
+        if (!some_input_changes(problem, impostor))
+            why = "no input has two elements";
+        break;
+    case IMPOSTOR_BF16_INPUTS:
+    case IMPOSTOR_TF32_INPUTS:
+        if (!some_input_changes(problem, impostor))
+            why = "no input has values that the rounding would change";
+        break;
+    default:
+        break;
+    }
+    if (why != NULL)
+        strbuf_adds(reason, why);
+    return why == NULL;
+}

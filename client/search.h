@@ -1,0 +1,24 @@
+// A search from opening its run file to its end: connections, the session's record, the loop,
+// limits in time, interruption.
+#ifndef CLIENT_SEARCH_H
+#define CLIENT_SEARCH_H
+
+#include "client/fold.h"
+#include "client/run.h"
+#include "client/session.h"
+#include "common/err.h"
+
+// The first device of the daemon that is in service, of class device_class when that is not NULL.
+// *ret is the caller's (message_clear with device_info_message). sandbox: the daemon's word for it,
+// malloc'd; may be NULL.
+MUST_CHECK int search_device(struct session *session, const char *device_class,
+                             struct device_info *ret, char **ret_sandbox, struct err *err);
+
+// Goes on with the run until it is finished: appends RUN_SESSION, what follows from it, and
+// RUN_FINISHED. fold is the run's and is kept up to date. ERR_STOPPED when the session is
+// interrupted; then, and after any other failure, the run can be driven again and goes on where it
+// was.
+MUST_CHECK int search_drive(struct session *session, struct run *run, struct fold *fold,
+                            struct err *err);
+
+#endif

@@ -1,0 +1,175 @@
+// Who a command talks to. Connections are made on first use and kept. Of several urls the first
+// that answers is taken.
+//
+// SIGINT and SIGTERM set a flag, which every loop of the client looks at after each turn; a second
+// one ends the process at once (private programs die with it).
+#include "client/session.h"
+
+#include "client/local.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct session {
+    const struct session_options *options;
+    uv_loop_t loop;
+    uv_signal_t signal[2];
+    bool interrupted;
+    struct local *local; // NULL until --local needs it
+    struct remote *pool; // NULL until asked for
+    struct remote *worker;
+};
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct session *session = handle->data;
+    (void)number;
+    if (session->interrupted) {
+        _exit(EXIT_INTERRUPTED);
+    }
+    session->interrupted = true;
+}
+
+int session_create(struct session **ret, const struct session_options *options, struct err *err)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct session *session = xcalloc(1, sizeof(*session));
+    session->options = options;
+    int code = uv_loop_init(&session->loop);
+    if (code != 0) {
+        free(session);
+        return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(code));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&session->loop, &session->signal[i]);
+        session->signal[i].data = session;
+        uv_signal_start(&session->signal[i], on_signal, numbers[i]);
+        uv_unref((uv_handle_t *)&session->signal[i]);
+    }
+    *ret = session;
+    return 0;
+}
+
+void session_free(struct session *session)
+{
+    if (session == NULL) {
+        return;
+    }
+    remote_close(session->pool);
+    remote_close(session->worker);
+    local_free(session->local);
+    for (size_t i = 0; i < ARRAY_LEN(session->signal); i++) {
+        uv_close((uv_handle_t *)&session->signal[i], NULL);
+    }
+    uv_run(&session->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&session->loop);
+    free(session);
+}
+
+const struct session_options *session_options(const struct session *session)
+{
+    return session->options;
+}
+
+uv_loop_t *session_loop(struct session *session)
+{
+    return &session->loop;
+}
+
+bool session_interrupted(const struct session *session)
+{
+    return session->interrupted;
+}
+
+static bool was_interrupted(const void *owner)
+{
+    return session_interrupted(owner);
+}
+
+static int connect_one(struct session *session, const char *url, const char *program,
+                       struct remote **ret, struct err *err)
+{
+    struct remote *remote;
+    struct hello_reply hello;
+    int code = remote_create(&remote, &session->loop, url, err);
+    if (code != 0) {
+        return code;
+    }
+    code = remote_hello(remote, program, &hello, err);
+    if (code != 0) {
+        remote_close(remote);
+        return code;
+    }
+    message_clear(&hello_reply_message, &hello);
+    *ret = remote;
+    return 0;
+}
+
+// The first of the comma-separated urls that answers. The error is that of the last one.
+static int connect_any(struct session *session, const char *urls, const char *program,
+                       struct remote **ret, struct err *err)
+{
+    struct err last = ERR_INIT;
+    int code = err_set(&last, ERR_USAGE, "no address of a %s is given", program);
+    while (*urls != '\0' && code != 0 && !session->interrupted) {
+        size_t len = strcspn(urls, ",");
+        if (len > 0) {
+            char *url = xstrndup(urls, len);
+            err_clear(&last);
+            code = connect_one(session, url, program, ret, &last);
+            free(url);
+        }
+        urls += len + (urls[len] == ',');
+    }
+    return code == 0 ? 0 : err_set(err, last.code, "%s", last.text);
+}
+
+static int connect_local(struct session *session, enum local_program program, const char *name,
+                         struct remote **ret, struct err *err)
+{
+    const char *url;
+    int code = 0;
+    if (session->local == NULL) {
+        code = local_create(&session->local, &session->loop, session->options->local_state,
+                            session->options->sandbox, was_interrupted, session, err);
+    }
+    if (code == 0) {
+        code = local_start(session->local, program, &url, err);
+    }
+    return code == 0 ? connect_one(session, url, name, ret, err) : code;
+}
+
+int session_pool(struct session *session, struct remote **ret, struct err *err)
+{
+    int code = 0;
+    if (session->pool == NULL) {
+        const char *urls =
+            session->options->pool != NULL ? session->options->pool : KCAST_DEFAULT_POOL;
+        code = session->options->local
+                   ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->pool, err)
+                   : connect_any(session, urls, "kcastd", &session->pool, err);
+    }
+    *ret = session->pool;
+    return code;
+}
+
+int session_worker(struct session *session, struct remote **ret, struct err *err)
+{
+    int code = 0;
+    if (session->options->no_worker) {
+        return err_set(err, ERR_UNREACHABLE, "--no-worker was given");
+    }
+    if (session->worker == NULL) {
+        const char *urls =
+            session->options->worker != NULL ? session->options->worker : KCAST_DEFAULT_WORKER;
+        code = session->options->local
+                   ? connect_local(session, LOCAL_WORKER, "kcast-worker", &session->worker, err)
+                   : connect_any(session, urls, "kcast-worker", &session->worker, err);
+    }
+    *ret = session->worker;
+    return code;
+}

@@ -1,0 +1,45 @@
+// Which points to propose next. A strategy is a pure function of what it may see of the run and the
+// seed: called again with the same view it makes the same choice, which is what lets a killed
+// search go on as if nothing had happened.
+#ifndef CLIENT_STRATEGY_H
+#define CLIENT_STRATEGY_H
+
+#include "client/fold.h"
+#include "client/generator.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STRATEGY_DEFAULT "greedy"
+
+struct strategy_view {
+    const struct fold *fold; // every proposal in it counts as made …
+    uint64_t visible;        // … but only outcomes of candidates 1 … this may be looked at
+    const struct generator *generator;
+    uint64_t seed;
+};
+
+struct strategy_choice {
+    size_t point;
+    uint64_t parent; // candidate whose neighbour it is, or 0
+};
+
+struct strategy {
+    const char *name, *help;
+    // Chooses up to want points that were not proposed before, all different, in order. Returns how
+    // many; fewer than want only when there are no more.
+    size_t (*choose)(const struct strategy_view *view, size_t want, struct strategy_choice *out);
+};
+
+extern const struct strategy strategy_best_of_n, strategy_greedy;
+const struct strategy *strategy_find(const char *name); // NULL when there is none
+
+// For strategies: which points are taken, as point_count flags, malloc'd.
+bool *strategy_taken(const struct strategy_view *view);
+// A point that is not taken, drawn uniformly with (seed, draw); marks it. False when all are.
+bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t draw, size_t *ret);
+// log2 speedup of a visible candidate that was measured and correct: of the replication when there
+// is one. False for all others.
+bool strategy_score(const struct strategy_view *view, uint64_t candidate, double *ret);
+
+#endif

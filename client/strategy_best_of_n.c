@@ -1,0 +1,23 @@
+// Points in random order, without replacement. Looks at no outcome: the control that other
+// strategies are compared with.
+#include "client/strategy.h"
+
+#include <stdlib.h>
+
+static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
+{
+    bool *taken = strategy_taken(view);
+    size_t count = 0;
+    while (count < want && strategy_random(view, taken, view->fold->candidate_count + count + 1,
+                                           &out[count].point)) {
+        out[count++].parent = 0;
+    }
+    free(taken);
+    return count;
+}
+
+const struct strategy strategy_best_of_n = {
+    .name = "best-of-n",
+    .help = "points in random order",
+    .choose = choose,
+};

@@ -1,0 +1,143 @@
+#include "client/summary.h"
+
+#include "client/show.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The fastest of those that were measured and correct; NULL when there is none.
+static const struct fold_candidate *find_fastest(const struct fold *fold)
+{
+    const struct fold_candidate *fastest = NULL;
+    for (size_t i = 0; i < fold->candidate_count; i++) {
+        const struct fold_candidate *candidate = &fold->candidate[i];
+        if (candidate->result != NULL && verdict_is_ratio(candidate->result->verdict) &&
+            candidate->result->speedup != NULL &&
+            (fastest == NULL ||
+             candidate->result->speedup->log2 > fastest->result->speedup->log2)) {
+            fastest = candidate;
+        }
+    }
+    return fastest;
+}
+
+static const char *name_of(const struct fold_candidate *candidate)
+{
+    return candidate->proposed.name != NULL ? candidate->proposed.name : "without a name";
+}
+
+static json_t *best_object(const struct fold *fold)
+{
+    const struct fold_candidate *best = fold_best(fold);
+    if (best == NULL) {
+        return json_null();
+    }
+    const struct estimate *speedup = best->record->speedup;
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "candidate",
+                     (json_int_t)best->proposed.candidate, "name", show_text(best->proposed.name),
+                     "speedup", show_ratio(speedup->log2), "ci95", show_interval(speedup), "digest",
+                     show_digest(&best->proposed.source), "params",
+                     show_facts(best->proposed.params, best->proposed.params_count));
+}
+
+static json_t *make_object(const struct fold *fold, const char *path)
+{
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s}", //
+                     "best", best_object(fold),                                                //
+                     "problem", fold->started.problem,                                         //
+                     "considered", (json_int_t)fold->considered,                               //
+                     "compile_failed", (json_int_t)fold->compile_failed,                       //
+                     "forecast", (json_int_t)fold->forecasts,                                  //
+                     "measured", (json_int_t)fold->measured,                                   //
+                     "audited", (json_int_t)fold->audited,                                     //
+                     "trusted", (json_int_t)fold->trusted,                                     //
+                     "reused", (json_int_t)fold->reused,                                       //
+                     "records", (json_int_t)fold->records,                                     //
+                     "device_seconds", show_number(fold->device_seconds),                      //
+                     "wall_seconds", show_number(fold->wall_seconds),                          //
+                     "reason", show_text(fold->finish_reason),                                 //
+                     "run", path);
+}
+
+static void describe_best(const struct fold *fold, struct strbuf *out)
+{
+    const struct fold_candidate *best = fold_best(fold), *fastest = find_fastest(fold);
+    char text[64];
+    if (best != NULL) {
+        show_speedup(best->record->speedup, text, sizeof(text));
+        strbuf_addf(out, "candidate %llu (%s), %s the baseline",
+                    (unsigned long long)best->proposed.candidate, name_of(best), text);
+    } else if (fastest != NULL) {
+        show_speedup(fastest->result->speedup, text, sizeof(text));
+        strbuf_addf(out,
+                    "nothing faster than the baseline; candidate %llu (%s) came nearest with %s",
+                    (unsigned long long)fastest->proposed.candidate, name_of(fastest), text);
+    } else {
+        strbuf_adds(out, "no candidate was correct");
+    }
+}
+
+static void print_table(const struct fold *fold, const char *path)
+{
+    const struct fold_candidate *best = fold_best(fold);
+    struct strbuf text = STRBUF_INIT;
+    char seconds[64], wall[64];
+    describe_best(fold, &text);
+    show_seconds(fold->device_seconds, seconds, sizeof(seconds));
+    show_seconds(fold->wall_seconds, wall, sizeof(wall));
+    printf("problem     %s on %s\n", fold->started.problem,
+           fold->session.device_class != NULL ? fold->session.device_class : "an unknown device");
+    printf("best        %s\n", strbuf_text(&text));
+    for (size_t i = 0; best != NULL && i < best->proposed.params_count; i++) {
+        printf("%s%s = %.15g", i == 0 ? "parameters  " : ", ", best->proposed.params[i].name,
+               best->proposed.params[i].value);
+    }
+    printf("%s", best != NULL && best->proposed.params_count > 0 ? "\n" : "");
+    printf("considered  %llu (%llu did not compile, %llu were the same object as another)\n",
+           (unsigned long long)fold->considered, (unsigned long long)fold->compile_failed,
+           (unsigned long long)fold->reused);
+    printf("measured    %llu, and %llu again before a record counted\n",
+           (unsigned long long)fold->measured, (unsigned long long)fold->records);
+    printf("trusted     %llu forecasts without measuring; %llu more were measured as audits\n",
+           (unsigned long long)fold->trusted, (unsigned long long)fold->audited);
+    printf("spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
+           fold->finish_reason != NULL ? fold->finish_reason : "not finished");
+    printf("\nnext: `kcast report %s -o report.html` shows how it went", path);
+    if (best != NULL) {
+        printf("; `kcast export %s` writes the candidates out", path);
+    }
+    printf("\n");
+    strbuf_release(&text);
+}
+
+int summary_print(const struct session_options *options, const struct fold *fold, const char *path)
+{
+    struct strbuf text = STRBUF_INIT;
+    char seconds[64];
+    show_seconds(fold->device_seconds, seconds, sizeof(seconds));
+    describe_best(fold, &text);
+    strbuf_addf(&text, "; considered %llu, measured %llu, trusted %llu, %s of device time; %s",
+                (unsigned long long)fold->considered, (unsigned long long)fold->measured,
+                (unsigned long long)fold->trusted, seconds, path);
+    if (options->json) {
+        show_print(make_object(fold, path));
+    } else {
+        print_table(fold, path);
+        fflush(stdout);
+    }
+    if (!options->quiet) {
+        fprintf(stderr, "kcast: %s\n", strbuf_text(&text));
+    }
+    strbuf_release(&text);
+    return find_fastest(fold) != NULL ? EXIT_OK : EXIT_NEGATIVE;
+}
+
+void summary_print_resume(const struct session_options *options, const char *path)
+{
+    if (!options->quiet) {
+        fprintf(stderr, "kcast: everything so far is kept; go on with `kcast resume %s`\n", path);
+    }
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Wrong input on purpose: each time one sentence on stderr that names the thing, the documented exit code, and nothing lost.
+set -u
+bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
+work=$(mktemp -d)
+bad=0 daemon=
+finish() {
+    [ -z "$daemon" ] || { kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null; }
+    rm -rf "$work"
+}
+trap finish EXIT
+cd "$work"
+
+# expect CODE 'text in the sentence' command…
+expect() {
+    local code=$1 text=$2 status=0
+    shift 2
+    "$@" >out 2>err </dev/null || status=$?
+    if [ $status -ne "$code" ]; then
+        echo "$*: exit code $status where $code was expected"; sed 's/^/    /' err; bad=1
+    elif ! grep -qF -- "$text" err; then
+        echo "$*: stderr does not say \"$text\":"; sed 's/^/    /' err; bad=1
+    elif [ "$(grep -c . err)" -gt "${LINES_MAX:-1}" ]; then
+        echo "$*: more than one sentence:"; sed 's/^/    /' err; bad=1
+    fi
+}
+
+# ---- the command line ----
+expect 2 'searhc' "$bin/kcast" searhc
+expect 2 'unknown' "$bin/kcast" --frobnicate status
+expect 2 'PROBLEM' "$bin/kcast" search
+expect 2 '--confidence' "$bin/kcast" search x --confidence 2
+expect 2 '--budget' "$bin/kcast" search x --budget soon
+expect 2 '--devices' "$bin/kcastd" --devices gpu
+expect 3 'no port' "$bin/kcast" --pool tcp://nowhere status
+expect 6 'no kcastd answers on tcp://127.0.0.1:1' "$bin/kcast" --pool tcp://127.0.0.1:1 status
+expect 6 'no kcastd answers' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/problems/cpu/scan" "$root/problems/cpu/scan/baseline.c"
+
+# ---- problems ----
+cp -R "$root/problems/cpu/scan" scan
+sed -i 's/"license"/"frob": 1, "license"/' scan/problem.json
+expect 3 'scan/problem.json' "$bin/kcast" --local measure ./scan scan/baseline.c
+grep -q 'frob' err || { echo "the unknown key is not named: $(cat err)"; bad=1; }
+cp "$root/problems/cpu/scan/problem.json" scan/
+sed -i '1i //@ tune ZERO in (0, 1) if 8 / ZERO > 2' scan/template.c
+expect 3 'template.c:1' "$bin/kcast" --local search ./scan --run t.run
+grep -qi 'zero' err || { echo "division by zero is not named: $(cat err)"; bad=1; }
+[ ! -e t.run ] || { echo "a run file was made for a search that cannot start"; bad=1; }
+expect 3 'nowhere' "$bin/kcast" measure nowhere x.c
+printf '{"name": "scan"' >scan/problem.json
+expect 3 'scan/problem.json' "$bin/kcast" problem check ./scan
+head -c 3000 /dev/urandom >scan/problem.json
+expect 3 'scan/problem.json' "$bin/kcast" problem check ./scan
+
+# ---- candidates, with one private daemon for all ----
+mkdir notify
+"$bin/kcastd" --listen tcp://127.0.0.1:0 --state "$work/state" 2>log &
+daemon=$!
+for _ in $(seq 300); do
+    url=$(grep -o 'tcp://127.0.0.1:[0-9]*' log | tail -1)
+    [ -z "$url" ] || break
+    kill -0 $daemon 2>/dev/null || { echo "kcastd ended: $(cat log)"; exit 1; }
+    read -rt 0.1 <> <(:) || :
+done
+scan=$root/problems/cpu/scan
+echo 'int other;' >no_entry.c
+status=0
+"$bin/kcast" --pool "$url" --json measure "$scan" no_entry.c >out 2>err || status=$?
+{ [ $status -eq 1 ] && grep -q '"compile-error"' out && grep -q 'does not define' out && grep -q 'scan' out; } ||
+    { echo "a candidate without the entry point: exit $status, $(cat out err)"; bad=1; }
+expect 3 'missing.c' "$bin/kcast" --pool "$url" measure "$scan" missing.c
+: >empty.c
+expect 3 'empty.c' "$bin/kcast" --pool "$url" measure "$scan" empty.c
+
+# ---- run files ----
+for kind in empty garbage version other; do
+    case $kind in
+    empty) : >bad.run ;;
+    garbage) head -c 20000 /dev/urandom >bad.run ;;
+    version) "$bin/kcast" --pool "$url" --no-worker search "$scan" --run good.run --candidates 2 --seed 3 -q >out 2>err || { echo "search: $(cat err)"; bad=1; }
+        cp good.run bad.run
+        printf '\0\0\0\143' | dd of=bad.run bs=1 seek=60 conv=notrunc status=none ;; # user_version 99
+    other) cp "$scan/baseline.c" bad.run ;;
+    esac
+    sum=$(sha256sum <bad.run)
+    code=3
+    [ $kind != version ] || code=4
+    for command in resume report export; do
+        expect $code 'bad.run' "$bin/kcast" --pool "$url" $command bad.run
+    done
+    [ "$sum" = "$(sha256sum <bad.run)" ] || { echo "bad.run ($kind) was changed"; bad=1; }
+    rm -f bad.run bad.run-*
+done
+expect 3 'good.run' "$bin/kcast" --pool "$url" --no-worker search "$scan" --run good.run --candidates 2
+expect 3 'absent.run' "$bin/kcast" report absent.run
+
+# ---- a full disk: the client's, then the daemon's ----
+full() { # directory, size, command…
+    unshare -Urm sh -c 'mount -t tmpfs -o "size=$2" full "$1" && dir=$1 && shift 2 && "$@"' full "$@"
+}
+if unshare -Urm true 2>/dev/null; then
+    mkdir disk
+    expect 7 'disk/s.run' full disk 96k "$bin/kcast" --pool "$url" --no-worker search "$scan" --run disk/s.run --candidates 30 --seed 3 -q
+    cat >inside.sh <<'INNER'
+head -c 8388608 /dev/zero >disk/filler 2>/dev/null
+NOTIFY_SOCKET= "$1/kcastd" --listen tcp://127.0.0.1:0 --state disk/state
+INNER
+    expect 7 'disk/state' full disk 4k sh inside.sh "$bin"
+else
+    echo "skipped because user namespaces are not to be had: full disks"
+fi
+
+# ---- state of other programs and versions ----
+mkdir -p other
+head -c 50000 /dev/urandom >other/ledger.db
+sum=$(sha256sum <other/ledger.db)
+LINES_MAX=4 expect 3 'ledger.db' "$bin/kcastd" --listen tcp://127.0.0.1:0 --state other
+[ "$sum" = "$(sha256sum <other/ledger.db)" ] || { echo "a damaged ledger was changed"; bad=1; }
+cp other/ledger.db other/worker.db
+LINES_MAX=4 expect 3 'worker.db' "$bin/kcast-worker" --listen tcp://127.0.0.1:0 --state other
+LINES_MAX=4 expect 3 "$work/no.ini" "$bin/kcastd" --config "$work/no.ini"
+printf '[kcastd]\nfrob = 1\n' >c.ini
+LINES_MAX=4 expect 3 'c.ini:2' "$bin/kcastd" --config c.ini
+LINES_MAX=4 expect 9 'not on loopback' "$bin/kcastd" --listen tcp://0.0.0.0:0 --state s2
+LINES_MAX=4 expect 6 'state' "$bin/kcastd" --listen tcp://127.0.0.1:0 --state state
+
+kill $daemon
+wait $daemon
+status=$?
+daemon=
+[ $status -eq 0 ] || { echo "kcastd ended with $status on SIGTERM"; bad=1; }
+exit $bad
