@@ -45,7 +45,7 @@ static const struct option_row rows[] = {
      "which forecasts are trusted; all measures every candidate"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
      "trust a forecast of no improvement from this confidence on"},
-    {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.1", 0, 1, NULL,
+    {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL,
      "share of trusted candidates that is measured anyway"},
     {"budget", 'b', OPTION_DURATION, ROW(budget_ns), "TIME", NULL, 0, 0, NULL,
      "stop when so much device time is used; \"90s\", \"5m\""},

@@ -99,10 +99,10 @@ static void print_table(const struct fold *fold, const char *path)
     printf("considered  %llu (%llu did not compile, %llu were the same object as another)\n",
            (unsigned long long)fold->considered, (unsigned long long)fold->compile_failed,
            (unsigned long long)fold->reused);
-    printf("measured    %llu, and %llu again before a record counted\n",
-           (unsigned long long)fold->measured, (unsigned long long)fold->records);
-    printf("trusted     %llu forecasts without measuring; %llu more were measured as audits\n",
-           (unsigned long long)fold->trusted, (unsigned long long)fold->audited);
+    printf("measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a record counted\n",
+           (unsigned long long)fold->measured, (unsigned long long)fold->audited,
+           (unsigned long long)fold->records);
+    printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
     printf("spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
            fold->finish_reason != NULL ? fold->finish_reason : "not finished");
     printf("\nnext: `kcast report %s -o report.html` shows how it went", path);
