@@ -190,6 +190,28 @@ static void combination_weighs_cases(void **state)
     assert_true(fabs((one.hi - one.lo) / 2 - 0.01 * stats_t_quantile(1 - 0.05 / 12, 5)) < 1e-9);
 }
 
+static void systematic_error_stays_however_many_blocks_there_are(void **state)
+{
+    struct timing_rule rule = {.precision_log2 = 1e-6, .anchor_log2 = NAN};
+    struct timing_series series = {.count = 0};
+    struct timing_estimate estimate;
+
+    (void)state;
+    series.systematic = timing_systematic(2000, 40000);
+    assert_true(series.systematic > 0.001 && series.systematic < 0.004);
+    assert_true(timing_systematic(2000, 4e9) < 1e-7);
+    assert_true(timing_systematic(2000, 0) <= 1);
+    assert_true(timing_systematic(NAN, NAN) == 0);
+    for (size_t i = 0; i < TIMING_BLOCKS_MAX; i++) {
+        timing_add(&series, 0.5 * series.systematic + (i % 2 ? 1e-6 : -1e-6));
+    }
+    estimate = timing_of(&series);
+    assert_true(estimate.lo < 0 && estimate.hi > 0);
+    assert_true((estimate.hi - estimate.lo) / 2 > 2 * series.systematic);
+    assert_true(timing_decided(&rule, &estimate)); // more blocks would not help
+    assert_int_equal(timing_verdict(&rule, &estimate), VERDICT_EQUIVALENT);
+}
+
 static void few_blocks_decide_nothing(void **state)
 {
     struct timing_rule rule = {.precision_log2 = 0.0036, .anchor_log2 = NAN};
@@ -218,6 +240,7 @@ int main(void)
         cmocka_unit_test(linear_drift_cancels_within_a_block),
         cmocka_unit_test(blocks_are_void_when_the_clocks_disagree_about_the_arms),
         cmocka_unit_test(combination_weighs_cases),
+        cmocka_unit_test(systematic_error_stays_however_many_blocks_there_are),
         cmocka_unit_test(few_blocks_decide_nothing),
     };
 
