@@ -253,6 +253,7 @@ static bool make_outcome(const struct fold *fold, uint64_t id, struct candidate_
         .hi = NAN,
         .audit = candidate->decided.decision == DECISION_AUDIT,
         .propensity = candidate->decided.propensity,
+        .margin_log2 = FORECAST_MARGIN_LOG2,
         .incumbent_log2 = candidate->decided.incumbent_log2,
         .p_improves = candidate->forecast != NULL ? candidate->forecast->p_improves : NAN,
         .key = xasprintf("%s/%llu", fold->started.search, (unsigned long long)id),

@@ -41,7 +41,8 @@
 
 #define AGREE_LOG2                                                                                 \
     0.07 // two measurements of one candidate agree within 5 % or within their intervals
-#define BUDGET_GUESS_SECONDS 1.0 // a measurement, before the first one is known
+// A measurement, before the first one is known. Small: a search must not end because of a guess.
+#define BUDGET_GUESS_SECONDS 0.1
 
 // The first candidate with a source or an object.
 struct first {

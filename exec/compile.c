@@ -278,8 +278,6 @@ static int take_features(struct compilation *c, const struct bytes *object,
                  (double)object->len);
     features_add(&compiled->features, &compiled->features_count, "source_bytes",
                  (double)c->plan->source.len);
-    features_add(&compiled->features, &compiled->features_count, "compile_seconds",
-                 c->outcome.compiler_seconds);
     return 0;
 }
 

@@ -39,7 +39,6 @@ struct jail_outcome {
     bool compiled;       // the object is there
     bool too_large;      // it is larger than max_output
     int compiler_status; // wait status
-    double compiler_seconds;
     char version[JAIL_TEXT_MAX]; // "12.2.0"; "" when unknown
     char setup[JAIL_TEXT_MAX];   // why the jail could not be set up; "" when it could
 };

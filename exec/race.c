@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#define BLOCKS_LEAST 3
 #define FRESH_MAX 9
 #define FRESH_RATIO 1.5
 #define FRESH_EXCESS_NS 3000.0
@@ -91,7 +92,7 @@ static bool start_superblock(struct race *race, struct lane *lane)
 }
 
 // Adds blocks to a lane until it has as many as the look needs, or its share of the time is used
-// up.
+// up. Whatever the cap, BLOCKS_LEAST are run: an estimate, however wide, is what a measurement owes.
 static int run_lane(struct race *race, struct lane *lane, size_t blocks, bool *ret_capped,
                     struct err *err)
 {
@@ -103,7 +104,7 @@ static int run_lane(struct race *race, struct lane *lane, size_t blocks, bool *r
         struct timing_block block;
         bool drop = !lane->in_superblock && start_superblock(race, lane);
 
-        if (now_s() - start > budget) {
+        if (lane->series.count >= BLOCKS_LEAST && now_s() - start > budget) {
             *ret_capped = true;
             break;
         }
