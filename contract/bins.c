@@ -1,7 +1,7 @@
 // Design note. The inner edges are speedups a person would name: 1/4, 1/2, 1/1.25,
-// 1/1.05, 1.05, 1.25, 1.6, 2.5, 4, 8, 16. They lie densest around 1, where the decision of a search
+// 1/1.05, 1.05, 1.25, 1.6, 2.5, 4, 8, 16, 32, 64, 128. They lie densest around 1, where the decision of a search
 // ("does it improve?") is taken; the bin that holds 1 and the one on each side of it are symmetric
-// in log2, so that "no change" has midpoint exactly 0. Everything above 16x or below 1/4x is one
+// in log2, so that "no change" has midpoint exactly 0. Everything above 128x or below 1/4x is one
 // bin: there the order of magnitude is all that matters.
 //
 // A vector of bin probabilities stands for one continuous distribution: uniform inside an inner
@@ -27,6 +27,9 @@ const double bin_edge[BIN_COUNT + 1] = {
     2.0,                   // 4
     3.0,                   // 8
     4.0,                   // 16
+    5.0,                   // 32
+    6.0,                   // 64
+    7.0,                   // 128
     INFINITY,
 };
 

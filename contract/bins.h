@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define BIN_COUNT 12
+#define BIN_COUNT 15
 
 // Bin b holds bin_edge[b] <= y < bin_edge[b + 1]; the first edge is -infinity, the last +infinity.
 extern const double bin_edge[BIN_COUNT + 1];

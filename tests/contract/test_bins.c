@@ -70,7 +70,8 @@ static void names_print_speedups(void **state)
     static const char *const names[BIN_COUNT] = {
         "below 0.25x",    "0.25x to 0.5x",  "0.5x to 0.8x",  "0.8x to 0.95x",
         "0.95x to 1.05x", "1.05x to 1.25x", "1.25x to 1.6x", "1.6x to 2.5x",
-        "2.5x to 4x",     "4x to 8x",       "8x to 16x",     "16x or more"};
+        "2.5x to 4x",     "4x to 8x",       "8x to 16x",     "16x to 32x",
+        "32x to 64x",     "64x to 128x",    "128x or more"};
     char name[32];
 
     (void)state;
