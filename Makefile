@@ -84,12 +84,6 @@ $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# The ledger's migrations, daemon/schema/NNN.sql, as one C array of strings.
-$(B)/daemon/ledger.o: $(B)/daemon/schema.inc
-$(B)/daemon/schema.inc: $(sort $(wildcard daemon/schema/*.sql)) Makefile
-	@mkdir -p $(@D)
-	$(Q)for f in $(filter %.sql,$^); do sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ,; done > $@
-
 # ---- tests ----
 
 # A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
@@ -102,7 +96,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $(B)/tests/support
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_kcast-exec) -luv
-$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/exec.a $(B)/worker.a $(B)/client.a $(B)/lib.a
+$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
 
 deps:

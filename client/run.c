@@ -75,7 +75,7 @@ const char *run_event_name(uint64_t kind)
     switch (kind) {
 #define X(number, id, message, text)                                                               \
     case number:                                                                                   \
-        return #message + sizeof("run_") - 1;
+        return &(#message)[sizeof("run_") - 1];
         RUN_EVENTS(X)
 #undef X
     default:

@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
     uint64_t runs = 500;
+    setvbuf(stdout, NULL, _IOLBF, 0);
     struct session *session = NULL;
     struct session_options options = {.local = true, .quiet = true};
     struct pool *pool = NULL;
