@@ -9,6 +9,16 @@
 
 #define STREAM_AUDIT 0x61756469ULL
 
+// With which probability a trusted candidate is audited: in proportion to the standard deviation of
+// "the call is right", since doubtful calls teach more about the calibration, from share at the
+// threshold down to half of it.
+static double audit_propensity(double share, double threshold, double confidence)
+{
+    double spread = sqrt(confidence * (1 - confidence)), most = sqrt(threshold * (1 - threshold));
+    double part = most > 0 && threshold >= 0.5 ? spread / most : 1;
+    return share * (part < 0.5 ? 0.5 : part > 1 ? 1 : part);
+}
+
 // True with probability share, always the same for one seed and candidate.
 static bool audit_coin(uint64_t seed, uint64_t candidate, double share)
 {
@@ -52,9 +62,9 @@ static void decide_threshold(const struct policy_input *input, struct policy_dec
                  input->confidence);
         return;
     }
-    bool audit = audit_coin(input->seed, input->candidate, input->audit);
+    ret->propensity = audit_propensity(input->audit, input->confidence, forecast->confidence);
+    bool audit = audit_coin(input->seed, input->candidate, ret->propensity);
     ret->decision = audit ? DECISION_AUDIT : DECISION_TRUST;
-    ret->propensity = input->audit;
     snprintf(ret->reason, sizeof(ret->reason),
              "it is forecast not to improve (P = %.2f) with confidence %.2f%s",
              forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");

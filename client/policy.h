@@ -13,7 +13,7 @@ struct policy_input {
     const struct forecast *forecast; // NULL: there is none
     const char *forecast_reason;     // why; may be NULL
     double confidence;               // τ
-    double audit;                    // share of trusted candidates that are measured anyway
+    double audit;                    // largest share of trusted candidates that is measured anyway
 };
 
 struct policy_decision {

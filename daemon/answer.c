@@ -1,7 +1,7 @@
-// Design note. An answer is built in two steps: first every finished job's info, with the numbers of those whose result has to
-// be read; then, when the ledger has read them, the results are put in and the reply leaves. A job may be acknowledged
-// by another client in between: its result is then gone and its info says DONE without one; whoever acknowledges takes
-// it away from everybody.
+// Design note. An answer is built in two steps: first every finished job's info, with the numbers
+// of those whose result has to be read; then, when the ledger has read them, the results are put in
+// and the reply leaves. A job may be acknowledged by another client in between: its result is then
+// gone and its info says DONE without one; whoever acknowledges takes it away from everybody.
 #include "daemon/answer.h"
 #include "daemon/lifecycle.h"
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct answer {
     struct answers *answers;
     struct exchange *exchange;
     struct waited waited;
-    uint64_t fetch[ANSWER_RESULTS_MAX];       // jobs whose result is being read
-    size_t fetch_index[ANSWER_RESULTS_MAX];   // into waited.jobs
+    uint64_t fetch[ANSWER_RESULTS_MAX];     // jobs whose result is being read
+    size_t fetch_index[ANSWER_RESULTS_MAX]; // into waited.jobs
     size_t fetch_count;
 };
 

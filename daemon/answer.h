@@ -1,5 +1,5 @@
-// Replies that tell about jobs: job_info messages, with results where they are wanted. Results that are not in memory are
-// fetched from the ledger first.
+// Replies that tell about jobs: job_info messages, with results where they are wanted. Results that
+// are not in memory are fetched from the ledger first.
 #ifndef DAEMON_ANSWER_H
 #define DAEMON_ANSWER_H
 
@@ -7,17 +7,18 @@
 #include "daemon/ledger.h"
 #include "net/service.h"
 
-#define ANSWER_RESULTS_MAX 64  // results in one reply: they fit into a message at their largest
+#define ANSWER_RESULTS_MAX 64 // results in one reply: they fit into a message at their largest
 #define ANSWER_INFOS_MAX 4096 // jobs without results in one reply
 
 struct answers; // those that wait for the ledger
 
 struct answers *answers_create(struct jobs *jobs, struct ledger *ledger);
-void answers_free(struct answers *answers);          // none may be pending; NULL is fine
+void answers_free(struct answers *answers);            // none may be pending; NULL is fine
 size_t answers_pending(const struct answers *answers); // exchanges not answered yet
 
-// Replies `waited`: of these jobs the finished ones, oldest request first, at most ANSWER_RESULTS_MAX of them with their
-// results, and the numbers that are no jobs. Consumes the exchange, at once or later.
+// Replies `waited`: of these jobs the finished ones, oldest request first, at most
+// ANSWER_RESULTS_MAX of them with their results, and the numbers that are no jobs. Consumes the
+// exchange, at once or later.
 void answer_waited(struct answers *answers, struct exchange *exchange, const uint64_t *jobs,
                    size_t count);
 

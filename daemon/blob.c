@@ -1,7 +1,8 @@
-// Design note. A put or load is one unit of work for libuv's thread pool, with everything it needs copied into it, so the
-// threads share nothing but the store's constant root path. Replacing by rename makes equal puts at the same time
-// harmless. A file whose content does not have its name's digest is removed by the reader that notices: the next
-// BLOB_HAVE says that it is missing, and whoever has it sends it again.
+// Design note. A put or load is one unit of work for libuv's thread pool, with everything it needs
+// copied into it, so the threads share nothing but the store's constant root path. Replacing by
+// rename makes equal puts at the same time harmless. A file whose content does not have its name's
+// digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
+// whoever has it sends it again.
 #include "daemon/blob.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -97,8 +98,8 @@ static int read_verified(const struct blob_store *store, const struct digest *di
     if (!digest_equal(&found, digest)) {
         bytes_clear(&data);
         (void)unlink(path);
-        rc = err_set(err, ERR_CORRUPT, "%s: the content does not have the digest of its name",
-                     path);
+        rc =
+            err_set(err, ERR_CORRUPT, "%s: the content does not have the digest of its name", path);
         goto out;
     }
     *ret = data;

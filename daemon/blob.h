@@ -1,5 +1,6 @@
-// Bytes stored under their SHA-256: sources, problems, compiled objects. Files under ROOT/ab/cdef…; a reader checks the
-// digest again, and a file that fails the check is as good as missing. File work happens on libuv's threads.
+// Bytes stored under their SHA-256: sources, problems, compiled objects. Files under ROOT/ab/cdef…;
+// a reader checks the digest again, and a file that fails the check is as good as missing. File
+// work happens on libuv's threads.
 #ifndef DAEMON_BLOB_H
 #define DAEMON_BLOB_H
 
@@ -20,21 +21,23 @@ MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const
 // No put or load may be under way. NULL is fine.
 void blob_store_free(struct blob_store *store);
 
-// Whether a file of this name is there (its content is not looked at). Does not wait for a disk in practice: one stat.
+// Whether a file of this name is there (its content is not looked at). Does not wait for a disk in
+// practice: one stat.
 bool blob_have(const struct blob_store *store, const struct digest *digest);
 
 // error is NULL on success. Runs on the loop thread, never inside blob_put.
 typedef void blob_put_done(void *owner, const struct err *error);
-// Stores *data_taken under digest. ERR_INVALID when the bytes have another digest, ERR_NO_SPACE, ERR_SYSTEM.
-// durable: on the disk before done runs.
+// Stores *data_taken under digest. ERR_INVALID when the bytes have another digest, ERR_NO_SPACE,
+// ERR_SYSTEM. durable: on the disk before done runs.
 void blob_put(struct blob_store *store, const struct digest *digest, struct bytes *data_taken,
               bool durable, blob_put_done *done, void *owner);
 
-// blobs[0..count) belong to the callee when error is NULL; it takes what it needs and zeroes it, the rest is freed.
-// failed: index of the blob that error is about.
+// blobs[0..count) belong to the callee when error is NULL; it takes what it needs and zeroes it,
+// the rest is freed. failed: index of the blob that error is about.
 typedef void blob_load_done(void *owner, const struct err *error, size_t failed,
                             struct bytes *blobs, size_t count);
-// Reads and verifies all of them, in order. ERR_NOT_FOUND or ERR_CORRUPT (the file is then removed), ERR_SYSTEM.
+// Reads and verifies all of them, in order. ERR_NOT_FOUND or ERR_CORRUPT (the file is then
+// removed), ERR_SYSTEM.
 void blob_load(struct blob_store *store, const struct digest *digests, size_t count,
                blob_load_done *done, void *owner);
 

@@ -1,15 +1,17 @@
-// Design note. A task is one compilation that somebody waits for; requests for the same key join it.
+// Design note. A task is one compilation that somebody waits for; requests for the same key join
+// it.
 //
-//   LOOKUP   the ledger is asked for the key                       hit: done
+//   LOOKUP   the ledger is asked for the key; a hit ends it
 //   WAITING  in the list of those that need a slot, oldest first
 //   LOADING  the source is read; holds a slot
-//   RUNNING  kcast-exec compile runs; holds a slot                 lost: WAITING again, at most COMPILER_ATTEMPTS times
+//   RUNNING  kcast-exec compile runs; holds a slot; when it is lost: WAITING again, once
 //   STORING  object and entry are being stored; no slot
 //
-// A task whose last request is cancelled leaves the table of keys at once (a new request starts anew); its memory stays
-// until what is under way for it has come back. A hit counts only if the object is still in the blob store. The entry is
-// written after the object, so that a crash in between costs a compilation and nothing else. What cannot be stored
-// (a full disk) is still delivered when there is no object to be stored (a compile error); an object that could not be
+// A task whose last request is cancelled leaves the table of keys at once (a new request starts
+// anew); its memory stays until what is under way for it has come back. A hit counts only if the
+// object is still in the blob store. The entry is written after the object, so that a crash in
+// between costs a compilation and nothing else. What cannot be stored (a full disk) is still
+// delivered when there is no object to be stored (a compile error); an object that could not be
 // stored cannot be used, and the request is lost.
 #include "daemon/compiler.h"
 #include "common/log.h"
@@ -44,7 +46,7 @@ struct compile_task {
     struct executor *executor;        // RUNNING
     struct compile_report report;     // STORING
     bool has_report;
-    double seconds; // of children so far
+    double seconds;            // of children so far
     struct compile_task *prev; // WAITING list
     struct compile_task *next;
     UT_hash_handle hh;
@@ -164,7 +166,8 @@ static void free_slot(struct compile_task *task, double seconds)
     compiler->config.on_idle(compiler->config.owner, seconds);
 }
 
-static void on_entry_stored(void *owner, const struct err *error, struct bytes *answer, size_t count)
+static void on_entry_stored(void *owner, const struct err *error, struct bytes *answer,
+                            size_t count)
 {
     struct compile_task *task = owner;
 
@@ -331,8 +334,7 @@ static void missed(struct compile_task *task)
     struct compile_request *request;
     struct compile_request *next;
 
-    DL_FOREACH_SAFE(task->requests, request, next)
-    {
+    DL_FOREACH_SAFE (task->requests, request, next) {
         if (request->on_miss) {
             request->on_miss(request);
         }
@@ -440,8 +442,7 @@ void compiler_stop(struct compiler *compiler)
     struct compile_task *next;
 
     compiler->stopping = true;
-    HASH_ITER(hh, compiler->tasks, task, next)
-    {
+    HASH_ITER (hh, compiler->tasks, task, next) {
         while (task->requests) {
             struct compile_request *request = task->requests;
 

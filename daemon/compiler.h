@@ -1,5 +1,5 @@
-// Compilations: a cache by content, equal ones in flight done once, and a bounded pool of `kcast-exec compile` children.
-// Knows nothing of jobs.
+// Compilations: a cache by content, equal ones in flight done once, and a bounded pool of
+// `kcast-exec compile` children. Knows nothing of jobs.
 #ifndef DAEMON_COMPILER_H
 #define DAEMON_COMPILER_H
 
@@ -12,22 +12,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define COMPILER_FLAGS "" // beyond what kcast-exec always uses
+#define COMPILER_FLAGS ""   // beyond what kcast-exec always uses
 #define COMPILER_ATTEMPTS 2 // runs of the jail before a compilation is given up
 
 struct compiler;
 struct compile_task;
 
 struct compile_outcome {
-    const struct compiled *compiled; // verdict NONE: compiled->object is stored. NULL: lost, see reason
-    double seconds;                  // spent on this request now; 0 when it came from the cache
-    const char *reason;              // why it was lost (the jail failed, the source is gone, …); no one's verdict
+    const struct compiled
+        *compiled;  // verdict NONE: compiled->object is stored. NULL: lost, see reason
+    double seconds; // spent on this request now; 0 when it came from the cache
+    const char
+        *reason; // why it was lost (the jail failed, the source is gone, …); no one's verdict
 };
 
-// Embedded in what waits for a compilation; zeroed before use. The callbacks run on the loop thread; on_done never inside
-// compiler_request, on_miss perhaps.
+// Embedded in what waits for a compilation; zeroed before use. The callbacks run on the loop
+// thread; on_done never inside compiler_request, on_miss perhaps.
 struct compile_request {
-    void (*on_miss)(struct compile_request *request); // not cached: it will be compiled. May be NULL
+    void (*on_miss)(
+        struct compile_request *request); // not cached: it will be compiled. May be NULL
     void (*on_done)(struct compile_request *request, const struct compile_outcome *outcome);
     void *owner; // the requester's
     // The compiler's:
@@ -48,26 +51,29 @@ struct compiler_config {
     struct blob_store *blobs;
     struct ledger *ledger;
     struct executor_pool *executors;
-    size_t slots;           // children at once
-    uint64_t max_seconds;   // of one compilation
-    uint64_t slack_ms;      // by which kcast-exec may exceed that
-    uint64_t grace_ms;      // SIGTERM to SIGKILL
+    size_t slots;         // children at once
+    uint64_t max_seconds; // of one compilation
+    uint64_t slack_ms;    // by which kcast-exec may exceed that
+    uint64_t grace_ms;    // SIGTERM to SIGKILL
     bool sandbox_off;
-    const char *toolchain;  // from the probe; copied
-    const char *target;     // device class; copied
-    bool (*may_start)(void *owner);  // whether a child may be started now
-    void (*on_idle)(void *owner, double seconds); // a child has ended after so long: something else may start
+    const char *toolchain;          // from the probe; copied
+    const char *target;             // device class; copied
+    bool (*may_start)(void *owner); // whether a child may be started now
+    void (*on_idle)(void *owner,
+                    double seconds); // a child has ended after so long: something else may start
     void *owner;
 };
 
 struct compiler *compiler_create(const struct compiler_config *config);
-// Kills what runs, without callbacks to requests. Freed when the last child has gone; compiler_busy says.
+// Kills what runs, without callbacks to requests. Freed when the last child has gone; compiler_busy
+// says.
 void compiler_stop(struct compiler *compiler);
 void compiler_free(struct compiler *compiler); // nothing may be under way; NULL is fine
 
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input);
-// The request's callbacks will not run. What nobody else waits for is dropped or killed. No-op when it is done.
+// The request's callbacks will not run. What nobody else waits for is dropped or killed. No-op when
+// it is done.
 void compiler_cancel(struct compiler *compiler, struct compile_request *request);
 // The object of a compilation is missing or damaged: the next request compiles again.
 void compiler_forget(struct compiler *compiler, const struct compile_input *input);

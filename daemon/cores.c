@@ -1,7 +1,8 @@
-// Design note. Processors that share a physical core are found by their `thread_siblings_list`: a processor is the first
-// thread of its core when it is the least of its siblings that we may use. First threads become devices before second
-// ones. When a device owns a core, its siblings are taken from everybody, because what runs there slows it down;
-// only if nothing would be left they are given back.
+// Design note. Processors that share a physical core are found by their `thread_siblings_list`: a
+// processor is the first thread of its core when it is the least of its siblings that we may use.
+// First threads become devices before second ones. When a device owns a core, its siblings are
+// taken from everybody, because what runs there slows it down; only if nothing would be left they
+// are given back.
 #include "daemon/cores.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -61,7 +62,8 @@ static bool is_first_thread(int cpu, const cpu_set_t *allowed)
     return true;
 }
 
-// All allowed processors in the order in which they become devices. Returns their number, and that of physical cores.
+// All allowed processors in the order in which they become devices. Returns their number, and that
+// of physical cores.
 static size_t order_cores(const cpu_set_t *allowed, int order[static CPU_SETSIZE], size_t *physical)
 {
     size_t count = 0;

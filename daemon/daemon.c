@@ -1,12 +1,15 @@
 // Design note.
 //
-// Up:   lock ─ ledger ─ blobs ─ [loop] probe ─ devices ─ lifecycle ─ jobs reloaded ─ service ─ ready
-// Down: no new requests, parked WAITs answered ─ lifecycle stopped, children ended ─ every exchange answered and every
-//       end in the ledger ─ service closed ─ ledger closed ─ end
+// Up:   lock, ledger, blobs; then from the loop probe, devices, lifecycle, jobs reloaded, service,
+//       READY.
 //
-// Going down is a poll of "is anything left?" every few milliseconds rather than a web of callbacks: it happens once, and
-// what is waited for is bounded by the grace of the children. If something is left after STOP_MAX_MS (a child that does
-// not die), the daemon ends all the same; the ledger has everything that was promised.
+// Down: no new requests, parked WAITs answered; lifecycle stopped, children ended; every exchange
+//       answered and every end in the ledger; service closed, ledger closed, end.
+//
+// Going down is a poll of "is anything left?" every few milliseconds rather than a web of
+// callbacks: it happens once, and what is waited for is bounded by the grace of the children. If
+// something is left after STOP_MAX_MS (a child that does not die), the daemon ends all the same;
+// the ledger has everything that was promised.
 #include "daemon/daemon.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -169,8 +172,8 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     struct job *job;
 
     if (row->state >= JOB_STATE_COUNT || !row->search || !row->key) {
-        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", daemon->config.state_dir,
-                       (unsigned long long)row->id);
+        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state",
+                       daemon->config.state_dir, (unsigned long long)row->id);
     }
     job = jobs_add(daemon->jobs, row->id, row->search, row->key,
                    finished ? (enum job_state)row->state : JOB_QUEUED);
@@ -209,8 +212,9 @@ static void requeue(struct daemon *daemon)
         }
         unfinished++;
         if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
-            char *reason = job->reason ? job->reason
-                                       : xstrdup("the daemon went down with it on a device too often");
+            char *reason = job->reason
+                               ? job->reason
+                               : xstrdup("the daemon went down with it on a device too often");
 
             job->reason = NULL;
             end_buried(daemon->endings, job, reason);
@@ -333,11 +337,12 @@ static int come_up(struct daemon *daemon, struct probe_report *probe, struct err
     }
     requeue(daemon);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
-    log_event(LOG_NOTICE,
-              "ready url=%s devices=%zu class=\"%s\" compile_slots=%zu sandbox=%s exclusive=%s state=%s",
-              service_url(daemon->service), daemon->devices.count, daemon->devices.classes->name,
-              compile_slots(config), config->sandbox_off ? "off" : "on",
-              config->cores.exclusive ? "yes" : "no", config->state_dir);
+    log_event(
+        LOG_NOTICE,
+        "ready url=%s devices=%zu class=\"%s\" compile_slots=%zu sandbox=%s exclusive=%s state=%s",
+        service_url(daemon->service), daemon->devices.count, daemon->devices.classes->name,
+        compile_slots(config), config->sandbox_off ? "off" : "on",
+        config->cores.exclusive ? "yes" : "no", config->state_dir);
     config->on_ready(config->owner, service_url(daemon->service));
     return 0;
 }
@@ -427,8 +432,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
         return rc;
     }
     daemon->waits = waits_create(loop, answer_due, daemon->answers);
-    daemon->endings = endings_create(daemon->jobs, daemon->ledger, daemon->waits,
-                                     config->sandbox_off);
+    daemon->endings =
+        endings_create(daemon->jobs, daemon->ledger, daemon->waits, config->sandbox_off);
     (void)uv_timer_init(loop, &daemon->tick);
     (void)uv_timer_init(loop, &daemon->stop);
     daemon->tick.data = daemon;

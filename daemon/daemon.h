@@ -1,5 +1,5 @@
-// The daemon: owns every object, brings them up in order and down in the reverse. One per process in practice, but nothing
-// here is global.
+// The daemon: owns every object, brings them up in order and down in the reverse. One per process
+// in practice, but nothing here is global.
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
@@ -24,16 +24,18 @@ struct daemon_config {
     uint64_t grace_ms;        // SIGTERM to SIGKILL
     uint64_t page_max;        // of the ledger, for tests; 0: no limit
     bool sandbox_off;
-    // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could not start or go on.
+    // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could
+    // not start or go on.
     void (*on_ready)(void *owner, const char *url);
     void (*on_end)(void *owner, const struct err *error);
     void *owner;
 };
 
-// Takes the state directory, opens the ledger, loads the jobs, starts the probe. config and its texts outlive the daemon.
-// Errors here are about the state directory: nothing was started then. on_ready or on_end follows from the loop.
-MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_config *config,
-                            struct err *err);
+// Takes the state directory, opens the ledger, loads the jobs, starts the probe. config and its
+// texts outlive the daemon. Errors here are about the state directory: nothing was started then.
+// on_ready or on_end follows from the loop.
+MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop,
+                            const struct daemon_config *config, struct err *err);
 // Stops in good order; on_end follows. May be called again.
 void daemon_stop(struct daemon *daemon);
 // SIGKILL to every child, now. For an exit without good order.

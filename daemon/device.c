@@ -3,10 +3,13 @@
 //   READY --hold--> BUSY --release--> READY
 //   READY --3 different jobs lost their executor in a row--> QUARANTINED
 //   READY --2 bad A/A controls in a row--> QUARANTINED
-//   QUARANTINED --60 s--> READY, on probation: one more failure or bad control and it is out again; its first run has to
-//                         include a control. A device that is lost stays out.
+//   QUARANTINED --60 s--> READY, on probation
 //
-// A failure is blamed on the job when the same job fails again, and on the device when different ones do.
+// On probation one more failure or bad control is enough, and the first run has to include a
+// control. A device that is lost stays out.
+//
+// A failure is blamed on the job when the same job fails again, and on the device when different
+// ones do.
 #include "daemon/device.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -37,7 +40,8 @@ static double fact_value(const struct fact *facts, size_t count, const char *nam
     return NAN;
 }
 
-void devices_init(struct devices *devices, const int *core, size_t count, struct probe_report *probe)
+void devices_init(struct devices *devices, const int *core, size_t count,
+                  struct probe_report *probe)
 {
     struct device_class *device_class = xcalloc(1, sizeof(*device_class));
 
@@ -127,7 +131,8 @@ static void quarantine(struct device *device, uint64_t now_ns)
 {
     device->state = DEVICE_QUARANTINED;
     device->until_ns = now_ns + DEVICE_REST_NS;
-    log_event(LOG_ERROR, "device-quarantined device=%s reason=\"%s\"", device->name, device->reason);
+    log_event(LOG_ERROR, "device-quarantined device=%s reason=\"%s\"", device->name,
+              device->reason);
 }
 
 bool devices_tick(struct devices *devices, uint64_t now_ns)

@@ -1,5 +1,6 @@
-// The devices: who holds each, whether it can be trusted, what it was held for. Also the queue of each class of devices.
-// Decides when a device goes out of service and when it needs an A/A control. Knows nothing of executors; time comes in.
+// The devices: who holds each, whether it can be trusted, what it was held for. Also the queue of
+// each class of devices. Decides when a device goes out of service and when it needs an A/A
+// control. Knows nothing of executors; time comes in.
 #ifndef DAEMON_DEVICE_H
 #define DAEMON_DEVICE_H
 
@@ -12,18 +13,18 @@
 
 #define DEVICE_NAME_MAX 32
 #define DEVICE_REASON_MAX 512
-#define DEVICE_FAILURES_MAX 3            // executors lost by different jobs in a row
+#define DEVICE_FAILURES_MAX 3               // executors lost by different jobs in a row
 #define DEVICE_REST_NS (60 * 1000000000ULL) // out of service for so long, then tried again
 #define DEVICE_CONTROL_AGE_NS (3600 * 1000000000ULL)
-#define DEVICE_CONTROL_LOG2 0.0143553    // log2(1.01): a control may exclude 0 by this much
-#define DEVICE_CONTROLS_MAX 128          // (problem, baseline) pairs remembered per device
+#define DEVICE_CONTROL_LOG2 0.0143553 // log2(1.01): a control may exclude 0 by this much
+#define DEVICE_CONTROLS_MAX 128       // (problem, baseline) pairs remembered per device
 
 enum device_state { DEVICE_READY, DEVICE_BUSY, DEVICE_QUARANTINED };
 
 // Devices whose results are interchangeable.
 struct device_class {
-    char *name;           // as the probe says
-    struct queue *queue;  // READY jobs
+    char *name;          // as the probe says
+    struct queue *queue; // READY jobs
     struct device_class *next;
 };
 
@@ -69,8 +70,10 @@ struct devices {
 
 const char *device_state_name(enum device_state state);
 
-// cpu devices on the given cores, all of the probe's class. Takes facts and toolchain out of the probe.
-void devices_init(struct devices *devices, const int *core, size_t count, struct probe_report *probe);
+// cpu devices on the given cores, all of the probe's class. Takes facts and toolchain out of the
+// probe.
+void devices_init(struct devices *devices, const int *core, size_t count,
+                  struct probe_report *probe);
 void devices_release(struct devices *devices);
 
 // The class of this name; the first one for NULL. NULL when there is none.
@@ -94,8 +97,8 @@ void device_lose(struct device *device, const char *reason);
 
 // Whether the next run for (problem, baseline) has to include an A/A control.
 bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns);
-// A control has been measured. Returns false when it excludes 0 by more than is allowed; the second time in a row the
-// device goes out of service.
+// A control has been measured. Returns false when it excludes 0 by more than is allowed; the second
+// time in a row the device goes out of service.
 bool device_control(struct device *device, const struct digest *about,
                     const struct estimate *estimate, uint64_t now_ns);
 // The last control for (problem, baseline); NULL when there is none.

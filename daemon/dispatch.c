@@ -1,7 +1,8 @@
-// Design note. A handler reads its body, which frees the caller of what does not parse, and then answers at once or hands the
-// exchange to somebody who will: a submission, a parked WAIT, an operation of the ledger. `pending` counts the exchanges
-// that are with the ledger or the blob store on behalf of this module; submissions and answers count their own. When all
-// three are zero the service can be closed without pulling an exchange from under anybody.
+// Design note. A handler reads its body, which frees the caller of what does not parse, and then
+// answers at once or hands the exchange to somebody who will: a submission, a parked WAIT, an
+// operation of the ledger. `pending` counts the exchanges that are with the ledger or the blob
+// store on behalf of this module; submissions and answers count their own. When all three are zero
+// the service can be closed without pulling an exchange from under anybody.
 #include "daemon/dispatch.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -122,8 +123,8 @@ static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
     }
 }
 
-// The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then there is something to
-// tell.
+// The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then
+// there is something to tell.
 static bool all_unfinished(const struct jobs *table, const struct wait *body, struct job **jobs)
 {
     for (size_t i = 0; i < body->jobs_count; i++) {
@@ -153,8 +154,8 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
     jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     if (wait_ms == 0 || body.jobs_count == 0 ||
         !all_unfinished(dispatch->config.jobs, &body, jobs) ||
-        !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs, body.jobs_count,
-                    wait_ms)) {
+        !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs,
+                    body.jobs_count, wait_ms)) {
         answer_waited(dispatch->config.answers, exchange, body.jobs, body.jobs_count);
     }
     free(jobs);
@@ -208,8 +209,8 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
     }
     search = body.search ? jobs_find_search(dispatch->config.jobs, body.search) : NULL;
     errand = new_errand(dispatch, exchange);
-    errand->jobs = xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1,
-                           sizeof(*errand->jobs));
+    errand->jobs =
+        xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*errand->jobs));
     for (size_t i = 0; i < body.jobs_count; i++) {
         job = jobs_find(dispatch->config.jobs, body.jobs[i]);
         if (job) {
@@ -254,7 +255,8 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     for (size_t i = 0; i < body.jobs_count; i++) {
         struct job *job = jobs_find(dispatch->config.jobs, body.jobs[i]);
 
-        // A job that is still at work is not acknowledged by accident. `settling` marks those that are in the list already.
+        // A job that is still at work is not acknowledged by accident. `settling` marks those that
+        // are in the list already.
         if (job && job_state_is_terminal(job->state) && !job->settling) {
             job->settling = true;
             finished[count++] = job;
@@ -366,12 +368,11 @@ static void refuse(struct exchange *exchange, enum err_code code, const char *te
 
 void dispatch_request(void *owner, struct exchange *exchange, const struct request *request)
 {
-    static void (*const handler[])(struct dispatch *, struct exchange *,
-                                   const struct request *) = {
-        [OP_HELLO] = handle_hello,   [OP_BLOB_PUT] = handle_blob_put,
+    static void (*const handler[])(struct dispatch *, struct exchange *, const struct request *) = {
+        [OP_HELLO] = handle_hello,         [OP_BLOB_PUT] = handle_blob_put,
         [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
-        [OP_WAIT] = handle_wait,     [OP_STATUS] = handle_status,
-        [OP_CANCEL] = handle_cancel, [OP_ACK] = handle_ack,
+        [OP_WAIT] = handle_wait,           [OP_STATUS] = handle_status,
+        [OP_CANCEL] = handle_cancel,       [OP_ACK] = handle_ack,
     };
     struct dispatch *dispatch = owner;
 

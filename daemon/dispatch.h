@@ -1,4 +1,5 @@
-// Requests: each operation and its handler. Translates between messages and the modules that do the work; decides nothing itself.
+// Requests: each operation and its handler. Translates between messages and the modules that do the
+// work; decides nothing itself.
 #ifndef DAEMON_DISPATCH_H
 #define DAEMON_DISPATCH_H
 

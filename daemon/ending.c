@@ -1,6 +1,7 @@
-// Design note. While the ledger has not answered, the job is `settling` and cannot end in another way: a CANCEL that comes then
-// finds the end that came first. When the ledger cannot take the end (a full disk) the job ends all the same, its result
-// stays in memory (`unsaved`), and it is offered again from time to time; a crash before that costs doing the job again.
+// Design note. While the ledger has not answered, the job is `settling` and cannot end in another
+// way: a CANCEL that comes then finds the end that came first. When the ledger cannot take the end
+// (a full disk) the job ends all the same, its result stays in memory (`unsaved`), and it is
+// offered again from time to time; a crash before that costs doing the job again.
 #include "daemon/ending.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -81,9 +82,9 @@ static int64_t now_s(void)
 static void log_end(const struct job *job, uint64_t verdict)
 {
     log_event(job->state == JOB_BURIED ? LOG_WARNING : LOG_INFO,
-              "job-%s job=%llu search=%s key=%s attempt=%u%s%s%s%s%s%s",
-              job_state_name(job->state), (unsigned long long)job->id, job->search->name, job->key,
-              job->attempt, verdict ? " verdict=" : "", verdict ? verdict_name(verdict) : "",
+              "job-%s job=%llu search=%s key=%s attempt=%u%s%s%s%s%s%s", job_state_name(job->state),
+              (unsigned long long)job->id, job->search->name, job->key, job->attempt,
+              verdict ? " verdict=" : "", verdict ? verdict_name(verdict) : "",
               job->cached ? " cached=yes" : "", job->reason ? " reason=\"" : "",
               job->reason ? job->reason : "", job->reason ? "\"" : "");
 }

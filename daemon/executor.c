@@ -1,47 +1,47 @@
-// Theory of operation. The child gets a session of its own (so one kill reaches its process group), three socket pairs, a
-// small environment and no other descriptor (everything else is CLOEXEC). Three things have to happen before an executor
-// is over: the process has been reaped, stdout is at its end, stderr is at its end. Then the handles are closed, and the
-// last close callback reports to the owner.
+// Theory of operation. The child gets a session of its own (so one kill reaches its process group),
+// three socket pairs, a small environment and no other descriptor (everything else is CLOEXEC).
+// Three things have to happen before an executor is over: the process has been reaped, stdout is at
+// its end, stderr is at its end. Then the handles are closed, and the last close callback reports
+// to the owner.
 //
-//   RUNNING --deadline, executor_stop--> TERMINATING --grace--> KILLED --stuck time--> reported as stuck
-//   RUNNING --stdout over its limit--> KILLED
-//   any --process reaped--> DRAINING (pipes get DRAIN_MS to end, then they are closed)
+//   RUNNING      --deadline, executor_stop-->    TERMINATING (has had SIGTERM)
+//   TERMINATING  --grace-->                      KILLED (has had SIGKILL)
+//   RUNNING      --stdout over its limit-->      KILLED
+//   KILLED       --STUCK_MS-->                   reported as stuck
+//   any          --process reaped-->             DRAINING (the pipes get DRAIN_MS to end)
 //
-// What the child leaves behind: its process group is killed when it has gone. A descendant that has left the group is
-// handed to this process by the kernel, which made itself the subreaper; whatever child we have that is no live
-// executor is such an orphan, and executor_pool_sweep kills and reaps it. kcast-exec itself never orphans a process
+// What the child leaves behind: its process group is killed when it has gone. A descendant that has
+// left the group is handed to this process by the kernel (orphans.h); whatever child we have that
+// is no live executor is such an orphan and is killed. kcast-exec itself never orphans a process
 // while it lives.
 //
-// A stuck child (uninterruptible in the kernel) is reported once and then forgotten by its owner; its handles stay
-// until it is gone or the program ends.
+// A stuck child (uninterruptible in the kernel) is reported once and then forgotten by its owner;
+// its handles stay until it is gone or the program ends.
 #include "daemon/executor.h"
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/strbuf.h"
-#include <dirent.h>
+#include "daemon/orphans.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #define DRAIN_MS 1000
 #define STUCK_MS 10000
-#define TAIL_MAX 4096      // bytes of stderr that are looked at
+#define TAIL_MAX 4096 // bytes of stderr that are looked at
 #define READ_CHUNK 65536
 #define ENVIRONMENT_MAX 64 // variables passed on
 
 struct executor_pool {
     uv_loop_t *loop;
     char *path;
-    struct executor *live;          // list
+    struct executor *live; // list
     size_t count;
     char *environment[ENVIRONMENT_MAX + 1]; // NULL-terminated
-    char chunk[READ_CHUNK];         // shared by all reads: a read is consumed before the next one
+    char chunk[READ_CHUNK]; // shared by all reads: a read is consumed before the next one
 };
 
 enum executor_state { EXECUTOR_RUNNING, EXECUTOR_TERMINATING, EXECUTOR_KILLED, EXECUTOR_DRAINING };
@@ -61,26 +61,28 @@ struct executor {
     uv_pipe_t errors;
     uv_timer_t timer;
     uv_write_t write;
-    struct bytes plan;        // being written
-    struct strbuf report;     // stdout
-    char tail[TAIL_MAX];      // the last of stderr, a ring
-    size_t tail_len;          // bytes ever written to it
+    struct bytes plan;    // being written
+    struct strbuf report; // stdout
+    char tail[TAIL_MAX];  // the last of stderr, a ring
+    size_t tail_len;      // bytes ever written to it
     uint64_t started_ns;
-    bool reaped;              // the exit status is there
+    bool reaped; // the exit status is there
     bool output_ended;
     bool errors_ended;
     bool closing;
     int open_handles;
     int64_t exit_status;
     int term_signal;
-    struct executor_end end;  // being filled
+    struct executor_end end; // being filled
 };
 
-// Variables that kcast-exec and its sanitizers need; nothing else of this process's environment reaches it.
+// Variables that kcast-exec and its sanitizers need; nothing else of this process's environment
+// reaches it.
 static bool passes_on(const char *variable)
 {
-    static const char *const name[] = {"PATH=", "TMPDIR=", "KCAST_", "ASAN_OPTIONS=",
-                                       "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
+    static const char *const name[] = {"PATH=",         "TMPDIR=",       "KCAST_",
+                                       "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
+                                       "TSAN_OPTIONS="};
 
     for (size_t i = 0; i < ARRAY_LEN(name); i++) {
         if (strncmp(variable, name[i], strlen(name[i])) == 0) {
@@ -95,12 +97,14 @@ int executor_pool_create(struct executor_pool **ret, uv_loop_t *loop, const char
 {
     struct executor_pool *pool;
     size_t count = 0;
+    int rc;
 
     if (access(path, X_OK) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "%s: kcast-exec cannot be run", path);
     }
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "cannot become the reaper of orphans");
+    rc = orphans_adopt(err);
+    if (rc != 0) {
+        return rc;
     }
     pool = xcalloc(1, sizeof(*pool));
     pool->loop = loop;
@@ -145,18 +149,17 @@ void executor_pool_kill(struct executor_pool *pool)
 {
     struct executor *executor;
 
-    DL_FOREACH(pool->live, executor)
-    {
+    DL_FOREACH (pool->live, executor) {
         signal_child(executor, SIGKILL);
     }
 }
 
-static bool is_live(const struct executor_pool *pool, pid_t pid)
+static bool is_live(void *owner, pid_t pid)
 {
+    const struct executor_pool *pool = owner;
     const struct executor *executor;
 
-    DL_FOREACH(pool->live, executor)
-    {
+    DL_FOREACH (pool->live, executor) {
         if (executor->process.pid == pid) {
             return true;
         }
@@ -166,25 +169,7 @@ static bool is_live(const struct executor_pool *pool, pid_t pid)
 
 void executor_pool_sweep(struct executor_pool *pool)
 {
-    char path[64];
-    FILE *file;
-    int pid;
-
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    file = fopen(path, "re");
-    if (!file) {
-        return; // a kernel without CONFIG_PROC_CHILDREN: the process group has to do
-    }
-    while (fscanf(file, "%d", &pid) == 1) {
-        if (pid > 0 && !is_live(pool, pid)) {
-            (void)kill(pid, SIGKILL);
-            // Not gone yet is fine: the next sweep reaps it.
-            if (waitpid(pid, NULL, WNOHANG) == pid) {
-                log_event(LOG_NOTICE, "orphan-reaped pid=%d", pid);
-            }
-        }
-    }
-    (void)fclose(file);
+    orphans_sweep(is_live, pool);
 }
 
 static void report(struct executor *executor)
@@ -193,8 +178,7 @@ static void report(struct executor *executor)
 
     if (on_end) {
         executor->on_end = NULL;
-        executor->end.seconds =
-            clock_seconds(clock_now_ns(&clock_system) - executor->started_ns);
+        executor->end.seconds = clock_seconds(clock_now_ns(&clock_system) - executor->started_ns);
         on_end(executor->owner, &executor->end);
         bytes_clear(&executor->end.report);
     }
@@ -324,9 +308,8 @@ static void on_timer(uv_timer_t *timer)
         return;
     case EXECUTOR_KILLED:
         end->stuck = true;
-        (void)snprintf(end->reason, sizeof(end->reason),
-                       "kcast-exec %s (process %d) does not die", executor->mode,
-                       executor->process.pid);
+        (void)snprintf(end->reason, sizeof(end->reason), "kcast-exec %s (process %d) does not die",
+                       executor->mode, executor->process.pid);
         report(executor);
         return;
     case EXECUTOR_DRAINING:
@@ -422,9 +405,12 @@ static int spawn(struct executor *executor, struct err *err)
     struct executor_pool *pool = executor->pool;
     char *args[] = {pool->path, executor->mode, NULL};
     uv_stdio_container_t stdio[3] = {
-        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&executor->input},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&executor->output},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&executor->errors},
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
+         .data.stream = (uv_stream_t *)&executor->input},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)&executor->output},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)&executor->errors},
     };
     uv_process_options_t options = {
         .exit_cb = on_exit_status,
@@ -438,7 +424,9 @@ static int spawn(struct executor *executor, struct err *err)
     };
     int rc = uv_spawn(pool->loop, &executor->process, &options);
 
-    return rc == 0 ? 0 : err_set(err, ERR_SYSTEM, "%s: cannot be started: %s", pool->path, uv_strerror(rc));
+    return rc == 0
+               ? 0
+               : err_set(err, ERR_SYSTEM, "%s: cannot be started: %s", pool->path, uv_strerror(rc));
 }
 
 static int init_handles(struct executor *executor, struct err *err)
@@ -464,8 +452,7 @@ static int init_handles(struct executor *executor, struct err *err)
 }
 
 static struct executor *new_executor(struct executor_pool *pool,
-                                     const struct executor_config *config,
-                                     struct bytes *plan_taken)
+                                     const struct executor_config *config, struct bytes *plan_taken)
 {
     struct executor *executor = xcalloc(1, sizeof(*executor));
 
@@ -502,8 +489,8 @@ int executor_start(struct executor **ret, struct executor_pool *pool,
     (void)uv_read_start((uv_stream_t *)&executor->output, on_alloc, on_output);
     (void)uv_read_start((uv_stream_t *)&executor->errors, on_alloc, on_errors);
     (void)uv_timer_start(&executor->timer, on_timer, config->deadline_ms, 0);
-    if (buf.len == 0 || uv_write(&executor->write, (uv_stream_t *)&executor->input, &buf, 1,
-                                 on_written) != 0) {
+    if (buf.len == 0 ||
+        uv_write(&executor->write, (uv_stream_t *)&executor->input, &buf, 1, on_written) != 0) {
         close_handle((uv_handle_t *)&executor->input);
     }
     *ret = executor;

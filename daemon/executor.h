@@ -1,6 +1,6 @@
-// Runs of kcast-exec: one child process, one plan to its stdin, one report from its stdout. The child is not trusted:
-// what it prints is bounded, how long it lives is bounded, and when it has gone nothing of it is left. Knows nothing of
-// what plans and reports mean.
+// Runs of kcast-exec: one child process, one plan to its stdin, one report from its stdout. The
+// child is not trusted: what it prints is bounded, how long it lives is bounded, and when it has
+// gone nothing of it is left. Knows nothing of what plans and reports mean.
 #ifndef DAEMON_EXECUTOR_H
 #define DAEMON_EXECUTOR_H
 
@@ -17,11 +17,11 @@ struct executor_pool; // all executors of one daemon
 #define EXECUTOR_REASON_MAX 512
 
 struct executor_end {
-    bool ok;             // exit code 0, and all of stdout was read
-    bool stopped;        // executor_stop was called before it ended
-    bool stuck;          // it does not even die by SIGKILL; it is still there
-    struct bytes report; // stdout; the callee may take it and zero it
-    double seconds;      // from start to the last of its handles
+    bool ok;                          // exit code 0, and all of stdout was read
+    bool stopped;                     // executor_stop was called before it ended
+    bool stuck;                       // it does not even die by SIGKILL; it is still there
+    struct bytes report;              // stdout; the callee may take it and zero it
+    double seconds;                   // from start to the last of its handles
     char reason[EXECUTOR_REASON_MAX]; // one sentence, when not ok
 };
 
@@ -45,7 +45,8 @@ void executor_pool_kill(struct executor_pool *pool);
 // Ends orphans of executors that are gone. Called after each end; also by whoever wants to be sure.
 void executor_pool_sweep(struct executor_pool *pool);
 
-// Starts a child that reads *plan_taken. On failure nothing runs and on_end is not called; the plan is freed either way.
+// Starts a child that reads *plan_taken. On failure nothing runs and on_end is not called; the plan
+// is freed either way.
 MUST_CHECK int executor_start(struct executor **ret, struct executor_pool *pool,
                               const struct executor_config *config, struct bytes *plan_taken,
                               struct err *err);

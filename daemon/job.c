@@ -11,7 +11,6 @@
 //              QUEUED      a compiled object has gone from the store: compile again
 //   RUNNING    DONE        reported
 //              READY       the executor was lost for the first time
-//              QUEUED      as above, noticed late
 //              BURIED      the executor was lost twice
 //   any of these four -> CANCELLED
 //
@@ -26,7 +25,7 @@ static const unsigned edge_table[JOB_STATE_COUNT] = {
     [JOB_QUEUED] = TO(COMPILING) | TO(DONE) | TO(CANCELLED) | TO(BURIED),
     [JOB_COMPILING] = TO(READY) | TO(DONE) | TO(CANCELLED) | TO(BURIED),
     [JOB_READY] = TO(RUNNING) | TO(DONE) | TO(QUEUED) | TO(CANCELLED),
-    [JOB_RUNNING] = TO(DONE) | TO(READY) | TO(QUEUED) | TO(CANCELLED) | TO(BURIED),
+    [JOB_RUNNING] = TO(DONE) | TO(READY) | TO(CANCELLED) | TO(BURIED),
     [JOB_DONE] = 0,
     [JOB_CANCELLED] = 0,
     [JOB_BURIED] = 0,

@@ -1,4 +1,5 @@
-// One job: what it is to do, where it is, and the only function that moves it from one state to another.
+// One job: what it is to do, where it is, and the only function that moves it from one state to
+// another.
 #ifndef DAEMON_JOB_H
 #define DAEMON_JOB_H
 
@@ -32,7 +33,8 @@ struct search {
     UT_hash_handle hh;
 };
 
-// There may be 200,000 of these: what many jobs share is in search and subject, results are in the ledger.
+// There may be 200,000 of these: what many jobs share is in search and subject, results are in the
+// ledger.
 struct job {
     uint64_t id;                       // never used again
     struct search *search;             // whose it is
@@ -64,9 +66,9 @@ struct job {
     bool fresh;            // job_spec
     bool journalled;       // the ledger has it: other SUBMITs may be answered by it
     bool settling;         // its end is on the way to the ledger; nothing else may end it
-    bool unsaved;          // the ledger could not take its end (disk full): its result stays in memory
-    bool cached;           // answered from the result cache
-    bool doomed;           // cancelled before the ledger had it: ends as soon as it does
+    bool unsaved; // the ledger could not take its end (disk full): its result stays in memory
+    bool cached;  // answered from the result cache
+    bool doomed;  // cancelled before the ledger had it: ends as soon as it does
     UT_hash_handle by_id;
     UT_hash_handle by_key;
 };
@@ -74,8 +76,9 @@ struct job {
 // Whether a job may go from one state to the other. False for numbers that are no states.
 bool job_edge_allowed(enum job_state from, enum job_state to);
 
-// The one place where a job changes its state. Keeps the census and the search's count. An edge that is not in the
-// table is a defect: it is logged and the process aborts (the ledger then knows the last state that was true).
+// The one place where a job changes its state. Keeps the census and the search's count. An edge
+// that is not in the table is a defect: it is logged and the process aborts (the ledger then knows
+// the last state that was true).
 void job_set_state(struct job *job, enum job_state state);
 
 #endif

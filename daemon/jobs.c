@@ -1,8 +1,9 @@
-// Design note. Two hash tables: all jobs by number, and each search's jobs by key (a search without jobs is freed). The
-// hash tables of uthash keep the order of insertion, so walking them is walking by age.
+// Design note. Two hash tables: all jobs by number, and each search's jobs by key (a search without
+// jobs is freed). The hash tables of uthash keep the order of insertion, so walking them is walking
+// by age.
 //
-// Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs that the ledger could
-// not take (unsaved): those stay until they are acknowledged.
+// Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs
+// that the ledger could not take (unsaved): those stay until they are acknowledged.
 #include "daemon/jobs.h"
 #include <math.h>
 #include <stdlib.h>
@@ -101,8 +102,7 @@ void jobs_free(struct jobs *jobs)
     if (!jobs) {
         return;
     }
-    HASH_ITER(by_id, jobs->by_id, job, next)
-    {
+    HASH_ITER (by_id, jobs->by_id, job, next) {
         jobs_remove(jobs, job);
     }
     free(jobs);

@@ -1,6 +1,6 @@
-// The table of jobs: every job that is not finished, and every finished one whose result has not been acknowledged. Owns
-// jobs and searches, finds them by number and by key, and keeps the results of recently finished jobs in memory within
-// a bound. Knows nothing of what moves them.
+// The table of jobs: every job that is not finished, and every finished one whose result has not
+// been acknowledged. Owns jobs and searches, finds them by number and by key, and keeps the results
+// of recently finished jobs in memory within a bound. Knows nothing of what moves them.
 #ifndef DAEMON_JOBS_H
 #define DAEMON_JOBS_H
 
@@ -12,11 +12,12 @@ struct jobs;
 struct jobs *jobs_create(size_t resident_max);
 void jobs_free(struct jobs *jobs); // NULL is fine
 
-// A new job in `state`, with number, search and key set and the rest zero (numbers that may be absent: NaN).
-// The number and the pair (search, key) must be free.
+// A new job in `state`, with number, search and key set and the rest zero (numbers that may be
+// absent: NaN). The number and the pair (search, key) must be free.
 struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *search, const char *key,
                      enum job_state state);
-// Takes it out of the table and frees it. It must be in no queue and have neither preparation nor run nor waits.
+// Takes it out of the table and frees it. It must be in no queue and have neither preparation nor
+// run nor waits.
 void jobs_remove(struct jobs *jobs, struct job *job);
 
 struct job *jobs_find(const struct jobs *jobs, uint64_t id);
@@ -24,7 +25,8 @@ struct job *jobs_find_key(const struct jobs *jobs, const char *search, const cha
 struct search *jobs_find_search(const struct jobs *jobs, const char *name);
 size_t jobs_count(const struct jobs *jobs);
 const struct job_census *jobs_census(const struct jobs *jobs);
-// Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and job->by_key.next.
+// Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and
+// job->by_key.next.
 struct job *jobs_first(const struct jobs *jobs);
 
 // Keeps the packed result of a job in memory (taken). Older ones whose job is saved make room.

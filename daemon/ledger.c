@@ -1,16 +1,18 @@
-// Design note. Two actors: the loop thread posts operations to a list under a lock; the ledger's thread takes the whole
-// list, carries it out and posts it back through the mailbox as one mail, in order. That is the group commit: whatever
-// was posted while the last commit was being synced shares the next one.
+// Design note. Two actors: the loop thread posts operations to a list under a lock; the ledger's
+// thread takes the whole list, carries it out and posts it back through the mailbox as one mail, in
+// order. That is the group commit: whatever was posted while the last commit was being synced
+// shares the next one.
 //
-// A batch that holds a write runs in one transaction. If any of its operations fails (a full disk), the transaction is
-// rolled back and every operation is tried again in one of its own, so that one operation's misfortune is not the
-// others': deleting still works when inserting does not. An operation fills its answer only while it is carried out,
-// and is emptied before it is tried again.
+// A batch that holds a write runs in one transaction. If any of its operations fails (a full disk),
+// the transaction is rolled back and every operation is tried again in one of its own, so that one
+// operation's misfortune is not the others': deleting still works when inserting does not. An
+// operation fills its answer only while it is carried out, and is emptied before it is tried again.
 //
-// SQLite is touched by the loop's thread only before the ledger's thread exists (open, load) and after it has been
-// joined (close). Everything an operation needs is copied into it.
+// SQLite is touched by the loop's thread only before the ledger's thread exists (open, load) and
+// after it has been joined (close). Everything an operation needs is copied into it.
 //
-// Faults for tests (built with KCAST_FAULTS): KCASTD_DIE_AT=before:N or after:N kills the process at the N-th commit.
+// Faults for tests (built with KCAST_FAULTS): KCASTD_DIE_AT=before:N or after:N kills the process
+// at the N-th commit.
 #include "daemon/ledger.h"
 #include "common/clock.h"
 #include "common/log.h"

@@ -1,6 +1,7 @@
-// What the daemon has promised: jobs, results, compilations. One SQLite file, written and read by one thread of its own in
-// batches, one commit per batch; the loop only posts operations and gets their outcome back in the order it posted
-// them. An operation's done callback with no error means: committed, on the disk.
+// What the daemon has promised: jobs, results, compilations. One SQLite file, written and read by
+// one thread of its own in batches, one commit per batch; the loop only posts operations and gets
+// their outcome back in the order it posted them. An operation's done callback with no error means:
+// committed, on the disk.
 #ifndef DAEMON_LEDGER_H
 #define DAEMON_LEDGER_H
 
@@ -26,10 +27,11 @@ struct ledger_job {
     int64_t finished_s; // wall clock, 0 while unfinished
 };
 
-// Opens or creates path, checks it and brings it to the newest schema. No thread yet. ERR_CORRUPT when it is damaged or is no
-// ledger (nothing is changed then), ERR_VERSION when a newer kcastd wrote it. page_max: largest size in pages, for
-// tests of a full disk; 0: no limit.
-MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct err *err);
+// Opens or creates path, checks it and brings it to the newest schema. No thread yet. ERR_CORRUPT
+// when it is damaged or is no ledger (nothing is changed then), ERR_VERSION when a newer kcastd
+// wrote it. page_max: largest size in pages, for tests of a full disk; 0: no limit.
+MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_max,
+                           struct err *err);
 // Before ledger_start: visits every job, oldest first; the row is valid during the visit.
 MUST_CHECK int ledger_load(struct ledger *ledger,
                            int (*visit)(void *owner, const struct ledger_job *job, struct err *err),
@@ -38,23 +40,24 @@ MUST_CHECK int ledger_load(struct ledger *ledger,
 uint64_t ledger_next_job(struct ledger *ledger);
 // Starts the thread.
 MUST_CHECK int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err);
-// Carries out what was posted, runs the callbacks, ends the thread and closes the file. Blocks for that; the loop has to
-// run once more afterwards. NULL and a ledger that was not started are fine.
+// Carries out what was posted, runs the callbacks, ends the thread and closes the file. Blocks for
+// that; the loop has to run once more afterwards. NULL and a ledger that was not started are fine.
 void ledger_close(struct ledger *ledger);
 
 // Rows in the result cache.
 uint64_t ledger_results(const struct ledger *ledger);
 
-// error is NULL on success. answer[0..count) as each function says; the callee may take bytes and zero them.
-// Runs on the loop thread, never inside the function that posted. NULL callbacks are fine.
+// error is NULL on success. answer[0..count) as each function says; the callee may take bytes and
+// zero them. Runs on the loop thread, never inside the function that posted. NULL callbacks are
+// fine.
 typedef void ledger_done(void *owner, const struct err *error, struct bytes *answer, size_t count);
 
-// Decides on the ledger's thread whether a cached result may answer a job, and may rewrite it. Must touch nothing but its
-// arguments.
+// Decides on the ledger's thread whether a cached result may answer a job, and may rewrite it. Must
+// touch nothing but its arguments.
 typedef bool ledger_adopt(const struct bytes *spec, double cached_cap_s, struct bytes *result);
 
-// A new job. When cache_key is not NULL and the cache has an entry that adopt accepts, the job is stored as DONE with it
-// and answer[0] is the result; otherwise as QUEUED and answer[0] is empty.
+// A new job. When cache_key is not NULL and the cache has an entry that adopt accepts, the job is
+// stored as DONE with it and answer[0] is the result; otherwise as QUEUED and answer[0] is empty.
 void ledger_submit(struct ledger *ledger, const struct ledger_job *job,
                    const struct digest *cache_key, ledger_adopt *adopt, ledger_done *done,
                    void *owner);
@@ -68,12 +71,12 @@ void ledger_move(struct ledger *ledger, uint64_t job, uint64_t state, uint64_t a
 
 struct ledger_end {
     uint64_t job;
-    uint64_t state;               // DONE, CANCELLED, BURIED
+    uint64_t state; // DONE, CANCELLED, BURIED
     uint64_t attempt;
-    const char *reason;           // may be NULL
-    const struct bytes *result;   // packed; may be NULL
+    const char *reason;             // may be NULL
+    const struct bytes *result;     // packed; may be NULL
     const struct digest *cache_key; // also into the result cache under this key; NULL: not
-    double cap_s;                 // max_seconds that a cached result was measured under
+    double cap_s;                   // max_seconds that a cached result was measured under
 };
 // The job has ended. The newest result of a cache key is the one that stays.
 void ledger_finish(struct ledger *ledger, const struct ledger_end *end, ledger_done *done,

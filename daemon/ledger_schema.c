@@ -2,7 +2,8 @@
 
 // Times are seconds since 1970. spec, result and compiled are packed messages (proto/).
 static const char migration_1[] =
-    // A job from its SUBMIT until its result has been acknowledged. AUTOINCREMENT: numbers are never used again.
+    // A job from its SUBMIT until its result has been acknowledged. AUTOINCREMENT: numbers are
+    // never used again.
     "CREATE TABLE job ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  search TEXT NOT NULL,"

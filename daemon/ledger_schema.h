@@ -1,4 +1,5 @@
-// The ledger's schema: migration i brings user_version i to i + 1. Never changed once released; new ones are appended.
+// The ledger's schema: migration i brings user_version i to i + 1. Never changed once released; new
+// ones are appended.
 #ifndef DAEMON_LEDGER_SCHEMA_H
 #define DAEMON_LEDGER_SCHEMA_H
 

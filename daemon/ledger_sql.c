@@ -1,17 +1,13 @@
-// Design note: ledger.c. Statements are prepared once, from one table, and found by their number. Numbers of the wire are
-// unsigned and SQLite's are signed; the 64 bits are kept as they are.
+// Design note: ledger.c. Statements are prepared once, from one table, and found by their number.
+// Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
 #include "daemon/ledger_sql.h"
-#include "common/file.h"
 #include "contract/verdict.h"
-#include "daemon/ledger_schema.h"
+#include "daemon/ledger_db.h"
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define QUICK_CHECK_MAX_BYTES ((off_t)16 << 20) // a larger file is checked by using it
 
 enum statement {
     SQL_BEGIN,
@@ -61,7 +57,6 @@ static const char *const sql_text[SQL_COUNT] = {
 
 struct ledger_sql {
     sqlite3 *db;
-    char *path;
     sqlite3_stmt *statement[SQL_COUNT];
     uint64_t commits; // for faults
     const char *die_at;
@@ -98,157 +93,26 @@ void ledger_op_reset(struct ledger_op *op)
     op->results_added = false;
 }
 
-static int sql_failed(const struct ledger_sql *sql, struct err *err)
-{
-    int code = sqlite3_errcode(sql->db);
-    enum err_code kind = ERR_SYSTEM;
-
-    if (code == SQLITE_FULL) {
-        kind = ERR_NO_SPACE;
-    } else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-        kind = ERR_CORRUPT;
-    } else if (code == SQLITE_IOERR && sqlite3_system_errno(sql->db) != 0) {
-        return err_set_errno(err, ERR_SYSTEM, sqlite3_system_errno(sql->db), "%s: %s", sql->path,
-                             sqlite3_errmsg(sql->db));
-    }
-    return err_set(err, kind, "%s: %s", sql->path, sqlite3_errmsg(sql->db));
-}
-
-// A plain statement without results.
-static int run_text(struct ledger_sql *sql, const char *text, struct err *err)
-{
-    return sqlite3_exec(sql->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_failed(sql, err);
-}
-
-static int read_number(struct ledger_sql *sql, const char *text, int64_t *ret, struct err *err)
-{
-    sqlite3_stmt *statement = NULL;
-    int rc = 0;
-
-    if (sqlite3_prepare_v2(sql->db, text, -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW) {
-        rc = sql_failed(sql, err);
-    } else {
-        *ret = sqlite3_column_int64(statement, 0);
-    }
-    (void)sqlite3_finalize(statement);
-    return rc;
-}
-
-static int check_content(struct ledger_sql *sql, struct err *err)
-{
-    sqlite3_stmt *statement = NULL;
-    struct stat info;
-    const char *text;
-    int rc = 0;
-
-    if (stat(sql->path, &info) == 0 && info.st_size > QUICK_CHECK_MAX_BYTES) {
-        return 0;
-    }
-    if (sqlite3_prepare_v2(sql->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW) {
-        rc = sql_failed(sql, err);
-    } else {
-        text = (const char *)sqlite3_column_text(statement, 0);
-        if (!text || strcmp(text, "ok") != 0) {
-            rc = err_set(err, ERR_CORRUPT, "%s: damaged (%s)", sql->path, text ? text : "?");
-        }
-    }
-    (void)sqlite3_finalize(statement);
-    return rc;
-}
-
-// Whether the file is ours, is whole, and is not from the future. Changes nothing. *ret_version: its schema.
-static int check_file(struct ledger_sql *sql, int64_t *ret_version, struct err *err)
-{
-    int64_t application = 0;
-    int64_t tables = 0;
-    int rc;
-
-    rc = read_number(sql, "PRAGMA user_version", ret_version, err);
-    rc = rc == 0 ? read_number(sql, "PRAGMA application_id", &application, err) : rc;
-    rc = rc == 0 ? read_number(sql, "SELECT count(*) FROM sqlite_master", &tables, err) : rc;
-    if (rc != 0) {
-        return rc;
-    }
-    if (tables > 0 && application != LEDGER_APPLICATION_ID) {
-        return err_set(err, ERR_CORRUPT, "%s: a database, but not a ledger of kcastd", sql->path);
-    }
-    if (*ret_version > (int64_t)ledger_migration_count) {
-        return err_set(err, ERR_VERSION,
-                       "%s: written by a newer kcastd (schema %lld, this one knows %zu)", sql->path,
-                       (long long)*ret_version, ledger_migration_count);
-    }
-    return check_content(sql, err);
-}
-
-static int migrate(struct ledger_sql *sql, int64_t version, struct err *err)
-{
-    for (size_t i = (size_t)version; i < ledger_migration_count; i++) {
-        char *mark = xasprintf("PRAGMA user_version = %zu", i + 1);
-        int rc = run_text(sql, "BEGIN IMMEDIATE", err);
-
-        rc = rc == 0 ? run_text(sql, ledger_migration[i], err) : rc;
-        rc = rc == 0 ? run_text(sql, mark, err) : rc;
-        rc = rc == 0 ? run_text(sql, "COMMIT", err) : rc;
-        free(mark);
-        if (rc != 0) {
-            (void)run_text(sql, "ROLLBACK", NULL);
-            return err_wrap(err, "migration %zu", i + 1);
-        }
-    }
-    return 0;
-}
-
 static int prepare_all(struct ledger_sql *sql, struct err *err)
 {
     for (size_t i = 0; i < SQL_COUNT; i++) {
         if (sqlite3_prepare_v3(sql->db, sql_text[i], -1, SQLITE_PREPARE_PERSISTENT,
                                &sql->statement[i], NULL) != SQLITE_OK) {
-            return sql_failed(sql, err);
+            return ledger_db_failed(sql->db, err);
         }
     }
     return 0;
 }
 
-static int set_up(struct ledger_sql *sql, uint64_t page_max, struct err *err)
-{
-    char *limit = xasprintf("PRAGMA max_page_count = %llu", (unsigned long long)page_max);
-    int64_t version = 0;
-    int rc = check_file(sql, &version, err);
-
-    if (rc == 0 && version == 0) {
-        rc = run_text(sql, "PRAGMA application_id = 1801675116", err); // LEDGER_APPLICATION_ID
-    }
-    rc = rc == 0 ? run_text(sql, "PRAGMA journal_mode = WAL", err) : rc;
-    rc = rc == 0 ? run_text(sql, "PRAGMA synchronous = FULL", err) : rc;
-    rc = rc == 0 ? migrate(sql, version, err) : rc;
-    if (rc == 0 && page_max > 0) {
-        rc = run_text(sql, limit, err);
-    }
-    free(limit);
-    return rc == 0 ? prepare_all(sql, err) : rc;
-}
-
 int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max, struct err *err)
 {
     struct ledger_sql *sql = xcalloc(1, sizeof(*sql));
-    int rc = 0;
+    int rc = ledger_db_open(&sql->db, path, page_max, err);
 
-    sql->path = xstrdup(path);
 #ifdef KCAST_FAULTS
     sql->die_at = getenv("KCASTD_DIE_AT");
 #endif
-    if (sqlite3_open_v2(path, &sql->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK) {
-        rc = sql->db ? sql_failed(sql, err) : err_set(err, ERR_SYSTEM, "%s: no memory", path);
-    }
-    if (rc == 0) {
-        (void)sqlite3_extended_result_codes(sql->db, 0);
-        (void)sqlite3_busy_timeout(sql->db, 2000); // somebody looks at it with sqlite3
-        rc = set_up(sql, page_max, err);
-    }
+    rc = rc == 0 ? prepare_all(sql, err) : rc;
     if (rc != 0) {
         ledger_sql_close(sql);
         return rc;
@@ -266,7 +130,6 @@ void ledger_sql_close(struct ledger_sql *sql)
         (void)sqlite3_finalize(sql->statement[i]);
     }
     (void)sqlite3_close(sql->db);
-    free(sql->path);
     free(sql);
 }
 
@@ -275,7 +138,7 @@ static int step_done(struct ledger_sql *sql, enum statement number, struct err *
 {
     sqlite3_stmt *statement = sql->statement[number];
     int code = sqlite3_step(statement);
-    int rc = code == SQLITE_DONE || code == SQLITE_ROW ? 0 : sql_failed(sql, err);
+    int rc = code == SQLITE_DONE || code == SQLITE_ROW ? 0 : ledger_db_failed(sql->db, err);
 
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
@@ -315,9 +178,9 @@ int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job, uint64_t *
 {
     int64_t next = 0;
     int64_t results = 0;
-    int rc = read_number(sql, sql_text[SQL_NEXT_JOB], &next, err);
+    int rc = ledger_db_number(sql->db, sql_text[SQL_NEXT_JOB], &next, err);
 
-    rc = rc == 0 ? read_number(sql, sql_text[SQL_COUNT_RESULTS], &results, err) : rc;
+    rc = rc == 0 ? ledger_db_number(sql->db, sql_text[SQL_COUNT_RESULTS], &results, err) : rc;
     if (rc == 0) {
         *ret_next_job = (uint64_t)next;
         *ret_results = (uint64_t)results;
@@ -355,7 +218,7 @@ int ledger_sql_load(struct ledger_sql *sql,
 
             rc = visit(owner, &job, err);
         } else {
-            rc = sql_failed(sql, err);
+            rc = ledger_db_failed(sql->db, err);
         }
     }
     (void)sqlite3_reset(row);
@@ -383,7 +246,7 @@ static int find_bytes(struct ledger_sql *sql, enum statement number, struct byte
             *ret_cap = sqlite3_column_double(statement, 1);
         }
     } else if (code != SQLITE_DONE) {
-        rc = sql_failed(sql, err);
+        rc = ledger_db_failed(sql->db, err);
     }
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);

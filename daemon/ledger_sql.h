@@ -1,5 +1,5 @@
-// The ledger's SQL: opening, migrating, and carrying out batches of operations. Belongs to ledger.c; used by one thread at a
-// time.
+// The ledger's SQL: opening, migrating, and carrying out batches of operations. Belongs to
+// ledger.c; used by one thread at a time.
 #ifndef DAEMON_LEDGER_SQL_H
 #define DAEMON_LEDGER_SQL_H
 

@@ -1,13 +1,17 @@
 // Design note. A job's way:
 //
-//   admit ─▶ intake queue ─▶ preparation (compiled or cached) ─▶ queue of its class ─▶ run on a device ─▶ end
-//            fair by seconds of compiling                         fair by seconds of device
+//   admit ─▶ intake queue ─▶ preparation ─▶ queue of its class ─▶ run on a device ─▶ end
 //
-// The intake bounds how many jobs are being prepared: a few more than there are compile slots, so that cached ones pass by
-// while the slots are busy, and so that a job waits behind few compilations of others.
+// Both queues are fair between searches: the intake by seconds of compiling, the other by seconds
+// of device. A preparation is a compilation, or a look into the cache.
 //
-// What may start is decided in one place, `schedule`, from a timer of 0 ms, so that no callback recurses into it.
-// Where devices own all cores (exclusive), compilations and measurements take turns by the seconds each side has used.
+// The intake bounds how many jobs are being prepared: a few more than there are compile slots, so
+// that cached ones pass by while the slots are busy, and so that a job waits behind few
+// compilations of others.
+//
+// What may start is decided in one place, `schedule`, from a timer of 0 ms, so that no callback
+// recurses into it. Where devices own all cores (exclusive), compilations and measurements take
+// turns by the seconds each side has used.
 #include "daemon/lifecycle.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -15,7 +19,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define INTAKE_EXTRA 8               // preparations beyond twice the compile slots
+#define INTAKE_EXTRA 8 // preparations beyond twice the compile slots
 
 struct lifecycle {
     struct lifecycle_config config;
@@ -218,7 +222,8 @@ static bool device_wanted(const struct lifecycle *lifecycle)
     return false;
 }
 
-// Whose turn it is where both want the cores. The side that had nothing to do gets no credit for it.
+// Whose turn it is where both want the cores. The side that had nothing to do gets no credit for
+// it.
 static bool compilers_turn(struct lifecycle *lifecycle)
 {
     bool compile = compiler_waiting(lifecycle->compiler) > 0;
@@ -395,8 +400,7 @@ void lifecycle_stop(struct lifecycle *lifecycle)
 
 bool lifecycle_busy(const struct lifecycle *lifecycle)
 {
-    return lifecycle->preparing > 0 || lifecycle->running > 0 ||
-           compiler_busy(lifecycle->compiler);
+    return lifecycle->preparing > 0 || lifecycle->running > 0 || compiler_busy(lifecycle->compiler);
 }
 
 static void on_close(uv_handle_t *handle)

@@ -1,5 +1,5 @@
-// Moves jobs along: intake, compilation, queue, device, end. The only module that decides what happens to a job next; the
-// others do their part and call back.
+// Moves jobs along: intake, compilation, queue, device, end. The only module that decides what
+// happens to a job next; the others do their part and call back.
 #ifndef DAEMON_LIFECYCLE_H
 #define DAEMON_LIFECYCLE_H
 
@@ -24,16 +24,16 @@ struct lifecycle_config {
     struct blob_store *blobs;
     struct executor_pool *executors;
     size_t compile_slots;
-    uint64_t compile_seconds;  // of one compilation
-    uint64_t slack_ms;         // by which kcast-exec may exceed its plan
-    uint64_t grace_ms;         // SIGTERM to SIGKILL
+    uint64_t compile_seconds; // of one compilation
+    uint64_t slack_ms;        // by which kcast-exec may exceed its plan
+    uint64_t grace_ms;        // SIGTERM to SIGKILL
     bool sandbox_off;
     bool exclusive; // compilations and measurements exclude each other
 };
 
 struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_config *config);
-// Starts nothing more, kills what runs (the ledger is told that those jobs are QUEUED, not lost). Then wait until not
-// busy before freeing.
+// Starts nothing more, kills what runs (the ledger is told that those jobs are QUEUED, not lost).
+// Then wait until not busy before freeing.
 void lifecycle_stop(struct lifecycle *lifecycle);
 bool lifecycle_busy(const struct lifecycle *lifecycle);
 void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
@@ -43,7 +43,8 @@ size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile childr
 
 // A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.
 void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);
-// Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about to.
+// Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about
+// to.
 void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason);
 // Once a second: quarantines that end.
 void lifecycle_tick(struct lifecycle *lifecycle);

@@ -7,6 +7,7 @@
 #include "common/version.h"
 #include "daemon/daemon.h"
 #include <errno.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +153,8 @@ static char *default_exec(struct err *err)
         }
     }
     if (!path) {
-        (void)err_set(err, ERR_SYSTEM, "kcast-exec is neither in %s nor in %s/../libexec/kernelcast",
-                      dir, dir);
+        (void)err_set(err, ERR_SYSTEM,
+                      "kcast-exec is neither in %s nor in %s/../libexec/kernelcast", dir, dir);
     }
     free(dir);
     return path;
@@ -164,8 +165,11 @@ static enum log_level level_of(const char *name)
     static const struct {
         const char *name;
         enum log_level level;
-    } level[] = {{"error", LOG_ERROR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
-                 {"info", LOG_INFO},   {"debug", LOG_DEBUG}};
+    } level[] = {{"error", LOG_ERROR},
+                 {"warning", LOG_WARNING},
+                 {"notice", LOG_NOTICE},
+                 {"info", LOG_INFO},
+                 {"debug", LOG_DEBUG}};
 
     for (size_t i = 0; i < ARRAY_LEN(level); i++) {
         if (strcmp(level[i].name, name) == 0) {
@@ -223,21 +227,16 @@ static void on_end(void *owner, const struct err *error)
     close_signals(program);
 }
 
-static int start(struct program *program, const struct daemon_config *config)
+static void open_signals(struct program *program)
 {
     uv_signal_t *handle[] = {&program->terminate, &program->interrupt};
     const int number[] = {SIGTERM, SIGINT};
-    int rc = daemon_start(&program->daemon, &program->loop, config, &program->error);
 
-    if (rc != 0) {
-        return rc;
-    }
     for (size_t i = 0; i < ARRAY_LEN(handle); i++) {
         (void)uv_signal_init(&program->loop, handle[i]);
         handle[i]->data = program;
         (void)uv_signal_start(handle[i], on_signal, number[i]);
     }
-    return 0;
 }
 
 static int run(struct daemon_config *config)
@@ -252,11 +251,13 @@ static int run(struct daemon_config *config)
     config->on_ready = on_ready;
     config->on_end = on_end;
     config->owner = &program;
-    if (start(&program, config) == 0) {
-        (void)uv_run(&program.loop, UV_RUN_DEFAULT);
-        daemon_free(program.daemon);
-        (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    open_signals(&program); // before there is anything that a signal would leave behind
+    if (daemon_start(&program.daemon, &program.loop, config, &program.error) != 0) {
+        close_signals(&program);
     }
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    daemon_free(program.daemon);
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     if (program.error.code != ERR_NONE) {
         status = failed(&program.error);
     }
@@ -264,7 +265,8 @@ static int run(struct daemon_config *config)
     return status;
 }
 
-// The kernel sends the signal when the parent ends; one that has ended in between is found by comparing.
+// The kernel sends the signal when the parent ends; one that has ended in between is found by
+// comparing.
 static int die_with_parent(struct err *err)
 {
     pid_t parent = getppid();
@@ -273,7 +275,8 @@ static int die_with_parent(struct err *err)
         return err_set_errno(err, ERR_SYSTEM, errno, "--parent-death");
     }
     if (getppid() != parent) {
-        return err_set(err, ERR_STOPPED, "--parent-death: the process that started kcastd has gone");
+        return err_set(err, ERR_STOPPED,
+                       "--parent-death: the process that started kcastd has gone");
     }
     return 0;
 }
@@ -321,6 +324,8 @@ int main(int argc, char **argv)
     int status;
 
     (void)signal(SIGPIPE, SIG_IGN);
+    // What whoever started this has left open is none of the executors' business.
+    (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (read_settings(&settings, argc, argv, &err) != 0) {
         status = failed(&err);
     } else if (settings.help) {

@@ -1,14 +1,16 @@
-// Design note. Four things are under way at first, at the same time: the blobs are read, the ledger is told that the job is
-// RUNNING (so that a crash counts as an attempt), the compilation's facts are read back from the ledger, and so is the
-// result cache, because an equal job may have been measured since this one was submitted. When all are there the plan is
-// written and the executor started; the seed is drawn then, after the candidate is fixed.
+// Design note. Four things are under way at first, at the same time: the blobs are read, the ledger
+// is told that the job is RUNNING (so that a crash counts as an attempt), the compilation's facts
+// are read back from the ledger, and so is the result cache, because an equal job may have been
+// measured since this one was submitted. When all are there the plan is written and the executor
+// started; the seed is drawn then, after the candidate is fixed.
 //
 //   PREPARING --all there--> EXECUTING --report, failure--> end
 //
-// A cancelled run has no job: it stops at the next point where it can, and ends as RUN_CANCELLED. A ledger that cannot
-// take the RUNNING mark (a full disk) does not stop the measurement.
+// A cancelled run has no job: it stops at the next point where it can, and ends as RUN_CANCELLED. A
+// ledger that cannot take the RUNNING mark (a full disk) does not stop the measurement.
 //
-// What the executor says about itself is overwritten by what the daemon knows: device, class, digests, seed, attempt.
+// What the executor says about itself is overwritten by what the daemon knows: device, class,
+// digests, seed, attempt.
 #include "daemon/measure.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -75,7 +77,8 @@ static void finish(struct run *run, enum run_outcome outcome)
     if (run->device->job != 0) {
         end->held_s = device_release(run->device, now_ns);
     }
-    // What was lost was not the search's fault, except that it is charged what it used when it comes again.
+    // What was lost was not the search's fault, except that it is charged what it used when it
+    // comes again.
     queue_settle(queue, run->search, run->charge, outcome == RUN_LOST ? 0 : end->held_s);
     if (outcome == RUN_LOST) {
         (void)device_failed(run->device, run->id, run->reason, now_ns);
@@ -231,7 +234,8 @@ static void execute(struct run *run)
     run->seed = stats_entropy();
     plan = pack_plan(run);
     if (!plan.data) {
-        (void)snprintf(run->reason, sizeof(run->reason), "problem and objects are too large for a plan");
+        (void)snprintf(run->reason, sizeof(run->reason),
+                       "problem and objects are too large for a plan");
         finish(run, RUN_LOST);
         return;
     }
@@ -289,7 +293,8 @@ static void on_compiled(void *owner, const struct err *error, struct bytes *answ
 
     if (!error && count > 0 && answer[0].data) {
         run->compiled = xcalloc(1, sizeof(*run->compiled));
-        if (message_read(&compiled_message, run->compiled, answer[0].data, answer[0].len, NULL) != 0) {
+        if (message_read(&compiled_message, run->compiled, answer[0].data, answer[0].len, NULL) !=
+            0) {
             free(run->compiled);
             run->compiled = NULL;
         }

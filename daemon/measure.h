@@ -1,5 +1,6 @@
-// One measurement on one device: reads the blobs, tells the ledger, runs kcast-exec measure, checks the report. Holds the device
-// from start to the verified end of the executor. Knows jobs only by what it copies from them at the start.
+// One measurement on one device: reads the blobs, tells the ledger, runs kcast-exec measure, checks
+// the report. Holds the device from start to the verified end of the executor. Knows jobs only by
+// what it copies from them at the start.
 #ifndef DAEMON_MEASURE_H
 #define DAEMON_MEASURE_H
 
@@ -34,7 +35,13 @@ struct run_end {
     double held_s;
 };
 
-enum { RUN_BLOB_PROBLEM, RUN_BLOB_REFERENCE, RUN_BLOB_BASELINE, RUN_BLOB_CANDIDATE, RUN_BLOB_COUNT };
+enum {
+    RUN_BLOB_PROBLEM,
+    RUN_BLOB_REFERENCE,
+    RUN_BLOB_BASELINE,
+    RUN_BLOB_CANDIDATE,
+    RUN_BLOB_COUNT
+};
 
 struct measure_config {
     struct blob_store *blobs;
@@ -52,11 +59,12 @@ struct measure_config {
     void *owner;
 };
 
-// Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end. charge is what queue_take
-// said; the run settles it.
+// Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end.
+// charge is what queue_take said; the run settles it.
 void run_start(const struct measure_config *config, struct job *job, struct device *device,
                double charge);
-// The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at once.
+// The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at
+// once.
 void run_cancel(struct job *job);
 const struct device *run_device(const struct run *run);
 

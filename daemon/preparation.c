@@ -1,6 +1,6 @@
-// Design note. The subject is read first, because header and glue of the candidate follow from the problem; then the subject's
-// parts and the candidate are asked for at once. The preparation ends when both have answered, or at once when one of
-// them makes the other pointless.
+// Design note. The subject is read first, because header and glue of the candidate follow from the
+// problem; then the subject's parts and the candidate are asked for at once. The preparation ends
+// when both have answered, or at once when one of them makes the other pointless.
 #include "daemon/preparation.h"
 #include "contract/verdict.h"
 #include <stdlib.h>
@@ -57,10 +57,9 @@ static void consider(struct preparation *preparation)
 {
     struct job *job = preparation->job;
     const struct subject *subject = job->subject;
-    const struct compiled *compiled =
-        preparation->has_compiled ? &preparation->compiled : NULL;
-    const char *refusal = subject->reference.refusal ? subject->reference.refusal
-                                                     : subject->baseline.refusal;
+    const struct compiled *compiled = preparation->has_compiled ? &preparation->compiled : NULL;
+    const char *refusal =
+        subject->reference.refusal ? subject->reference.refusal : subject->baseline.refusal;
 
     if (job->kind == JOB_COMPILE) {
         if (compiled) {

@@ -1,5 +1,5 @@
-// Getting one job compiled: its subject's reference and baseline, and its candidate, all at the same time. Ends once, with what
-// is to become of the job.
+// Getting one job compiled: its subject's reference and baseline, and its candidate, all at the
+// same time. Ends once, with what is to become of the job.
 #ifndef DAEMON_PREPARATION_H
 #define DAEMON_PREPARATION_H
 
@@ -31,7 +31,8 @@ struct preparation_config {
     void *owner;
 };
 
-// Sets job->preparation. Callbacks run later, except that a job that is known to be impossible ends at once.
+// Sets job->preparation. Callbacks run later, except that a job that is known to be impossible ends
+// at once.
 void preparation_start(const struct preparation_config *config, struct job *job, double charge);
 // Without callbacks. Returns the charge that was given to preparation_start.
 double preparation_cancel(struct job *job);

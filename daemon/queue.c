@@ -1,13 +1,15 @@
-// Design note. One heap of searches (shares) by virtual time, and in each share a heap of entries by priority and age.
-// Start-time fair queueing with retroactive charging (Goyal et al. 1996; pool.md section 5):
+// Design note. One heap of searches (shares) by virtual time, and in each share a heap of entries
+// by priority and age. Start-time fair queueing with retroactive charging (Goyal et al. 1996;
+// pool.md section 5):
 //
 //   arrival at an idle search f   v_f = max(v_f, V)
 //   take                          f with the least v_f; V = max(V, v_f); v_f += e_f
 //   settle                        v_f += actual - charged; e_f = 0.9 e_f + 0.1 actual
 //
-// Invariants: a share is in the heap of shares exactly when it has entries; the sum of the shares' entries is `count`.
-// A share without entries and without charges to settle is dropped as soon as V has caught up with it, because then
-// forgetting it changes nothing. Others are dropped when they are met again or when the queue runs empty.
+// Invariants: a share is in the heap of shares exactly when it has entries; the sum of the shares'
+// entries is `count`. A share without entries and without charges to settle is dropped as soon as V
+// has caught up with it, because then forgetting it changes nothing. Others are dropped when they
+// are met again or when the queue runs empty.
 #include "daemon/queue.h"
 #include "common/heap.h"
 #include "common/mem.h"
@@ -92,8 +94,7 @@ void queue_free(struct queue *queue)
     if (!queue) {
         return;
     }
-    HASH_ITER(hh, queue->by_search, share, next)
-    {
+    HASH_ITER (hh, queue->by_search, share, next) {
         share_free(queue, share);
     }
     heap_release(&queue->shares);
@@ -140,14 +141,12 @@ static void drop_idle(struct queue *queue, struct share *share)
     if (queue->count > 0) {
         return;
     }
-    HASH_ITER(hh, queue->by_search, share, next)
-    {
+    HASH_ITER (hh, queue->by_search, share, next) {
         if (!share_is_idle(share)) {
             return;
         }
     }
-    HASH_ITER(hh, queue->by_search, share, next)
-    {
+    HASH_ITER (hh, queue->by_search, share, next) {
         share_free(queue, share);
     }
     queue->virtual_time = 0;

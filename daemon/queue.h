@@ -1,7 +1,8 @@
-// Who goes next. Entries belong to searches; searches share by start-time fair queueing: the one that has been charged
-// the fewest seconds goes first, and a search that was away gets no credit for it. Within a search the lower priority
-// number goes first, then the older entry. What an entry costs is known only afterwards: it is charged the search's
-// recent mean when it is taken and corrected by queue_settle. Knows nothing of jobs, devices or time.
+// Who goes next. Entries belong to searches; searches share by start-time fair queueing: the one
+// that has been charged the fewest seconds goes first, and a search that was away gets no credit
+// for it. Within a search the lower priority number goes first, then the older entry. What an entry
+// costs is known only afterwards: it is charged the search's recent mean when it is taken and
+// corrected by queue_settle. Knows nothing of jobs, devices or time.
 #ifndef DAEMON_QUEUE_H
 #define DAEMON_QUEUE_H
 
@@ -27,13 +28,15 @@ void queue_add(struct queue *queue, struct queue_entry *entry, uint64_t search, 
                uint64_t order);
 bool queue_holds(const struct queue_entry *entry);
 void queue_remove(struct queue *queue, struct queue_entry *entry); // no-op when it is in none
-// The next entry, removed from the queue; NULL when there is none. *ret_charge is what its search was charged for it:
-// give it back to queue_settle, exactly once, with the seconds it really took (0 for what was no fault of its own).
+// The next entry, removed from the queue; NULL when there is none. *ret_charge is what its search
+// was charged for it: give it back to queue_settle, exactly once, with the seconds it really took
+// (0 for what was no fault of its own).
 struct queue_entry *queue_take(struct queue *queue, double *ret_charge);
 void queue_settle(struct queue *queue, uint64_t search, double charge, double seconds);
 
 size_t queue_count(const struct queue *queue);
-// Seconds charged to a search beyond the queue's virtual time; 0 for unknown ones. For tests and status.
+// Seconds charged to a search beyond the queue's virtual time; 0 for unknown ones. For tests and
+// status.
 double queue_debt(const struct queue *queue, uint64_t search);
 bool queue_check(const struct queue *queue); // invariants, for assert
 

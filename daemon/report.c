@@ -1,14 +1,15 @@
-// Design note. The reader of messages has checked types, counts and sizes; here it is about meaning. A number that is
-// absent is fine where the table says OPTIONAL; a number that is there must be finite and within what physics and the
-// method allow, because it goes into the ledger, into the cache and into other people's reports. A report that fails is
-// the executor's failure, never the candidate's.
+// Design note. The reader of messages has checked types, counts and sizes; here it is about
+// meaning. A number that is absent is fine where the table says OPTIONAL; a number that is there
+// must be finite and within what physics and the method allow, because it goes into the ledger,
+// into the cache and into other people's reports. A report that fails is the executor's failure,
+// never the candidate's.
 #include "daemon/report.h"
 #include "contract/verdict.h"
 #include <math.h>
 #include <string.h>
 
-#define LOG2_MAX 40.0      // a factor of 10^12 either way is no measurement
-#define NS_MAX 1e15        // 11 days
+#define LOG2_MAX 40.0 // a factor of 10^12 either way is no measurement
+#define NS_MAX 1e15   // 11 days
 #define SECONDS_MAX 1e6
 #define BLOCKS_MAX 1000000 // the method stops far below
 
@@ -63,7 +64,8 @@ static int check_case(const struct case_result *c, struct err *err)
     if (rc == 0) {
         rc = check_quantiles(c->candidate_ns, c->params, err);
     }
-    if (rc == 0 && (!absent_or_within(c->weight, 0, 1) || !absent_or_within(c->floor_ns, 0, NS_MAX))) {
+    if (rc == 0 &&
+        (!absent_or_within(c->weight, 0, 1) || !absent_or_within(c->floor_ns, 0, NS_MAX))) {
         rc = err_set(err, ERR_PROTOCOL, "%s: weight or floor out of range", c->params);
     }
     return rc;
@@ -71,8 +73,8 @@ static int check_case(const struct case_result *c, struct err *err)
 
 static int check_accounts(const struct accounts *a, struct err *err)
 {
-    const double seconds[] = {a->queue, a->compile, a->start, a->inputs,
-                              a->verify, a->time, a->held};
+    const double seconds[] = {a->queue,  a->compile, a->start, a->inputs,
+                              a->verify, a->time,    a->held};
 
     for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
         if (!absent_or_within(seconds[i], 0, SECONDS_MAX)) {

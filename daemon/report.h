@@ -1,12 +1,14 @@
-// What kcast-exec says, held against what it was asked: a report is believed only where it can be true. Pure functions.
+// What kcast-exec says, held against what it was asked: a report is believed only where it can be
+// true. Pure functions.
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
 
 #include "common/err.h"
 #include "proto/all.h"
 
-// Reads and checks the report of `kcast-exec compile`. On success *ret is owned by the caller, its verdict is known, and
-// when it is VERDICT_NONE there is an object and compiled->object is its digest (computed here). ERR_PROTOCOL otherwise.
+// Reads and checks the report of `kcast-exec compile`. On success *ret is owned by the caller, its
+// verdict is known, and when it is VERDICT_NONE there is an object and compiled->object is its
+// digest (computed here). ERR_PROTOCOL otherwise.
 MUST_CHECK int report_read_compile(struct compile_report *ret, const struct bytes *report,
                                    bool sandbox_off, struct err *err);
 
@@ -17,12 +19,14 @@ struct report_expectation {
     bool sandbox_off;
 };
 
-// Reads and checks the report of `kcast-exec measure`: a known verdict; for ratios an estimate and cases with finite
-// numbers that can be true; no digest that differs from the expected ones. *ret is owned by the caller on success.
+// Reads and checks the report of `kcast-exec measure`: a known verdict; for ratios an estimate and
+// cases with finite numbers that can be true; no digest that differs from the expected ones. *ret
+// is owned by the caller on success.
 MUST_CHECK int report_read_measure(struct measure_report *ret, const struct bytes *report,
                                    const struct report_expectation *expected, struct err *err);
 
 // Reads and checks the report of `kcast-exec probe`: class and toolchain are there.
-MUST_CHECK int report_read_probe(struct probe_report *ret, const struct bytes *report, struct err *err);
+MUST_CHECK int report_read_probe(struct probe_report *ret, const struct bytes *report,
+                                 struct err *err);
 
 #endif

@@ -1,10 +1,11 @@
-// Design note. A subject goes through three stages, each entered when somebody first waits for it: read (the blob is loaded
-// and parsed on libuv's threads' time and ours), reference compiled, baseline compiled. A stage ends as done, as
-// impossible (defect, refusal: facts, which stay), or as lost (the jail failed, a blob has gone), which is told to those
-// who wait and forgotten, so that the next one tries again.
+// Design note. A subject goes through three stages, each entered when somebody first waits for it:
+// read (the blob is loaded and parsed on libuv's threads' time and ours), reference compiled,
+// baseline compiled. A stage ends as done, as impossible (defect, refusal: facts, which stay), or
+// as lost (the jail failed, a blob has gone), which is told to those who wait and forgotten, so
+// that the next one tries again.
 //
-// Subjects without users stay for a while, because a client that sends its jobs one after another would otherwise have
-// its problem read for each.
+// Subjects without users stay for a while, because a client that sends its jobs one after another
+// would otherwise have its problem read for each.
 #include "daemon/subject.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -61,8 +62,7 @@ void subjects_free(struct subjects *subjects)
     if (!subjects) {
         return;
     }
-    HASH_ITER(hh, subjects->by_identity, subject, next)
-    {
+    HASH_ITER (hh, subjects->by_identity, subject, next) {
         subject_free(subject);
     }
     free(subjects);
@@ -137,8 +137,7 @@ static struct subject_wait *next_to_tell(const struct subject *subject, bool los
 {
     struct subject_wait *wait;
 
-    DL_FOREACH(subject->waits, wait)
-    {
+    DL_FOREACH (subject->waits, wait) {
         if (wait->round < subject->round && (lost || is_known(subject, wait->parts))) {
             return wait;
         }
@@ -146,8 +145,8 @@ static struct subject_wait *next_to_tell(const struct subject *subject, bool los
     return NULL;
 }
 
-// Tells those who wait for what is known now, or everybody when it is lost. Callbacks may cancel other waits, and may wait
-// anew: those are of the new round and are not told the old news.
+// Tells those who wait for what is known now, or everybody when it is lost. Callbacks may cancel
+// other waits, and may wait anew: those are of the new round and are not told the old news.
 static void wake(struct subject *subject, const char *lost)
 {
     struct subject_wait *wait;
@@ -220,8 +219,7 @@ static void on_part_miss(struct compile_request *request)
     struct subject_wait *wait;
     struct subject_wait *next;
 
-    DL_FOREACH_SAFE(subject->waits, wait, next)
-    {
+    DL_FOREACH_SAFE (subject->waits, wait, next) {
         if (wait->on_miss) {
             wait->on_miss(wait);
         }
@@ -241,10 +239,11 @@ static void on_part_done(struct compile_request *request, const struct compile_o
         part->compiled = true;
         part->object = outcome->compiled->object;
     } else {
-        part->refusal = xasprintf("%s of problem %s does not compile: %s",
-                                  reference ? "reference.c" : "baseline.c", subject->name,
-                                  outcome->compiled->reason ? outcome->compiled->reason
-                                                            : verdict_name(outcome->compiled->verdict));
+        part->refusal =
+            xasprintf("%s of problem %s does not compile: %s",
+                      reference ? "reference.c" : "baseline.c", subject->name,
+                      outcome->compiled->reason ? outcome->compiled->reason
+                                                : verdict_name(outcome->compiled->verdict));
         log_event(LOG_WARNING, "problem-defect problem=%s reason=\"%s\"", subject->name,
                   part->refusal);
     }
@@ -279,8 +278,7 @@ static void compile_parts(struct subject *subject)
 {
     const struct subject_wait *wait;
 
-    DL_FOREACH(subject->waits, wait)
-    {
+    DL_FOREACH (subject->waits, wait) {
         if (wait->parts) {
             compile_part(subject, &subject->reference, true);
             compile_part(subject, &subject->baseline, false);

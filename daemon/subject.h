@@ -1,5 +1,6 @@
-// What candidates are measured against: one problem, its reference and its baseline. Many jobs share one subject, so it is
-// interned: the problem is read once, reference and baseline are compiled once.
+// What candidates are measured against: one problem, its reference and its baseline. Many jobs
+// share one subject, so it is interned: the problem is read once, reference and baseline are
+// compiled once.
 #ifndef DAEMON_SUBJECT_H
 #define DAEMON_SUBJECT_H
 
@@ -15,32 +16,32 @@ struct subject_part {
     struct compile_request request; // under way when request.task is not NULL
     bool compiled;                  // object counts
     struct digest object;           // blob
-    char *refusal;                  // why it cannot be compiled; NULL while it is not known to be so
+    char *refusal; // why it cannot be compiled; NULL while it is not known to be so
 };
 
 struct subject {
     struct subjects *table;
-    struct digest identity;        // of the three
-    struct digest problem;         // blob of problem.json
-    char *name;                    // the problem's, once it was read, else NULL
-    char *header;                  // candidate and baseline: contract/problem.h
+    struct digest identity; // of the three
+    struct digest problem;  // blob of problem.json
+    char *name;             // the problem's, once it was read, else NULL
+    char *header;           // candidate and baseline: contract/problem.h
     char *glue;
     char *reference_header;
     char *reference_glue;
     struct subject_part reference;
     struct subject_part baseline;
-    bool reading;                  // the blob is being read
-    char *defect;                  // why the problem is none; NULL while it is not known to be so
-    struct subject_wait *waits;    // list of those who wait for something about it
-    uint64_t round;                // number of times they were told something
-    size_t users;                  // references
-    struct subject *idle_prev;     // subjects without users, oldest first
+    bool reading;               // the blob is being read
+    char *defect;               // why the problem is none; NULL while it is not known to be so
+    struct subject_wait *waits; // list of those who wait for something about it
+    uint64_t round;             // number of times they were told something
+    size_t users;               // references
+    struct subject *idle_prev;  // subjects without users, oldest first
     struct subject *idle_next;
     UT_hash_handle hh;
 };
 
-// Embedded in what waits; zeroed before use. lost is NULL when what was asked for is there (or is known to be impossible:
-// see defect and refusal), else why it could not be had this time.
+// Embedded in what waits; zeroed before use. lost is NULL when what was asked for is there (or is
+// known to be impossible: see defect and refusal), else why it could not be had this time.
 struct subject_wait {
     void (*on_done)(struct subject_wait *wait, const char *lost);
     void (*on_miss)(struct subject_wait *wait); // a part has to be compiled; may be NULL
@@ -60,8 +61,8 @@ struct subject *subject_acquire(struct subjects *subjects, const struct digest *
                                 const struct digest *reference, const struct digest *baseline);
 void subject_release(struct subject *subject); // NULL is fine
 
-// Waits until the problem has been read and parsed; then name or defect is set. Returns true when that is so already (on_done
-// does not run then).
+// Waits until the problem has been read and parsed; then name or defect is set. Returns true when
+// that is so already (on_done does not run then).
 bool subject_read(struct subject *subject, struct subject_wait *wait);
 // The same, and until reference and baseline are compiled or refused.
 bool subject_compile(struct subject *subject, struct subject_wait *wait);

@@ -1,7 +1,8 @@
-// Design note. The order of the checks is the order in which a client can do something about them: the message, the key (a
-// known key answers at once, whatever the limits are), the limits, the blobs, the problem itself. Only then is there a
-// job, in memory first, so that a second SUBMIT of the same key finds it; it is not `journalled` until the ledger says
-// so. The second one then answers through a barrier, which comes back after the first one's insertion: either the job is
+// Design note. The order of the checks is the order in which a client can do something about them:
+// the message, the key (a known key answers at once, whatever the limits are), the limits, the
+// blobs, the problem itself. Only then is there a job, in memory first, so that a second SUBMIT of
+// the same key finds it; it is not `journalled` until the ledger says so. The second one then
+// answers through a barrier, which comes back after the first one's insertion: either the job is
 // there and journalled, or it is gone and the second is refused like the first.
 #include "daemon/submission.h"
 #include "common/clock.h"
@@ -24,8 +25,8 @@ struct submission {
     struct submissions *submissions;
     struct exchange *exchange;
     struct submit submit;
-    struct bytes packed;    // the spec
-    struct digest spec;     // of packed
+    struct bytes packed;     // the spec
+    struct digest spec;      // of packed
     struct subject *subject; // held while the problem is read
     struct subject_wait read;
     uint64_t job; // once there is one
@@ -62,8 +63,8 @@ static void refuse(struct submission *submission, const struct err *err, uint64_
 {
     const struct submit *submit = &submission->submit;
 
-    log_event(LOG_NOTICE, "submit-refused search=%s key=%s code=%s reason=\"%s\"",
-              submit->search, submit->key, err_name((int)err->code), err->text);
+    log_event(LOG_NOTICE, "submit-refused search=%s key=%s code=%s reason=\"%s\"", submit->search,
+              submit->key, err_name((int)err->code), err->text);
     exchange_fail_busy(submission->exchange, err, retry_after_ms);
     release(submission);
 }
@@ -127,8 +128,7 @@ static int check_limits(const struct submission_config *config, const char *name
     return 0;
 }
 
-static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec,
-                       struct err *err)
+static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
 {
     const struct digest *digest[] = {&spec->problem, &spec->reference, &spec->baseline,
                                      &spec->candidate};
@@ -181,8 +181,8 @@ static bool answer_known(struct submission *submission)
         return false;
     }
     if (!digest_equal(&job->spec, &submission->spec)) {
-        (void)err_set(&err, ERR_CONFLICT, "search %s used key %s for something else", submit->search,
-                      submit->key);
+        (void)err_set(&err, ERR_CONFLICT, "search %s used key %s for something else",
+                      submit->search, submit->key);
         refuse(submission, &err, 0);
     } else if (job->journalled) {
         reply_job(submission, job, true);

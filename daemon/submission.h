@@ -1,5 +1,5 @@
-// One SUBMIT on its way from the request to the reply: checked, its problem read, journalled, admitted. Equal ones at the same
-// time become one job.
+// One SUBMIT on its way from the request to the reply: checked, its problem read, journalled,
+// admitted. Equal ones at the same time become one job.
 #ifndef DAEMON_SUBMISSION_H
 #define DAEMON_SUBMISSION_H
 
@@ -28,7 +28,8 @@ size_t submissions_pending(const struct submissions *submissions);
 void submission_start(struct submissions *submissions, struct exchange *exchange,
                       struct submit *submit_taken);
 
-// Sets a job's fields from its spec; the subject is acquired. For reloading too. ERR_NOT_FOUND when no device is of the class.
+// Sets a job's fields from its spec; the subject is acquired. For reloading too. ERR_NOT_FOUND when
+// no device is of the class.
 MUST_CHECK int submission_apply_spec(const struct submission_config *config, struct job *job,
                                      const struct job_spec *spec, struct err *err);
 

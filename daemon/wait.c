@@ -1,7 +1,7 @@
-// Design note. A WAIT has one link per job; the job heads a list of the links that point to it. A WAIT that is woken leaves
-// all its jobs' lists and goes to the list of those that are due; a timer of 0 ms answers that list in the next turn of
-// the loop, so that many jobs that end at once (a cancelled search) are one answer. Deadlines are a heap served by the
-// same timer.
+// Design note. A WAIT has one link per job; the job heads a list of the links that point to it. A
+// WAIT that is woken leaves all its jobs' lists and goes to the list of those that are due; a timer
+// of 0 ms answers that list in the next turn of the loop, so that many jobs that end at once (a
+// cancelled search) are one answer. Deadlines are a heap served by the same timer.
 #include "daemon/wait.h"
 #include "common/heap.h"
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct waits {
     void (*on_due)(void *owner, struct exchange *exchange, const uint64_t *jobs, size_t count);
     void *owner;
     struct heap parked; // by due_ms
-    struct parked *due;   // list
+    struct parked *due; // list
     size_t count;
 };
 

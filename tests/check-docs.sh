@@ -20,10 +20,10 @@ while IFS=: read -r file link; do
 done < <(grep -noE '\]\([^)# ]+[^) ]*\)' README.md docs/*.md problems/*/*/README.md | sed -E 's/^([^:]+):[0-9]+:\]\((.*)\)$/\1:\2/' | grep -v ':https\?:')
 
 # Targets and folders that README and the development guide name.
-for target in $(grep -ohE '`make( VARIANT=[a-z]+)? [a-z-]+' README.md docs/*.md | sed -E 's/.* //' | sort -u); do
+for target in $(grep -ohE '`make( VARIANT=[a-z]+)? [a-z][a-z-]*' README.md docs/*.md | sed -E 's/.* //' | sort -u); do
     grep -qE "^(\.PHONY:.* )?$target( |:|\$)" Makefile || grep -qE "^$target:" Makefile || complain "documents name \`make $target\`, which the Makefile does not have"
 done
-for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|tests|tools|problems|docs)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | sort -u); do
+for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|tests|tools|problems|docs)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -vE 'NAME|NNN' | sort -u); do
     [ -e "$path" ] || complain "documents name $path, which does not exist"
 done
 

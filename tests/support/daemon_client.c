@@ -1,4 +1,5 @@
 #include "tests/support/daemon_client.h"
+#include "common/clock.h"
 #include "common/digest.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -12,12 +13,13 @@
 #include <unistd.h>
 
 #define CALL_MS PROGRAM_LIMIT_MS
-#define UNTIL_CALLS 100000
+#define UNTIL_NS (PROGRAM_LIMIT_MS * NS_PER_MS)
 
 const char daemon_client_problem[] =
     "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"c\","
     " \"entry\": \"copy\", \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
+    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
+    "[\"N\"],"
     " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
     " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
     " \"tolerance\": 1}],"
@@ -29,9 +31,8 @@ const char daemon_client_problem[] =
 static const char reference_source[] =
     "void reference(const float *A, double *B, double *B_scale, int64_t N)\n"
     "{ for (int64_t i = 0; i < N; i++) { B[i] = A[i]; B_scale[i] = 1; } }\n";
-static const char baseline_source[] =
-    "void copy(const float *A, float *B, int64_t N)\n"
-    "{ for (int64_t i = 0; i < N; i++) B[i] = A[i]; }\n";
+static const char baseline_source[] = "void copy(const float *A, float *B, int64_t N)\n"
+                                      "{ for (int64_t i = 0; i < N; i++) B[i] = A[i]; }\n";
 
 static void fail(const char *what, const char *why)
 {
@@ -48,6 +49,43 @@ void daemon_client_init(struct daemon_client *client)
     (void)uv_loop_init(&client->loop);
 }
 
+int daemon_client_set_up(void **state)
+{
+    struct daemon_client *client = xmalloc(sizeof(*client));
+
+    daemon_client_init(client);
+    *state = client;
+    return 0;
+}
+
+int daemon_client_set_up_started(void **state)
+{
+    (void)daemon_client_set_up(state);
+    return daemon_client_start(*state) ? 0 : -1;
+}
+
+int daemon_client_tear_down(void **state)
+{
+    struct daemon_client *client = *state;
+    int code = 0;
+
+    // Whatever the test did, the daemon ends in good order; with a sanitizer that includes having
+    // freed everything.
+    daemon_client_disconnect(client);
+    if (client->program.pid > 0) {
+        code = program_stop(&client->program);
+    }
+    if (code != 0) {
+        char *log = program_log(&client->program);
+
+        fprintf(stderr, "kcastd ended with %d:\n%s", code, log);
+        free(log);
+    }
+    daemon_client_release(client);
+    free(client);
+    return code;
+}
+
 static char *exec_path(const struct daemon_client *client)
 {
     return client->real_exec ? program_path("kcast-exec") : program_support_path("fake_exec");
@@ -60,20 +98,21 @@ bool daemon_client_start(struct daemon_client *client)
     char *exec_file = exec_path(client);
     char *exec = xasprintf("--exec=%s", exec_file);
     char *log = xasprintf("KCAST_FAKE_LOG=%s", client->log);
-    const char *argv[DAEMON_OPTION_MAX + 8] = {program, state, exec, "--listen=tcp://127.0.0.1:0"};
+    const char *argv[DAEMON_OPTION_MAX + 8] = {program, state, exec, "--listen=tcp://127.0.0.1:0",
+                                               "--devices=cpu:1"};
     const char *environment[DAEMON_OPTION_MAX + 2] = {log};
     struct err err = ERR_INIT;
     bool ready;
 
     for (size_t i = 0; client->option[i]; i++) {
-        argv[4 + i] = client->option[i];
+        argv[5 + i] = client->option[i]; // a later one wins
     }
     for (size_t i = 0; client->variable[i]; i++) {
         environment[1 + i] = client->variable[i];
     }
     program_start(&client->program, argv, environment);
-    ready = program_wait_ready(&client->program);
-    if (ready &&
+    ready = client->no_wait || program_wait_ready(&client->program);
+    if (ready && !client->no_wait &&
         remote_create(&client->remote, &client->loop, client->program.url, &err) != 0) {
         fail("remote", err.text);
     }
@@ -160,7 +199,8 @@ int daemon_client_submit(struct daemon_client *client, const char *search, const
                               err);
 }
 
-uint64_t daemon_client_accepted(struct daemon_client *client, const char *key, const char *candidate)
+uint64_t daemon_client_accepted(struct daemon_client *client, const char *key,
+                                const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
     struct submitted reply;
@@ -172,17 +212,24 @@ uint64_t daemon_client_accepted(struct daemon_client *client, const char *key, c
     return reply.job;
 }
 
-void daemon_client_wait(struct daemon_client *client, uint64_t job, struct job_info *ret)
+void daemon_client_wait_once(struct daemon_client *client, const uint64_t *jobs, size_t count,
+                             uint64_t max_ms, struct waited *ret)
 {
     struct wait body;
-    struct waited reply;
 
     message_init(&wait_message, &body);
-    body.jobs = &job;
-    body.jobs_count = 1;
-    body.max_ms = 20000;
+    body.jobs = (uint64_t *)(uintptr_t)jobs;
+    body.jobs_count = count;
+    body.max_ms = max_ms;
+    must(client, OP_WAIT, &wait_message, &body, &waited_message, ret);
+}
+
+void daemon_client_wait(struct daemon_client *client, uint64_t job, struct job_info *ret)
+{
+    struct waited reply;
+
     for (;;) {
-        must(client, OP_WAIT, &wait_message, &body, &waited_message, &reply);
+        daemon_client_wait_once(client, &job, 1, 20000, &reply);
         if (reply.unknown_count > 0) {
             fail("wait", "the daemon does not know the job");
         }
@@ -194,6 +241,21 @@ void daemon_client_wait(struct daemon_client *client, uint64_t job, struct job_i
     *ret = reply.jobs[0];
     memset(&reply.jobs[0], 0, sizeof(reply.jobs[0]));
     message_clear(&waited_message, &reply);
+}
+
+void daemon_client_expect(struct daemon_client *client, uint64_t job, uint64_t state,
+                          uint64_t verdict)
+{
+    struct job_info info;
+    struct strbuf text = STRBUF_INIT;
+
+    daemon_client_wait(client, job, &info);
+    if (info.state != state ||
+        (verdict != 0 && (!info.result || info.result->verdict != verdict))) {
+        message_json(&job_info_message, &info, &text);
+        fail("unexpected end", strbuf_text(&text));
+    }
+    message_clear(&job_info_message, &info);
 }
 
 void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job_info *ret)
@@ -233,28 +295,47 @@ void daemon_client_status(struct daemon_client *client, struct status *ret)
     must(client, OP_STATUS, &status_request_message, &body, &status_message, ret);
 }
 
-void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t state)
+static uint64_t state_of(struct daemon_client *client, uint64_t job)
 {
     struct status_request body;
+    struct status reply;
+    uint64_t state;
 
     message_init(&status_request_message, &body);
     body.jobs = &job;
     body.jobs_count = 1;
-    for (int i = 0; i < UNTIL_CALLS; i++) {
-        struct status reply;
-        bool there;
-
-        must(client, OP_STATUS, &status_request_message, &body, &status_message, &reply);
-        there = reply.jobs_count == 1 && reply.jobs[0].state == state;
-        message_clear(&status_message, &reply);
-        if (there) {
-            return;
-        }
+    must(client, OP_STATUS, &status_request_message, &body, &status_message, &reply);
+    if (reply.jobs_count != 1) {
+        fail("until", "the daemon does not know the job");
     }
-    fail("until", job_state_name(state));
+    state = reply.jobs[0].state;
+    message_clear(&status_message, &reply);
+    return state;
 }
 
-size_t daemon_client_runs(const struct daemon_client *client, const char *mode, const char *candidate)
+void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t state)
+{
+    uint64_t started_ns = clock_now_ns(&clock_system);
+    uint64_t is;
+
+    while ((is = state_of(client, job)) != state) {
+        struct waited reply;
+
+        if (job_state_is_terminal(is)) {
+            fail("until", job_state_name(is));
+        }
+        if (clock_now_ns(&clock_system) - started_ns > UNTIL_NS) {
+            fail("until", "it stays in its state for too long");
+        }
+        // A very short long poll, so that asking does not take the processor from what is waited
+        // for.
+        daemon_client_wait_once(client, &job, 1, 2, &reply);
+        message_clear(&waited_message, &reply);
+    }
+}
+
+size_t daemon_client_runs(const struct daemon_client *client, const char *mode,
+                          const char *candidate)
 {
     struct bytes text = {0};
     char hex[DIGEST_HEX_LEN + 1] = "";

@@ -1,5 +1,6 @@
-// A test's view of kcastd: starts it with a state directory that survives its restarts, and calls its operations one at a time.
-// Calls that are expected to succeed end the test with the error's sentence when they do not.
+// A test's view of kcastd: starts it with a state directory that survives its restarts, and calls
+// its operations one at a time. Calls that are expected to succeed end the test with the error's
+// sentence when they do not.
 #ifndef TESTS_SUPPORT_DAEMON_CLIENT_H
 #define TESTS_SUPPORT_DAEMON_CLIENT_H
 
@@ -13,12 +14,19 @@ struct daemon_client {
     struct program program;
     uv_loop_t loop;
     struct remote *remote;
-    char *state;                            // state directory, in program.dir
-    char *log;                              // what the fake executor writes
-    const char *option[DAEMON_OPTION_MAX];  // more options, NULL-terminated
+    char *state;                             // state directory, in program.dir
+    char *log;                               // what the fake executor writes
+    const char *option[DAEMON_OPTION_MAX];   // more options (one device unless they say otherwise),
+                                             // NULL-terminated
     const char *variable[DAEMON_OPTION_MAX]; // environment, NULL-terminated
-    bool real_exec;                         // kcast-exec instead of the fake one
+    bool real_exec;                          // kcast-exec instead of the fake one
+    bool no_wait; // start does not wait until it is ready, and does not connect
 };
+
+// cmocka fixtures: *state is a client that is initialised, or started as well.
+int daemon_client_set_up(void **state);
+int daemon_client_set_up_started(void **state);
+int daemon_client_tear_down(void **state);
 
 // Nothing runs yet: options and variables may be set.
 void daemon_client_init(struct daemon_client *client);
@@ -39,20 +47,30 @@ struct job_spec daemon_client_spec(struct daemon_client *client, const char *can
 int daemon_client_submit(struct daemon_client *client, const char *search, const char *key,
                          const struct job_spec *spec, struct submitted *ret, struct err *err);
 // The number of a job that must be accepted.
-uint64_t daemon_client_accepted(struct daemon_client *client, const char *key, const char *candidate);
+uint64_t daemon_client_accepted(struct daemon_client *client, const char *key,
+                                const char *candidate);
+// One WAIT for these jobs; *ret is the caller's (message_clear).
+void daemon_client_wait_once(struct daemon_client *client, const uint64_t *jobs, size_t count,
+                             uint64_t max_ms, struct waited *ret);
 // Waits until this job is finished; *ret is the caller's (message_clear).
 void daemon_client_wait(struct daemon_client *client, uint64_t job, struct job_info *ret);
+// The same, and checks its end: the state, and for DONE the verdict (0: any).
+void daemon_client_expect(struct daemon_client *client, uint64_t job, uint64_t state,
+                          uint64_t verdict);
 void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job_info *ret);
 void daemon_client_ack(struct daemon_client *client, uint64_t job);
 void daemon_client_status(struct daemon_client *client, struct status *ret);
-// The job's state, asked for again until it is `state` (or the limit is over).
+// Until the job is in `state`, which it must not have left again in between.
 void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t state);
 
-// Lines of the fake executor's log that begin with mode ("measure") and are about this candidate (NULL: any).
-size_t daemon_client_runs(const struct daemon_client *client, const char *mode, const char *candidate);
+// Lines of the fake executor's log that begin with mode ("measure") and are about this candidate
+// (NULL: any).
+size_t daemon_client_runs(const struct daemon_client *client, const char *mode,
+                          const char *candidate);
 
 // A gate of the fake executor (see fake_exec.c): two FIFOs under the program's directory.
-char *daemon_client_gate(struct daemon_client *client, const char *name); // makes them; the path, malloc'd
+char *daemon_client_gate(struct daemon_client *client,
+                         const char *name);      // makes them; the path, malloc'd
 pid_t daemon_client_gate_wait(const char *path); // until the executor is there; its pid
 void daemon_client_gate_open(const char *path);  // lets it go on
 

@@ -1,14 +1,17 @@
-// A kcast-exec that compiles nothing and measures nothing, for tests of kcastd. What it does is written in the candidate: lines
-// "//! word argument". The "object" of a source is OBJ plus the source, so that measure sees the words as well.
+// A kcast-exec that compiles nothing and measures nothing, for tests of kcastd. What it does is
+// written in the candidate, in lines "//! word argument". The "object" of a source is OBJ plus the
+// source, so that measure sees the words as well.
 //
-//   compile   compile-error | compile-crash | compile-hang | compile-garbage | compile-lie | compile-gate PATH
-//   measure   log2 X | verdict N | run-crash | run-exit N | run-hang | run-deaf | run-garbage | run-flood | run-empty
-//             lie-verdict | lie-nan | lie-digest | lie-interval | lie-sandbox | bad-control | gate PATH | crash-once PATH
-//             orphans PATH | fds
+//   compile   compile-error, compile-crash, compile-hang, compile-garbage, compile-lie,
+//             compile-gate PATH
+//   measure   log2 X, verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
+//             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
+//             lie-verdict, lie-nan, lie-digest, lie-interval, lie-sandbox
 //
-// gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then knows that it runs); then opens
-// PATH.go for reading and goes on when the test has opened that for writing. Every run appends "mode digest\n" to
-// $KCAST_FAKE_LOG. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang.
+// gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then
+// knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
+// writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
+// reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang.
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -186,6 +189,7 @@ static void compile(void)
             compiled.object = digest_of("lie", 3);
         }
     }
+    note("compile-end", text);
     put(&compile_report_message, &report);
 }
 
@@ -252,6 +256,13 @@ static void flood(void)
     _exit(0);
 }
 
+// As without a sanitizer that would rather print something and abort.
+static void crash(void)
+{
+    (void)signal(SIGSEGV, SIG_DFL);
+    (void)raise(SIGSEGV);
+}
+
 static void bad_run(const char *text)
 {
     char *argument;
@@ -259,7 +270,7 @@ static void bad_run(const char *text)
     if ((argument = word(text, "crash-once")) != NULL) {
         if (!file_exists(argument)) {
             close(open(argument, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-            (void)raise(SIGSEGV);
+            crash();
         }
         free(argument);
     }
@@ -272,10 +283,11 @@ static void bad_run(const char *text)
         _exit(atoi(argument)); // NOLINT: a test's own text
     }
     if (has(text, "run-crash")) {
-        (void)raise(SIGSEGV);
+        crash();
     }
     if (has(text, "run-deaf")) {
         (void)signal(SIGTERM, SIG_IGN);
+        note("deaf", text);
         sleep_forever();
     }
     if (has(text, "run-hang")) {
@@ -405,6 +417,7 @@ static void measure(void)
     fill_result(&result, text, &plan);
     message_init(&measure_report_message, &report);
     report.result = &result;
+    note("measure-end", text);
     put(&measure_report_message, &report);
 }
 
@@ -439,6 +452,9 @@ int main(int argc, char **argv)
     const char *mode = argc == 2 ? argv[1] : "";
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == 1) {
+        _exit(1); // too late for the signal
+    }
     if (strcmp(mode, "compile") == 0) {
         compile();
     } else if (strcmp(mode, "measure") == 0) {

@@ -1,10 +1,10 @@
 #include "tests/support/program.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -90,22 +90,26 @@ static void forget_notes(struct program *program)
     free(program->status);
     program->url = NULL;
     program->status = NULL;
+    program->stopping = false;
 }
 
 void program_start(struct program *program, const char *const *argv, const char *const *environment)
 {
     char **variables = make_environment(program, environment);
     posix_spawn_file_actions_t actions;
+    char *output = xasprintf("%s/stdout", program->dir);
     int rc;
 
     forget_notes(program);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 2, program->log_path, O_WRONLY | O_CREAT | O_APPEND,
-                                     0644);
+    posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_addopen(&actions, 2, program->log_path,
+                                     O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
     rc = posix_spawn(&program->pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
                      variables);
     posix_spawn_file_actions_destroy(&actions);
+    free(output);
     for (char **variable = variables; *variable; variable++) {
         free(*variable);
     }
@@ -131,6 +135,7 @@ static void take_note(struct program *program, char *text)
             program->status = xstrdup(line + 7);
         }
         ready = ready || strcmp(line, "READY=1") == 0;
+        program->stopping = program->stopping || strcmp(line, "STOPPING=1") == 0;
     }
     if (ready) {
         const char *url = program->status ? strstr(program->status, "tcp://") : NULL;
@@ -140,26 +145,30 @@ static void take_note(struct program *program, char *text)
     }
 }
 
+bool program_read_note(struct program *program)
+{
+    struct pollfd fds[] = {{.fd = program->notify_fd, .events = POLLIN},
+                           {.fd = program->pid_fd, .events = POLLIN}};
+    char text[4096];
+    ssize_t len;
+
+    if (poll(fds, 2, PROGRAM_LIMIT_MS) <= 0) {
+        fail("no word from the program");
+    }
+    if (!(fds[0].revents & POLLIN)) {
+        return false;
+    }
+    len = recv(program->notify_fd, text, sizeof(text) - 1, 0);
+    text[len > 0 ? len : 0] = '\0';
+    take_note(program, text);
+    return true;
+}
+
 bool program_wait_ready(struct program *program)
 {
-    while (!program->url) {
-        struct pollfd fds[] = {{.fd = program->notify_fd, .events = POLLIN},
-                               {.fd = program->pid_fd, .events = POLLIN}};
-        char text[4096];
-        ssize_t len;
-
-        if (poll(fds, 2, PROGRAM_LIMIT_MS) <= 0) {
-            fail("no READY");
-        }
-        if (fds[0].revents & POLLIN) {
-            len = recv(program->notify_fd, text, sizeof(text) - 1, 0);
-            text[len > 0 ? len : 0] = '\0';
-            take_note(program, text);
-        } else {
-            return false;
-        }
+    while (!program->url && program_read_note(program)) {
     }
-    return true;
+    return program->url != NULL;
 }
 
 int program_wait(struct program *program)
@@ -201,14 +210,28 @@ int program_kill(struct program *program)
     return signal_and_wait(program, SIGKILL);
 }
 
-char *program_log(const struct program *program)
+static char *read_all(const char *path)
 {
     struct bytes text = {0};
 
-    if (file_read(&text, program->log_path, (size_t)64 << 20, NULL) != 0) {
+    if (file_read(&text, path, (size_t)64 << 20, NULL) != 0) {
         return xstrdup("");
     }
     return (char *)text.data; // NUL-terminated
+}
+
+char *program_log(const struct program *program)
+{
+    return read_all(program->log_path);
+}
+
+char *program_output(const struct program *program)
+{
+    char *path = xasprintf("%s/stdout", program->dir);
+    char *text = read_all(path);
+
+    free(path);
+    return text;
 }
 
 void program_release(struct program *program)
@@ -217,8 +240,13 @@ void program_release(struct program *program)
         (void)program_kill(program);
     }
     close(program->notify_fd);
-    if (file_remove_tree(program->dir, NULL) != 0) {
-        fail(program->dir);
+    // What a killed daemon's executors were just writing may make the folder non-empty again, until
+    // they are gone too.
+    for (int tries = 0; file_remove_tree(program->dir, NULL) != 0; tries++) {
+        if (tries == 1000) {
+            fail(program->dir);
+        }
+        sched_yield();
     }
     free(program->dir);
     free(program->log_path);
@@ -243,33 +271,23 @@ bool program_alive(pid_t pid)
     return alive;
 }
 
-static bool command_contains(pid_t pid, const char *text)
+size_t program_children(pid_t parent, pid_t *pids, size_t max)
 {
-    char *path = xasprintf("/proc/%d/cmdline", (int)pid);
-    struct bytes line = {0};
-    bool contains = file_read(&line, path, 65536, NULL) == 0 &&
-                    memmem(line.data, line.len, text, strlen(text)) != NULL;
-
-    bytes_clear(&line);
-    free(path);
-    return contains;
-}
-
-size_t program_find(const char *text, pid_t *pids, size_t max)
-{
-    DIR *dir = opendir("/proc");
-    const struct dirent *entry;
+    char *path = xasprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
+    struct bytes text = {0};
     size_t count = 0;
 
-    while (dir && (entry = readdir(dir)) != NULL && count < max) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+    if (file_read(&text, path, 65536, NULL) == 0) {
+        const char *at = (char *)text.data;
+        char *end;
 
-        if (pid > 0 && pid != getpid() && program_alive(pid) && command_contains(pid, text)) {
-            pids[count++] = pid;
+        for (long pid = strtol(at, &end, 10); end != at && count < max;
+             pid = strtol(at, &end, 10)) {
+            pids[count++] = (pid_t)pid;
+            at = end;
         }
     }
-    if (dir) {
-        closedir(dir);
-    }
+    bytes_clear(&text);
+    free(path);
     return count;
 }

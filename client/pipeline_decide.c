@@ -1,0 +1,170 @@
+// Forecasting and deciding: one request and one transaction a batch each, in order of batches.
+#include "client/pipeline_state.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+// ---- forecast ----
+
+static int record_forecasts(struct pipeline *p, struct forecast_reply *reply, const char *reason,
+                            struct err *err)
+{
+    uint64_t visible = visible_from(p, p->asking);
+    int code = run_begin(p->run, err);
+    for (uint64_t id = batch_first(p, p->asking); code == 0 && id <= batch_last(p, p->asking);
+         id++) {
+        if (!forecaster_wants(p->fold, id)) {
+            continue;
+        }
+        struct run_forecast event = {.candidate = id,
+                                     .incumbent_log2 = fold_incumbent_before(p->fold, visible)};
+        for (size_t i = 0; reply != NULL && i < reply->forecasts_count && event.forecast == NULL;
+             i++) {
+            if (reply->forecasts[i].id == id) {
+                event.forecast = xmemdup(&reply->forecasts[i], sizeof(*event.forecast));
+                reply->forecasts[i] = (struct forecast){0};
+            }
+        }
+        if (event.forecast == NULL) {
+            event.reason = xstrdup(reason != NULL ? reason : "the worker left it out");
+        }
+        code = pipeline_append(p, RUN_FORECAST, &event, err);
+    }
+    return pipeline_commit(p, code, err);
+}
+
+static void on_forecasts(void *owner, struct forecast_reply *reply, const char *reason)
+{
+    struct pipeline *p = owner;
+    if (record_forecasts(p, reply, reason, &p->failure) == 0) {
+        p->forecast = p->asking;
+    }
+    p->asking = 0;
+}
+
+static bool wants_forecasts(const struct pipeline *p, uint64_t batch)
+{
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        if (forecaster_wants(p->fold, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
+{
+    uint64_t batch = p->forecast + 1;
+    if (p->stop != NULL || p->asking != 0 || batch > batch_count(p) ||
+        p->compiled < batch_last(p, batch)) {
+        return;
+    }
+    if (!wants_forecasts(p, batch)) {
+        p->forecast = batch;
+        *progress = true;
+        return;
+    }
+    if (forecaster_busy(p->forecaster) ||
+        (batch > PIPELINE_LAG && p->told_batch < batch - PIPELINE_LAG)) {
+        return;
+    }
+    p->asking = batch;
+    forecaster_ask(p->forecaster, p->fold, batch_first(p, batch), batch_last(p, batch),
+                   fold_incumbent_before(p->fold, visible_from(p, batch)), on_forecasts, p);
+}
+
+// ---- decide ----
+
+// Decides about one candidate. The reason is malloc'd.
+static void make_decision(const struct pipeline *p, uint64_t id, struct run_decided *ret)
+{
+    const struct fold_candidate *candidate = candidate_of(p, id);
+    const struct run_started *started = &p->fold->started;
+    ret->candidate = id;
+    if (candidate->object_duplicate_of != 0) {
+        ret->decision = DECISION_REUSE;
+        ret->propensity = NAN;
+        ret->confidence = NAN;
+        ret->reason = xasprintf("the compiler makes the same object of candidate %llu",
+                                (unsigned long long)candidate->object_duplicate_of);
+        return;
+    }
+    struct policy_input input = {
+        .candidate = id,
+        .seed = started->seed,
+        .forecast = candidate->forecast,
+        .forecast_reason = candidate->forecast_reason,
+        .confidence = started->confidence,
+        .audit = started->audit,
+    };
+    struct policy_decision decision;
+    p->policy->decide(&input, &decision);
+    ret->decision = decision.decision;
+    ret->propensity = decision.propensity;
+    ret->confidence = decision.confidence;
+    ret->reason = xstrdup(decision.reason);
+}
+
+// Records the decisions of a batch up to the first measurement that is beyond a limit.
+static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
+{
+    uint64_t visible = visible_from(p, batch);
+    struct spent spent = spent_count(p, visible, batch_first(p, batch) - 1);
+    double incumbent = fold_incumbent_before(p->fold, visible);
+    int code = run_begin(p->run, err);
+    for (uint64_t id = batch_first(p, batch);
+         code == 0 && p->stop == NULL && id <= batch_last(p, batch); id++) {
+        const struct fold_candidate *candidate = candidate_of(p, id);
+        if (candidate->compiled == NULL || candidate->compiled->verdict != VERDICT_NONE ||
+            candidate->decided.decision != 0) {
+            spent_add(&spent, candidate, false);
+            continue;
+        }
+        struct run_decided event = {.incumbent_log2 = incumbent};
+        make_decision(p, id, &event);
+        if (event.decision == DECISION_MEASURE || event.decision == DECISION_AUDIT) {
+            p->stop = spent_limit(p, &spent);
+        }
+        if (p->stop == NULL) {
+            code = pipeline_append(p, RUN_DECIDED, &event, err);
+            spent_add(&spent, candidate_of(p, id), false);
+        } else {
+            message_clear(&run_decided_message, &event);
+        }
+    }
+    return pipeline_commit(p, code, err);
+}
+
+static bool is_decided(const struct pipeline *p, uint64_t batch)
+{
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        const struct fold_candidate *candidate = candidate_of(p, id);
+        if (candidate->compiled != NULL && candidate->compiled->verdict == VERDICT_NONE &&
+            candidate->decided.decision == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int pipeline_decide(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t batch = p->decided + 1;
+    int code = 0;
+    if (p->stop != NULL || batch > p->forecast ||
+        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+        return 0;
+    }
+    *progress = true;
+    if (!is_decided(p, batch)) {
+        code = record_decisions(p, batch, err);
+        for (uint64_t id = batch_first(p, batch); code == 0 && id <= batch_last(p, batch); id++) {
+            const struct fold_candidate *candidate = candidate_of(p, id);
+            if (is_measuring(candidate) && candidate->result == NULL && !candidate->given_up) {
+                pipeline_submit_measure(p, id);
+            }
+        }
+    }
+    p->decided = batch;
+    return code;
+}

@@ -1,0 +1,220 @@
+// Proposing and compiling: limits, the strategy's choice, sources into the run file, the compile
+// jail's answers in order.
+#include "client/pipeline_state.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUDGET_GUESS_SECONDS 1.0 // a measurement, before the first one is known
+
+static pool_callback on_compiled;
+
+// ---- limits ----
+
+void spent_add(struct spent *spent, const struct fold_candidate *candidate, bool visible)
+{
+    if (!is_measuring(candidate)) {
+        return;
+    }
+    spent->measurements++;
+    spent->pending += !visible;
+    spent->done += visible;
+    const struct result *results[] = {candidate->result, candidate->record};
+    for (size_t i = 0; visible && i < ARRAY_LEN(results); i++) {
+        spent->seconds += fold_held_seconds(results[i]);
+    }
+}
+
+struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last)
+{
+    struct spent spent = {0};
+    for (uint64_t id = 1; id <= last; id++) {
+        spent_add(&spent, candidate_of(p, id), id <= visible);
+    }
+    return spent;
+}
+
+// Whether one more measurement would be beyond a limit; the reason, malloc'd, or NULL.
+char *spent_limit(const struct pipeline *p, const struct spent *spent)
+{
+    const struct run_started *started = &p->fold->started;
+    if (started->measurements_max != 0 && spent->measurements >= started->measurements_max) {
+        return xasprintf("%llu measurements made", (unsigned long long)started->measurements_max);
+    }
+    double mean = spent->done > 0 ? spent->seconds / (double)spent->done : BUDGET_GUESS_SECONDS;
+    if (started->budget_seconds > 0 && spent->measurements > 0 &&
+        spent->seconds + ((double)spent->pending + 0.5) * mean > started->budget_seconds) {
+        return xasprintf("budget of %g device-seconds used", started->budget_seconds);
+    }
+    return NULL;
+}
+
+// Why there is no next batch; malloc'd, or NULL when there is one, of *ret_want candidates.
+static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t *ret_want)
+{
+    const struct run_started *started = &p->fold->started;
+    uint64_t count = p->fold->candidate_count;
+    struct spent spent = spent_count(p, visible_from(p, batch), visible_from(p, batch));
+    *ret_want = p->batch;
+    if (started->candidates_max != 0 && count + p->batch > started->candidates_max) {
+        *ret_want = started->candidates_max > count ? started->candidates_max - count : 0;
+    }
+    if (*ret_want == 0) {
+        return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
+    }
+    return count % p->batch != 0 ? xstrdup("every candidate considered") : spent_limit(p, &spent);
+}
+
+// ---- propose ----
+
+void pipeline_submit_compile(struct pipeline *p, uint64_t id)
+{
+    struct job_spec spec;
+    pipeline_spec(p, id, JOB_COMPILE, &spec);
+    pipeline_submit(p, 'c', id, &spec, id, on_compiled);
+}
+
+static int record_proposal(struct pipeline *p, const struct strategy_choice *choice,
+                           struct err *err)
+{
+    const struct generator *generator = p->generator;
+    struct strbuf source = STRBUF_INIT, name;
+    struct run_proposed event = {
+        .candidate = p->fold->candidate_count + 1,
+        .parent = choice->parent,
+        .point = choice->point + 1,
+    };
+    strbuf_init(&name, 1024);
+    generator->ops->source(generator, choice->point, &source);
+    generator->ops->name(generator, choice->point, &name);
+    event.params_count = generator->ops->params(generator, choice->point, &event.params);
+    event.name = strbuf_detach(&name);
+    int code = run_put_blob(p->run, strbuf_text(&source), source.len, &event.source, err);
+    if (code == 0) {
+        uint64_t id = event.candidate;
+        struct digest digest = event.source;
+        event.duplicate_of = pipeline_find_first(p->source, &digest);
+        pipeline_add_first(&p->source, &digest, id);
+        code = pipeline_append(p, RUN_PROPOSED, &event, err);
+    } else {
+        message_clear(&run_proposed_message, &event);
+    }
+    strbuf_release(&source);
+    return code;
+}
+
+void pipeline_add_slots(struct pipeline *p)
+{
+    size_t count = p->fold->candidate_count;
+    if (count > p->slot_count) {
+        p->slot = xrealloc(p->slot, count, sizeof(*p->slot));
+        memset(p->slot + p->slot_count, 0, (count - p->slot_count) * sizeof(*p->slot));
+        p->slot_count = count;
+    }
+}
+
+int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t batch = batch_count(p) + 1, want;
+    if (p->stop != NULL || p->exhausted != NULL ||
+        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+        return 0;
+    }
+    *progress = true;
+    p->exhausted = check_exhausted(p, batch, &want);
+    if (p->exhausted != NULL) {
+        return 0;
+    }
+    struct strategy_choice choice[PIPELINE_BATCH_MAX];
+    struct strategy_view view = {.fold = p->fold,
+                                 .visible = visible_from(p, batch),
+                                 .generator = p->generator,
+                                 .seed = p->fold->started.seed};
+    size_t count = p->strategy->choose(&view, (size_t)want, choice);
+    if (count == 0) {
+        p->exhausted = xstrdup("every candidate considered");
+        return 0;
+    }
+    int code = run_begin(p->run, err);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = record_proposal(p, &choice[i], err);
+    }
+    code = pipeline_commit(p, code, err);
+    pipeline_add_slots(p);
+    for (uint64_t id = batch_first(p, batch); code == 0 && id <= p->fold->candidate_count; id++) {
+        if (candidate_of(p, id)->proposed.duplicate_of == 0) {
+            pipeline_submit_compile(p, id);
+        }
+    }
+    return code;
+}
+
+// ---- compile ----
+
+static void on_compiled(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+{
+    struct pipeline *p = owner;
+    if (error != NULL) {
+        pipeline_fail(p, 'c', id, error);
+        return;
+    }
+    struct slot *slot = &p->slot[id - 1];
+    slot->job = info->job;
+    slot->answer = info->compiled;
+    info->compiled = NULL;
+    if (slot->answer == NULL) { // buried or cancelled
+        slot->answer = xcalloc(1, sizeof(*slot->answer));
+        slot->answer->verdict = VERDICT_COMPILE_ERROR;
+        slot->answer->seconds = NAN;
+        slot->answer->reason = xasprintf("the daemon gave the compilation up (%s): %.2000s",
+                                         job_state_name(info->state),
+                                         info->reason != NULL ? info->reason : "no reason given");
+    }
+}
+
+// Records what has arrived, in order of ids.
+int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t first = p->compiled + 1, id;
+    bool any = false;
+    int code = 0;
+    for (id = first; code == 0 && id <= p->fold->candidate_count; id++) {
+        struct slot *slot = &p->slot[id - 1];
+        if (candidate_of(p, id)->compiled == NULL &&
+            candidate_of(p, id)->proposed.duplicate_of == 0) {
+            if (slot->answer == NULL) {
+                break;
+            }
+            if (!any) {
+                code = run_begin(p->run, err);
+                any = true;
+            }
+            struct run_compiled event = {.candidate = id, .compiled = slot->answer};
+            if (slot->answer->verdict == VERDICT_NONE) {
+                event.duplicate_of = pipeline_find_first(p->object, &slot->answer->object);
+                pipeline_add_first(&p->object, &slot->answer->object, id);
+            }
+            slot->answer = NULL;
+            if (code == 0) {
+                code = pipeline_append(p, RUN_COMPILED, &event, err);
+            } else {
+                message_clear(&run_compiled_message, &event);
+            }
+        }
+    }
+    if (any) {
+        code = pipeline_commit(p, code, err);
+    }
+    if (code == 0 && id > first) {
+        *progress = true;
+        p->compiled = id - 1;
+        for (uint64_t i = first; i < id; i++) {
+            if (p->slot[i - 1].job != 0) {
+                pool_ack(p->pool, p->slot[i - 1].job);
+            }
+        }
+    }
+    return code;
+}

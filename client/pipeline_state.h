@@ -1,0 +1,132 @@
+// The inside of a pipeline, for the pipeline*.c files only. Stages in order of a candidate's way:
+// pipeline_propose.c, pipeline_decide.c, pipeline_measure.c; what they share and who calls them is
+// in pipeline.c.
+#ifndef CLIENT_PIPELINE_STATE_H
+#define CLIENT_PIPELINE_STATE_H
+
+#include "client/pipeline.h"
+#include "client/policy.h"
+#include "client/strategy.h"
+#include <uthash.h>
+
+// The first candidate with a source or an object.
+struct first {
+    struct digest digest; // key
+    uint64_t candidate;
+    UT_hash_handle hh;
+};
+
+// What is known of a candidate beyond the log.
+struct slot {
+    struct compiled *answer; // arrived, waits for its turn to be recorded
+    uint64_t job;            // of that answer
+    bool measuring;          // the first measurement was submitted in this process
+};
+
+struct pipeline {
+    struct run *run;
+    struct fold *fold;
+    struct pool *pool;
+    struct forecaster *forecaster;
+    const struct generator *generator;
+    const struct strategy *strategy;
+    const struct policy *policy;
+    uint64_t batch;    // candidates of one
+    struct slot *slot; // slot i is of candidate i + 1
+    size_t slot_count;
+    struct first *source, *object;       // uthash
+    uint64_t compiled;                   // candidates 1 … this have compiled, failed, or need not
+    uint64_t forecast, decided, settled; // batches 1 … this
+    uint64_t asking;                     // batch that is being forecast, or 0
+    uint64_t told_batch;    // the worker was told batches 1 … this, as far as it listened
+    uint64_t told, telling; // candidates 1 … this; what it will be after the message under way
+    uint64_t replicating;   // candidate whose second measurement is under way, or 0
+    char *exhausted;        // why nothing is proposed any more
+    char *stop;             // why nothing is decided any more
+    struct err failure;     // in a callback
+};
+
+static inline uint64_t batch_count(const struct pipeline *p)
+{
+    return (p->fold->candidate_count + p->batch - 1) / p->batch;
+}
+
+static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
+{
+    return (batch - 1) * p->batch + 1;
+}
+
+static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
+{
+    uint64_t last = batch * p->batch;
+    return last < p->fold->candidate_count ? last : p->fold->candidate_count;
+}
+
+// The last candidate whose outcome a stage of this batch may see.
+static inline uint64_t visible_from(const struct pipeline *p, uint64_t batch)
+{
+    return batch > PIPELINE_LAG ? batch_last(p, batch - PIPELINE_LAG) : 0;
+}
+
+static inline struct fold_candidate *candidate_of(const struct pipeline *p, uint64_t id)
+{
+    return &p->fold->candidate[id - 1];
+}
+
+static inline bool is_measuring(const struct fold_candidate *candidate)
+{
+    return candidate->decided.decision == DECISION_MEASURE ||
+           candidate->decided.decision == DECISION_AUDIT;
+}
+
+// ---- pipeline.c ----
+
+// The candidate that had this digest first; 0: none had it.
+uint64_t pipeline_find_first(const struct first *table, const struct digest *digest);
+// Unless one has it. A digest that is absent is nobody's.
+void pipeline_add_first(struct first **table, const struct digest *digest, uint64_t candidate);
+// Appends an event; see pipeline_record. A transaction that began before ends with pipeline_commit,
+// which rolls back when code says that something in it failed, and returns the first error.
+MUST_CHECK int pipeline_append(struct pipeline *p, enum run_event_kind kind, void *body,
+                               struct err *err);
+MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
+// Submits the job with key <letter><id>.
+void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
+                     uint64_t priority, pool_callback *callback);
+// What a candidate's job is to do, without anchor.
+void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret);
+// Remembers that a job could not be submitted.
+void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error);
+
+// ---- the stages: each does what is possible now and sets *progress when that may make more
+// possible ----
+
+MUST_CHECK int pipeline_propose(struct pipeline *p, bool *progress, struct err *err);
+void pipeline_submit_compile(struct pipeline *p, uint64_t id);
+// Makes room for what is known of new candidates.
+void pipeline_add_slots(struct pipeline *p);
+MUST_CHECK int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err);
+void pipeline_ask_forecasts(struct pipeline *p, bool *progress);
+MUST_CHECK int pipeline_decide(struct pipeline *p, bool *progress, struct err *err);
+// Unless this process did so already.
+void pipeline_submit_measure(struct pipeline *p, uint64_t id);
+void pipeline_settle(struct pipeline *p, bool *progress);
+
+// ---- limits, pipeline_propose.c ----
+
+// What the limits are held against, counted over candidates 1 … last; seconds only of those up to
+// visible.
+struct spent {
+    uint64_t measurements; // decided
+    uint64_t done;         // of these, with known seconds
+    uint64_t pending;      // without
+    double seconds;
+};
+
+// Counts one candidate's decision.
+void spent_add(struct spent *spent, const struct fold_candidate *candidate, bool visible);
+struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last);
+// Whether one more measurement would be beyond a limit; the reason, malloc'd, or NULL.
+char *spent_limit(const struct pipeline *p, const struct spent *spent);
+
+#endif

@@ -1,0 +1,243 @@
+// Devices: who is blamed for failures, when a control is due, when a device rests.
+#include "common/clock.h"
+#include "common/mem.h"
+#include "daemon/device.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND NS_PER_S
+
+static int set_up(void **state)
+{
+    static const int core[] = {3, 2};
+    struct devices *devices = xcalloc(1, sizeof(*devices));
+    struct probe_report probe;
+
+    message_init(&probe_report_message, &probe);
+    probe.device_class = xstrdup("class");
+    probe.toolchain = xstrdup("cc");
+    probe.facts = xcalloc(2, sizeof(*probe.facts));
+    probe.facts_count = 2;
+    probe.facts[0].name = xstrdup("peak_flops");
+    probe.facts[0].value = 1e10;
+    probe.facts[1].name = xstrdup("cores");
+    probe.facts[1].value = 4;
+    devices_init(devices, core, 2, &probe);
+    message_clear(&probe_report_message, &probe);
+    *state = devices;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    devices_release(*state);
+    free(*state);
+    return 0;
+}
+
+static struct digest about(const char *name)
+{
+    return digest_of(name, strlen(name));
+}
+
+static struct estimate interval(double lo, double hi)
+{
+    return (struct estimate){.log2 = (lo + hi) / 2, .lo = lo, .hi = hi, .blocks = 32};
+}
+
+static const struct estimate in_order = {.log2 = 0.001, .lo = -0.002, .hi = 0.004, .blocks = 32};
+
+static void devices_come_from_the_probe(void **state)
+{
+    struct devices *devices = *state;
+
+    assert_int_equal(devices->count, 2);
+    assert_string_equal(devices->device[0].name, "cpu0");
+    assert_int_equal(devices->device[0].core, 3);
+    assert_float_equal(devices->peak_flops, 1e10, 0);
+    assert_true(isnan(devices->peak_bytes));
+    assert_ptr_equal(devices_class(devices, "class"), devices->classes);
+    assert_ptr_equal(devices_class(devices, NULL), devices->classes);
+    assert_null(devices_class(devices, "another"));
+}
+
+static void the_least_held_idle_device_is_taken(void **state)
+{
+    struct devices *devices = *state;
+    struct device *first = devices_idle(devices, devices->classes);
+
+    device_hold(first, 7, 0);
+    assert_int_equal(devices_busy(devices), 1);
+    assert_ptr_not_equal(devices_idle(devices, devices->classes), first);
+    device_hold(devices_idle(devices, devices->classes), 8, 0);
+    assert_null(devices_idle(devices, devices->classes));
+    assert_float_equal(device_release(first, 3 * SECOND), 3, 1e-9);
+    assert_float_equal(device_release(&devices->device[1], SECOND), 1, 1e-9);
+    assert_ptr_equal(devices_idle(devices, devices->classes), &devices->device[1]);
+    assert_int_equal(first->held_ns, 3 * SECOND);
+}
+
+static void one_job_that_fails_often_is_not_the_devices_fault(void **state)
+{
+    struct device *device = &((struct devices *)*state)->device[0];
+
+    for (int i = 0; i < 10; i++) {
+        assert_false(device_failed(device, 42, "crash", 0));
+    }
+    assert_int_equal(device->state, DEVICE_READY);
+}
+
+static void three_different_jobs_in_a_row_quarantine_the_device(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = &devices->device[0];
+
+    assert_false(device_failed(device, 1, "crash", 0));
+    assert_false(device_failed(device, 2, "crash", 0));
+    assert_true(device_failed(device, 3, "it crashed", 0));
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_non_null(strstr(device->reason, "it crashed"));
+    assert_ptr_equal(devices_idle(devices, devices->classes), &devices->device[1]);
+}
+
+static void a_success_in_between_forgives(void **state)
+{
+    struct device *device = &((struct devices *)*state)->device[0];
+
+    (void)device_failed(device, 1, "crash", 0);
+    (void)device_failed(device, 2, "crash", 0);
+    device_succeeded(device);
+    assert_false(device_failed(device, 3, "crash", 0));
+    assert_false(device_failed(device, 4, "crash", 0));
+    assert_true(device_failed(device, 5, "crash", 0));
+}
+
+static void a_quarantined_device_is_tried_again_on_probation(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = &devices->device[0];
+    struct digest pair = about("a");
+
+    assert_true(device_control(device, &pair, &in_order, 0));
+    for (uint64_t job = 1; job <= 3; job++) {
+        (void)device_failed(device, job, "crash", 0);
+    }
+    assert_false(devices_tick(devices, 59 * SECOND));
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_true(devices_tick(devices, 60 * SECOND));
+    assert_int_equal(device->state, DEVICE_READY);
+    assert_true(device_needs_control(device, &pair, 60 * SECOND)); // although a fresh one is known
+    assert_true(device_failed(device, 4, "crash", 61 * SECOND));   // one more is enough
+}
+
+static void a_lost_device_stays_out(void **state)
+{
+    struct devices *devices = *state;
+
+    device_lose(&devices->device[0], "does not die");
+    assert_false(devices_tick(devices, 1000000 * SECOND));
+    assert_int_equal(devices->device[0].state, DEVICE_QUARANTINED);
+    assert_string_equal(devices->device[0].reason, "does not die");
+}
+
+static void a_control_is_due_once_an_hour_for_each_pair(void **state)
+{
+    struct device *device = &((struct devices *)*state)->device[0];
+    struct digest a = about("a");
+    struct digest b = about("b");
+
+    assert_true(device_needs_control(device, &a, SECOND));
+    assert_null(device_last_control(device, &a));
+    assert_true(device_control(device, &a, &in_order, SECOND));
+    assert_false(device_needs_control(device, &a, 2 * SECOND));
+    assert_true(device_needs_control(device, &b, 2 * SECOND));
+    assert_false(device_needs_control(device, &a, 3601 * SECOND));
+    assert_true(device_needs_control(device, &a, 3602 * SECOND));
+    assert_float_equal(device_last_control(device, &a)->log2, 0.001, 1e-12);
+}
+
+static void two_bad_controls_in_a_row_take_the_device_out(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = &devices->device[0];
+    struct estimate bad = interval(0.02, 0.03);
+    struct digest pair = about("a");
+
+    assert_false(device_control(device, &pair, &bad, 0));
+    assert_int_equal(device->state, DEVICE_READY);
+    assert_true(device_needs_control(device, &pair, SECOND)); // the second opinion comes at once
+    bad = interval(-0.03, -0.02);
+    assert_false(device_control(device, &pair, &bad, SECOND));
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_non_null(strstr(device->reason, "twice in a row"));
+    assert_true(devices_tick(devices, 61 * SECOND));
+    assert_false(device_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_true(devices_tick(devices, 122 * SECOND));
+    assert_true(device_control(device, &pair, &in_order, 123 * SECOND));
+    assert_int_equal(device->bad_controls, 0);
+}
+
+static void a_control_that_excludes_zero_by_less_than_a_percent_is_fine(void **state)
+{
+    struct device *device = &((struct devices *)*state)->device[0];
+    struct estimate small = interval(0.010, 0.030);
+    struct digest pair = about("a");
+
+    assert_true(device_control(device, &pair, &small, 0));
+    assert_true(device_control(device, &pair, &small, 0));
+    assert_int_equal(device->state, DEVICE_READY);
+}
+
+static void the_number_of_remembered_controls_is_bounded(void **state)
+{
+    struct device *device = &((struct devices *)*state)->device[0];
+    struct digest pair;
+    char name[16];
+
+    for (int i = 0; i < DEVICE_CONTROLS_MAX + 10; i++) {
+        (void)snprintf(name, sizeof(name), "%d", i);
+        pair = about(name);
+        assert_true(device_control(device, &pair, &in_order, (uint64_t)i));
+    }
+    assert_int_equal(device->control_count, DEVICE_CONTROLS_MAX);
+    pair = about("9");
+    assert_null(device_last_control(device, &pair)); // the oldest have gone
+    pair = about("10");
+    assert_non_null(device_last_control(device, &pair));
+    assert_true(device_control(device, &pair, &in_order, 1000)); // renewed: now the youngest
+    pair = about("11");
+    assert_non_null(device_last_control(device, &pair));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(devices_come_from_the_probe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_least_held_idle_device_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_job_that_fails_often_is_not_the_devices_fault, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(three_different_jobs_in_a_row_quarantine_the_device, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_success_in_between_forgives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_quarantined_device_is_tried_again_on_probation, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_device_stays_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_control_is_due_once_an_hour_for_each_pair, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(two_bad_controls_in_a_row_take_the_device_out, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_control_that_excludes_zero_by_less_than_a_percent_is_fine,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_number_of_remembered_controls_is_bounded, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,521 @@
+// The ledger: what was committed is there after reopening, what failed leaves the rest alone, what
+// is damaged is refused.
+#include "common/file.h"
+#include "contract/verdict.h"
+#include "daemon/ledger.h"
+#include "daemon/ledger_schema.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    uv_loop_t loop;
+    char *dir;
+    char *path;
+    struct ledger *ledger;
+    uint64_t pages;
+    // What the callbacks saw:
+    int calls;
+    int failures;
+    enum err_code last_error;
+    struct bytes answer;
+    size_t answer_count;
+    // What load visited:
+    size_t loaded;
+    uint64_t state[8];
+    uint64_t attempt[8];
+    char key[8][32];
+    char reason[64];
+};
+
+static void open_ledger(struct fixture *fixture)
+{
+    struct err err = ERR_INIT;
+
+    if (ledger_open(&fixture->ledger, fixture->path, fixture->pages, &err) != 0 ||
+        ledger_start(fixture->ledger, &fixture->loop, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+// Everything posted has been carried out when this returns.
+static void close_ledger(struct fixture *fixture)
+{
+    ledger_close(fixture->ledger);
+    fixture->ledger = NULL;
+    (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+    assert_int_equal(file_make_temp_dir(&fixture->dir, "kcast-ledger", NULL), 0);
+    fixture->path = xasprintf("%s/ledger.db", fixture->dir);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+
+    ledger_close(fixture->ledger);
+    (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&fixture->loop), 0);
+    assert_int_equal(file_remove_tree(fixture->dir, NULL), 0);
+    bytes_clear(&fixture->answer);
+    free(fixture->path);
+    free(fixture->dir);
+    free(fixture);
+    return 0;
+}
+
+static void on_done(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct fixture *fixture = owner;
+
+    fixture->calls++;
+    fixture->failures += error != NULL;
+    fixture->last_error = error ? error->code : ERR_NONE;
+    fixture->answer_count = count;
+    bytes_clear(&fixture->answer);
+    if (count > 0) {
+        fixture->answer = answer[0];
+        answer[0] = (struct bytes){0};
+    }
+}
+
+static int on_row(void *owner, const struct ledger_job *job, struct err *err)
+{
+    struct fixture *fixture = owner;
+    size_t i = fixture->loaded++;
+
+    (void)err;
+    if (i >= 8) {
+        return 0;
+    }
+    fixture->state[i] = job->state;
+    fixture->attempt[i] = job->attempt;
+    (void)snprintf(fixture->key[i], sizeof(fixture->key[i]), "%s/%s", job->search, job->key);
+    if (job->reason) {
+        (void)snprintf(fixture->reason, sizeof(fixture->reason), "%s", job->reason);
+    }
+    assert_int_equal(job->spec.len, 4);
+    return 0;
+}
+
+// What a restart would see.
+static void reload(struct fixture *fixture)
+{
+    struct ledger *ledger;
+
+    fixture->loaded = 0;
+    assert_int_equal(ledger_open(&ledger, fixture->path, 0, NULL), 0);
+    assert_int_equal(ledger_load(ledger, on_row, fixture, NULL), 0);
+    ledger_close(ledger);
+}
+
+static void submit(struct fixture *fixture, uint64_t id, const char *key, const char *cache,
+                   ledger_adopt *adopt)
+{
+    struct digest digest = cache ? digest_of(cache, strlen(cache)) : (struct digest){0};
+    struct ledger_job job = {
+        .id = id,
+        .search = "s",
+        .key = key,
+        .spec = {.data = (unsigned char *)(uintptr_t) "spec", .len = 4},
+        .priority = UINT64_MAX,
+        .state = JOB_QUEUED,
+    };
+
+    ledger_submit(fixture->ledger, &job, cache ? &digest : NULL, adopt, on_done, fixture);
+}
+
+static void finish(struct fixture *fixture, uint64_t id, uint64_t job_state, const char *result,
+                   const char *cache, const char *reason)
+{
+    struct digest digest = cache ? digest_of(cache, strlen(cache)) : (struct digest){0};
+    struct bytes bytes = {.data = (unsigned char *)(uintptr_t)result,
+                          .len = result ? strlen(result) : 0};
+    struct ledger_end end = {
+        .job = id,
+        .state = job_state,
+        .attempt = 1,
+        .reason = reason,
+        .result = result ? &bytes : NULL,
+        .cache_key = cache ? &digest : NULL,
+        .cap_s = 30,
+    };
+
+    ledger_finish(fixture->ledger, &end, on_done, fixture);
+}
+
+static void a_submitted_job_survives_reopening(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    assert_int_equal(ledger_next_job(fixture->ledger), 1);
+    submit(fixture, 1, "a", NULL, NULL);
+    submit(fixture, 2, "b", NULL, NULL);
+    ledger_move(fixture->ledger, 2, JOB_RUNNING, 3, on_done, fixture);
+    close_ledger(fixture);
+    assert_int_equal(fixture->calls, 3);
+    assert_int_equal(fixture->failures, 0);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 2);
+    assert_string_equal(fixture->key[0], "s/a");
+    assert_int_equal(fixture->state[0], JOB_QUEUED);
+    assert_int_equal(fixture->state[1], JOB_RUNNING);
+    assert_int_equal(fixture->attempt[1], 3);
+}
+
+static void callbacks_come_in_order_and_from_the_loop_only(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    for (uint64_t i = 1; i <= 100; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", (int)i);
+        submit(fixture, i, key, NULL, NULL);
+        assert_int_equal(fixture->calls, 0);
+    }
+    ledger_barrier(fixture->ledger, on_done, fixture);
+    while (fixture->calls < 101) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(fixture->failures, 0);
+    assert_int_equal(fixture->answer_count, 0); // the barrier was the last
+}
+
+static void results_are_read_back_and_cached(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t ids[] = {1, 77};
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    finish(fixture, 1, JOB_DONE, "result", "cache-key", NULL);
+    ledger_read_results(fixture->ledger, ids, 2, on_done, fixture);
+    close_ledger(fixture);
+    assert_int_equal(fixture->answer_count, 2);
+    assert_int_equal(fixture->answer.len, 6);
+    assert_memory_equal(fixture->answer.data, "result", 6);
+    open_ledger(fixture);
+    assert_int_equal(ledger_results(fixture->ledger), 1);
+}
+
+static bool accept_and_change(const struct bytes *spec, double cap, struct bytes *result)
+{
+    return spec->len == 4 && cap > 29 && result->len == 6;
+}
+
+static bool accept_nothing(const struct bytes *spec, double cap, struct bytes *result)
+{
+    (void)spec;
+    (void)cap;
+    (void)result;
+    return false;
+}
+
+static void a_cached_result_finishes_a_new_job_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", "cache-key", accept_and_change);
+    finish(fixture, 1, JOB_DONE, "result", "cache-key", NULL);
+    submit(fixture, 2, "b", "cache-key", accept_nothing);
+    submit(fixture, 3, "c", "cache-key", accept_and_change);
+    close_ledger(fixture);
+    assert_int_equal(fixture->answer.len, 6);
+    reload(fixture);
+    assert_int_equal(fixture->state[1], JOB_QUEUED);
+    assert_int_equal(fixture->state[2], JOB_DONE);
+}
+
+static void what_has_ended_stays_as_it_ended(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    finish(fixture, 1, JOB_CANCELLED, NULL, NULL, "cancelled by its client");
+    finish(fixture, 1, JOB_DONE, "late", NULL, NULL);
+    ledger_move(fixture->ledger, 1, JOB_RUNNING, 9, NULL, NULL);
+    close_ledger(fixture);
+    reload(fixture);
+    assert_int_equal(fixture->state[0], JOB_CANCELLED);
+    assert_string_equal(fixture->reason, "cancelled by its client");
+}
+
+static void forgotten_jobs_go_and_their_numbers_do_not_come_back(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t ids[] = {1, 2};
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    submit(fixture, 2, "b", NULL, NULL);
+    finish(fixture, 1, JOB_DONE, "result", "cache-key", NULL);
+    ledger_forget(fixture->ledger, ids, 2, on_done, fixture);
+    submit(fixture, 3, "a", NULL, NULL); // the key is free again, in the same batch
+    close_ledger(fixture);
+    assert_int_equal(fixture->failures, 0);
+    open_ledger(fixture);
+    assert_int_equal(ledger_next_job(fixture->ledger), 4);
+    assert_int_equal(ledger_results(fixture->ledger), 1); // the cache stays
+    close_ledger(fixture);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 1);
+}
+
+static void compilations_are_kept_replaced_and_dropped(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest key = digest_of("key", 3);
+    struct bytes one = {.data = (unsigned char *)(uintptr_t) "one", .len = 3};
+    struct bytes other = {.data = (unsigned char *)(uintptr_t) "other", .len = 5};
+
+    open_ledger(fixture);
+    ledger_keep_compiled(fixture->ledger, &key, &one, on_done, fixture);
+    ledger_keep_compiled(fixture->ledger, &key, &other, on_done, fixture);
+    ledger_read_compiled(fixture->ledger, &key, on_done, fixture);
+    close_ledger(fixture);
+    assert_int_equal(fixture->answer.len, 5);
+    open_ledger(fixture);
+    ledger_drop_compiled(fixture->ledger, &key);
+    ledger_read_compiled(fixture->ledger, &key, on_done, fixture);
+    close_ledger(fixture);
+    assert_int_equal(fixture->answer.len, 0);
+    assert_int_equal(fixture->failures, 0);
+}
+
+static void one_bad_operation_does_not_spoil_the_batch(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    submit(fixture, 1, "b", NULL, NULL); // the number is taken
+    submit(fixture, 2, "c", NULL, NULL);
+    close_ledger(fixture);
+    assert_int_equal(fixture->calls, 3);
+    assert_int_equal(fixture->failures, 1);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 2);
+    assert_string_equal(fixture->key[1], "s/c");
+}
+
+// Fills the file until it is full; returns how many jobs went in.
+static uint64_t fill(struct fixture *fixture)
+{
+    uint64_t id = 0;
+    char key[512];
+
+    while (fixture->failures == 0 && id < 10000) {
+        int before = fixture->calls;
+
+        id++;
+        (void)snprintf(key, sizeof(key), "%0400d", (int)id);
+        submit(fixture, id, key, NULL, NULL);
+        while (fixture->calls == before) {
+            (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+        }
+    }
+    return id - 1;
+}
+
+static void a_full_disk_refuses_inserts_and_lets_deletes_pass(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t ids[64];
+    uint64_t in;
+
+    fixture->pages = 40;
+    open_ledger(fixture);
+    in = fill(fixture);
+    assert_int_equal(fixture->last_error, ERR_NO_SPACE);
+    assert_in_range(in, 65, 9999);
+    for (uint64_t i = 0; i < 64; i++) {
+        ids[i] = i + 1;
+    }
+    fixture->failures = 0;
+    // Together with an insert that fails: tried one by one.
+    submit(fixture, 20000, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL,
+           NULL);
+    ledger_forget(fixture->ledger, ids, 64, on_done, fixture);
+    submit(fixture, 20001, "there is room again", NULL, NULL);
+    close_ledger(fixture);
+    assert_int_equal(fixture->last_error, ERR_NONE);
+    assert_in_range(fixture->failures, 0, 1);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_file_that_is_no_database_is_refused_and_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct bytes after = {0};
+    struct err err = ERR_INIT;
+    const char *text =
+        "This is somebody's diary, not a database. It is long enough to be looked at.";
+
+    write_file(fixture->path, text);
+    assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "ledger.db"));
+    assert_int_equal(file_read(&after, fixture->path, 1000, NULL), 0);
+    assert_string_equal((char *)after.data, text);
+    bytes_clear(&after);
+}
+
+static void damaged_pages_are_found(void **state)
+{
+    struct fixture *fixture = *state;
+    struct err err = ERR_INIT;
+    char junk[4096];
+    int fd;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    close_ledger(fixture);
+    memset(junk, 0x5a, sizeof(junk));
+    fd = open(fixture->path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, junk, sizeof(junk), 4096), sizeof(junk));
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
+}
+
+// What a later kcastd would leave: the schema's number is at offset 60 of the file, big-endian.
+static void a_ledger_of_the_future_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    const unsigned char version[4] = {0, 0, 0, (unsigned char)(ledger_migration_count + 1)};
+    struct err err = ERR_INIT;
+    int fd;
+
+    open_ledger(fixture);
+    close_ledger(fixture);
+    fd = open(fixture->path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, version, 4, 60), 4);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_VERSION);
+    assert_non_null(strstr(err.text, "newer"));
+}
+
+static void somebody_elses_database_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    const unsigned char application[4] = {1, 2, 3, 4};
+    struct err err = ERR_INIT;
+    int fd;
+
+    open_ledger(fixture);
+    close_ledger(fixture);
+    fd = open(fixture->path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, application, 4, 68), 4);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "not a ledger"));
+}
+
+static void an_empty_file_becomes_a_ledger(void **state)
+{
+    struct fixture *fixture = *state;
+
+    write_file(fixture->path, "");
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    close_ledger(fixture);
+    assert_int_equal(fixture->failures, 0);
+}
+
+// Dies in a process of its own at one commit; afterwards the ledger has what it had before it or
+// after it.
+static size_t jobs_after_death(struct fixture *fixture, const char *when)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        uv_loop_t loop;
+
+        (void)setenv("KCASTD_DIE_AT", when, 1);
+        (void)uv_loop_init(&loop);
+        if (ledger_open(&fixture->ledger, fixture->path, 0, NULL) != 0 ||
+            ledger_start(fixture->ledger, &loop, NULL) != 0) {
+            _exit(1);
+        }
+        for (uint64_t i = 1; i <= 3; i++) {
+            int before = fixture->calls;
+            char key[8];
+
+            (void)snprintf(key, sizeof(key), "k%d", (int)i);
+            submit(fixture, i, key, NULL, NULL);
+            while (fixture->calls == before) {
+                (void)uv_run(&loop, UV_RUN_ONCE);
+            }
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    reload(fixture);
+    return fixture->loaded;
+}
+
+static void a_kill_before_a_commit_loses_it_and_after_it_does_not(void **state)
+{
+#ifdef KCAST_FAULTS
+    assert_int_equal(jobs_after_death(*state, "before:2"), 1);
+    assert_int_equal(file_remove_tree(((struct fixture *)*state)->path, NULL), 0);
+    assert_int_equal(jobs_after_death(*state, "after:2"), 2);
+#else
+    (void)state;
+    (void)jobs_after_death;
+    skip();
+#endif
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_kill_before_a_commit_loses_it_and_after_it_does_not), // first: it forks
+        TEST(a_submitted_job_survives_reopening),
+        TEST(callbacks_come_in_order_and_from_the_loop_only),
+        TEST(results_are_read_back_and_cached),
+        TEST(a_cached_result_finishes_a_new_job_at_once),
+        TEST(what_has_ended_stays_as_it_ended),
+        TEST(forgotten_jobs_go_and_their_numbers_do_not_come_back),
+        TEST(compilations_are_kept_replaced_and_dropped),
+        TEST(one_bad_operation_does_not_spoil_the_batch),
+        TEST(a_full_disk_refuses_inserts_and_lets_deletes_pass),
+        TEST(a_file_that_is_no_database_is_refused_and_kept),
+        TEST(damaged_pages_are_found),
+        TEST(a_ledger_of_the_future_is_refused),
+        TEST(somebody_elses_database_is_refused),
+        TEST(an_empty_file_becomes_a_ledger),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

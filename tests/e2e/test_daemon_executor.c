@@ -1,0 +1,289 @@
+// kcastd and an executor that crashes, hangs, floods, lies or leaves processes behind: the daemon
+// is unhurt, the job ends with a reason, the next one runs.
+#include "common/file.h"
+#include "contract/verdict.h"
+#include "tests/support/daemon_client.h"
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int set_up_impatient(void **state)
+{
+    struct daemon_client *client;
+
+    (void)daemon_client_set_up(state);
+    client = *state;
+    client->option[0] = "--exec-slack=400ms";
+    client->option[1] = "--exec-grace=100ms";
+    client->option[2] = "--compile-time=1s";
+    return daemon_client_start(client) ? 0 : -1;
+}
+
+static uint64_t submit(struct daemon_client *client, const char *key, const char *candidate)
+{
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    struct submitted reply;
+    struct err err = ERR_INIT;
+
+    spec.max_seconds = 0.1;
+    if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    return reply.job;
+}
+
+static void until_gone(pid_t pid)
+{
+    while (program_alive(pid)) {
+        sched_yield();
+    }
+}
+
+// A job with this candidate is buried for a reason that contains text; a good job then still works.
+static void expect_buried(struct daemon_client *client, const char *candidate, const char *text)
+{
+    struct job_info info;
+    char *good = xasprintf("int after_%zu;\n", strlen(candidate));
+
+    daemon_client_wait(client, submit(client, candidate, candidate), &info);
+    assert_int_equal(info.state, JOB_BURIED);
+    if (!strstr(info.reason, text)) {
+        fail_msg("%s", info.reason);
+    }
+    assert_null(info.result);
+    message_clear(&job_info_message, &info);
+    daemon_client_expect(client, submit(client, good, good), JOB_DONE, VERDICT_FASTER);
+    free(good);
+}
+
+static void a_crash_is_tried_twice_and_buried(void **state)
+{
+    struct daemon_client *client = *state;
+
+    expect_buried(client, "//! run-crash\n", "signal 11");
+    assert_int_equal(daemon_client_runs(client, "measure", "//! run-crash\n"), 2);
+}
+
+static void one_crash_is_forgiven(void **state)
+{
+    struct daemon_client *client = *state;
+    char *candidate = xasprintf("//! crash-once %s/crashed\n", client->program.dir);
+    struct job_info info;
+
+    daemon_client_wait(client, submit(client, "k", candidate), &info);
+    assert_int_equal(info.state, JOB_DONE);
+    assert_int_equal(info.attempt, 1);
+    assert_int_equal(info.result->attempt, 1);
+    assert_int_equal(info.result->verdict, VERDICT_FASTER);
+    message_clear(&job_info_message, &info);
+    free(candidate);
+}
+
+static void an_exit_code_is_told_with_the_last_line_of_stderr(void **state)
+{
+    expect_buried(*state, "//! run-exit 9\n", "exit code 9: the reason is on the last line");
+}
+
+static void a_hanging_executor_is_ended_at_its_deadline(void **state)
+{
+    expect_buried(*state, "//! run-hang\n", "deadline");
+}
+
+static void one_that_ignores_sigterm_is_killed(void **state)
+{
+    expect_buried(*state, "//! run-deaf\n", "deadline");
+}
+
+static void garbage_is_no_report(void **state)
+{
+    expect_buried(*state, "//! run-garbage\n", "kcast-exec measure");
+}
+
+static void an_empty_report_is_none(void **state)
+{
+    expect_buried(*state, "//! run-empty\n", "kcast-exec measure");
+}
+
+static void a_gigabyte_is_cut_off(void **state)
+{
+    expect_buried(*state, "//! run-flood\n", "bytes a report may have");
+}
+
+static void lies_are_found_out(void **state)
+{
+    expect_buried(*state, "//! lie-verdict\n", "verdict 999");
+    expect_buried(*state, "//! lie-nan\n", "estimate");
+    expect_buried(*state, "//! lie-digest\n", "another candidate");
+    expect_buried(*state, "//! lie-interval\n", "interval");
+    expect_buried(*state, "//! lie-sandbox\n", "sandbox was off");
+}
+
+static void a_lost_compiler_is_tried_twice_and_buried(void **state)
+{
+    struct daemon_client *client = *state;
+
+    expect_buried(client, "//! compile-crash\n", "signal 6");
+    assert_int_equal(daemon_client_runs(client, "compile", "//! compile-crash\n"), 2);
+    expect_buried(client, "//! compile-garbage\n", "kcast-exec compile");
+    expect_buried(client, "//! compile-lie\n", "another object");
+    expect_buried(client, "//! compile-hang\n", "deadline");
+}
+
+static void three_different_jobs_in_a_row_take_the_device_out(void **state)
+{
+    struct daemon_client *client = *state;
+    const char *bad[] = {"//! run-exit 1\n", "//! run-exit 2\n", "//! run-exit 3\n"};
+    struct status status;
+    uint64_t job;
+
+    for (size_t i = 0; i < 3; i++) {
+        job = submit(client, bad[i], bad[i]);
+        if (i < 2) {
+            daemon_client_expect(client, job, JOB_BURIED, 0);
+        }
+    }
+    do {
+        daemon_client_status(client, &status);
+        if (strcmp(status.devices[0].state, "quarantined") == 0) {
+            break;
+        }
+        message_clear(&status_message, &status);
+    } while (true);
+    assert_non_null(strstr(status.devices[0].reason, "in a row"));
+    assert_non_null(strstr(status.devices[0].reason, "exit code 3"));
+    message_clear(&status_message, &status);
+    job = submit(client, "waits", "int waits;\n"); // is kept for when the device is back
+    daemon_client_until(client, job, JOB_READY);
+}
+
+static void what_an_executor_leaves_behind_is_killed(void **state)
+{
+    struct daemon_client *client = *state;
+    char *path = xasprintf("%s/orphan", client->program.dir);
+    char *candidate = xasprintf("//! orphans %s\n", path);
+    struct bytes text = {0};
+
+    daemon_client_expect(client, submit(client, "k", candidate), JOB_DONE, VERDICT_FASTER);
+    assert_int_equal(file_read(&text, path, 64, NULL), 0);
+    until_gone((pid_t)strtol((char *)text.data, NULL, 10));
+    bytes_clear(&text);
+    free(candidate);
+    free(path);
+}
+
+static void an_executor_inherits_three_descriptors(void **state)
+{
+    struct daemon_client *client = *state;
+    struct job_info info;
+
+    daemon_client_wait(client, submit(client, "k", "//! fds\n"), &info);
+    assert_string_equal(info.result->reason, "descriptors: ");
+    message_clear(&job_info_message, &info);
+}
+
+static void a_damaged_object_is_compiled_again(void **state)
+{
+    struct daemon_client *client = *state;
+    struct job_spec spec = daemon_client_spec(client, "int x;\n");
+    struct digest object = digest_of("OBJint x;\n", 10);
+    struct submitted reply;
+    char hex[DIGEST_HEX_LEN + 1];
+    char *path;
+
+    assert_int_equal(daemon_client_submit(client, "test", "a", &spec, &reply, NULL), 0);
+    daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
+    digest_hex(&object, hex);
+    path = xasprintf("%s/blobs/%.2s/%s", client->state, hex, hex + 2);
+    assert_true(file_exists(path));
+    assert_int_equal(file_replace(path, "junk", 4, false, NULL), 0);
+    spec.repeat = 1;
+    assert_int_equal(daemon_client_submit(client, "test", "b", &spec, &reply, NULL), 0);
+    daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
+    assert_int_equal(daemon_client_runs(client, "compile", "int x;\n"), 2);
+    free(path);
+}
+
+// SIGTERM while things run: everything is gone, and the job runs again without having lost an
+// attempt.
+static void sigterm_leaves_no_process_and_costs_no_attempt(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    uint64_t job = submit(client, "k", candidate);
+    pid_t pid = daemon_client_gate_wait(gate);
+    struct job_info info;
+
+    daemon_client_until(client, job, JOB_RUNNING);
+    daemon_client_disconnect(client);
+    assert_int_equal(program_stop(&client->program), 0);
+    assert_false(program_alive(pid));
+    assert_true(daemon_client_start(client));
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_gate_open(gate);
+    daemon_client_wait(client, job, &info);
+    assert_int_equal(info.state, JOB_DONE);
+    assert_int_equal(info.attempt, 0);
+    message_clear(&job_info_message, &info);
+    free(candidate);
+    free(gate);
+}
+
+static void a_killed_daemon_takes_its_executor_along(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    uint64_t job = submit(client, "k", candidate);
+    pid_t pid = daemon_client_gate_wait(gate);
+    struct job_info info;
+
+    daemon_client_until(client, job, JOB_RUNNING);
+    daemon_client_disconnect(client);
+    assert_int_equal(program_kill(&client->program), -9);
+    until_gone(pid);
+    assert_true(daemon_client_start(client));
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_gate_open(gate);
+    daemon_client_wait(client, job, &info);
+    assert_int_equal(info.state, JOB_DONE);
+    assert_int_equal(info.attempt, 1); // nobody knows whether the job was to blame
+    message_clear(&job_info_message, &info);
+    free(candidate);
+    free(gate);
+}
+
+int main(void)
+{
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, daemon_client_set_up_started, daemon_client_tear_down)
+#define IMPATIENT(name)                                                                            \
+    cmocka_unit_test_setup_teardown(name, set_up_impatient, daemon_client_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_crash_is_tried_twice_and_buried),
+        TEST(one_crash_is_forgiven),
+        TEST(an_exit_code_is_told_with_the_last_line_of_stderr),
+        IMPATIENT(a_hanging_executor_is_ended_at_its_deadline),
+        IMPATIENT(one_that_ignores_sigterm_is_killed),
+        TEST(garbage_is_no_report),
+        TEST(an_empty_report_is_none),
+        TEST(a_gigabyte_is_cut_off),
+        TEST(lies_are_found_out),
+        IMPATIENT(a_lost_compiler_is_tried_twice_and_buried),
+        TEST(three_different_jobs_in_a_row_take_the_device_out),
+        TEST(what_an_executor_leaves_behind_is_killed),
+        TEST(an_executor_inherits_three_descriptors),
+        TEST(a_damaged_object_is_compiled_again),
+        TEST(sigterm_leaves_no_process_and_costs_no_attempt),
+        TEST(a_killed_daemon_takes_its_executor_along),
+    };
+#undef TEST
+#undef IMPATIENT
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Searches with the real programs: alone, killed and resumed, with a daemon that is killed and started again, with --local killed.
+# Waits for processes and READY messages, never for time to pass.
+set -eu
+bin=${KCAST_BIN:-build/debug/bin} root=${KCAST_ROOT:-.}
+hill=$root/tests/data/client/hill
+dir=$(mktemp -d)
+daemon= worker=
+cleanup() {
+    for pid in $daemon $worker; do kill -9 "$pid" 2>/dev/null || :; done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
+
+# start PROGRAM LOG OPTION… : runs it in the background until it says READY; sets $started_pid and $started_url.
+start() {
+    local program=$1 log=$dir/$2.log
+    shift 2
+    rm -f "$log" && mkfifo "$dir/lines"
+    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
+    started_pid=$!
+    exec {lines}<"$dir/lines"
+    rm "$dir/lines"
+    started_url=
+    while [ -z "$started_url" ]; do
+        read -r -t 60 line <&"$lines" || die "$program did not start"
+        echo "$line" >>"$log"
+        started_url=$(sed -n 's/.*\(tcp:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
+    done
+    cat <&"$lines" >>"$log" &
+    exec {lines}<&-
+}
+gone() { timeout 30 tail --pid="$1" -f /dev/null || die "process $1 is still there"; }
+count() { "$bin/kcast" export "$1" --events | grep -c "\"$2\"" || :; }
+field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
+
+sandbox=on
+if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
+    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
+fi
+
+# ---- measure: one object per line, exit 1 when nothing is correct ----
+cat >"$dir/wrong.c" <<'END'
+void hill(const double *x, double *s, int64_t N) { s[0] = (double)N; }
+END
+"$bin/kcast" --local --sandbox="$sandbox" --json measure "$hill" "$hill/baseline.c" "$dir/wrong.c" >"$dir/lines.json"
+[ "$(wc -l <"$dir/lines.json")" -eq 2 ] || die "measure --json printed $(cat "$dir/lines.json")"
+for key in candidate digest problem device class verdict reason speedup ci95 log2_speedup baseline_ns candidate_ns cases \
+    launches max_error error_bound seconds trust cached seed; do
+    grep -q "\"$key\":" "$dir/lines.json" || die "measure --json has no $key"
+done
+grep -q '"verdict":"wrong"' "$dir/lines.json" || die "wrong.c is not wrong"
+status=0
+"$bin/kcast" --local --sandbox="$sandbox" measure "$hill" "$dir/wrong.c" >/dev/null || status=$?
+[ $status -eq 1 ] || die "measuring a wrong candidate ended with $status"
+
+# ---- a whole search with private programs, which are gone afterwards ----
+"$bin/kcast" --local --sandbox="$sandbox" --json search "$hill" --run "$dir/local.run" --candidates 20 --batch 4 --seed 1 \
+    >"$dir/local.json" 2>"$dir/err" || die "search --local: $(cat "$dir/err")"
+[ "$(field considered <"$dir/local.json")" -eq 20 ] || die "considered: $(cat "$dir/local.json")"
+[ "$(wc -l <"$dir/err")" -eq 1 ] || die "more than one line on stderr: $(cat "$dir/err")"
+
+# ---- the same with a daemon and a worker of our own ----
+start kcast-worker worker --listen=tcp://127.0.0.1:0 --state="$dir/worker"
+worker=$started_pid worker_url=$started_url
+start kcastd daemon --listen=tcp://127.0.0.1:0 --state="$dir/daemon" --sandbox="$sandbox"
+daemon=$started_pid daemon_url=$started_url
+kcast() { "$bin/kcast" --pool="$daemon_url" --worker="$worker_url" "$@"; }
+search() { kcast -q search "$hill" --candidates 20 --batch 4 --seed 2 "$@"; }
+
+# two clients at once
+search --run "$dir/a.run" >/dev/null &
+other=$!
+search --run "$dir/b.run" >/dev/null || die "the second of two clients"
+wait $other || die "the first of two clients"
+
+if [ "${KCAST_VARIANT:-debug}" != release ]; then
+    # killed at some events: goes on, and no job has been submitted twice
+    for at in 5 20 40 60; do
+        rm -f "$dir/k.run"
+        status=0
+        KCAST_DIE_AT=event:$at search --run "$dir/k.run" >/dev/null 2>&1 || status=$?
+        [ $status -eq 137 ] || die "the search was to be killed at event $at and ended with $status"
+        kcast -q resume "$dir/k.run" >/dev/null || die "resume after a kill at event $at"
+        name=$("$bin/kcast" export "$dir/k.run" --events | sed -n '1s/.*"search":"\([^"]*\)".*/\1/p')
+        twice=$(kcast --json jobs --search "$name" | sed -n 's/.*"key":"\([^"]*\)".*/\1/p' | sort | uniq -d)
+        [ -z "$twice" ] || die "submitted twice: $twice"
+    done
+
+    # the daemon is killed in the middle and comes back on the same port with the same state
+    KCAST_DIE_AT=pause:30 "$bin/kcast" --pool="$daemon_url" --worker="$worker_url" -q search "$hill" --candidates 20 --batch 4 \
+        --seed 3 --run "$dir/d.run" >/dev/null &
+    client=$!
+    until [ "$(ps -o stat= -p $client | cut -c1)" = T ]; do kill -0 $client 2>/dev/null || die "the client ended early"; done
+    kill -9 "$daemon"
+    gone "$daemon"
+    start kcastd daemon --listen="$daemon_url" --state="$dir/daemon" --sandbox="$sandbox"
+    daemon=$started_pid
+    kill -CONT $client
+    wait $client || die "the search did not survive the daemon's restart"
+
+    # kcast --local is killed: its programs end, too
+    KCAST_DIE_AT=pause:20 "$bin/kcast" --local --sandbox="$sandbox" -q search "$hill" --candidates 20 --run "$dir/l.run" \
+        >/dev/null 2>&1 &
+    client=$!
+    until [ "$(ps -o stat= -p $client | cut -c1)" = T ]; do kill -0 $client 2>/dev/null || die "the client ended early"; done
+    children=$(pgrep -P $client)
+    [ "$(wc -w <<<"$children")" -eq 2 ] || die "--local has these children: $children"
+    kill -9 $client
+    for pid in $children; do gone "$pid"; done
+fi
+
+# SIGINT: everything is kept, 130, and the way on is named
+"$bin/kcast" --pool="$daemon_url" --worker="$worker_url" search "$hill" --candidates 60 --seed 5 --run "$dir/i.run" \
+    >/dev/null 2>"$dir/err" &
+client=$!
+until [ -s "$dir/i.run" ] && [ "$("$bin/kcast" export "$dir/i.run" --events 2>/dev/null | wc -l)" -gt 10 ]; do
+    kill -0 $client 2>/dev/null || die "the client ended early: $(cat "$dir/err")"
+done
+kill -INT $client
+status=0
+wait $client || status=$?
+if [ $status -ne 0 ]; then # it may have been at its end already
+    [ $status -eq 130 ] || die "SIGINT gave $status"
+    grep -q "kcast resume $dir/i.run" "$dir/err" || die "no hint: $(cat "$dir/err")"
+fi
+kcast -q resume "$dir/i.run" >/dev/null || die "resume after SIGINT"
+echo passed
