@@ -197,8 +197,9 @@ static void time_is_capped(void **state)
 
     plan.max_seconds = 1e-6;
     report = fixture_measure(fixture, &plan);
-    assert_int_equal(report.result->verdict, VERDICT_INCONCLUSIVE);
-    assert_non_null(report.result->reason);
+    assert_true(verdict_is_ratio(report.result->verdict));
+    assert_true(report.result->cases[0].speedup->blocks >= 3); // an estimate, though a poor one
+    assert_true(report.result->cases[0].speedup->blocks < 8);
     message_clear(&measure_report_message, &report);
     bytes_clear(&object);
 }

@@ -1,0 +1,252 @@
+// Calls about jobs, and what follows from the answers to all calls.
+#include "client/pool_state.h"
+#include "common/mem.h"
+#include "contract/verdict.h"
+#include <stdlib.h>
+
+#define WAIT_MS 10000     // of a long poll
+#define WAIT_SHORT_MS 200 // of the last one
+#define WAITS_MAX 6       // long polls at a time
+#define SUBMITS_MAX 16    // at a time
+#define NEED_BLOB_MAX 8   // a daemon that asks for the same blobs more often is broken
+
+static struct pool_job *find_job(struct pool *pool, uint64_t id)
+{
+    struct pool_job *job;
+    DL_FOREACH (pool->job, job) {
+        if (job->phase == PHASE_OUT && job->id == id) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static void uncover(struct pool *pool, const uint64_t *id, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct pool_job *job = find_job(pool, id[i]);
+        if (job != NULL) {
+            job->covered = false;
+        }
+    }
+}
+
+// ---- starting calls ----
+
+struct call *pool_new_call(struct pool *pool, enum op op)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+    call->pool = pool;
+    call->op = op;
+    DL_APPEND(pool->call, call);
+    pool->calls[op]++;
+    return call;
+}
+
+static void free_call(struct call *call)
+{
+    if (call->pool != NULL) {
+        call->pool->calls[call->op]--;
+        DL_DELETE(call->pool->call, call);
+    }
+    free(call->digest);
+    free(call->id);
+    free(call);
+}
+
+static void submit_jobs(struct pool *pool)
+{
+    struct pool_job *job;
+    DL_FOREACH (pool->job, job) {
+        if (pool->calls[OP_SUBMIT] >= SUBMITS_MAX) {
+            return;
+        }
+        if (job->phase == PHASE_NEW && pool_blobs_known(pool, &job->spec)) {
+            struct submit submit = {.search = pool->search,
+                                    .key = job->key,
+                                    .spec = &job->spec,
+                                    .priority = job->priority};
+            struct call *call = pool_new_call(pool, OP_SUBMIT);
+            call->job = job;
+            job->phase = PHASE_SUBMITTING;
+            remote_call(pool->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message,
+                        CALL_MS, pool_on_answer, call);
+        }
+    }
+}
+
+static void wait_for_jobs(struct pool *pool)
+{
+    if (pool->calls[OP_WAIT] >= WAITS_MAX) {
+        return;
+    }
+    uint64_t *id = NULL;
+    size_t count = 0;
+    struct pool_job *job;
+    DL_FOREACH (pool->job, job) {
+        if (job->phase == PHASE_OUT && !job->covered && count < WAIT_JOBS_MAX) {
+            id = xrealloc(id, count + 1, sizeof(*id));
+            id[count++] = job->id;
+            job->covered = true;
+        }
+    }
+    if (count > 0) {
+        struct call *call = pool_new_call(pool, OP_WAIT);
+        call->id = id;
+        call->id_count = count;
+        bool last = pool->calls[OP_WAIT] == WAITS_MAX;
+        struct wait wait = {
+            .jobs = id, .jobs_count = count, .max_ms = last ? WAIT_SHORT_MS : WAIT_MS};
+        remote_call(pool->remote, OP_WAIT, &wait_message, &wait, &waited_message,
+                    wait.max_ms + CALL_MS, pool_on_answer, call);
+    }
+}
+
+static void send_acks(struct pool *pool)
+{
+    if (pool->ack_count == 0 || pool->calls[OP_ACK] > 0) {
+        return;
+    }
+    struct call *call = pool_new_call(pool, OP_ACK);
+    struct job_ids ids = {.jobs = pool->ack, .jobs_count = pool->ack_count};
+    remote_call(pool->remote, OP_ACK, &job_ids_message, &ids, &empty_message, CALL_MS,
+                pool_on_answer, call);
+    free(pool->ack);
+    pool->ack = NULL;
+    pool->ack_count = 0;
+}
+
+void pool_advance(struct pool *pool);
+
+void say(void *owner, const char *sentence)
+{
+    (void)owner;
+    fprintf(stderr, "kcast: %s\n", sentence);
+}
+
+// ---- answers ----
+
+static void on_missing(struct pool *pool, const struct call *call, const struct blob_missing *reply)
+{
+    for (size_t i = 0; i < call->digest_count; i++) {
+        pool_find_blob(pool, &call->digest[i])->state = BLOB_KNOWN;
+    }
+    for (size_t i = 0; i < reply->digests_count; i++) {
+        pool_find_blob(pool, &reply->digests[i])->state = BLOB_MISSING;
+    }
+}
+
+// A job without blobs goes back; one whose blobs are asked for again and again fails.
+static void need_blobs(struct pool *pool, struct pool_job *job)
+{
+    struct err error = ERR_INIT;
+    job->phase = PHASE_NEW;
+    pool_forget_blobs(pool, &job->spec);
+    if (++job->need_blobs > NEED_BLOB_MAX) {
+        err_set(&error, ERR_PROTOCOL,
+                "the daemon keeps asking for blobs of job \"%s\" that it was sent", job->key);
+        pool_finish_job(pool, job, NULL, &error);
+    }
+}
+
+static void on_submitted(struct pool *pool, const struct call *call, const struct submitted *reply)
+{
+    struct pool_job *job = call->job;
+    if (job == NULL) {
+        return;
+    }
+    if (reply->missing_count > 0) {
+        need_blobs(pool, job);
+        return;
+    }
+    job->phase = PHASE_OUT;
+    job->id = reply->job;
+    job->covered = false;
+}
+
+static void on_waited(struct pool *pool, const struct call *call, struct waited *reply)
+{
+    uncover(pool, call->id, call->id_count);
+    for (size_t i = 0; i < reply->unknown_count; i++) {
+        struct pool_job *job = find_job(pool, reply->unknown[i]);
+        if (job != NULL) {
+            job->phase = PHASE_NEW;
+            pool_forget_blobs(pool, &job->spec);
+        }
+    }
+    for (size_t i = 0; i < reply->jobs_count; i++) {
+        struct pool_job *job = find_job(pool, reply->jobs[i].job);
+        if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
+            pool_finish_job(pool, job, &reply->jobs[i], NULL);
+        }
+    }
+}
+
+// What a call that failed was about goes back by one state.
+static void put_back(struct pool *pool, const struct call *call)
+{
+    for (size_t i = 0; i < call->digest_count; i++) {
+        pool_find_blob(pool, &call->digest[i])->state =
+            call->op == OP_BLOB_PUT ? BLOB_MISSING : BLOB_UNKNOWN;
+    }
+    if (call->job != NULL) {
+        call->job->phase = PHASE_NEW;
+    }
+    if (call->op == OP_WAIT) {
+        uncover(pool, call->id, call->id_count);
+    }
+}
+
+static void on_failure(struct pool *pool, const struct call *call, const struct err *error,
+                       uint64_t retry_after_ms)
+{
+    bool transient =
+        error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT || error->code == ERR_BUSY;
+    if (call->op == OP_ACK || error->code == ERR_STOPPED) {
+        return;
+    }
+    put_back(pool, call);
+    if (transient) {
+        pool_back_off(pool, error, retry_after_ms);
+    } else if (call->op == OP_SUBMIT && error->code == ERR_NEED_BLOB && call->job != NULL) {
+        need_blobs(pool, call->job);
+    } else if (call->op == OP_SUBMIT && call->job != NULL) {
+        pool_finish_job(pool, call->job, NULL, error);
+    } else {
+        pool_give_up(pool, error);
+    }
+}
+
+void pool_on_answer(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct call *call = owner;
+    struct pool *pool = call->pool;
+    if (pool == NULL) {
+        free_call(call);
+        return;
+    }
+    // Counted down first: what the answer sets free may be used by pool_advance().
+    if (error != NULL) {
+        on_failure(pool, call, error, retry_after_ms);
+    } else {
+        pool_trouble_is_over(pool);
+        switch (call->op) {
+        case OP_BLOB_HAVE:
+            on_missing(pool, call, reply);
+            break;
+        case OP_BLOB_PUT:
+            pool_find_blob(pool, &call->digest[0])->state = BLOB_KNOWN;
+            break;
+        case OP_SUBMIT:
+            on_submitted(pool, call, reply);
+            break;
+        case OP_WAIT:
+            on_waited(pool, call, reply);
+            break;
+        default:
+            break;
+        }
+    }
+    free_call(call);
+    pool_kick(pool);
+}

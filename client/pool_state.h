@@ -1,0 +1,109 @@
+// The inside of a pool, for the pool*.c files only: pool.c has jobs, trouble and the interface,
+// pool_blobs.c what is done about blobs, pool_calls.c the calls about jobs and all answers.
+#ifndef CLIENT_POOL_STATE_H
+#define CLIENT_POOL_STATE_H
+
+#include "client/pool.h"
+#include <uthash.h>
+#include <utlist.h>
+
+#define CALL_MS 5000       // deadline of a call that is answered at once
+#define WAIT_JOBS_MAX 4096 // of one WAIT or ACK, see daemon.def
+
+enum blob_state { BLOB_UNKNOWN, BLOB_ASKED, BLOB_MISSING, BLOB_SENDING, BLOB_KNOWN };
+enum phase { PHASE_NEW, PHASE_SUBMITTING, PHASE_OUT };
+
+struct blob {
+    struct digest digest; // key
+    enum blob_state state;
+    struct bytes data; // of pool_add_blob; NULL when a reader has it
+    UT_hash_handle hh;
+};
+
+struct pool_job {
+    struct pool_job *next, *prev; // in pool->job, in order of submission
+    char *key;
+    struct job_spec spec; // deep copy
+    uint64_t priority;
+    enum phase phase;
+    uint64_t id;         // at the daemon; in phase OUT
+    bool covered;        // by a WAIT in flight
+    unsigned need_blobs; // how often SUBMIT asked for blobs
+    pool_callback *callback;
+    void *owner;
+    uint64_t tag;
+};
+
+// A call in flight, and what it is about.
+struct call {
+    struct call *next, *prev; // in pool->call
+    struct pool *pool;        // NULL once the pool is closed
+    enum op op;
+    struct pool_job *job;  // SUBMIT
+    struct digest *digest; // HAVE and PUT
+    size_t digest_count;
+    uint64_t *id; // WAIT and ACK
+    size_t id_count;
+};
+
+struct pool {
+    struct session *session;
+    struct remote *remote;
+    char *search;
+    struct blob *blob;    // uthash
+    struct pool_job *job; // utlist
+    size_t job_count;
+    struct call *call;
+    size_t calls[64]; // in flight, by op
+    uint64_t *ack;    // waiting to be sent
+    size_t ack_count;
+    uv_timer_t *timer;      // freed by its close callback
+    uint64_t trouble_since; // monotonic ns of the first failure in a row; 0: none
+    uint64_t backoff_ms;    // 0: no backoff is running
+    bool noticed;           // said that the daemon does not answer
+    struct err error;       // given up
+    int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
+    void *read_owner;
+    void (*notice)(void *owner, const char *sentence);
+    void *notice_owner;
+};
+
+// ---- pool.c ----
+
+void pool_free_job(struct pool *pool, struct pool_job *job);
+// Hands the outcome over; the job is gone before its owner hears of it, so that the owner may
+// submit again.
+void pool_finish_job(struct pool *pool, struct pool_job *job, struct job_info *info,
+                     const struct err *error);
+// Looks at everything soon.
+void pool_kick(struct pool *pool);
+// Nothing more is started; error is for pool_error.
+void pool_give_up(struct pool *pool, const struct err *error);
+// Nothing is started for a while. Longer and longer while it goes on, and in the end never again.
+void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_after_ms);
+// A call was answered.
+void pool_trouble_is_over(struct pool *pool);
+
+// ---- pool_blobs.c ----
+
+// The entry of a digest, new if need be.
+struct blob *pool_find_blob(struct pool *pool, const struct digest *digest);
+// All blobs that a spec names are at the daemon.
+bool pool_blobs_known(struct pool *pool, const struct job_spec *spec);
+// The daemon turned out not to have them, or may have forgotten them.
+void pool_forget_blobs(struct pool *pool, const struct job_spec *spec);
+// HAVE for what is unknown, PUT for what is missing.
+void pool_ask_for_blobs(struct pool *pool);
+void pool_send_blobs(struct pool *pool);
+
+// ---- pool_calls.c ----
+
+// A call that is about to be made with on_answer as its callback.
+struct call *pool_new_call(struct pool *pool, enum op op);
+remote_callback pool_on_answer;
+// Starts every call that is possible now.
+void pool_advance(struct pool *pool);
+
+static void say(void *owner, const char *sentence);
+
+#endif
