@@ -16,7 +16,7 @@ B       := build/$(VARIANT)
 Q       ?= @
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
-        -Wformat=2 -Wundef -Wvla -Wpointer-arith -Werror -Wno-unknown-warning-option -Wno-format-truncation
+        -Wformat=2 -Wundef -Wvla -Wpointer-arith -Werror -Wno-format-truncation
 FLAGS_debug   := -O1 -g3 -DKCAST_FAULTS
 FLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 FLAGS_asan    := -O1 -g -DKCAST_FAULTS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -31,6 +31,10 @@ ifeq ($(VARIANT),fuzz)
 CC := clang
 else ifeq ($(origin CC),default)
 CC := gcc
+endif
+
+ifneq ($(findstring clang,$(CC)),)
+WARN += -Wno-unknown-warning-option
 endif
 
 CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE

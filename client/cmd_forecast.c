@@ -71,7 +71,8 @@ static int compile_all(struct forecasting *f, const struct problem_dir *dir, str
     }
     const struct compiled *baseline = code == 0 ? f->file[f->count - 1].compiled : NULL;
     if (baseline != NULL && baseline->verdict != VERDICT_NONE) {
-        code = err_set(err, ERR_INVALID, "the baseline does not compile: %.500s", baseline->reason);
+        code = err_set(err, ERR_INVALID, "the baseline does not compile: %.500s",
+                       baseline->reason != NULL ? baseline->reason : "no reason given");
     }
     return code;
 }

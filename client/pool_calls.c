@@ -116,12 +116,16 @@ static void send_acks(struct pool *pool)
     pool->ack_count = 0;
 }
 
-void pool_advance(struct pool *pool);
-
-void say(void *owner, const char *sentence)
+void pool_advance(struct pool *pool)
 {
-    (void)owner;
-    fprintf(stderr, "kcast: %s\n", sentence);
+    if (pool->backoff_ms != 0 || pool->error.code != ERR_NONE) {
+        return;
+    }
+    pool_ask_for_blobs(pool);
+    pool_send_blobs(pool);
+    submit_jobs(pool);
+    wait_for_jobs(pool);
+    send_acks(pool);
 }
 
 // ---- answers ----
@@ -200,9 +204,10 @@ static void put_back(struct pool *pool, const struct call *call)
 static void on_failure(struct pool *pool, const struct call *call, const struct err *error,
                        uint64_t retry_after_ms)
 {
-    bool transient =
-        error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT || error->code == ERR_BUSY;
-    if (call->op == OP_ACK || error->code == ERR_STOPPED) {
+    // "stopped" is a daemon's word while it ends; it may come back.
+    bool transient = error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT ||
+                     error->code == ERR_BUSY || error->code == ERR_STOPPED;
+    if (call->op == OP_ACK) {
         return;
     }
     put_back(pool, call);

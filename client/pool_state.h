@@ -104,6 +104,4 @@ remote_callback pool_on_answer;
 // Starts every call that is possible now.
 void pool_advance(struct pool *pool);
 
-static void say(void *owner, const char *sentence);
-
 #endif
