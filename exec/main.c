@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 // Three objects of 32 MiB and the problem.
@@ -147,6 +148,8 @@ int main(int argc, char **argv)
     size_t count = 0;
     int status = options_defaults(option_table, &options, &err);
 
+    // A killed daemon leaves nothing on its devices' cores: its children die with it, theirs with them.
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGPIPE, SIG_IGN);
     if (status == 0) {
         status = options_parse(option_table, &options, argc, argv, &args, &count, &err);

@@ -20,7 +20,7 @@ struct service_config {
     size_t message_max;        // bytes of one request
     uint64_t epoch;            // goes out with every reply
     // A request with a known version and valid envelope. The handler answers or parks the exchange; request is valid until
-    // the exchange is answered. Runs on the loop thread.
+    // the handler returns. Runs on the loop thread.
     void (*on_request)(void *owner, struct exchange *exchange, const struct request *request);
     void *owner;
 };

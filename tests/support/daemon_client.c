@@ -98,14 +98,14 @@ bool daemon_client_start(struct daemon_client *client)
     char *exec_file = exec_path(client);
     char *exec = xasprintf("--exec=%s", exec_file);
     char *log = xasprintf("KCAST_FAKE_LOG=%s", client->log);
-    const char *argv[DAEMON_OPTION_MAX + 8] = {program, state, exec, "--listen=tcp://127.0.0.1:0",
-                                               "--devices=cpu:1"};
+    const char *argv[DAEMON_OPTION_MAX + 8] = {
+        program, state, exec, "--listen=tcp://127.0.0.1:0", "--devices=cpu:1", "--parent-death"};
     const char *environment[DAEMON_OPTION_MAX + 2] = {log};
     struct err err = ERR_INIT;
     bool ready;
 
     for (size_t i = 0; client->option[i]; i++) {
-        argv[5 + i] = client->option[i]; // a later one wins
+        argv[6 + i] = client->option[i]; // a later one wins
     }
     for (size_t i = 0; client->variable[i]; i++) {
         environment[1 + i] = client->variable[i];
