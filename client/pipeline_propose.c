@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUDGET_GUESS_SECONDS 1.0 // a measurement, before the first one is known
+// A measurement, before the first one is known. Small: a search must not end because of a guess.
+#define BUDGET_GUESS_SECONDS 0.1
 
 static pool_callback on_compiled;
 
