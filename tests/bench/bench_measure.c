@@ -167,8 +167,8 @@ int main(int argc, char **argv)
         die(&err);
     bench_verdicts(pool);
     bench_slower(pool, runs / 10);
-    bench_same(pool, "problems/cpu/rmsnorm", runs / 5);
     bench_same(pool, "tests/data/bench/chain", runs);
+    bench_same(pool, "problems/cpu/rmsnorm", runs / 10);
     pool_close(pool);
     session_free(session);
     return 0;
