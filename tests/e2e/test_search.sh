@@ -7,7 +7,7 @@ hill=$root/tests/data/client/hill
 dir=$(mktemp -d)
 daemon= worker=
 cleanup() {
-    for pid in $daemon $worker; do kill -9 "$pid" 2>/dev/null || :; done
+    for pid in $daemon $worker ${client:-}; do kill -9 "$pid" 2>/dev/null || :; done
     rm -rf "$dir"
 }
 trap cleanup EXIT
