@@ -1,6 +1,5 @@
 // Design note. One heap of searches (shares) by virtual time, and in each share a heap of entries
-// by priority and age. Start-time fair queueing with retroactive charging (Goyal et al. 1996;
-// Goyal et al. 1996):
+// by priority and age. Start-time fair queueing with retroactive charging (Goyal et al. 1996):
 //
 //   arrival at an idle search f   v_f = max(v_f, V)
 //   take                          f with the least v_f; V = max(V, v_f); v_f += e_f
