@@ -127,9 +127,11 @@ static int check_result(const struct result *result, const struct report_expecta
     }
     if (verdict_is_ratio(result->verdict)) {
         rc = check_ratio(result, err);
-        if (rc != 0) {
-            return rc;
-        }
+    } else { // what was found quarantined after it had been timed keeps its estimate as evidence
+        rc = result->speedup ? check_estimate(result->speedup, "speedup", err) : 0;
+    }
+    if (rc != 0) {
+        return rc;
     }
     if (result->max_error < 0) { // infinite is possible: the output was NaN
         return err_set(err, ERR_PROTOCOL, "an error below 0");
