@@ -28,6 +28,10 @@
 #define MAX_MEMORY ((uint64_t)4 << 30)  // address space of one compiler process
 #define MAX_OUTPUT ((uint64_t)32 << 20) // object and scratch files
 #define REPORT_MAX ((size_t)34 << 20)
+// Of the jail altogether: a compiler at its limit, and as much for its helpers, scratch files and
+// kcast-exec itself; twice the processes that the jail's own limit allows.
+#define GROUP_MEMORY (2 * MAX_MEMORY)
+#define GROUP_PROCESSES 128
 
 enum task_state { TASK_LOOKUP, TASK_WAITING, TASK_LOADING, TASK_RUNNING, TASK_STORING };
 
@@ -283,6 +287,7 @@ static void on_source(void *owner, const struct err *error, size_t failed, struc
         .report_max = REPORT_MAX,
         .deadline_ms = config->max_seconds * 1000 + config->slack_ms,
         .grace_ms = config->grace_ms,
+        .limits = {.memory = GROUP_MEMORY, .processes = GROUP_PROCESSES},
         .on_end = on_executor_end,
         .owner = task,
     };

@@ -37,6 +37,7 @@ struct daemon {
     int lock_fd;
     struct ledger *ledger;
     struct blob_store *blobs;
+    struct cgroups *cgroups; // NULL: not delegated
     struct executor_pool *executors;
     struct executor *probe; // while it runs
     struct devices devices;
@@ -135,6 +136,7 @@ void daemon_free(struct daemon *daemon)
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
+    cgroups_free(daemon->cgroups);
     if (daemon->lock_fd >= 0) {
         close(daemon->lock_fd);
     }
@@ -378,6 +380,7 @@ static int start_probe(struct daemon *daemon, struct err *err)
         .report_max = PROBE_REPORT_MAX,
         .deadline_ms = PROBE_MS,
         .grace_ms = daemon->config.grace_ms,
+        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
         .on_end = on_probe_end,
         .owner = daemon,
     };
@@ -406,6 +409,23 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
+// Children have limits without groups, so it does not matter to anybody else whether there are any.
+static void open_cgroups(struct daemon *daemon)
+{
+    struct err reason = ERR_INIT;
+    char *dir = NULL;
+    int rc = cgroup_find_own(&dir, "/proc/self", &reason);
+
+    rc = rc == 0 ? cgroups_create(&daemon->cgroups, dir, &reason) : rc;
+    if (rc == 0) {
+        log_event(LOG_INFO, "cgroup state=on controllers=\"%s\" dir=%s",
+                  cgroups_controllers(daemon->cgroups), dir);
+    } else {
+        log_event(LOG_INFO, "cgroup state=off reason=\"%s\"", reason.text);
+    }
+    free(dir);
+}
+
 int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_config *config,
                  struct err *err)
 {
@@ -417,7 +437,11 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     daemon->lock_fd = -1;
     daemon->error = (struct err)ERR_INIT;
     rc = open_state(daemon, err);
-    rc = rc == 0 ? executor_pool_create(&daemon->executors, loop, config->exec_path, err) : rc;
+    if (rc == 0) {
+        open_cgroups(daemon);
+        rc =
+            executor_pool_create(&daemon->executors, loop, config->exec_path, daemon->cgroups, err);
+    }
     if (rc == 0) {
         daemon->jobs = jobs_create(RESIDENT_MAX);
         daemon->answers = answers_create(daemon->jobs, daemon->ledger);

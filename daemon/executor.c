@@ -13,7 +13,8 @@
 // What the child leaves behind: its process group is killed when it has gone. A descendant that has
 // left the group is handed to this process by the kernel (orphans.h); whatever child we have that
 // is no live executor is such an orphan and is killed. kcast-exec itself never orphans a process
-// while it lives.
+// while it lives. Where there are control groups the child enters one of its own (--cgroup) before
+// it has any descendant, and what is left in it is killed when the child has gone.
 //
 // A stuck child (uninterruptible in the kernel) is reported once and then forgotten by its owner;
 // its handles stay until it is gone or the program ends.
@@ -38,7 +39,8 @@
 struct executor_pool {
     uv_loop_t *loop;
     char *path;
-    struct executor *live; // list
+    struct cgroups *cgroups; // NULL: none
+    struct executor *live;   // list
     size_t count;
     char *environment[ENVIRONMENT_MAX + 1]; // NULL-terminated
     char chunk[READ_CHUNK]; // shared by all reads: a read is consumed before the next one
@@ -52,6 +54,7 @@ struct executor {
     struct executor *next;
     enum executor_state state;
     char *mode;
+    struct cgroup *cgroup; // NULL: none
     uint64_t grace_ms;
     void (*on_end)(void *owner, struct executor_end *end); // NULL once called
     void *owner;
@@ -93,7 +96,7 @@ static bool passes_on(const char *variable)
 }
 
 int executor_pool_create(struct executor_pool **ret, uv_loop_t *loop, const char *path,
-                         struct err *err)
+                         struct cgroups *cgroups, struct err *err)
 {
     struct executor_pool *pool;
     size_t count = 0;
@@ -109,6 +112,7 @@ int executor_pool_create(struct executor_pool **ret, uv_loop_t *loop, const char
     pool = xcalloc(1, sizeof(*pool));
     pool->loop = loop;
     pool->path = xstrdup(path);
+    pool->cgroups = cgroups;
     for (char **variable = environ; *variable && count < ENVIRONMENT_MAX - 1; variable++) {
         if (passes_on(*variable)) {
             pool->environment[count++] = xstrdup(*variable);
@@ -170,6 +174,7 @@ static bool is_live(void *owner, pid_t pid)
 void executor_pool_sweep(struct executor_pool *pool)
 {
     orphans_sweep(is_live, pool);
+    cgroups_sweep(pool->cgroups);
 }
 
 static void report(struct executor *executor)
@@ -215,7 +220,9 @@ static void set_reason(struct executor *executor)
     if (end->reason[0] != '\0') {
         return; // what went wrong first
     }
-    if (executor->term_signal != 0) {
+    if (executor->cgroup && cgroup_out_of_memory(executor->cgroup)) {
+        (void)snprintf(how, sizeof(how), "ran out of the memory that its control group may use");
+    } else if (executor->term_signal != 0) {
         (void)snprintf(how, sizeof(how), "was ended by signal %d (%s)", executor->term_signal,
                        strsignal(executor->term_signal));
     } else {
@@ -227,6 +234,14 @@ static void set_reason(struct executor *executor)
                    line[0] ? ": " : "", line);
 }
 
+static void free_executor(struct executor *executor)
+{
+    bytes_clear(&executor->plan);
+    strbuf_release(&executor->report);
+    free(executor->mode);
+    free(executor);
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct executor *executor = handle->data;
@@ -236,12 +251,10 @@ static void on_handle_closed(uv_handle_t *handle)
     }
     DL_DELETE(executor->pool->live, executor);
     executor->pool->count--;
+    cgroup_end(executor->cgroup);
     executor_pool_sweep(executor->pool);
     report(executor);
-    bytes_clear(&executor->plan);
-    strbuf_release(&executor->report);
-    free(executor->mode);
-    free(executor);
+    free_executor(executor);
 }
 
 static void close_handle(uv_handle_t *handle)
@@ -333,6 +346,9 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
 
     // The group may outlive its leader; its number cannot be taken by others while it has members.
     (void)kill(-process->pid, SIGKILL);
+    if (executor->cgroup) {
+        cgroup_kill(executor->cgroup);
+    }
     executor->reaped = true;
     executor->exit_status = status;
     executor->term_signal = term_signal;
@@ -403,7 +419,8 @@ static void on_written(uv_write_t *write, int status)
 static int spawn(struct executor *executor, struct err *err)
 {
     struct executor_pool *pool = executor->pool;
-    char *args[] = {pool->path, executor->mode, NULL};
+    char *group = executor->cgroup ? xasprintf("--cgroup=%s", cgroup_dir(executor->cgroup)) : NULL;
+    char *args[] = {pool->path, executor->mode, group, NULL};
     uv_stdio_container_t stdio[3] = {
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
          .data.stream = (uv_stream_t *)&executor->input},
@@ -424,6 +441,7 @@ static int spawn(struct executor *executor, struct err *err)
     };
     int rc = uv_spawn(pool->loop, &executor->process, &options);
 
+    free(group);
     return rc == 0
                ? 0
                : err_set(err, ERR_SYSTEM, "%s: cannot be started: %s", pool->path, uv_strerror(rc));
@@ -473,8 +491,16 @@ int executor_start(struct executor **ret, struct executor_pool *pool,
 {
     struct executor *executor = new_executor(pool, config, plan_taken);
     uv_buf_t buf = uv_buf_init((char *)executor->plan.data, (unsigned)executor->plan.len);
-    int rc = init_handles(executor, err);
+    int rc = 0;
 
+    if (pool->cgroups) {
+        rc = cgroup_create(&executor->cgroup, pool->cgroups, &config->limits, err);
+    }
+    if (rc != 0) {
+        free_executor(executor); // without the limits that it should have nothing is started
+        return rc;
+    }
+    rc = init_handles(executor, err);
     if (rc != 0) {
         abort(); // libuv cannot fail here on Linux
     }

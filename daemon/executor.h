@@ -6,6 +6,7 @@
 
 #include "common/err.h"
 #include "common/mem.h"
+#include "daemon/cgroup.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,19 +31,22 @@ struct executor_config {
     size_t report_max;    // bytes of stdout; one more and it is killed
     uint64_t deadline_ms; // from now; then SIGTERM, grace, SIGKILL
     uint64_t grace_ms;
+    struct cgroup_limits limits; // of the child and all that comes of it, where there are groups
     // Runs exactly once, on the loop thread, never inside executor_start or executor_stop.
     void (*on_end)(void *owner, struct executor_end *end);
     void *owner;
 };
 
-// path: of kcast-exec. Makes this process the reaper of orphaned descendants.
+// path: of kcast-exec. cgroups: each child gets a group there; NULL: none; it stays the caller's
+// and outlives the pool. Makes this process the reaper of orphaned descendants.
 MUST_CHECK int executor_pool_create(struct executor_pool **ret, uv_loop_t *loop, const char *path,
-                                    struct err *err);
+                                    struct cgroups *cgroups, struct err *err);
 void executor_pool_free(struct executor_pool *pool); // no executor may be left; NULL is fine
 size_t executor_pool_count(const struct executor_pool *pool);
 // SIGKILL to everything at once, without waiting: for a second SIGTERM. Signal-safe it is not.
 void executor_pool_kill(struct executor_pool *pool);
-// Ends orphans of executors that are gone. Called after each end; also by whoever wants to be sure.
+// Ends orphans of executors that are gone, and removes their groups. Called after each end; also by
+// whoever wants to be sure.
 void executor_pool_sweep(struct executor_pool *pool);
 
 // Starts a child that reads *plan_taken. On failure nothing runs and on_end is not called; the plan

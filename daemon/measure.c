@@ -224,6 +224,7 @@ static void execute(struct run *run)
         .report_max = MEASURE_REPORT_MAX,
         .deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms,
         .grace_ms = run->config.grace_ms,
+        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
         .on_end = on_executor_end,
         .owner = run,
     };

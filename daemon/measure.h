@@ -11,8 +11,12 @@
 #include "daemon/job.h"
 #include "daemon/ledger.h"
 
-#define MEASURE_LAUNCH_SECONDS 10.0           // longest single launch
-#define MEASURE_MEMORY ((uint64_t)8 << 30)    // address space of a runner
+#define MEASURE_LAUNCH_SECONDS 10.0        // longest single launch
+#define MEASURE_MEMORY ((uint64_t)8 << 30) // address space of a runner
+// Of a measurement altogether: each of the four runners at its limit. What they leave of it has
+// room for the tensors and the judge.
+#define MEASURE_GROUP_MEMORY (4 * MEASURE_MEMORY)
+#define MEASURE_GROUP_PROCESSES 64            // and threads; a handful is normal
 #define MEASURE_REPORT_MAX ((size_t)16 << 20) // bytes
 
 struct run;

@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "common/options.h"
 #include "common/version.h"
+#include "exec/cgroup.h"
 #include "exec/child.h"
 #include "exec/compile.h"
 #include "exec/measure.h"
@@ -19,10 +20,16 @@
 #define PLAN_MAX ((size_t)128 << 20)
 
 struct exec_options {
+    char *cgroup;
     bool help, version;
 };
 
 static const struct option_row option_table[] = {
+    {.name = "cgroup",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct exec_options, cgroup),
+     .argument = "DIR",
+     .help = "move into this control group (version 2) before anything else"},
     {.name = "help",
      .letter = 'h',
      .type = OPTION_FLAG,
@@ -148,7 +155,8 @@ int main(int argc, char **argv)
     size_t count = 0;
     int status = options_defaults(option_table, &options, &err);
 
-    // A killed daemon leaves nothing on its devices' cores: its children die with it, theirs with them.
+    // A killed daemon leaves nothing on its devices' cores: its children die with it, theirs with
+    // them.
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGPIPE, SIG_IGN);
     if (status == 0) {
@@ -161,11 +169,13 @@ int main(int argc, char **argv)
     } else if (status == 0 && count != 1) {
         status = err_set(&err, ERR_USAGE, "one mode is needed: compile, measure or probe");
     } else if (status == 0) {
-        status = run_mode(args[0], &err);
+        status = options.cgroup ? cgroup_enter(options.cgroup, &err) : 0;
+        status = status == 0 ? run_mode(args[0], &err) : status;
     }
     if (status != 0) {
         fprintf(stderr, "kcast-exec: %s\n", err.text);
     }
     free(args);
+    options_release(option_table, &options);
     return status == 0 ? EXIT_OK : err_exit(err.code);
 }

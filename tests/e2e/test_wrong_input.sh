@@ -32,6 +32,8 @@ expect 2 'PROBLEM' "$bin/kcast" search
 expect 2 '--confidence' "$bin/kcast" search x --confidence 2
 expect 2 '--budget' "$bin/kcast" search x --budget soon
 expect 2 '--devices' "$bin/kcastd" --devices gpu
+expect 3 '--cgroup /nowhere: No such file' "$bin/kcast-exec" --cgroup /nowhere probe
+expect 3 '--cgroup .: no control group' "$bin/kcast-exec" --cgroup . probe
 expect 3 'no port' "$bin/kcast" --pool tcp://nowhere status
 expect 6 'no kcastd answers on tcp://127.0.0.1:1' "$bin/kcast" --pool tcp://127.0.0.1:1 status
 expect 6 'no kcastd answers' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/problems/cpu/scan" "$root/problems/cpu/scan/baseline.c"

@@ -449,7 +449,7 @@ static void probe(void)
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc == 2 ? argv[1] : "";
+    const char *mode = argc >= 2 ? argv[1] : "";
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == 1) {
