@@ -7,6 +7,7 @@
 #   make check                 the tests without installing anything; T=daemon/test_job runs one
 #   make fuzz FUZZ_SECONDS=60  every fuzz target
 #   make bench                 the benchmarks of tests/bench, on this machine
+#   make bundle                a relocatable tarball with everything, build/kernelcast.tar.xz, for a GPU host
 #   make format lint           clang-format, style and layer checks
 #   make install PREFIX=/usr/local DESTDIR=
 
@@ -24,6 +25,9 @@ FLAGS_tsan    := -O1 -g -DKCAST_FAULTS -fsanitize=thread
 FLAGS_cov     := -O0 -g -DKCAST_FAULTS --coverage
 FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 LINK_release  := -pie -Wl,-z,relro,-z,now
+ifdef BUNDLE # DT_RPATH, unlike DT_RUNPATH, also serves the libraries' own needs
+LINK_release  += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib'
+endif
 ifeq ($(filter $(VARIANT),debug release asan tsan cov fuzz),)
 $(error VARIANT=$(VARIANT) is not known; use debug, release, asan, tsan, cov or fuzz)
 endif
@@ -47,15 +51,19 @@ LIBS_kcast-worker := -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -lja
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
 LIBS_tests        := -lcmocka -lseccomp -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
-sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
+sources = $(filter-out %/main.c %_host.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract) $(call sources,net)
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
+GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
+# Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
+FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1
+fake_objects = $(patsubst %.c,$(B)/tests/fake/%.o,$(wildcard $(1)))
 
 .PHONY: all demo test check deps fuzz fuzz-run bench format lint install clean
 .SECONDARY:
@@ -69,7 +77,7 @@ $(B)/lib.a: $(call objects,$(LIB_SRC))
 define folder
 $(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
 endef
-$(foreach f,daemon exec worker client,$(eval $(call folder,$(f))))
+$(foreach f,daemon exec cuda worker client,$(eval $(call folder,$(f))))
 $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
 
 $(B)/%.a:
@@ -77,7 +85,7 @@ $(B)/%.a:
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
-$(B)/bin/kcast-exec: $(B)/exec/main.o $(B)/exec.a $(B)/lib.a
+$(B)/bin/kcast-exec: $(B)/exec/main.o $(B)/cuda.a $(B)/exec.a $(B)/lib.a
 $(B)/bin/kcast-worker: $(B)/worker/main.o $(B)/worker.a $(B)/lib.a
 $(B)/bin/kcast: $(B)/client/main.o $(B)/client.a $(B)/lib.a
 $(B)/bin/%:
@@ -92,15 +100,29 @@ $(B)/%.o: %.c Makefile
 
 # A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
 folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(notdir $(patsubst %/,%,$(dir $(1)))).a)
+# cuda/ stands on exec/.
+below_of = $(if $(findstring /tests/cuda/,$(1)),$(B)/exec.a)
 .SECONDEXPANSION:
-$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/client.a $(B)/lib.a
+$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/tally.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
-$(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $(B)/tests/support.a $(B)/lib.a
+$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/client.a $(B)/lib.a
+	@mkdir -p $(@D)
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_kcast-exec) -luv
-$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/lib.a
+$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c cuda/kernels_host.c common/err.c common/mem.c common/parse.c)
+$(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
+$(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)
+$(FAKES):
+	@mkdir -p $(@D)
+	$(Q)echo "  LINK $@" && $(CC) -shared $(FLAGS_$(VARIANT)) -Wl,-soname,$(@F) -o $@ $^ -lm
+$(B)/tests/fake/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/cuda.a $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
 
 deps:
@@ -109,7 +131,7 @@ deps:
 test: deps
 	$(Q)$(MAKE) --no-print-directory check
 
-check: $(PROGRAMS) $(TESTS) $(SUPPORT)
+check: $(PROGRAMS) $(TESTS) $(SUPPORT) $(FAKES)
 	$(Q)VARIANT=$(VARIANT) tests/run.sh $(T)
 
 fuzz:
@@ -124,6 +146,13 @@ bench:
 .PHONY: bench-run
 bench-run: $(PROGRAMS) $(BENCHES)
 	$(Q)tests/bench.sh $(B)
+
+# A tarball that runs on a GPU host with nothing of ours installed.
+bundle:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
+.PHONY: bundle bundle-run
+bundle-run: $(PROGRAMS) $(GPU_TESTS)
+	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery
 
 format:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
@@ -148,5 +177,7 @@ install:
 
 clean:
 	rm -rf build
+
+$(B)/cuda/kernels.o: cuda/kernels.cu # which it carries
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

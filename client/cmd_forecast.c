@@ -178,14 +178,14 @@ static int run_forecast(struct session *session, const void *own, char **argumen
         code = pool_create(&f.pool, session, search, err);
     }
     if (code == 0) {
-        baseline = xasprintf("%s/baseline.c", dir.path);
+        baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
         memcpy(path, argument + 1, (count - 1) * sizeof(*path));
         path[count - 1] = baseline;
         pool_add_problem(f.pool, &dir);
         code = candidates_read(&f.file, path, count, f.pool, err);
     }
     if (code == 0) {
-        code = search_device(session, NULL, &f.device, NULL, err);
+        code = search_device(session, NULL, dir.problem, &f.device, NULL, err);
     }
     if (code == 0) {
         code = compile_all(&f, &dir, err);

@@ -148,7 +148,7 @@ static int run_measure(struct session *session, const void *own, char **argument
     }
     if (code == 0) {
         pool_add_problem(m.pool, &dir);
-        code = search_device(session, options->device, &device, NULL, err);
+        code = search_device(session, options->device, dir.problem, &device, NULL, err);
     }
     if (code == 0) {
         code = measure_all(&m, &dir, options, err);

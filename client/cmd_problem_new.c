@@ -1,6 +1,6 @@
 // kcast problem new: a folder with a problem that works, to be changed into one's own. The skeleton
 // is y = a x + y as a new tensor: an operation of one line with everything that a problem has
-// (inputs, a scalar, an error scale, hidden shapes, a template).
+// (inputs, a scalar, an error scale, hidden shapes, a template), in C or as sealed CUDA.
 #include "client/command.h"
 #include "client/session.h"
 #include "common/file.h"
@@ -13,11 +13,23 @@
 
 #define NAME_MAX_LEN 40
 
+struct new_options {
+    char *language;
+};
+
+static const struct option_row rows[] = {
+    {"language", 0, OPTION_CHOICE, offsetof(struct new_options, language), "LANGUAGE", "c", 0, 0,
+     "c|cuda", "of its sources: C for the CPU, or CUDA C++ for GPUs"},
+    {.name = NULL},
+};
+
 // In these texts @NAME@ stands for the problem's name and @ENTRY@ for the C function's.
-static const struct {
-    const char *file;
+struct skeleton {
+    const char *file; // NULL ends the list
     const char *text;
-} skeleton[] = {
+};
+
+static const struct skeleton c_skeleton[] = {
     {"problem.json",
      "{\n"
      "  \"name\": \"@NAME@\",\n"
@@ -96,6 +108,98 @@ static const struct {
                   "This is the skeleton of `kcast problem new`. Replace the operation, then run "
                   "`kcast problem check` on this folder until\n"
                   "it is admitted.\n"},
+    {NULL, NULL},
+};
+
+static const struct skeleton cuda_skeleton[] = {
+    {"problem.json",
+     "{\n"
+     "  \"name\": \"@NAME@\",\n"
+     "  \"title\": \"Scaled sum of two vectors, z = a x + y\",\n"
+     "  \"license\": \"MIT\",\n"
+     "  \"language\": \"cuda\",\n"
+     "  \"params\": [\n"
+     "    {\"name\": \"N\", \"type\": \"int\"},\n"
+     "    {\"name\": \"a\", \"type\": \"f64\"}\n"
+     "  ],\n"
+     "  \"tensors\": [\n"
+     "    {\"name\": \"x\", \"direction\": \"in\",  \"dtype\": \"f32\", \"shape\": [\"N\"],\n"
+     "     \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},\n"
+     "    {\"name\": \"y\", \"direction\": \"in\",  \"dtype\": \"f32\", \"shape\": [\"N\"],\n"
+     "     \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},\n"
+     "    {\"name\": \"z\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"], "
+     "\"tolerance\": 4}\n"
+     "  ],\n"
+     "  \"cases\": {\n"
+     "    \"check\": [{\"N\": 100000, \"a\": 1.7}, {\"N\": 1, \"a\": 1.7}, {\"N\": 1023, \"a\": "
+     "1.7}],\n"
+     "    \"bench\": [{\"params\": {\"N\": 16777216, \"a\": 1.7}, \"weight\": 1}],\n"
+     "    \"hidden\": {\"N\": {\"min\": 1, \"max\": 50000}}\n"
+     "  },\n"
+     "  \"cache\": \"cold\",\n"
+     "  \"work\": {\"flops\": \"2*N\", \"bytes\": \"12*N\"}\n"
+     "}\n"},
+    {"reference.cu",
+     "//@ launch reference grid=(ceildiv(N, 256)) block=(256) args=(x, y, z, z_scale, N, a)\n"
+     "// What is right: in double precision, as plain as it can be. z_scale is the same "
+     "computation on absolute values; an\n"
+     "// element passes when its error is at most tolerance * 2^-24 * z_scale.\n"
+     "\n"
+     "extern \"C\" __global__ void reference(const float *x, const float *y, double *z, double "
+     "*z_scale,\n"
+     "                                     long long N, double a)\n"
+     "{\n"
+     "    long long i = blockIdx.x * 256LL + threadIdx.x;\n"
+     "\n"
+     "    if (i < N) {\n"
+     "        z[i] = a * (double)x[i] + (double)y[i];\n"
+     "        z_scale[i] = fabs(a * (double)x[i]) + fabs((double)y[i]);\n"
+     "    }\n"
+     "}\n"},
+    {"baseline.cu", "//@ launch axpy grid=(ceildiv(N, 256)) block=(256) args=(x, y, z, N, a)\n"
+                    "// What speedup is counted from, and the first incumbent: write it as "
+                    "somebody would who does not care for speed but for\n"
+                    "// being right.\n"
+                    "\n"
+                    "extern \"C\" __global__ void axpy(const float *x, const float *y, float *z, "
+                    "long long N, float a)\n"
+                    "{\n"
+                    "    long long i = blockIdx.x * 256LL + threadIdx.x;\n"
+                    "\n"
+                    "    if (i < N) {\n"
+                    "        z[i] = a * x[i] + y[i];\n"
+                    "    }\n"
+                    "}\n"},
+    {"template.cu",
+     "//@ tune THREADS in (128, 256, 512)\n"
+     "//@ tune PER_THREAD in (1, 2, 4, 8)\n"
+     "//@ launch axpy grid=(ceildiv(N, THREADS * PER_THREAD)) block=(THREADS) args=(x, y, z, N, "
+     "a)\n"
+     "// A candidate with parameters: each point of the space puts `#define THREADS ...` lines in "
+     "front of this file.\n"
+     "\n"
+     "extern \"C\" __global__ void axpy(const float *__restrict__ x, const float *__restrict__ y,\n"
+     "                                float *__restrict__ z, int N, float a)\n"
+     "{\n"
+     "    int first = blockIdx.x * (THREADS * PER_THREAD) + threadIdx.x;\n"
+     "\n"
+     "#pragma unroll\n"
+     "    for (int k = 0; k < PER_THREAD; k++) {\n"
+     "        int i = first + k * THREADS;\n"
+     "\n"
+     "        if (i < N) {\n"
+     "            z[i] = a * x[i] + y[i];\n"
+     "        }\n"
+     "    }\n"
+     "}\n"},
+    {"README.md", "# @NAME@\n"
+                  "\n"
+                  "z = a x + y for vectors of N elements in single precision.\n"
+                  "\n"
+                  "This is the skeleton of `kcast problem new --language cuda`. Replace the "
+                  "operation, then run `kcast problem check` on this\n"
+                  "folder until it is admitted.\n"},
+    {NULL, NULL},
 };
 
 static bool good_name(const char *name)
@@ -140,11 +244,12 @@ static void fill_in(const char *text, const char *name, const char *entry, struc
     }
 }
 
-static int write_skeleton(const char *dir, const char *name, struct err *err)
+static int write_skeleton(const struct skeleton *skeleton, const char *dir, const char *name,
+                          struct err *err)
 {
     char *entry = entry_of(name);
     int code = 0;
-    for (size_t i = 0; i < ARRAY_LEN(skeleton) && code == 0; i++) {
+    for (size_t i = 0; skeleton[i].file != NULL && code == 0; i++) {
         struct strbuf text = STRBUF_INIT;
         char *path = xasprintf("%s/%s", dir, skeleton[i].file);
         fill_in(skeleton[i].text, name, entry, &text);
@@ -159,7 +264,9 @@ static int write_skeleton(const char *dir, const char *name, struct err *err)
 static int new_run(struct session *session, const void *options, char **argument,
                    size_t argument_count, struct err *err)
 {
-    (void)options;
+    const struct new_options *own = options;
+    const struct skeleton *skeleton =
+        strcmp(own->language, "cuda") == 0 ? cuda_skeleton : c_skeleton;
     (void)argument_count;
     char *dir = xstrdup(argument[0]);
     for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--)
@@ -176,7 +283,7 @@ static int new_run(struct session *session, const void *options, char **argument
     if (code == 0)
         code = file_make_dirs(dir, err);
     if (code == 0)
-        code = write_skeleton(dir, name, err);
+        code = write_skeleton(skeleton, dir, name, err);
     if (code == 0 && !session_options(session)->quiet)
         fprintf(stderr, "kcast: wrote %s; change it, then run: kcast problem check %s/\n", dir,
                 dir);
@@ -190,5 +297,7 @@ const struct command cmd_problem_new = {
     .help = "Write a working problem folder to start from",
     .argument_min = 1,
     .argument_max = 1,
+    .option = rows,
+    .options_size = sizeof(struct new_options),
     .run = new_run,
 };

@@ -29,19 +29,17 @@ static char *default_output(const char *run_path)
     return xasprintf("%.*s.html", (int)len, run_path);
 }
 
-// The problem's title, malloc'd; NULL when the run file has no readable problem.json.
-static char *read_title(struct run *run, const struct fold *fold)
+// NULL when the run file has no readable problem.json.
+static struct problem *read_problem(struct run *run, const struct fold *fold)
 {
     struct bytes json = {0};
     struct problem *problem = NULL;
-    char *title = NULL;
     struct err ignored = ERR_INIT; // a page without a title is still a page
     if (run_get_blob(run, &fold->started.problem_json, &json, &ignored) == 0 &&
-        problem_parse(&problem, (const char *)json.data, json.len, "problem.json", &ignored) == 0)
-        title = xstrdup(problem->title);
-    problem_free(problem);
+        problem_parse(&problem, (const char *)json.data, json.len, "problem.json", &ignored) != 0)
+        problem = NULL;
     bytes_clear(&json);
-    return title;
+    return problem;
 }
 
 static int write_page(const struct strbuf *page, const char *path, bool quiet, struct err *err)
@@ -59,13 +57,14 @@ static int make_page(struct run *run, const struct report *report, const char *r
 {
     struct bytes source = {0};
     struct err ignored = ERR_INIT;
-    char *title = read_title(run, report->fold);
+    struct problem *problem = read_problem(run, report->fold);
     bool have = report->best != NULL &&
                 run_get_blob(run, &report->best->proposed.source, &source, &ignored) == 0;
     const struct report_page page = {
         .report = report,
         .run_path = run_path,
-        .title = title,
+        .title = problem != NULL ? problem->title : NULL,
+        .extension = problem != NULL ? problem_extension(problem) : NULL,
         .source = have ? (const char *)source.data : NULL,
         .source_len = source.len,
     };
@@ -75,7 +74,7 @@ static int make_page(struct run *run, const struct report *report, const char *r
                               : write_page(&html, output, quiet, err);
     strbuf_release(&html);
     bytes_clear(&source);
-    free(title);
+    problem_free(problem);
     return code;
 }
 

@@ -160,14 +160,15 @@ static int check_first(struct session *session, const struct search_options *opt
 {
     struct generator *generator = NULL;
     struct device_info device = {0};
-    char *path = generator_is_pool(options->generator) ? xstrdup(options->generator + 5)
-                                                       : xasprintf("%s/template.c", dir->path);
+    char *path = generator_is_pool(options->generator)
+                     ? xstrdup(options->generator + 5)
+                     : xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
     int code = generator_read(text, options->generator, dir, err);
     if (code == 0) {
         code = generator_create(&generator, options->generator, text, path, err);
     }
     if (code == 0) {
-        code = search_device(session, NULL, &device, NULL, err);
+        code = search_device(session, NULL, dir->problem, &device, NULL, err);
     }
     message_clear(&device_info_message, &device);
     generator_free(generator);

@@ -10,8 +10,9 @@
 
 static json_t *device_object(const struct device_info *device)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", device->name, "class",
-                     device->device_class, "state", device->state, "reason",
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", device->name,
+                     "class", device->device_class, "language", show_text(device->language),
+                     "state", device->state, "reason",
                      show_text(device->reason), "job", (json_int_t)device->job, "jobs_done",
                      (json_int_t)device->jobs_done, "held_seconds",
                      show_number(device->held_seconds), "control", show_interval(device->control),

@@ -1,6 +1,6 @@
 // Candidates that exist already, as JSON lines {"name": "…", "source": "…"}; other keys are
-// ignored, so that what other tools wrote can be used as it is. A folder of .c files is turned into
-// such lines when the run starts.
+// ignored, so that what other tools wrote can be used as it is. A folder of .c or .cu files is
+// turned into such lines when the run starts.
 #include "client/generator.h"
 
 #include "common/file.h"
@@ -154,10 +154,15 @@ int generator_pool(struct generator **ret, const struct bytes *text, const char 
     return code;
 }
 
-static int is_source(const struct dirent *entry)
+static int is_file(const struct dirent *entry)
 {
-    size_t len = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && len > 2 && strcmp(entry->d_name + len - 2, ".c") == 0;
+    return entry->d_name[0] != '.';
+}
+
+static bool is_source(const char *name, const char *extension)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && strcmp(dot + 1, extension) == 0;
 }
 
 // Appends the file as one line.
@@ -185,22 +190,25 @@ static int add_file(struct strbuf *out, const char *folder, const char *name, st
     return code;
 }
 
-static int read_folder(struct bytes *ret, const char *folder, struct err *err)
+static int read_folder(struct bytes *ret, const char *folder, const char *extension,
+                       struct err *err)
 {
     struct strbuf out;
     struct dirent **entry = NULL;
+    size_t sources = 0;
     strbuf_init(&out, GENERATOR_SOURCE_MAX);
-    int count = scandir(folder, &entry, is_source, alphasort);
+    int count = scandir(folder, &entry, is_file, alphasort);
     int code = count < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "cannot read %s", folder) : 0;
     for (int i = 0; i < count; i++) {
-        if (code == 0) {
+        if (code == 0 && is_source(entry[i]->d_name, extension)) {
             code = add_file(&out, folder, entry[i]->d_name, err);
+            sources++;
         }
         free(entry[i]);
     }
     free(entry);
-    if (code == 0 && count == 0) {
-        code = err_set(err, ERR_INVALID, "%s holds no .c files", folder);
+    if (code == 0 && sources == 0) {
+        code = err_set(err, ERR_INVALID, "%s holds no .%s files", folder, extension);
     }
     if (code == 0 && out.truncated) {
         code = err_set(err, ERR_LIMIT, "%s holds more than %zu bytes of candidates", folder,
@@ -213,7 +221,8 @@ static int read_folder(struct bytes *ret, const char *folder, struct err *err)
     return code;
 }
 
-int generator_pool_read(struct bytes *ret, const char *path, struct err *err)
+int generator_pool_read(struct bytes *ret, const char *path, const struct problem *problem,
+                        struct err *err)
 {
     struct stat status;
     if (path[0] == '\0') {
@@ -225,6 +234,6 @@ int generator_pool_read(struct bytes *ret, const char *path, struct err *err)
                                          "%s: there is no such folder or file of candidates", path)
                                : err_set_errno(err, ERR_SYSTEM, errno, "cannot read %s", path);
     }
-    return S_ISDIR(status.st_mode) ? read_folder(ret, path, err)
+    return S_ISDIR(status.st_mode) ? read_folder(ret, path, problem_extension(problem), err)
                                    : file_read(ret, path, GENERATOR_SOURCE_MAX, err);
 }

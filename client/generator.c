@@ -18,16 +18,16 @@ int generator_read(struct bytes *ret, const char *kind, const struct problem_dir
                    struct err *err)
 {
     if (generator_is_pool(kind)) {
-        return generator_pool_read(ret, kind + 5, err);
+        return generator_pool_read(ret, kind + 5, dir->problem, err);
     }
     if (strcmp(kind, "tunable") != 0) {
         return unknown(kind, err);
     }
     if (dir->template_source.data == NULL) {
         return err_set(err, ERR_INVALID,
-                       "%s has no template.c, which the generator \"tunable\" needs; "
+                       "%s has no template.%s, which the generator \"tunable\" needs; "
                        "give candidates with --generator pool:DIR",
-                       dir->path);
+                       dir->path, problem_extension(dir->problem));
     }
     *ret = bytes_copy(dir->template_source.data, dir->template_source.len);
     return 0;

@@ -38,7 +38,7 @@ struct generator {
 };
 
 // The text for a --generator of this problem: its template for "tunable"; for "pool:DIR" the
-// folder's .c files in order of their names, for "pool:FILE.jsonl" the file's lines, both as JSON
+// folder's .c files (.cu files for a cuda problem) in order of their names, for "pool:FILE.jsonl" the file's lines, both as JSON
 // lines {"name", "source"}. ERR_USAGE for another kind; ERR_INVALID sentences begin with path:line.
 MUST_CHECK int generator_read(struct bytes *ret, const char *kind, const struct problem_dir *dir,
                               struct err *err);
@@ -55,6 +55,7 @@ MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *tex
 // gen_pool.c
 MUST_CHECK int generator_pool(struct generator **ret, const struct bytes *text, const char *path,
                               struct err *err);
-MUST_CHECK int generator_pool_read(struct bytes *ret, const char *path, struct err *err);
+MUST_CHECK int generator_pool_read(struct bytes *ret, const char *path,
+                                   const struct problem *problem, struct err *err);
 
 #endif

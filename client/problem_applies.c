@@ -1,6 +1,7 @@
 // Which impostors make sense for a problem: those that can differ from an honest implementation in
 // one of its cases. The cases are the listed ones and some hidden ones, drawn here with fixed
 // seeds: what matters is which sizes can occur.
+#include "client/impostor_cuda.h"
 #include "client/problem_impostor.h"
 #include <math.h>
 #include <string.h>
@@ -50,10 +51,10 @@ static struct sizes sizes_of(const struct problem *problem, size_t tensor)
 }
 
 // Whether rounding to `exact` (the largest integer up to which all are representable) changes
-// values of this distribution.
+// values of this distribution in this type.
 static bool rounding_changes(const struct tensor *tensor, double exact)
 {
-    if (tensor->dtype != DTYPE_F32 && tensor->dtype != DTYPE_F64)
+    if (dtype_roundoff(tensor->dtype) >= 1.0 / exact)
         return false;
     switch (tensor->distribution) {
     case VALUES_INTEGERS:
@@ -75,8 +76,15 @@ enum need {
     NEED_AXES,
     NEED_REMAINDER,
     NEED_FLOAT,
-    NEED_DOUBLE
+    NEED_DOUBLE,
+    NEED_PERCENT
 };
+
+bool impostor_percent_shows(const struct tensor *tensor)
+{
+    double roundoff = dtype_roundoff(tensor->dtype);
+    return roundoff >= 1.0 || roundoff < 0.005; // integers change by 1 at least
+}
 
 static bool output_offers(const struct problem *problem, size_t index, enum need need)
 {
@@ -92,9 +100,11 @@ static bool output_offers(const struct problem *problem, size_t index, enum need
     case NEED_REMAINDER:
         return sizes.remainder;
     case NEED_FLOAT:
-        return tensor->dtype == DTYPE_F32 || tensor->dtype == DTYPE_F64;
+        return dtype_roundoff(tensor->dtype) < dtype_roundoff(DTYPE_BF16);
     case NEED_DOUBLE:
         return tensor->dtype == DTYPE_F64;
+    case NEED_PERCENT:
+        return impostor_percent_shows(tensor);
     case NEED_NOTHING:
         break;
     }
@@ -147,7 +157,9 @@ static const struct {
     [IMPOSTOR_LAST_COLUMN_ZERO] = {NEED_AXES,
                                    "no output has two axes: the last column is the last row"},
     [IMPOSTOR_REMAINDER] = {NEED_REMAINDER, "the last axis is always a multiple of 16"},
-    [IMPOSTOR_BF16_OUTPUT] = {NEED_FLOAT, "no output is a floating-point tensor"},
+    [IMPOSTOR_BF16_OUTPUT] = {NEED_FLOAT, "no output has more precision than bfloat16"},
+    [IMPOSTOR_ONE_PERCENT] = {NEED_PERCENT,
+                              "1 % is less than a unit in the last place of every output"},
     [IMPOSTOR_F32_OUTPUT] = {NEED_DOUBLE, "no output is in double precision"},
 };
 
@@ -161,6 +173,11 @@ bool impostor_applies(enum impostor impostor, const struct problem *problem, str
     case IMPOSTOR_WRITES_INPUT:
         if (!some_pure_input(problem))
             why = "there is no tensor that is only an input";
+        break;
+    case IMPOSTOR_PREVIOUS:
+    case IMPOSTOR_FIRST:
+        if (problem->cuda)
+            why = "a sealed candidate keeps nothing from one launch to the next";
         break;
     case IMPOSTOR_OTHER_INPUTS:
         if (!some_input_changes(problem, impostor))

@@ -26,12 +26,19 @@ static struct trial *add_trial(struct problem_check *check, enum trial_kind kind
 static void add_honest(struct problem_check *check, const char *baseline)
 {
     for (size_t i = 0; i < HONEST_COUNT; i++) {
+        const enum honest honest = (enum honest)i;
         struct trial *trial = add_trial(check, TRIAL_HONEST);
-        struct strbuf source = STRBUF_INIT;
-        trial->name = honest_name((enum honest)i);
-        trial->what = honest_what((enum honest)i);
-        honest_source((enum honest)i, baseline, &source);
-        trial->source = strbuf_detach(&source);
+        struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
+        trial->name = honest_name(honest);
+        trial->what = honest_what(honest);
+        if (honest_applies(honest, check->dir->problem, &reason)) {
+            honest_source(honest, baseline, &source);
+            trial->source = strbuf_detach(&source);
+        } else {
+            trial->outcome = TRIAL_NOT_APPLICABLE;
+            trial->reason = strbuf_detach(&reason);
+        }
+        strbuf_release(&reason);
     }
 }
 
@@ -62,7 +69,9 @@ static int add_points(struct problem_check *check, uint64_t seed, struct err *er
     if (text->data == NULL)
         return 0;
     struct template *template = NULL;
-    int code = template_parse(&template, (const char *)text->data, "template.c", err);
+    char *file = xasprintf("template.%s", problem_extension(check->dir->problem));
+    int code = template_parse(&template, (const char *)text->data, file, err);
+    free(file);
     if (code != 0)
         return err_wrap(err, "%s", check->dir->path);
     struct stats_rng rng;
@@ -96,7 +105,8 @@ int problem_check_init(struct problem_check *check, const struct problem_dir *di
     *check = (struct problem_check){.dir = dir};
     const char *baseline = (const char *)dir->baseline.data;
     if (baseline == NULL || memchr(baseline, '\0', dir->baseline.len) != NULL)
-        return err_set(err, ERR_INVALID, "%s/baseline.c: empty, or not a text", dir->path);
+        return err_set(err, ERR_INVALID, "%s/baseline.%s: empty, or not a text", dir->path,
+                       problem_extension(dir->problem));
     add_honest(check, baseline);
     add_impostors(check, baseline);
     int code = add_points(check, seed, err);
@@ -147,7 +157,7 @@ bool trial_as_it_should(const struct trial *trial)
 {
     switch (trial->kind) {
     case TRIAL_HONEST:
-        return trial->outcome == TRIAL_CORRECT;
+        return trial->outcome == TRIAL_CORRECT || trial->outcome == TRIAL_NOT_APPLICABLE;
     case TRIAL_IMPOSTOR:
         return trial->outcome == TRIAL_CAUGHT || trial->outcome == TRIAL_NOT_APPLICABLE;
     case TRIAL_TEMPLATE:

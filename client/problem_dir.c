@@ -180,6 +180,16 @@ static int check_name(const struct problem_dir *dir, struct err *err)
     return code;
 }
 
+// A source: reference, baseline or template.
+static int read_source(struct bytes *ret, const struct problem_dir *dir, const char *stem,
+                       bool required, struct err *err)
+{
+    char *name = xasprintf("%s.%s", stem, problem_extension(dir->problem));
+    int code = read_file(ret, dir->path, name, PROBLEM_SOURCE_MAX, required, err);
+    free(name);
+    return code;
+}
+
 static int load(struct problem_dir *dir, struct err *err)
 {
     int code = read_file(&dir->json, dir->path, "problem.json", PROBLEM_JSON_MAX, true, err);
@@ -192,14 +202,13 @@ static int load(struct problem_dir *dir, struct err *err)
         code = check_name(dir, err);
     }
     if (code == 0) {
-        code = read_file(&dir->reference, dir->path, "reference.c", PROBLEM_SOURCE_MAX, true, err);
+        code = read_source(&dir->reference, dir, "reference", true, err);
     }
     if (code == 0) {
-        code = read_file(&dir->baseline, dir->path, "baseline.c", PROBLEM_SOURCE_MAX, true, err);
+        code = read_source(&dir->baseline, dir, "baseline", true, err);
     }
     if (code == 0) {
-        code = read_file(&dir->template_source, dir->path, "template.c", PROBLEM_SOURCE_MAX, false,
-                         err);
+        code = read_source(&dir->template_source, dir, "template", false, err);
     }
     if (code == 0) {
         code = read_file(&dir->readme, dir->path, "README.md", README_MAX, false, err);

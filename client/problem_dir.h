@@ -1,4 +1,5 @@
-// A problem folder on disk: problem.json, reference.c, baseline.c and, where there are any, template.c and README.md.
+// A problem folder on disk: problem.json, reference.c, baseline.c and, where there are any, template.c and README.md;
+// of a cuda problem the sources are .cu files.
 // Finds it by path or by name, reads it whole, checks that it is complete. Knows nothing of daemons.
 #ifndef CLIENT_PROBLEM_DIR_H
 #define CLIENT_PROBLEM_DIR_H
@@ -15,9 +16,9 @@ struct problem_dir {
     char *path;                   // of the folder, without a slash at the end
     struct problem *problem;      // parsed problem.json
     struct bytes json;            // problem.json as it is
-    struct bytes reference;       // reference.c
-    struct bytes baseline;        // baseline.c
-    struct bytes template_source; // template.c; data is NULL when there is none
+    struct bytes reference;       // reference.c or .cu
+    struct bytes baseline;        // baseline.c or .cu
+    struct bytes template_source; // template.c or .cu; data is NULL when there is none
     struct bytes readme;          // README.md; data is NULL when there is none
     struct digest json_digest, reference_digest, baseline_digest; // names of the blobs
 };

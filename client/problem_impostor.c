@@ -1,5 +1,5 @@
-// Design. An impostor is the baseline, its entry renamed by the preprocessor, followed by an entry
-// of the same signature:
+// Design. Of a cuda problem see client/impostor_cuda.c. Of a C problem an impostor is the baseline,
+// its entry renamed by the preprocessor, followed by an entry of the same signature:
 //
 //   #define sgemm kc_honest          void sgemm(const float *kc_t0, …, int64_t kc_p0, …)
 //   …baseline…                       {
@@ -12,6 +12,7 @@
 // that nothing can collide with the baseline's names and macros; shape expressions are copied with
 // the params renamed. Nothing here is optimised: verification is all that counts.
 #include "client/problem_impostor.h"
+#include "client/impostor_cuda.h"
 #include "common/mem.h"
 #include <ctype.h>
 #include <string.h>
@@ -131,6 +132,14 @@ const char *honest_what(enum honest honest)
     return honests[honest].what;
 }
 
+bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason)
+{
+    if (honests[honest].pragma == NULL || !problem->cuda)
+        return true;
+    strbuf_adds(reason, "sealed sources are all compiled with the same options");
+    return false;
+}
+
 void honest_source(enum honest honest, const char *baseline, struct strbuf *out)
 {
     if (honests[honest].pragma != NULL)
@@ -237,7 +246,7 @@ static void add_sizes(const struct problem *problem, struct strbuf *out)
 
 // The input that an output is forged from: the first of the same shape and type, else of the same
 // type, else any. tensor_count without one.
-static size_t copy_source(const struct problem *problem, size_t output)
+size_t impostor_copy_source(const struct problem *problem, size_t output)
 {
     const struct tensor *to = &problem->tensor[output];
     size_t best = problem->tensor_count;
@@ -262,7 +271,7 @@ static size_t copy_source(const struct problem *problem, size_t output)
 static void add_recipe(const struct problem *problem, size_t index, const char *text,
                        struct strbuf *out)
 {
-    size_t source = copy_source(problem, index);
+    size_t source = impostor_copy_source(problem, index);
     for (const char *c = text; *c != '\0'; c++) {
         if (*c != '$') {
             strbuf_addc(out, *c);
@@ -362,6 +371,10 @@ static void add_body(enum impostor impostor, const struct problem *problem, stru
 void impostor_source(enum impostor impostor, const struct problem *problem, const char *baseline,
                      struct strbuf *out)
 {
+    if (problem->cuda) {
+        impostor_cuda_source(impostor, problem, baseline, out);
+        return;
+    }
     strbuf_addf(out, "// Impostor \"%s\": %s.\n#define %s kc_honest\n#line 1 \"baseline.c\"\n",
                 names[impostor], whats[impostor], problem->entry);
     strbuf_adds(out, baseline);

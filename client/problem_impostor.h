@@ -1,6 +1,7 @@
-// Impostors: candidates that look like an implementation and are none. Each is C text that contains
-// a problem's own baseline under another name and an entry that spoils its inputs or outputs in one
-// particular way. What `kcast problem check` tries; knows nothing of daemons.
+// Impostors: candidates that look like an implementation and are none. Each contains a problem's
+// own baseline and spoils its inputs or outputs in one particular way: C text with the baseline
+// under another name, or a sealed CUDA source with the baseline's launches between its own. What
+// `kcast problem check` tries; knows nothing of daemons.
 #ifndef CLIENT_PROBLEM_IMPOSTOR_H
 #define CLIENT_PROBLEM_IMPOSTOR_H
 
@@ -92,6 +93,8 @@ enum honest {
 
 const char *honest_name(enum honest honest);
 const char *honest_what(enum honest honest);
+// As impostor_applies: a cuda problem has the baseline only.
+bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason);
 void honest_source(enum honest honest, const char *baseline, struct strbuf *out);
 
 #endif

@@ -10,10 +10,11 @@
 
 struct report_page {
     const struct report *report;
-    const char *run_path; // as it stands in the commands for repeating; NULL: "RUN"
-    const char *title;    // of the problem; NULL: only its name is known
-    const char *source;   // of the best candidate; NULL without one
-    size_t source_len;    // in bytes
+    const char *run_path;  // as it stands in the commands for repeating; NULL: "RUN"
+    const char *title;     // of the problem; NULL: only its name is known
+    const char *extension; // of a file with a candidate, "cu"; NULL: "c"
+    const char *source;    // of the best candidate; NULL without one
+    size_t source_len;     // in bytes
 };
 
 // Appends the whole page. Works for every fold: unfinished, empty, without a correct candidate.

@@ -278,6 +278,7 @@ void report_section_repeat(struct strbuf *out, const struct report_page *page)
     const struct fold *fold = page->report->fold;
     const char *run = page->run_path != NULL ? page->run_path : "RUN";
     const char *problem = fold->started.problem != NULL ? fold->started.problem : "PROBLEM";
+    const char *extension = page->extension != NULL ? page->extension : "c";
     strbuf_adds(out, "<section><h2>Repeat it</h2><p>The run file holds every event and every "
                      "source; with the same seed and policy a search takes "
                      "the same decisions on the same results.</p>\n<pre class=\"commands\"><code>");
@@ -297,11 +298,11 @@ void report_section_repeat(struct strbuf *out, const struct report_page *page)
             out,
             "<i># measure the winner again, in a fresh process with new seeds</i>\nkcast export ");
         add_argument(out, run);
-        strbuf_addf(out, " | jq -r 'select(.candidate == %zu).source' &gt; best.c\n",
-                    (size_t)(page->report->best - fold->candidate) + 1);
+        strbuf_addf(out, " | jq -r 'select(.candidate == %zu).source' &gt; best.%s\n",
+                    (size_t)(page->report->best - fold->candidate) + 1, extension);
         add_command(out, fold, "measure --fresh");
         add_argument(out, problem);
-        strbuf_adds(out, " best.c\n\n");
+        strbuf_addf(out, " best.%s\n\n", extension);
     }
     strbuf_adds(out, "<i># this page, its numbers, and everything that is known about each "
                      "candidate</i>\nkcast report ");

@@ -25,6 +25,7 @@ struct search {
     struct fold *fold;
     struct pool *pool;
     struct forecaster *forecaster;
+    struct problem *problem; // from the run file
     struct generator *generator;
     struct pipeline *pipeline;
     struct progress *progress;
@@ -43,14 +44,23 @@ static bool is_in_service(const struct device_info *device)
            strcmp(device->state, "out of service") != 0;
 }
 
+// A daemon of before there were languages has devices for C only.
+static bool runs(const struct device_info *device, const struct problem *problem)
+{
+    return strcmp(device->language != NULL ? device->language : "c", problem->language) == 0;
+}
+
 static int choose_device(const struct status *status, const char *device_class,
-                         struct device_info *ret, struct err *err)
+                         const struct problem *problem, struct device_info *ret, struct err *err)
 {
     const char *reason = NULL;
     const char *other = NULL;
+    bool foreign = false;
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *device = &status->devices[i];
-        if (device_class != NULL && strcmp(device->device_class, device_class) != 0) {
+        if (!runs(device, problem)) {
+            foreign = true;
+        } else if (device_class != NULL && strcmp(device->device_class, device_class) != 0) {
             other = device->device_class;
         } else if (is_in_service(device)) {
             message_copy(&device_info_message, ret, device);
@@ -70,11 +80,16 @@ static int choose_device(const struct status *status, const char *device_class,
                        "classes cannot be compared",
                        device_class, other);
     }
-    return err_set(err, ERR_UNREACHABLE, "the daemon has no device");
+    return foreign
+               ? err_set(err, ERR_UNREACHABLE,
+                         "the daemon has no device for problems in %s; `kcast status` shows those "
+                         "it has",
+                         problem->cuda ? "CUDA" : "C")
+               : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
 }
 
-int search_device(struct session *session, const char *device_class, struct device_info *ret,
-                  char **ret_sandbox, struct err *err)
+int search_device(struct session *session, const char *device_class, const struct problem *problem,
+                  struct device_info *ret, char **ret_sandbox, struct err *err)
 {
     struct remote *pool;
     struct status_request request = {0};
@@ -87,7 +102,7 @@ int search_device(struct session *session, const char *device_class, struct devi
     if (code != 0) {
         return code;
     }
-    code = choose_device(&status, device_class, ret, err);
+    code = choose_device(&status, device_class, problem, ret, err);
     if (code == 0 && ret_sandbox != NULL) {
         *ret_sandbox = status.sandbox;
         status.sandbox = NULL;
@@ -134,13 +149,25 @@ static int record_session(struct search *s, struct device_info *device, char **s
     return pipeline_record(s->run, s->fold, RUN_SESSION, &event, err);
 }
 
+static int read_problem(struct search *s, struct err *err)
+{
+    struct bytes json;
+    int code = run_get_blob(s->run, &s->fold->started.problem_json, &json, err);
+    if (code == 0) {
+        code = problem_parse(&s->problem, (const char *)json.data, json.len, "problem.json", err);
+        bytes_clear(&json);
+    }
+    return code;
+}
+
 static int open_generator(struct search *s, struct err *err)
 {
     const struct run_started *started = &s->fold->started;
     bool pool = generator_is_pool(started->generator);
     struct bytes text;
-    char *path = xasprintf("%s%s", pool ? started->generator + 5 : started->problem,
-                           pool ? "" : "/template.c");
+    char *path = pool
+                     ? xstrdup(started->generator + 5)
+                     : xasprintf("%s/template.%s", started->problem, problem_extension(s->problem));
     int code =
         run_get_blob(s->run, pool ? &started->pool_source : &started->template_source, &text, err);
     if (code == 0) {
@@ -275,6 +302,7 @@ static void release(struct search *s)
     pipeline_free(s->pipeline);
     forecaster_free(s->forecaster);
     generator_free(s->generator);
+    problem_free(s->problem);
     pool_close(s->pool);
     progress_free(s->progress);
     if (s->tick != NULL) {
@@ -292,12 +320,15 @@ static int begin(struct search *s, const char *device_class, struct err *err)
 {
     struct device_info device = {0};
     char *sandbox = NULL;
-    int code = open_generator(s, err);
+    int code = read_problem(s, err);
+    if (code == 0) {
+        code = open_generator(s, err);
+    }
     if (code == 0) {
         code = pool_create(&s->pool, s->session, s->fold->started.search, err);
     }
     if (code == 0) {
-        code = search_device(s->session, device_class, &device, &sandbox, err);
+        code = search_device(s->session, device_class, s->problem, &device, &sandbox, err);
     }
     if (code == 0) {
         s->progress =

@@ -27,6 +27,7 @@
 #define HIDDEN_LIMIT ((int64_t)1 << 40) // magnitude of hidden ranges
 #define EXACT_F32 16777216.0            // integers up to here are exact in f32
 #define EXACT_F64 9007199254740992.0    // and in f64
+#define C_DTYPES 5                      // of enum dtype
 #define WEIGHT_MIN 1e-6
 #define WEIGHT_MAX 1e6
 
@@ -318,22 +319,42 @@ static const struct distribution_row distribution_table[] = {
     [VALUES_ONE_HOT] = {"one-hot", {NULL, NULL}},
 };
 
-// The least and greatest value an input of this dtype is drawn from; integers among them are exact.
+// The greatest value an input of each dtype is drawn from, and the greatest below which every
+// integer is exact.
+static const struct value_limit {
+    double most, exact;
+} value_limits[] = {
+    [DTYPE_F32] = {FLT_MAX, EXACT_F32},
+    [DTYPE_F64] = {DBL_MAX, EXACT_F64},
+    [DTYPE_I32] = {2147483647.0, 2147483647.0},
+    [DTYPE_I64] = {EXACT_F64, EXACT_F64},
+    [DTYPE_U8] = {255, 255},
+    [DTYPE_F16] = {65504, 2048},
+    [DTYPE_BF16] = {0x1.fep127, 256},
+    [DTYPE_E4M3] = {448, 16},
+    [DTYPE_E5M2] = {57344, 8},
+    [DTYPE_I8] = {127, 127},
+};
+
+static bool is_float_type(enum dtype dtype)
+{
+    return dtype_roundoff(dtype) < 1.0;
+}
+
 static void value_range(enum dtype dtype, bool integers, double *ret_min, double *ret_max)
 {
-    *ret_max = dtype == DTYPE_F32   ? (integers ? EXACT_F32 : FLT_MAX)
-               : dtype == DTYPE_F64 ? (integers ? EXACT_F64 : DBL_MAX)
-               : dtype == DTYPE_I32 ? 2147483647.0
-               : dtype == DTYPE_I64 ? EXACT_F64
-                                    : 255.0;
-    *ret_min = dtype == DTYPE_U8 ? 0.0 : dtype == DTYPE_I32 ? -2147483648.0 : -*ret_max;
+    *ret_max = integers ? value_limits[dtype].exact : value_limits[dtype].most;
+    *ret_min = dtype == DTYPE_U8    ? 0.0
+               : dtype == DTYPE_I32 ? -2147483648.0
+               : dtype == DTYPE_I8  ? -128.0
+                                    : -*ret_max;
 }
 
 // Checks the numbers of a distribution against each other and against the dtype.
 static int check_values(const struct reader *reader, const struct where *where,
                         const struct tensor *tensor)
 {
-    bool is_float = tensor->dtype == DTYPE_F32 || tensor->dtype == DTYPE_F64;
+    bool is_float = is_float_type(tensor->dtype);
     bool integers = tensor->distribution == VALUES_INTEGERS;
     double first = tensor->value[0], second = tensor->value[1], min = 0.0, max = 0.0;
     value_range(tensor->dtype, integers || tensor->distribution == VALUES_ZIPF, &min, &max);
@@ -341,7 +362,7 @@ static int check_values(const struct reader *reader, const struct where *where,
     case VALUES_NORMAL:
     case VALUES_WIDE:
         if (!is_float)
-            return fail(reader, where, "%s values need dtype f32 or f64; use integers",
+            return fail(reader, where, "%s values need a floating-point dtype; use integers",
                         distribution_table[tensor->distribution].name);
         if (tensor->distribution == VALUES_NORMAL && second < 0.0)
             return fail(reader, where, "stddev is negative; use 0 or more");
@@ -424,14 +445,17 @@ static int read_tensor(const struct reader *reader, const struct where *where, c
                        struct tensor *tensor)
 {
     static const char *const directions[] = {"in", "out", "inout"};
-    static const char *const dtypes[] = {"f32", "f64", "i32", "i64", "u8"};
+    // In the order of enum dtype; C problems have the first five.
+    static const char *const dtypes[] = {"f32", "f64",  "i32",  "i64",  "u8",
+                                         "f16", "bf16", "e4m3", "e5m2", "i8"};
     size_t direction = 0, dtype = 0;
     int rc = get_identifier(reader, where, entry, "name", &tensor->name);
     if (rc == 0)
         rc = get_choice(reader, where, entry, "direction", directions, ARRAY_LEN(directions),
                         &direction);
     if (rc == 0)
-        rc = get_choice(reader, where, entry, "dtype", dtypes, ARRAY_LEN(dtypes), &dtype);
+        rc = get_choice(reader, where, entry, "dtype", dtypes,
+                        reader->problem->cuda ? ARRAY_LEN(dtypes) : C_DTYPES, &dtype);
     if (rc == 0)
         rc = read_shape(reader, where, entry, tensor);
     if (rc != 0)
@@ -657,12 +681,19 @@ static int read_cases(const struct reader *reader, const struct where *root, con
 
 static int read_work(const struct reader *reader, const struct where *root, const json_t *object)
 {
-    static const char *const keys[] = {"flops", "bytes"};
+    static const char *const keys[] = {"flops", "bytes", "unit"};
+    // In the order of enum work_unit.
+    static const char *const units[] = {"f32", "f64", "tf32", "f16", "bf16", "fp8", "i8"};
     json_t *work = NULL, *value = NULL;
+    size_t unit = UNIT_F32;
     struct where here, at;
     int rc = get(reader, root, object, "work", WANT_OBJECT, &work, &here);
     if (rc == 0)
-        rc = check_keys(reader, &here, work, keys, ARRAY_LEN(keys));
+        rc = check_keys(reader, &here, work, keys,
+                        reader->problem->cuda ? ARRAY_LEN(keys) : ARRAY_LEN(keys) - 1);
+    if (rc == 0 && json_object_get(work, "unit") != NULL)
+        rc = get_choice(reader, &here, work, "unit", units, ARRAY_LEN(units), &unit);
+    reader->problem->unit = (enum work_unit)unit;
     if (rc == 0)
         rc = get(reader, &here, work, "flops", WANT_TEXT, &value, &at);
     if (rc == 0)
@@ -677,7 +708,13 @@ static int read_work(const struct reader *reader, const struct where *root, cons
 static int read_entry(const struct reader *reader, const struct where *root, const json_t *object)
 {
     struct problem *problem = reader->problem;
-    int rc = get_identifier(reader, root, object, "entry", &problem->entry);
+    int rc;
+    if (problem->cuda)
+        return json_object_get(object, "entry") == NULL
+                   ? 0
+                   : fail(reader, root,
+                          "a cuda problem has no \"entry\": candidates name their kernels");
+    rc = get_identifier(reader, root, object, "entry", &problem->entry);
     if (rc == 0 &&
         (strcmp(problem->entry, "main") == 0 || strcmp(problem->entry, "reference") == 0)) {
         struct where here = below(root, ".entry");
@@ -691,7 +728,7 @@ static int read_problem(struct reader *reader, json_t *root)
 {
     static const char *const keys[] = {"name",   "title",   "license", "language", "entry",
                                        "params", "tensors", "cases",   "cache",    "work"};
-    static const char *const languages[] = {"c"}, *const caches[] = {"warm", "cold"};
+    static const char *const languages[] = {"c", "cuda"}, *const caches[] = {"warm", "cold"};
     static const char license_characters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.+-() ";
     static const char name_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -712,6 +749,7 @@ static int read_problem(struct reader *reader, json_t *root)
         rc = get_choice(reader, &at, root, "language", languages, ARRAY_LEN(languages), &choice);
     if (rc == 0)
         problem->language = xstrdup(languages[choice]);
+    problem->cuda = rc == 0 && choice == 1;
     if (rc == 0)
         rc = read_entry(reader, &at, root);
     if (rc == 0)

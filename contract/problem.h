@@ -21,7 +21,10 @@
 
 enum param_type { PARAM_INT, PARAM_F64 };
 enum direction { DIRECTION_IN, DIRECTION_OUT, DIRECTION_INOUT };
-enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_U8 };
+// C problems have f32 f64 i32 i64 u8; cuda problems all of them.
+enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2, DTYPE_I8 };
+// What the flops of a cuda problem are counted against: the device's peak of this unit.
+enum work_unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_F16, UNIT_BF16, UNIT_FP8, UNIT_I8 };
 enum distribution { VALUES_NORMAL, VALUES_UNIFORM, VALUES_INTEGERS, VALUES_ZIPF, VALUES_WIDE, VALUES_SORTED, VALUES_ONE_HOT };
 enum cache_regime { CACHE_WARM, CACHE_COLD };
 
@@ -66,6 +69,8 @@ struct problem {
     struct hidden_range hidden[PROBLEM_PARAM_MAX]; // of int params
     enum cache_regime cache;
     struct expr *flops, *bytes;                    // over the int params
+    enum work_unit unit;                           // of flops; UNIT_F32 when not given
+    bool cuda;                                     // language is "cuda": sealed sources, no entry
     struct digest digest;                          // of the JSON text
 };
 
@@ -77,6 +82,8 @@ size_t dtype_size(enum dtype dtype);
 const char *dtype_name(enum dtype dtype);
 const char *dtype_c_name(enum dtype dtype); // "float", "int32_t", …
 double dtype_roundoff(enum dtype dtype);    // u of the error bound; 1 for integers
+const char *dtype_cuda_name(enum dtype dtype); // "__nv_bfloat16", "long long", …
+const char *work_unit_name(enum work_unit unit); // "bf16"
 
 // Number of elements of a tensor for a case: at least 1, at most PROBLEM_TENSOR_BYTES_MAX bytes.
 MUST_CHECK int problem_elements(const struct problem *problem, size_t tensor, const struct shape_case *shape,
@@ -93,11 +100,15 @@ void problem_case_name(const struct problem *problem, const struct shape_case *s
 // A shape that does not evaluate is drawn again (16 times), then left out. Returns the number.
 size_t problem_hidden_cases(const struct problem *problem, uint64_t seed, struct shape_case out[static PROBLEM_HIDDEN_CASES]);
 
+// What the names of its sources end in: "c" or "cu".
+const char *problem_extension(const struct problem *problem);
+
 // C text. The header holds <stdint.h> and the prototype of the entry (candidate, baseline) or of `reference`.
 // The glue is a translation unit that defines
 //     void kcast_entry(void *const *pointer, const int64_t *integer, const double *scalar);
 // which calls it: pointer[] in call order (for a reference: in: 1, out: 2, inout: 3 pointers per tensor),
 // integer[] and scalar[] indexed like problem.param.
+// A cuda problem has none of them.
 void problem_header(const struct problem *problem, bool reference, struct strbuf *out);
 void problem_glue(const struct problem *problem, bool reference, struct strbuf *out);
 

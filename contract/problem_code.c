@@ -5,6 +5,11 @@
 // use. The glue repeats the prototype, so that it compiles by itself.
 #include "contract/problem.h"
 
+const char *problem_extension(const struct problem *problem)
+{
+    return problem->cuda ? "cu" : "c";
+}
+
 struct argument_list {
     struct strbuf *out;
     size_t count; // arguments so far

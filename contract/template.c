@@ -2,8 +2,9 @@
 // table of its points.
 //
 // Every line whose first non-blank characters are "//@" must be a well-formed tune line, wherever
-// it stands: a line that was meant as a declaration is never silently an ordinary comment. The line
-// is read by one scanner that knows its path, line and column, conditions are contract/expr's.
+// it stands, or a line of a launch manifest, which contract/manifest.c reads: a line that was meant
+// as a declaration is never silently an ordinary comment. The line is read by one scanner that
+// knows its path, line and column, conditions are contract/expr's.
 //
 // Points are found by depth-first search over the parameters in the order of their lines. A
 // condition knows only its own and earlier parameters, so it cuts a whole subtree as soon as its
@@ -186,12 +187,21 @@ static int scan_condition(struct scanner *scanner, struct template *template, st
     return rc == 0 ? 0 : fail(scanner, scanner->at + column - 1, "%s", inner.text);
 }
 
+// Whether the scanner is at a word of contract/manifest.h; takes it.
+static bool accept_manifest(struct scanner *scanner)
+{
+    return accept_word(scanner, "launch") || accept_word(scanner, "scratch") ||
+           accept_word(scanner, "specialize") || accept_word(scanner, "tensormap");
+}
+
 // Reads one line that begins with //@ after blanks. The parameter is counted only when all of it is
 // right; its parts are in the next free entry before, where template_free finds them.
 static int scan_line(struct scanner *scanner, struct template *template)
 {
     skip_blanks(scanner);
     scanner->at += strlen("//@");
+    if (accept_manifest(scanner))
+        return 0;
     if (!accept_word(scanner, "tune"))
         return fail(scanner, scanner->at,
                     "a line that begins with //@ must be //@ tune NAME in (…), or a plain comment");

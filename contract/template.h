@@ -1,4 +1,5 @@
 // The space of a template: its "//@ tune NAME in (…) if …" lines, its points, and the source of a point.
+// Lines of a launch manifest (contract/manifest.h) may stand beside them.
 #ifndef CONTRACT_TEMPLATE_H
 #define CONTRACT_TEMPLATE_H
 

@@ -30,6 +30,10 @@ const char *verdict_meaning(uint64_t verdict);
 bool verdict_known(uint64_t verdict);
 bool verdict_is_ratio(uint64_t verdict); // correct, with an estimate
 
+// What a sealed source is compiled as: a baseline for the benchmark cases only, a reference for its own
+// arguments, a candidate for the hidden cases too. On the wire: never renumbered.
+enum compile_role { COMPILE_CANDIDATE, COMPILE_BASELINE, COMPILE_REFERENCE };
+
 enum job_kind { JOB_COMPILE = 1, JOB_MEASURE = 2 };
 
 // number, id, name, terminal, meaning

@@ -3,8 +3,8 @@
 //
 //   LOOKUP   the ledger is asked for the key; a hit ends it
 //   WAITING  in the list of those that need a slot, oldest first
-//   LOADING  the source is read; holds a slot
-//   RUNNING  kcast-exec compile runs; holds a slot; when it is lost: WAITING again, once
+//   LOADING  the source is read (and the problem, for cuda); holds a slot
+//   RUNNING  kcast-exec runs; holds a slot; when it is lost: WAITING again, once
 //   STORING  object and entry are being stored; no slot
 //
 // A task whose last request is cancelled leaves the table of keys at once (a new request starts
@@ -15,7 +15,6 @@
 // stored cannot be used, and the request is lost.
 #include "daemon/compiler.h"
 #include "common/log.h"
-#include "common/version.h"
 #include "contract/verdict.h"
 #include "daemon/cache.h"
 #include "daemon/report.h"
@@ -42,10 +41,7 @@ struct compile_task {
     bool orphan; // nobody waits any more; not in the table
     bool fresh;  // the cache does not count
     unsigned attempts;
-    struct digest source;
-    char *header;
-    char *glue;
-    char *name;
+    struct compile_input input;       // its texts are copies
     struct compile_request *requests; // list
     struct executor *executor;        // RUNNING
     struct compile_report report;     // STORING
@@ -57,9 +53,7 @@ struct compile_task {
 };
 
 struct compiler {
-    struct compiler_config config; // toolchain and target are copies
-    char *toolchain;
-    char *target;
+    struct compiler_config config;
     struct compile_task *tasks;   // by key
     struct compile_task *waiting; // list
     size_t waiting_count;
@@ -73,33 +67,17 @@ struct compiler *compiler_create(const struct compiler_config *config)
     struct compiler *compiler = xcalloc(1, sizeof(*compiler));
 
     compiler->config = *config;
-    compiler->toolchain = xstrdup(config->toolchain);
-    compiler->target = xstrdup(config->target);
     return compiler;
 }
 
 void compiler_free(struct compiler *compiler)
 {
-    if (compiler) {
-        free(compiler->toolchain);
-        free(compiler->target);
-        free(compiler);
-    }
+    free(compiler);
 }
 
 struct digest compiler_key(const struct compiler *compiler, const struct compile_input *input)
 {
-    struct digest_state *state = digest_begin();
-
-    digest_add(state, input->source.byte, DIGEST_LEN);
-    digest_add_text(state, input->header);
-    digest_add_text(state, input->glue);
-    digest_add_text(state, COMPILER_FLAGS);
-    digest_add_text(state, KCAST_VERSION); // kcast-exec has flags of its own
-    digest_add_text(state, compiler->toolchain);
-    digest_add_text(state, compiler->target);
-    digest_add_text(state, compiler->config.sandbox_off ? "off" : "on");
-    return digest_end(state);
+    return compile_input_key(input, compiler->config.sandbox_off);
 }
 
 static void leave_table(struct compile_task *task)
@@ -117,9 +95,9 @@ static void task_free(struct compile_task *task)
     if (task->has_report) {
         message_clear(&compile_report_message, &task->report);
     }
-    free(task->header);
-    free(task->glue);
-    free(task->name);
+    free((char *)(uintptr_t)task->input.header);
+    free((char *)(uintptr_t)task->input.glue);
+    free((char *)(uintptr_t)task->input.name);
     free(task);
 }
 
@@ -130,7 +108,7 @@ static void finish(struct compile_task *task, const struct compiled *compiled, c
     struct compile_request *request;
 
     if (!compiled) {
-        log_event(LOG_WARNING, "compile-lost name=%s reason=\"%s\"", task->name, reason);
+        log_event(LOG_WARNING, "compile-lost name=%s reason=\"%s\"", task->input.name, reason);
     }
     leave_table(task); // a request made by a callback starts anew
     while ((request = task->requests) != NULL) {
@@ -210,7 +188,7 @@ static void store(struct compile_task *task)
     task->report.object = (struct bytes){0};
     compiled->cached = false;
     if (!compiled->toolchain) {
-        compiled->toolchain = xstrdup(task->compiler->toolchain);
+        compiled->toolchain = xstrdup(task->input.device_class->toolchain);
     }
     if (compiled->verdict == VERDICT_NONE) {
         blob_put(task->compiler->config.blobs, &compiled->object, &object, false, on_object_stored,
@@ -221,7 +199,29 @@ static void store(struct compile_task *task)
     }
 }
 
-// The child has ended and the task still has its slot.
+static struct compile_expectation expectation_of(const struct compile_task *task)
+{
+    return (struct compile_expectation){
+        .target = compile_input_is_cuda(&task->input) ? task->input.device_class->target : NULL,
+        .sandbox_off = task->compiler->config.sandbox_off,
+    };
+}
+
+// What lies is not asked again.
+static bool is_last(void *owner, const struct bytes *packed)
+{
+    const struct compile_task *task = owner;
+    struct compile_expectation expected = expectation_of(task);
+    struct compile_report report;
+    bool last = report_read_compile(&report, packed, &expected, NULL) != 0;
+
+    if (!last) {
+        message_clear(&compile_report_message, &report);
+    }
+    return last;
+}
+
+// The run has ended and the task still has its slot.
 static void on_executor_end(void *owner, struct executor_end *end)
 {
     struct compile_task *task = owner;
@@ -238,8 +238,9 @@ static void on_executor_end(void *owner, struct executor_end *end)
     }
     (void)snprintf(reason, sizeof(reason), "%s", end->reason);
     if (ok) {
-        ok = report_read_compile(&task->report, &end->report, task->compiler->config.sandbox_off,
-                                 &err) == 0;
+        struct compile_expectation expected = expectation_of(task);
+
+        ok = report_read_compile(&task->report, &end->report, &expected, &err) == 0;
         (void)snprintf(reason, sizeof(reason), "%s", err.text);
     }
     if (ok) {
@@ -248,49 +249,47 @@ static void on_executor_end(void *owner, struct executor_end *end)
         return;
     }
     if (++task->attempts < COMPILER_ATTEMPTS) {
-        log_event(LOG_WARNING, "compile-retried name=%s reason=\"%s\"", task->name, reason);
+        log_event(LOG_WARNING, "compile-retried name=%s reason=\"%s\"", task->input.name, reason);
         wait_for_slot(task);
         return;
     }
     finish(task, NULL, reason);
 }
 
-static struct bytes pack_plan(const struct compile_task *task, struct bytes *source_taken)
+static struct bytes pack_plan(const struct compile_task *task, struct bytes *blobs)
 {
     const struct compiler_config *config = &task->compiler->config;
-    struct compile_plan plan;
-    struct bytes packed;
+    const struct compile_limits limits = {
+        .seconds = config->max_seconds,
+        .memory = MAX_MEMORY,
+        .output = MAX_OUTPUT,
+        .sandbox_off = config->sandbox_off,
+    };
 
-    message_init(&compile_plan_message, &plan);
-    plan.source = *source_taken;
-    *source_taken = (struct bytes){0};
-    plan.header = xstrdup(task->header);
-    plan.glue = xstrdup(task->glue);
-    plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
-    plan.max_seconds = (double)config->max_seconds;
-    plan.max_memory = MAX_MEMORY;
-    plan.max_output = MAX_OUTPUT;
-    plan.sandbox_off = config->sandbox_off;
-    plan.name = xstrdup(task->name);
-    packed = cache_pack(&compile_plan_message, &plan);
-    message_clear(&compile_plan_message, &plan);
-    return packed;
+    return compile_input_plan(&task->input, &limits, blobs);
 }
 
-static void on_source(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
-                      size_t count)
+// How kcast-exec is run; for cuda in processes that stay.
+static struct executor_config executor_of(const struct compiler_config *config, bool cuda)
 {
-    struct compile_task *task = owner;
-    const struct compiler_config *config = &task->compiler->config;
-    struct executor_config run = {
-        .mode = "compile",
+    return (struct executor_config){
+        .mode = cuda ? "cuda-compile" : "compile",
+        .keep = cuda ? "" : NULL,
         .report_max = REPORT_MAX,
         .deadline_ms = config->max_seconds * 1000 + config->slack_ms,
         .grace_ms = config->grace_ms,
         .limits = {.memory = GROUP_MEMORY, .processes = GROUP_PROCESSES},
+        .is_last = is_last,
         .on_end = on_executor_end,
-        .owner = task,
     };
+}
+
+static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
+                     size_t count)
+{
+    struct compile_task *task = owner;
+    const struct compiler_config *config = &task->compiler->config;
+    struct executor_config run = executor_of(config, compile_input_is_cuda(&task->input));
     struct err err = ERR_INIT;
     struct bytes plan;
 
@@ -306,17 +305,25 @@ static void on_source(void *owner, const struct err *error, size_t failed, struc
         finish(task, NULL, error->text);
         return;
     }
-    plan = pack_plan(task, &blobs[0]);
+    plan = pack_plan(task, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {
         free_slot(task, 0);
         finish(task, NULL, "its source, header or glue is too large for a plan");
         return;
     }
+    run.owner = task;
     if (executor_start(&task->executor, config->executors, &run, &plan, &err) != 0) {
         free_slot(task, 0);
         finish(task, NULL, err.text);
     }
+}
+
+void compiler_keep_ready(struct compiler *compiler)
+{
+    struct executor_config run = executor_of(&compiler->config, true);
+
+    executor_pool_spare(compiler->config.executors, &run, compiler->config.slots);
 }
 
 void compiler_kick(struct compiler *compiler)
@@ -326,11 +333,13 @@ void compiler_kick(struct compiler *compiler)
     while (compiler->waiting && !compiler->stopping && compiler->slots_used < config->slots &&
            config->may_start(config->owner)) {
         struct compile_task *task = compiler->waiting;
+        struct digest blobs[] = {task->input.source, task->input.problem};
 
         stop_waiting(task);
         compiler->slots_used++;
         task->state = TASK_LOADING;
-        blob_load(config->blobs, &task->source, 1, on_source, task);
+        blob_load(config->blobs, blobs, compile_input_is_cuda(&task->input) ? 2 : 1, on_blobs,
+                  task);
     }
 }
 
@@ -379,10 +388,10 @@ static struct compile_task *new_task(struct compiler *compiler, const struct dig
 
     task->compiler = compiler;
     task->key = *key;
-    task->source = input->source;
-    task->header = xstrdup(input->header);
-    task->glue = xstrdup(input->glue);
-    task->name = xstrdup(input->name);
+    task->input = *input;
+    task->input.header = xstrdup(input->header);
+    task->input.glue = xstrdup(input->glue);
+    task->input.name = xstrdup(input->name);
     HASH_ADD(hh, compiler->tasks, key, sizeof(task->key), task);
     compiler->under_way++;
     return task;

@@ -1,10 +1,11 @@
 // Compilations: a cache by content, equal ones in flight done once, and a bounded pool of
-// `kcast-exec compile` children. Knows nothing of jobs.
+// kcast-exec children. Knows nothing of jobs.
 #ifndef DAEMON_COMPILER_H
 #define DAEMON_COMPILER_H
 
 #include "common/digest.h"
 #include "daemon/blob.h"
+#include "daemon/compile_input.h"
 #include "daemon/executor.h"
 #include "daemon/ledger.h"
 #include "proto/all.h"
@@ -12,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define COMPILER_FLAGS ""   // beyond what kcast-exec always uses
 #define COMPILER_ATTEMPTS 2 // runs of the jail before a compilation is given up
 
 struct compiler;
@@ -39,14 +39,6 @@ struct compile_request {
     struct compile_request *next;
 };
 
-struct compile_input {
-    struct digest source; // blob
-    const char *header;   // put in front of it; copied
-    const char *glue;     // second translation unit; copied
-    const char *name;     // how messages call it: "candidate.c"
-    bool fresh;           // do not read the cache
-};
-
 struct compiler_config {
     struct blob_store *blobs;
     struct ledger *ledger;
@@ -56,8 +48,6 @@ struct compiler_config {
     uint64_t slack_ms;    // by which kcast-exec may exceed that
     uint64_t grace_ms;    // SIGTERM to SIGKILL
     bool sandbox_off;
-    const char *toolchain;          // from the probe; copied
-    const char *target;             // device class; copied
     bool (*may_start)(void *owner); // whether a child may be started now
     void (*on_idle)(void *owner,
                     double seconds); // a child has ended after so long: something else may start
@@ -80,6 +70,8 @@ void compiler_forget(struct compiler *compiler, const struct compile_input *inpu
 // The key under which a compilation is cached.
 struct digest compiler_key(const struct compiler *compiler, const struct compile_input *input);
 
+// Keeps as many processes for cuda sources ready as there are slots.
+void compiler_keep_ready(struct compiler *compiler);
 // Starts what may be started.
 void compiler_kick(struct compiler *compiler);
 size_t compiler_running(const struct compiler *compiler); // children

@@ -5,7 +5,6 @@
 // are given back.
 #include "daemon/cores.h"
 #include "common/file.h"
-#include "common/parse.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,51 +80,28 @@ static size_t order_cores(const cpu_set_t *allowed, int order[static CPU_SETSIZE
     return count;
 }
 
-static int wanted_devices(size_t *ret, const char *spec, size_t processors, size_t physical,
-                          struct err *err)
-{
-    uint64_t wanted;
-    int rc;
-
-    if (strcmp(spec, "auto") == 0 || strcmp(spec, "cpu") == 0) {
-        wanted = physical > 1 ? physical - 1 : 1;
-        *ret = wanted < AUTO_MAX ? wanted : AUTO_MAX;
-        return 0;
-    }
-    if (strncmp(spec, "cpu:", 4) != 0) {
-        return err_set(err, ERR_USAGE, "--devices %s: neither auto nor cpu nor cpu:N", spec);
-    }
-    rc = parse_u64(&wanted, spec + 4, 1, CORES_DEVICE_MAX, "--devices cpu:N", err);
-    if (rc != 0) {
-        err->code = ERR_USAGE;
-        return ERR_USAGE;
-    }
-    if (wanted > processors) {
-        return err_set(err, ERR_INVALID, "--devices %s: only %zu processors may be used here", spec,
-                       processors);
-    }
-    *ret = wanted;
-    return 0;
-}
-
-int cores_plan(struct cores *ret, const char *spec, struct err *err)
+int cores_plan(struct cores *ret, size_t wanted, struct err *err)
 {
     int order[CPU_SETSIZE];
     cpu_set_t allowed;
     cpu_set_t no_siblings;
     size_t processors;
     size_t physical = 0;
-    int rc;
 
     *ret = (struct cores){0};
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "the processor mask cannot be read");
     }
     processors = order_cores(&allowed, order, &physical);
-    rc = wanted_devices(&ret->device_count, spec, processors, physical, err);
-    if (rc != 0) {
-        return rc;
+    if (wanted == CORES_AUTO) {
+        wanted = physical > 1 ? physical - 1 : 1;
+        wanted = wanted < AUTO_MAX ? wanted : AUTO_MAX;
     }
+    if (wanted > processors) {
+        return err_set(err, ERR_INVALID, "--devices cpu:%zu: only %zu processors may be used here",
+                       wanted, processors);
+    }
+    ret->device_count = wanted;
     ret->rest = allowed;
     no_siblings = allowed;
     for (size_t i = 0; i < ret->device_count; i++) {

@@ -7,8 +7,10 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CORES_DEVICE_MAX 256
+#define CORES_AUTO SIZE_MAX
 
 struct cores {
     int device[CORES_DEVICE_MAX]; // processor number of each device
@@ -18,12 +20,11 @@ struct cores {
     bool exclusive;    // devices own everything: compile only while no device is busy
 };
 
-// spec: "auto", "cpu" (the same) or "cpu:N". auto: one physical core less than there are, at least
-// one, at most four. Devices are the highest-numbered cores (interrupts are usually served by the
-// lowest), one per physical core while there are enough; the siblings of their hardware threads
-// stay idle. ERR_USAGE names what is wrong with spec, ERR_INVALID says when there are fewer than N
-// processors.
-MUST_CHECK int cores_plan(struct cores *ret, const char *spec, struct err *err);
+// wanted: number of devices, at most CORES_DEVICE_MAX, or CORES_AUTO: one physical core less than
+// there are, at least one, at most four. Devices are the highest-numbered cores (interrupts are
+// usually served by the lowest), one per physical core while there are enough; the siblings of
+// their hardware threads stay idle. ERR_INVALID says when there are fewer processors.
+MUST_CHECK int cores_plan(struct cores *ret, size_t wanted, struct err *err);
 // Keeps the calling thread, and threads and processes it starts later, off the devices' cores
 // (unless exclusive).
 MUST_CHECK int cores_settle(const struct cores *cores, struct err *err);

@@ -1,7 +1,7 @@
 // Design note.
 //
-// Up:   lock, ledger, blobs; then from the loop probe, devices, lifecycle, jobs reloaded, service,
-//       READY.
+// Up:   lock, ledger, blobs, secret; then from the loop probe, where GPUs are wanted cuda-probe,
+//       devices, lifecycle, jobs reloaded, service, READY.
 //
 // Down: no new requests, parked WAITs answered; lifecycle stopped, children ended; every exchange
 //       answered and every end in the ledger; service closed, ledger closed, end.
@@ -16,15 +16,13 @@
 #include "common/log.h"
 #include "contract/verdict.h"
 #include "daemon/dispatch.h"
-#include "daemon/report.h"
+#include "daemon/probing.h"
 #include <stdlib.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
 #define STOP_POLL_MS 5
 #define STOP_MAX_MS 15000
-#define PROBE_MS 60000
-#define PROBE_REPORT_MAX ((size_t)1 << 20)
 #define RESIDENT_MAX ((size_t)64 << 20) // results kept in memory
 #define CONTEXTS 1024
 #define PARKED_MAX 768
@@ -39,7 +37,8 @@ struct daemon {
     struct blob_store *blobs;
     struct cgroups *cgroups; // NULL: not delegated
     struct executor_pool *executors;
-    struct executor *probe; // while it runs
+    struct probing probing;
+    struct secret secret;
     struct devices devices;
     struct jobs *jobs;
     struct answers *answers;
@@ -106,8 +105,9 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->lifecycle) {
         lifecycle_stop(daemon->lifecycle);
     }
-    if (daemon->probe) {
-        executor_stop(daemon->probe);
+    probing_stop(&daemon->probing);
+    if (daemon->executors) {
+        executor_pool_stop(daemon->executors);
     }
     uv_update_time(daemon->loop);
     daemon->stop_since_ms = uv_now(daemon->loop);
@@ -161,9 +161,9 @@ static int apply_row(struct daemon *daemon, struct job *job, const struct ledger
         return rc;
     }
     job->spec = digest_of(row->spec.data, row->spec.len);
-    rc = submission_apply_spec(&daemon->submission, job, &spec, err);
+    submission_apply_spec(&daemon->submission, job, &spec);
     message_clear(&job_spec_message, &spec);
-    return rc;
+    return 0;
 }
 
 static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
@@ -252,6 +252,7 @@ static void create_work(struct daemon *daemon)
         .endings = daemon->endings,
         .blobs = daemon->blobs,
         .executors = daemon->executors,
+        .secret = &daemon->secret,
         .compile_slots = compile_slots(config),
         .compile_seconds = config->compile_seconds,
         .slack_ms = config->slack_ms,
@@ -316,20 +317,31 @@ static void on_tick(uv_timer_t *timer)
 
     lifecycle_tick(daemon->lifecycle);
     endings_tick(daemon->endings);
-    executor_pool_sweep(daemon->executors);
+    executor_pool_tick(daemon->executors);
 }
 
-// The probe has told what there is: build the rest and serve.
-static int come_up(struct daemon *daemon, struct probe_report *probe, struct err *err)
+static void log_ready(const struct daemon *daemon)
+{
+    const struct daemon_config *config = &daemon->config;
+    const struct device_class *device_class = daemon->devices.classes;
+
+    for (; device_class; device_class = device_class->next) {
+        log_event(LOG_INFO, "device-class class=\"%s\" language=%s toolchain=\"%s\"",
+                  device_class->name, device_class->language, device_class->toolchain);
+    }
+    log_event(LOG_NOTICE,
+              "ready url=%s devices=%zu compile_slots=%zu sandbox=%s exclusive=%s state=%s",
+              service_url(daemon->service), daemon->devices.count, compile_slots(config),
+              config->sandbox_off ? "off" : "on", config->cores.exclusive ? "yes" : "no",
+              config->state_dir);
+}
+
+// The probes have told what there is: build the rest and serve.
+static int come_up(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
     int rc;
 
-    if (!probe->sandbox && !config->sandbox_off) {
-        return err_set(err, ERR_SANDBOX, "the sandbox cannot be set up here: %s",
-                       probe->reason ? probe->reason : "kcast-exec probe gives no reason");
-    }
-    devices_init(&daemon->devices, config->cores.device, config->cores.device_count, probe);
     create_work(daemon);
     rc = ledger_load(daemon->ledger, reload_job, daemon, err);
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
@@ -338,55 +350,39 @@ static int come_up(struct daemon *daemon, struct probe_report *probe, struct err
         return rc;
     }
     requeue(daemon);
+    lifecycle_warm_up(daemon->lifecycle);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
-    log_event(
-        LOG_NOTICE,
-        "ready url=%s devices=%zu class=\"%s\" compile_slots=%zu sandbox=%s exclusive=%s state=%s",
-        service_url(daemon->service), daemon->devices.count, daemon->devices.classes->name,
-        compile_slots(config), config->sandbox_off ? "off" : "on",
-        config->cores.exclusive ? "yes" : "no", config->state_dir);
+    log_ready(daemon);
     config->on_ready(config->owner, service_url(daemon->service));
     return 0;
 }
 
-static void on_probe_end(void *owner, struct executor_end *end)
+static void on_probed(void *owner, const struct err *error)
 {
     struct daemon *daemon = owner;
-    struct probe_report probe;
 
-    daemon->probe = NULL;
-    if (daemon->stopping) {
-        return;
+    if (error) {
+        daemon->error = *error;
     }
-    if (!end->ok) {
-        (void)err_set(&daemon->error, ERR_SYSTEM, "%s", end->reason);
-        fail(daemon);
-        return;
-    }
-    if (report_read_probe(&probe, &end->report, &daemon->error) != 0) {
-        fail(daemon);
-        return;
-    }
-    if (come_up(daemon, &probe, &daemon->error) != 0) {
+    if (!daemon->stopping && (error || come_up(daemon, &daemon->error) != 0)) {
         fail(daemon);
     }
-    message_clear(&probe_report_message, &probe);
 }
 
-static int start_probe(struct daemon *daemon, struct err *err)
+static int start_probing(struct daemon *daemon, struct err *err)
 {
-    struct executor_config probe = {
-        .mode = "probe",
-        .report_max = PROBE_REPORT_MAX,
-        .deadline_ms = PROBE_MS,
+    struct probing_config probing = {
+        .executors = daemon->executors,
+        .devices = &daemon->devices,
+        .offer = &daemon->config.offer,
+        .cores = &daemon->config.cores,
         .grace_ms = daemon->config.grace_ms,
-        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
-        .on_end = on_probe_end,
+        .sandbox_off = daemon->config.sandbox_off,
+        .on_end = on_probed,
         .owner = daemon,
     };
-    struct bytes nothing = {0};
 
-    return executor_start(&daemon->probe, daemon->executors, &probe, &nothing, err);
+    return probing_start(&daemon->probing, &probing, err);
 }
 
 // What needs no loop: the state directory, its lock, the ledger, the blobs.
@@ -396,6 +392,7 @@ static int open_state(struct daemon *daemon, struct err *err)
     char *lock = xasprintf("%s/lock", dir);
     char *path = xasprintf("%s/ledger.db", dir);
     char *blobs = xasprintf("%s/blobs", dir);
+    char *secret = xasprintf("%s/secret", dir);
     int rc = file_make_dirs(dir, err);
 
     if (rc == 0 && (rc = file_lock(&daemon->lock_fd, lock, err)) == ERR_BUSY) {
@@ -403,6 +400,8 @@ static int open_state(struct daemon *daemon, struct err *err)
     }
     rc = rc == 0 ? ledger_open(&daemon->ledger, path, daemon->config.page_max, err) : rc;
     rc = rc == 0 ? blob_store_create(&daemon->blobs, daemon->loop, blobs, err) : rc;
+    rc = rc == 0 ? secret_open(&daemon->secret, secret, err) : rc;
+    free(secret);
     free(blobs);
     free(path);
     free(lock);
@@ -445,7 +444,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     if (rc == 0) {
         daemon->jobs = jobs_create(RESIDENT_MAX);
         daemon->answers = answers_create(daemon->jobs, daemon->ledger);
-        rc = start_probe(daemon, err);
+        devices_init(&daemon->devices);
+        rc = start_probing(daemon, err);
     }
     if (rc != 0) {
         ledger_close(daemon->ledger);

@@ -5,6 +5,7 @@
 
 #include "common/err.h"
 #include "daemon/cores.h"
+#include "daemon/offer.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -15,6 +16,7 @@ struct daemon_config {
     const char *listen;       // tcp url on loopback; port 0: a free one
     const char *state_dir;    // made when missing
     const char *exec_path;    // kcast-exec
+    struct offer offer;       // which devices are wanted
     struct cores cores;       // planned and settled
     uint64_t compile_jobs;    // children at once; 0: as many as there are processors left
     uint64_t compile_seconds; // of one compilation

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/strbuf.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,34 +41,91 @@ static double fact_value(const struct fact *facts, size_t count, const char *nam
     return NAN;
 }
 
-void devices_init(struct devices *devices, const int *core, size_t count,
-                  struct probe_report *probe)
+void devices_init(struct devices *devices)
+{
+    *devices = (struct devices){0};
+}
+
+// A new class, the last of the list. Takes the facts.
+static struct device_class *add_class(struct devices *devices, const char *name,
+                                      const char *language, struct fact **facts_taken,
+                                      size_t *facts_count)
 {
     struct device_class *device_class = xcalloc(1, sizeof(*device_class));
+    struct device_class **end = &devices->classes;
 
-    device_class->name = xstrdup(probe->device_class);
+    device_class->name = xstrdup(name);
+    device_class->language = xstrdup(language);
     device_class->queue = queue_create();
-    *devices = (struct devices){
-        .device = xcalloc(count, sizeof(*devices->device)),
-        .count = count,
-        .classes = device_class,
-        .facts = probe->facts,
-        .facts_count = probe->facts_count,
-        .toolchain = probe->toolchain,
-        .peak_flops = fact_value(probe->facts, probe->facts_count, "peak_flops"),
-        .peak_bytes = fact_value(probe->facts, probe->facts_count, "peak_bytes"),
-    };
-    probe->facts = NULL;
-    probe->facts_count = 0;
+    device_class->facts = *facts_taken;
+    device_class->facts_count = *facts_count;
+    device_class->peak_flops = fact_value(*facts_taken, *facts_count, "peak_flops");
+    device_class->peak_bytes = fact_value(*facts_taken, *facts_count, "peak_bytes");
+    *facts_taken = NULL;
+    *facts_count = 0;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = device_class;
+    return device_class;
+}
+
+static struct device *add_device(struct devices *devices, struct device_class *device_class)
+{
+    struct device *device;
+
+    devices->device = xrealloc(devices->device, devices->count + 1, sizeof(*devices->device));
+    device = &devices->device[devices->count++];
+    *device = (struct device){.device_class = device_class, .core = -1};
+    device->controls = xcalloc(DEVICE_CONTROLS_MAX, sizeof(*device->controls));
+    return device;
+}
+
+void devices_add_cpus(struct devices *devices, const int *core, size_t count,
+                      struct probe_report *probe)
+{
+    struct device_class *device_class =
+        add_class(devices, probe->device_class, "c", &probe->facts, &probe->facts_count);
+
+    device_class->toolchain = probe->toolchain;
     probe->toolchain = NULL;
     for (size_t i = 0; i < count; i++) {
-        struct device *device = &devices->device[i];
+        struct device *device = add_device(devices, device_class);
 
         (void)snprintf(device->name, sizeof(device->name), "cpu%zu", i);
-        device->device_class = device_class;
         device->core = core[i];
-        device->controls = xcalloc(DEVICE_CONTROLS_MAX, sizeof(*device->controls));
     }
+}
+
+void devices_add_gpu(struct devices *devices, struct gpu_info *gpu, const char *toolchain)
+{
+    struct device_class *device_class = devices_class(devices, gpu->device_class, "cuda");
+    struct device *device;
+
+    if (!device_class) {
+        device_class =
+            add_class(devices, gpu->device_class, "cuda", &gpu->facts, &gpu->facts_count);
+        device_class->toolchain = xstrdup(toolchain);
+        device_class->target = xstrdup(gpu->target);
+    }
+    device = add_device(devices, device_class);
+    device->ordinal = (unsigned)gpu->ordinal;
+    (void)snprintf(device->name, sizeof(device->name), "cuda%u", device->ordinal);
+    (void)snprintf(device->uuid, sizeof(device->uuid), "%s", gpu->uuid);
+}
+
+static void class_free(struct device_class *device_class)
+{
+    queue_free(device_class->queue);
+    for (size_t i = 0; i < device_class->facts_count; i++) {
+        message_clear(&fact_message, &device_class->facts[i]);
+    }
+    free(device_class->facts);
+    free(device_class->toolchain);
+    free(device_class->target);
+    free(device_class->language);
+    free(device_class->name);
+    free(device_class);
 }
 
 void devices_release(struct devices *devices)
@@ -75,31 +133,61 @@ void devices_release(struct devices *devices)
     while (devices->classes) {
         struct device_class *next = devices->classes->next;
 
-        queue_free(devices->classes->queue);
-        free(devices->classes->name);
-        free(devices->classes);
+        class_free(devices->classes);
         devices->classes = next;
     }
     for (size_t i = 0; i < devices->count; i++) {
         free(devices->device[i].controls);
     }
-    for (size_t i = 0; i < devices->facts_count; i++) {
-        message_clear(&fact_message, &devices->facts[i]);
-    }
-    free(devices->facts);
-    free(devices->toolchain);
     free(devices->device);
     *devices = (struct devices){0};
 }
 
-struct device_class *devices_class(const struct devices *devices, const char *name)
+struct device_class *devices_class(const struct devices *devices, const char *name,
+                                   const char *language)
 {
     struct device_class *device_class = devices->classes;
 
-    while (name && device_class && strcmp(device_class->name, name) != 0) {
+    while (device_class && ((name && strcmp(device_class->name, name) != 0) ||
+                            (language && strcmp(device_class->language, language) != 0))) {
         device_class = device_class->next;
     }
     return device_class;
+}
+
+static void list_classes(const struct devices *devices, struct strbuf *out)
+{
+    const struct device_class *device_class = devices->classes;
+
+    for (; device_class; device_class = device_class->next) {
+        strbuf_addf(out, "%s%s (%s)", out->len > 0 ? ", " : "", device_class->name,
+                    device_class->language);
+    }
+}
+
+int devices_choose(struct device_class **ret, const struct devices *devices, const char *name,
+                   const char *language, struct err *err)
+{
+    struct device_class *device_class = devices_class(devices, name, language);
+    struct strbuf classes = STRBUF_INIT;
+
+    if (device_class) {
+        *ret = device_class;
+        return 0;
+    }
+    list_classes(devices, &classes);
+    if (name && devices_class(devices, name, NULL)) {
+        (void)err_set(err, ERR_NOT_FOUND, "devices of class %s do not run %s problems; there is %s",
+                      name, language, strbuf_text(&classes));
+    } else if (name) {
+        (void)err_set(err, ERR_NOT_FOUND, "no device of class %s here; there is %s", name,
+                      strbuf_text(&classes));
+    } else {
+        (void)err_set(err, ERR_NOT_FOUND, "no device of this daemon runs %s problems; there is %s",
+                      language, strbuf_text(&classes));
+    }
+    strbuf_release(&classes);
+    return ERR_NOT_FOUND;
 }
 
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define DEVICE_NAME_MAX 32
+#define DEVICE_UUID_MAX 64
 #define DEVICE_REASON_MAX 512
 #define DEVICE_FAILURES_MAX 3               // executors lost by different jobs in a row
 #define DEVICE_REST_NS (60 * 1000000000ULL) // out of service for so long, then tried again
@@ -24,7 +25,14 @@ enum device_state { DEVICE_READY, DEVICE_BUSY, DEVICE_QUARANTINED };
 // Devices whose results are interchangeable.
 struct device_class {
     char *name;          // as the probe says
+    char *language;      // of the problems it runs: "c" or "cuda"
+    char *target;        // cuda: architecture, "sm_90"; else NULL
     struct queue *queue; // READY jobs
+    struct fact *facts;  // from the probe
+    size_t facts_count;
+    char *toolchain;
+    double peak_flops; // NaN when unknown
+    double peak_bytes;
     struct device_class *next;
 };
 
@@ -36,9 +44,11 @@ struct control {
 };
 
 struct device {
-    char name[DEVICE_NAME_MAX]; // "cpu0"
+    char name[DEVICE_NAME_MAX]; // "cpu0", "cuda0"
     struct device_class *device_class;
-    int core;
+    int core;                   // -1: none of its own
+    char uuid[DEVICE_UUID_MAX]; // of a GPU, else ""
+    unsigned ordinal;           // of a GPU
     enum device_state state;
     char reason[DEVICE_REASON_MAX]; // why it is out of service
     uint64_t job;                   // that it is held for, 0: none
@@ -60,24 +70,29 @@ struct device {
 struct devices {
     struct device *device;
     size_t count;
-    struct device_class *classes;
-    struct fact *facts; // of the machine, from the probe; owned
-    size_t facts_count;
-    char *toolchain;
-    double peak_flops; // NaN when unknown
-    double peak_bytes;
+    struct device_class *classes; // in the order in which they were added
 };
 
 const char *device_state_name(enum device_state state);
 
-// cpu devices on the given cores, all of the probe's class. Takes facts and toolchain out of the
-// probe.
-void devices_init(struct devices *devices, const int *core, size_t count,
-                  struct probe_report *probe);
+void devices_init(struct devices *devices); // none
 void devices_release(struct devices *devices);
+// The next two invalidate pointers to devices (not to classes).
+// CPU devices on the given cores, all of the probe's class. Takes facts and toolchain out of the
+// probe.
+void devices_add_cpus(struct devices *devices, const int *core, size_t count,
+                      struct probe_report *probe);
+// A GPU, named after its ordinal. GPUs of the same device_class share one. Takes facts out of *gpu.
+void devices_add_gpu(struct devices *devices, struct gpu_info *gpu, const char *toolchain);
 
-// The class of this name; the first one for NULL. NULL when there is none.
-struct device_class *devices_class(const struct devices *devices, const char *name);
+// The class of this name, or the first one of this language; NULL matches all of them. NULL when
+// there is none.
+struct device_class *devices_class(const struct devices *devices, const char *name,
+                                   const char *language);
+// The class that problems of this language (NULL: any) run on: the named one, or the first one that
+// runs them when name is NULL. ERR_NOT_FOUND says which classes there are.
+MUST_CHECK int devices_choose(struct device_class **ret, const struct devices *devices,
+                              const char *name, const char *language, struct err *err);
 // A device of the class that is READY, the one held least so far; NULL when there is none.
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class);
 size_t devices_busy(const struct devices *devices);

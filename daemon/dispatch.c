@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include <stdlib.h>
 
-#define FEATURE_MAX 4
+#define FEATURE_MAX 5
 #define STOPPING_RETRY_MS 1000
 
 struct dispatch {
@@ -57,8 +57,19 @@ static void reply_empty(struct exchange *exchange)
 static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
                          const struct request *request)
 {
-    const char *feature[FEATURE_MAX] = {"compile", "measure", "cpu", "sandbox"};
-    size_t count = dispatch->config.sandbox_off ? FEATURE_MAX - 1 : FEATURE_MAX;
+    const struct devices *devices = dispatch->config.devices;
+    const char *feature[FEATURE_MAX] = {"compile", "measure"};
+    size_t count = 2;
+
+    if (devices_class(devices, NULL, "c")) {
+        feature[count++] = "cpu";
+    }
+    if (devices_class(devices, NULL, "cuda")) {
+        feature[count++] = "cuda";
+    }
+    if (!dispatch->config.sandbox_off) {
+        feature[count++] = "sandbox";
+    }
 
     exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS);
 }
@@ -270,20 +281,23 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
 
 // --- STATUS
 
-static void fill_device(struct device_info *info, const struct devices *devices,
-                        const struct device *device)
+static void fill_device(struct device_info *info, const struct device *device)
 {
+    const struct device_class *device_class = device->device_class;
+
     message_init(&device_info_message, info);
     info->name = xstrdup(device->name);
-    info->device_class = xstrdup(device->device_class->name);
+    info->device_class = xstrdup(device_class->name);
+    info->language = xstrdup(device_class->language);
+    info->toolchain = xstrdup(device_class->toolchain);
     info->state = xstrdup(device_state_name(device->state));
     info->reason = device->reason[0] ? xstrdup(device->reason) : NULL;
     info->job = device->job;
     info->jobs_done = device->jobs_done;
     info->held_seconds = clock_seconds(device->held_ns);
-    info->facts = xcalloc(devices->facts_count + 1, sizeof(*info->facts));
-    for (size_t i = 0; i < devices->facts_count; i++) {
-        message_copy(&fact_message, &info->facts[info->facts_count++], &devices->facts[i]);
+    info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
+    for (size_t i = 0; i < device_class->facts_count; i++) {
+        message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
     }
     if (device->has_control) {
         info->control = xmalloc(sizeof(*info->control));
@@ -333,8 +347,7 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
     message_init(&status_message, &reply);
     reply.devices = xcalloc(config->devices->count, sizeof(*reply.devices));
     for (size_t i = 0; i < config->devices->count; i++) {
-        fill_device(&reply.devices[reply.devices_count++], config->devices,
-                    &config->devices->device[i]);
+        fill_device(&reply.devices[reply.devices_count++], &config->devices->device[i]);
     }
     reply.states = xcalloc(JOB_STATE_COUNT, sizeof(*reply.states));
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {

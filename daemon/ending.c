@@ -210,7 +210,7 @@ void end_unmeasured(struct endings *endings, struct job *job, uint64_t verdict, 
     message_init(&result_message, &result);
     result.verdict = verdict;
     result.reason = reason ? xstrndup(reason, 4096) : NULL;
-    result.device_class = xstrdup(job->device_class->name);
+    result.device_class = job->device_class ? xstrdup(job->device_class->name) : NULL;
     result.sandbox = xstrdup(endings->sandbox_off ? "off" : "on");
     result.problem = job->subject->problem;
     result.candidate = job->candidate;

@@ -40,7 +40,7 @@ struct job {
     struct search *search;             // whose it is
     char *key;                         // the client's name for it, unique within the search
     struct subject *subject;           // problem, reference, baseline
-    struct device_class *device_class; // where it is to run; NULL for COMPILE
+    struct device_class *device_class; // where it is to run, or would; NULL: problem not read yet
     struct digest candidate;           // blob of the source
     struct digest spec;                // SHA-256 of the packed job_spec
     struct digest object;              // blob of the compiled candidate, from READY on

@@ -334,15 +334,14 @@ static void init_parts(struct lifecycle *lifecycle)
         .slack_ms = config->slack_ms,
         .grace_ms = config->grace_ms,
         .sandbox_off = config->sandbox_off,
-        .toolchain = config->devices->toolchain,
-        .target = config->devices->classes->name,
         .may_start = may_compile,
         .on_idle = on_compiler_idle,
         .owner = lifecycle,
     };
 
     lifecycle->compiler = compiler_create(&compiler);
-    lifecycle->subjects = subjects_create(config->blobs, lifecycle->compiler);
+    lifecycle->subjects =
+        subjects_create(config->blobs, lifecycle->compiler, config->devices, config->secret);
     lifecycle->preparation = (struct preparation_config){
         .compiler = lifecycle->compiler,
         .on_miss = on_miss,
@@ -354,7 +353,6 @@ static void init_parts(struct lifecycle *lifecycle)
         .ledger = config->ledger,
         .executors = config->executors,
         .compiler = lifecycle->compiler,
-        .devices = config->devices,
         .slack_ms = config->slack_ms,
         .grace_ms = config->grace_ms,
         .sandbox_off = config->sandbox_off,
@@ -374,6 +372,22 @@ struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_confi
     lifecycle->timer.data = lifecycle;
     init_parts(lifecycle);
     return lifecycle;
+}
+
+void lifecycle_warm_up(struct lifecycle *lifecycle)
+{
+    const struct devices *devices = lifecycle->config.devices;
+    bool any = false;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        if (devices->device[i].uuid[0]) {
+            run_keep_spare(&lifecycle->measure, &devices->device[i]);
+            any = true;
+        }
+    }
+    if (any) {
+        compiler_keep_ready(lifecycle->compiler);
+    }
 }
 
 void lifecycle_stop(struct lifecycle *lifecycle)

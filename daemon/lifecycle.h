@@ -23,6 +23,7 @@ struct lifecycle_config {
     struct endings *endings;
     struct blob_store *blobs;
     struct executor_pool *executors;
+    const struct secret *secret;
     size_t compile_slots;
     uint64_t compile_seconds; // of one compilation
     uint64_t slack_ms;        // by which kcast-exec may exceed its plan
@@ -37,6 +38,9 @@ struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_confi
 void lifecycle_stop(struct lifecycle *lifecycle);
 bool lifecycle_busy(const struct lifecycle *lifecycle);
 void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
+
+// Starts ahead what measurements on GPUs will need; nothing where there are none.
+void lifecycle_warm_up(struct lifecycle *lifecycle);
 
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
 size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children

@@ -41,7 +41,9 @@ static const struct option_row option_table[] = {
     {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
      "where to serve; loopback only, port 0 picks a free one"},
     {"devices", 'd', OPTION_TEXT, AT(devices), "SPEC", "auto", 0, 0, NULL,
-     "auto or cpu:N; auto leaves one core to everybody else and takes at most four"},
+     "any of cpu, cpu:N, cuda and cuda:N,M joined by +, or auto: all GPUs there are, and cores: "
+     "all but"
+     " one, at most four"},
     {"state", 's', OPTION_TEXT, AT(state), "DIR", NULL, 0, 0, NULL,
      "ledger and blobs; default: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/kcastd,"
      " ~/.local/state/kernelcast/kcastd, or for root /var/lib/kernelcast"},
@@ -281,6 +283,11 @@ static int die_with_parent(struct err *err)
     return 0;
 }
 
+static size_t wanted_cores(const struct offer *offer)
+{
+    return !offer->cpus ? 0 : offer->cpu_count > 0 ? offer->cpu_count : CORES_AUTO;
+}
+
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
     int rc = 0;
@@ -300,7 +307,8 @@ static int configure(struct daemon_config *config, struct settings *settings, st
         rc = die_with_parent(err);
     }
     // Before any thread exists, so that all of them stay off the devices' cores.
-    rc = rc == 0 ? cores_plan(&config->cores, settings->devices, err) : rc;
+    rc = rc == 0 ? offer_parse(&config->offer, settings->devices, err) : rc;
+    rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->offer), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
     config->listen = settings->listen;
     config->state_dir = settings->state;

@@ -31,6 +31,7 @@ struct run {
     struct device *device;
     double charge; // of the queue of the device's class
     uint64_t search;
+    char *search_name;
     unsigned pending;                  // of the four
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct compiled *compiled;         // of the candidate, when the ledger had it
@@ -47,7 +48,9 @@ struct run {
     double compile_seconds;
     uint64_t attempt;
     uint64_t seed;
+    uint64_t hidden_seed;
     bool control;
+    bool fresh;
     char reason[ERR_TEXT_MAX];
     struct run_end end;
 };
@@ -62,7 +65,13 @@ static void run_free(struct run *run)
         free(run->compiled);
     }
     bytes_clear(&run->cached);
+    free(run->search_name);
     free(run);
+}
+
+static bool is_gpu(const struct device *device)
+{
+    return device->uuid[0] != '\0';
 }
 
 // The device is released, the queue settled, the owner told.
@@ -113,7 +122,7 @@ static void fill_result(struct run *run, struct result *result)
     set_text(&result->device, run->device->name);
     set_text(&result->device_class, run->device->device_class->name);
     set_text(&result->sandbox, run->config.sandbox_off ? "off" : "on");
-    if (!result->trust) {
+    if (!result->trust && !is_gpu(run->device)) {
         set_text(&result->trust, "c");
     }
     result->problem = run->expected.problem;
@@ -157,7 +166,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     struct err err = ERR_INIT;
 
     run->executor = NULL;
-    if (end->stuck) {
+    if (end->stuck) { // it may have given its report before
         run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
         device_lose(run->device, end->reason);
     }
@@ -174,7 +183,9 @@ static void on_executor_end(void *owner, struct executor_end *end)
     device_succeeded(run->device);
     fill_result(run, report.result);
     // After the release, because a bad control may take the device out of service.
-    run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+    if (!end->stuck) {
+        run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+    }
     run->end.cacheable = take_control(run, report.result);
     run->end.result = report.result;
     finish(run, RUN_RESULT);
@@ -191,6 +202,7 @@ static struct bytes take(struct bytes *bytes)
 
 static struct bytes pack_plan(struct run *run)
 {
+    const struct device_class *device_class = run->device->device_class;
     struct measure_plan plan;
     struct bytes packed;
 
@@ -200,7 +212,7 @@ static struct bytes pack_plan(struct run *run)
     plan.baseline = take(&run->blob[RUN_BLOB_BASELINE]);
     plan.candidate = take(&run->blob[RUN_BLOB_CANDIDATE]);
     plan.seed = run->seed;
-    plan.core = (uint64_t)run->device->core;
+    plan.core = run->device->core >= 0 ? (uint64_t)run->device->core : 0;
     plan.anchor_log2 = run->anchor_log2;
     plan.precision_log2 = run->precision_log2;
     plan.max_seconds = run->max_seconds;
@@ -208,29 +220,71 @@ static struct bytes pack_plan(struct run *run)
     plan.max_memory = MEASURE_MEMORY;
     plan.control = run->control;
     plan.sandbox_off = run->config.sandbox_off;
-    plan.peak_flops = run->config.devices->peak_flops;
-    plan.peak_bytes = run->config.devices->peak_bytes;
+    plan.peak_flops = device_class->peak_flops;
+    plan.peak_bytes = device_class->peak_bytes;
+    if (is_gpu(run->device)) {
+        plan.hidden_seed = run->hidden_seed;
+        plan.facts = xcalloc(device_class->facts_count + 1, sizeof(*plan.facts));
+        for (size_t i = 0; i < device_class->facts_count; i++) {
+            message_copy(&fact_message, &plan.facts[plan.facts_count++], &device_class->facts[i]);
+        }
+    }
     packed = cache_pack(&measure_plan_message, &plan);
     message_clear(&measure_plan_message, &plan);
     return packed;
+}
+
+// What lies is not asked again.
+static bool is_last(void *owner, const struct bytes *packed)
+{
+    const struct run *run = owner;
+    struct measure_report report;
+    bool last;
+
+    if (report_read_measure(&report, packed, &run->expected, NULL) != 0) {
+        return true;
+    }
+    last = report.retire;
+    message_clear(&measure_report_message, &report);
+    return last;
+}
+
+// How kcast-exec is run; for a GPU in processes that stay with its context.
+static struct executor_config executor_of(const struct measure_config *config,
+                                          const struct device *device)
+{
+    bool gpu = is_gpu(device);
+
+    return (struct executor_config){
+        .mode = gpu ? "cuda-measure" : "measure",
+        .argument = gpu ? device->uuid : NULL,
+        .report_max = MEASURE_REPORT_MAX,
+        .grace_ms = config->grace_ms,
+        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
+        .is_last = is_last,
+        .on_end = on_executor_end,
+    };
+}
+
+void run_keep_spare(const struct measure_config *config, const struct device *device)
+{
+    struct executor_config spare = executor_of(config, device);
+
+    executor_pool_spare(config->executors, &spare, 1);
 }
 
 static void execute(struct run *run)
 {
     // Timing, twice with a control; verification is in the slack.
     double timing_s = run->max_seconds * (run->control ? 2 : 1);
-    struct executor_config config = {
-        .mode = "measure",
-        .report_max = MEASURE_REPORT_MAX,
-        .deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms,
-        .grace_ms = run->config.grace_ms,
-        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
-        .on_end = on_executor_end,
-        .owner = run,
-    };
+    struct executor_config config = executor_of(&run->config, run->device);
     struct err err = ERR_INIT;
     struct bytes plan;
 
+    config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
+    config.keep = is_gpu(run->device) ? run->search_name : NULL;
+    config.fresh = run->fresh;
+    config.owner = run;
     run->config.on_started(run->config.owner, run->job);
     run->seed = stats_entropy();
     plan = pack_plan(run);
@@ -343,6 +397,9 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->device = device;
     run->charge = charge;
     run->search = job->search->id;
+    run->search_name = xstrdup(job->search->name);
+    run->hidden_seed = subject_hidden_seed(subject, &job->candidate);
+    run->fresh = job->fresh;
     run->expected = (struct report_expectation){
         .problem = subject->problem,
         .candidate = job->candidate,

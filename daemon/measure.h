@@ -1,5 +1,5 @@
-// One measurement on one device: reads the blobs, tells the ledger, runs kcast-exec measure, checks
-// the report. Holds the device from start to the verified end of the executor. Knows jobs only by
+// One measurement on one device: reads the blobs, tells the ledger, runs kcast-exec, checks the
+// report. Holds the device from start to the verified end of the executor. Knows jobs only by
 // what it copies from them at the start.
 #ifndef DAEMON_MEASURE_H
 #define DAEMON_MEASURE_H
@@ -52,7 +52,6 @@ struct measure_config {
     struct ledger *ledger;
     struct executor_pool *executors;
     struct compiler *compiler;
-    struct devices *devices;
     uint64_t slack_ms; // by which kcast-exec may exceed what its plan allows
     uint64_t grace_ms; // SIGTERM to SIGKILL
     bool sandbox_off;
@@ -70,6 +69,8 @@ void run_start(const struct measure_config *config, struct job *job, struct devi
 // The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at
 // once.
 void run_cancel(struct job *job);
+// Keeps a process ready that holds this GPU's context and has measured nothing.
+void run_keep_spare(const struct measure_config *config, const struct device *device);
 const struct device *run_device(const struct run *run);
 
 #endif

@@ -129,6 +129,11 @@ static void start_compiling(struct preparation *preparation)
         end_as(preparation, PREPARED_DEFECT, NULL, subject->defect);
         return;
     }
+    if (subject->homeless) {
+        end_as(preparation, PREPARED_LOST, NULL, subject->homeless);
+        return;
+    }
+    job->device_class = subject->device_class;
     input = subject_candidate(subject, &job->candidate);
     input.fresh = job->fresh && job->kind == JOB_COMPILE;
     preparation->candidate.on_miss = on_candidate_miss;

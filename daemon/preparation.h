@@ -12,7 +12,7 @@ enum prepared {
     PREPARED_COMPILED, // COMPILE: *compiled is the answer, whatever its verdict
     PREPARED_REFUSED,  // MEASURE: the candidate does not compile; *compiled says why
     PREPARED_DEFECT,   // the problem, its reference or its baseline is at fault: reason
-    PREPARED_LOST,     // the jail failed or a blob has gone: reason
+    PREPARED_LOST,     // the jail failed, a blob has gone, or no device runs such problems: reason
 };
 
 struct preparation_end {
@@ -31,8 +31,8 @@ struct preparation_config {
     void *owner;
 };
 
-// Sets job->preparation. Callbacks run later, except that a job that is known to be impossible ends
-// at once.
+// Sets job->preparation, and job->device_class when the problem has been read. Callbacks run later,
+// except that a job that is known to be impossible ends at once.
 void preparation_start(const struct preparation_config *config, struct job *job, double charge);
 // Without callbacks. Returns the charge that was given to preparation_start.
 double preparation_cancel(struct job *job);

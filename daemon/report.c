@@ -166,10 +166,50 @@ int report_read_measure(struct measure_report *ret, const struct bytes *report,
     return 0;
 }
 
-static int check_compiled(struct compile_report *report, bool sandbox_off, struct err *err)
+static int check_variant(const struct cuda_variant *variant, struct err *err)
+{
+    if (variant->cubin.len == 0 || variant->kernels_count == 0) {
+        return err_set(err, ERR_PROTOCOL, "a variant without code");
+    }
+    for (size_t i = 0; i < variant->kernels_count; i++) {
+        const struct cuda_kernel *kernel = &variant->kernels[i];
+
+        if (kernel->symbol[0] == '\0' || kernel->sizes_count != kernel->offsets_count) {
+            return err_set(err, ERR_PROTOCOL, "a kernel without symbol or parameters");
+        }
+    }
+    return 0;
+}
+
+static int check_cuda_object(const struct bytes *packed, const char *target, struct err *err)
+{
+    struct cuda_object object;
+    int rc = message_read(&cuda_object_message, &object, packed->data, packed->len, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (strcmp(object.target, target) != 0) {
+        rc = err_set(err, ERR_PROTOCOL, "an object for %s instead of %s", object.target, target);
+    } else if (object.variants_count == 0) {
+        rc = err_set(err, ERR_PROTOCOL, "an object without a variant");
+    }
+    for (size_t i = 0; rc == 0 && i < object.variants_count; i++) {
+        rc = check_variant(&object.variants[i], err);
+        if (rc == 0 && object.variants[i].values_count != object.variants[0].values_count) {
+            rc = err_set(err, ERR_PROTOCOL, "variants that are specialised differently");
+        }
+    }
+    message_clear(&cuda_object_message, &object);
+    return rc;
+}
+
+static int check_compiled(struct compile_report *report, const struct compile_expectation *expected,
+                          struct err *err)
 {
     struct compiled *compiled = report->compiled;
     struct digest found = {0};
+    int rc;
 
     if (!verdict_known(compiled->verdict) || verdict_is_ratio(compiled->verdict)) {
         return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)compiled->verdict);
@@ -179,19 +219,21 @@ static int check_compiled(struct compile_report *report, bool sandbox_off, struc
     }
     if (compiled->verdict == VERDICT_NONE) {
         found = digest_of(report->object.data, report->object.len);
-        if (check_digest(&compiled->object, &found, "object", err) != 0) {
-            return err->code;
+        rc = expected->target ? check_cuda_object(&report->object, expected->target, err) : 0;
+        rc = rc == 0 ? check_digest(&compiled->object, &found, "object", err) : rc;
+        if (rc != 0) {
+            return rc;
         }
     }
     compiled->object = found;
     if (!absent_or_within(compiled->seconds, 0, SECONDS_MAX)) {
         return err_set(err, ERR_PROTOCOL, "seconds out of range");
     }
-    return check_sandbox(compiled->sandbox, sandbox_off, err);
+    return check_sandbox(compiled->sandbox, expected->sandbox_off, err);
 }
 
-int report_read_compile(struct compile_report *ret, const struct bytes *report, bool sandbox_off,
-                        struct err *err)
+int report_read_compile(struct compile_report *ret, const struct bytes *report,
+                        const struct compile_expectation *expected, struct err *err)
 {
     struct compile_report read;
     int rc = message_read(&compile_report_message, &read, report->data, report->len, err);
@@ -199,7 +241,7 @@ int report_read_compile(struct compile_report *ret, const struct bytes *report, 
     if (rc != 0) {
         return err_wrap(err, "kcast-exec compile");
     }
-    rc = check_compiled(&read, sandbox_off, err);
+    rc = check_compiled(&read, expected, err);
     if (rc != 0) {
         message_clear(&compile_report_message, &read);
         return err_wrap(err, "kcast-exec compile reports what cannot be");
@@ -220,6 +262,45 @@ int report_read_probe(struct probe_report *ret, const struct bytes *report, stru
         message_clear(&probe_report_message, &read);
         return err_set(err, ERR_PROTOCOL,
                        "kcast-exec probe does not say what the device or the toolchain is");
+    }
+    *ret = read;
+    return 0;
+}
+
+static int check_gpu(const struct cuda_probe_report *report, size_t index, struct err *err)
+{
+    const struct gpu_info *gpu = &report->gpus[index];
+
+    if (gpu->uuid[0] == '\0') {
+        return err_set(err, ERR_PROTOCOL, "a GPU without uuid");
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(report->gpus[i].uuid, gpu->uuid) == 0 ||
+            report->gpus[i].ordinal == gpu->ordinal) {
+            return err_set(err, ERR_PROTOCOL, "two GPUs of the same uuid or number");
+        }
+    }
+    if (!gpu->reason && (!gpu->device_class || !gpu->target || !report->toolchain)) {
+        return err_set(err, ERR_PROTOCOL, "a GPU without class, target or toolchain");
+    }
+    return 0;
+}
+
+int report_read_cuda_probe(struct cuda_probe_report *ret, const struct bytes *report,
+                           struct err *err)
+{
+    struct cuda_probe_report read;
+    int rc = message_read(&cuda_probe_report_message, &read, report->data, report->len, err);
+
+    if (rc != 0) {
+        return err_wrap(err, "kcast-exec cuda-probe");
+    }
+    for (size_t i = 0; rc == 0 && i < read.gpus_count; i++) {
+        rc = check_gpu(&read, i, err);
+    }
+    if (rc != 0) {
+        message_clear(&cuda_probe_report_message, &read);
+        return err_wrap(err, "kcast-exec cuda-probe reports what cannot be");
     }
     *ret = read;
     return 0;

@@ -6,11 +6,18 @@
 #include "common/err.h"
 #include "proto/all.h"
 
-// Reads and checks the report of `kcast-exec compile`. On success *ret is owned by the caller, its
-// verdict is known, and when it is VERDICT_NONE there is an object and compiled->object is its
-// digest (computed here). ERR_PROTOCOL otherwise.
+// What a compilation was asked to do.
+struct compile_expectation {
+    const char *target; // cuda: architecture; NULL: a C source
+    bool sandbox_off;
+};
+
+// Reads and checks the report of `kcast-exec compile` or `cuda-compile`. On success *ret is owned
+// by the caller, its verdict is known, and when it is VERDICT_NONE there is an object (a
+// cuda_object for the target, with code in each variant) and compiled->object is its digest
+// (computed here). ERR_PROTOCOL otherwise.
 MUST_CHECK int report_read_compile(struct compile_report *ret, const struct bytes *report,
-                                   bool sandbox_off, struct err *err);
+                                   const struct compile_expectation *expected, struct err *err);
 
 // What a measurement was asked to do.
 struct report_expectation {
@@ -28,5 +35,10 @@ MUST_CHECK int report_read_measure(struct measure_report *ret, const struct byte
 // Reads and checks the report of `kcast-exec probe`: class and toolchain are there.
 MUST_CHECK int report_read_probe(struct probe_report *ret, const struct bytes *report,
                                  struct err *err);
+
+// Reads and checks the report of `kcast-exec cuda-probe`: a toolchain when there is a GPU; no two
+// GPUs alike; each that can be used has a class and a target.
+MUST_CHECK int report_read_cuda_probe(struct cuda_probe_report *ret, const struct bytes *report,
+                                      struct err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "contract/problem.h"
 #include "contract/verdict.h"
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #define IDLE_MAX 64
@@ -20,23 +21,30 @@
 struct subjects {
     struct blob_store *blobs;
     struct compiler *compiler;
+    const struct devices *devices;
+    const struct secret *secret;
     struct subject *by_identity;
     struct subject *idle; // list
     size_t idle_count;
 };
 
-struct subjects *subjects_create(struct blob_store *blobs, struct compiler *compiler)
+struct subjects *subjects_create(struct blob_store *blobs, struct compiler *compiler,
+                                 const struct devices *devices, const struct secret *secret)
 {
     struct subjects *subjects = xcalloc(1, sizeof(*subjects));
 
     subjects->blobs = blobs;
     subjects->compiler = compiler;
+    subjects->devices = devices;
+    subjects->secret = secret;
     return subjects;
 }
 
 static void subject_free(struct subject *subject)
 {
     HASH_DEL(subject->table->by_identity, subject);
+    free(subject->class_name);
+    free(subject->homeless);
     free(subject->name);
     free(subject->header);
     free(subject->glue);
@@ -69,7 +77,8 @@ void subjects_free(struct subjects *subjects)
 }
 
 struct subject *subject_acquire(struct subjects *subjects, const struct digest *problem,
-                                const struct digest *reference, const struct digest *baseline)
+                                const struct digest *reference, const struct digest *baseline,
+                                const char *class_name)
 {
     struct digest_state *state = digest_begin();
     struct digest identity;
@@ -78,6 +87,7 @@ struct subject *subject_acquire(struct subjects *subjects, const struct digest *
     digest_add(state, problem->byte, DIGEST_LEN);
     digest_add(state, reference->byte, DIGEST_LEN);
     digest_add(state, baseline->byte, DIGEST_LEN);
+    digest_add_text(state, class_name ? class_name : "");
     identity = digest_end(state);
     HASH_FIND(hh, subjects->by_identity, &identity, sizeof(identity), subject);
     if (subject) {
@@ -90,6 +100,7 @@ struct subject *subject_acquire(struct subjects *subjects, const struct digest *
     subject->table = subjects;
     subject->identity = identity;
     subject->problem = *problem;
+    subject->class_name = class_name ? xstrdup(class_name) : NULL;
     subject->reference.source = *reference;
     subject->baseline.source = *baseline;
     subject->users = 1;
@@ -128,7 +139,7 @@ static bool part_is_known(const struct subject_part *part)
 static bool is_known(const struct subject *subject, bool parts)
 {
     return is_read(subject) &&
-           (!parts || subject->defect ||
+           (!parts || subject->defect || subject->homeless ||
             (part_is_known(&subject->reference) && part_is_known(&subject->baseline)));
 }
 
@@ -161,7 +172,7 @@ static void wake(struct subject *subject, const char *lost)
     subject_release(subject);
 }
 
-static void take_problem(struct subject *subject, const struct problem *problem)
+static void take_texts(struct subject *subject, const struct problem *problem)
 {
     struct strbuf text = STRBUF_INIT;
 
@@ -173,8 +184,40 @@ static void take_problem(struct subject *subject, const struct problem *problem)
     subject->reference_header = strbuf_detach(&text);
     problem_glue(problem, true, &text);
     subject->reference_glue = strbuf_detach(&text);
-    subject->name = xstrdup(problem->name);
     strbuf_release(&text);
+}
+
+static void take_problem(struct subject *subject, const struct problem *problem)
+{
+    struct err err = ERR_INIT;
+
+    if (problem->cuda) { // sealed sources have nothing put in front of them
+        subject->header = xstrdup("");
+        subject->glue = xstrdup("");
+        subject->reference_header = xstrdup("");
+        subject->reference_glue = xstrdup("");
+    } else {
+        take_texts(subject, problem);
+    }
+    if (devices_choose(&subject->device_class, subject->table->devices, subject->class_name,
+                       problem->language, &err) != 0) {
+        subject->homeless = xstrdup(err.text);
+    }
+    subject->name = xstrdup(problem->name);
+}
+
+static bool is_cuda(const struct subject *subject)
+{
+    return strcmp(subject->device_class->language, "cuda") == 0;
+}
+
+// How messages call a part.
+static const char *part_name(const struct subject *subject, bool reference)
+{
+    if (is_cuda(subject)) {
+        return reference ? "reference.cu" : "baseline.cu";
+    }
+    return reference ? "reference.c" : "baseline.c";
 }
 
 static void compile_parts(struct subject *subject);
@@ -234,16 +277,15 @@ static void on_part_done(struct compile_request *request, const struct compile_o
     char *lost = NULL;
 
     if (!outcome->compiled) {
-        lost = xasprintf("%s: %s", reference ? "reference.c" : "baseline.c", outcome->reason);
+        lost = xasprintf("%s: %s", part_name(subject, reference), outcome->reason);
     } else if (outcome->compiled->verdict == VERDICT_NONE) {
         part->compiled = true;
         part->object = outcome->compiled->object;
     } else {
-        part->refusal =
-            xasprintf("%s of problem %s does not compile: %s",
-                      reference ? "reference.c" : "baseline.c", subject->name,
-                      outcome->compiled->reason ? outcome->compiled->reason
-                                                : verdict_name(outcome->compiled->verdict));
+        part->refusal = xasprintf(
+            "%s of problem %s does not compile: %s", part_name(subject, reference), subject->name,
+            outcome->compiled->reason ? outcome->compiled->reason
+                                      : verdict_name(outcome->compiled->verdict));
         log_event(LOG_WARNING, "problem-defect problem=%s reason=\"%s\"", subject->name,
                   part->refusal);
     }
@@ -252,14 +294,22 @@ static void on_part_done(struct compile_request *request, const struct compile_o
     subject_release(subject);
 }
 
-static void compile_part(struct subject *subject, struct subject_part *part, bool reference)
+static struct compile_input part_input(const struct subject *subject, bool reference)
 {
-    struct compile_input input = {
-        .source = part->source,
+    return (struct compile_input){
+        .source = reference ? subject->reference.source : subject->baseline.source,
         .header = reference ? subject->reference_header : subject->header,
         .glue = reference ? subject->reference_glue : subject->glue,
-        .name = reference ? "reference.c" : "baseline.c",
+        .name = part_name(subject, reference),
+        .device_class = subject->device_class,
+        .problem = subject->problem,
+        .role = reference ? COMPILE_REFERENCE : COMPILE_BASELINE,
     };
+}
+
+static void compile_part(struct subject *subject, struct subject_part *part, bool reference)
+{
+    struct compile_input input = part_input(subject, reference);
 
     if (part_is_known(part) || part->request.task) {
         return;
@@ -278,6 +328,9 @@ static void compile_parts(struct subject *subject)
 {
     const struct subject_wait *wait;
 
+    if (subject->homeless) {
+        return;
+    }
     DL_FOREACH (subject->waits, wait) {
         if (wait->parts) {
             compile_part(subject, &subject->reference, true);
@@ -322,34 +375,39 @@ void subject_cancel(struct subject_wait *wait)
     }
 }
 
+uint64_t subject_hidden_seed(const struct subject *subject, const struct digest *source)
+{
+    return secret_hidden_seed(subject->table->secret, &subject->problem, source);
+}
+
 struct compile_input subject_candidate(const struct subject *subject, const struct digest *source)
 {
     return (struct compile_input){
         .source = *source,
         .header = subject->header,
         .glue = subject->glue,
-        .name = "candidate.c",
+        .name = is_cuda(subject) ? "candidate.cu" : "candidate.c",
+        .device_class = subject->device_class,
+        .problem = subject->problem,
+        .role = COMPILE_CANDIDATE,
+        .hidden_seed = subject_hidden_seed(subject, source),
     };
+}
+
+static void forget_part(struct subject *subject, struct subject_part *part, bool reference)
+{
+    struct compile_input input = part_input(subject, reference);
+
+    if (part->compiled) {
+        part->compiled = false;
+        compiler_forget(subject->table->compiler, &input);
+    }
 }
 
 void subject_forget_objects(struct subject *subject)
 {
-    struct compile_input baseline = subject_candidate(subject, &subject->baseline.source);
-    struct compile_input reference = {
-        .source = subject->reference.source,
-        .header = subject->reference_header,
-        .glue = subject->reference_glue,
-    };
-
-    if (!is_read(subject) || subject->defect) {
-        return;
-    }
-    if (subject->reference.compiled) {
-        subject->reference.compiled = false;
-        compiler_forget(subject->table->compiler, &reference);
-    }
-    if (subject->baseline.compiled) {
-        subject->baseline.compiled = false;
-        compiler_forget(subject->table->compiler, &baseline);
+    if (is_read(subject) && !subject->defect && !subject->homeless) {
+        forget_part(subject, &subject->reference, true);
+        forget_part(subject, &subject->baseline, false);
     }
 }

@@ -1,11 +1,12 @@
-// What candidates are measured against: one problem, its reference and its baseline. Many jobs
-// share one subject, so it is interned: the problem is read once, reference and baseline are
-// compiled once.
+// What candidates are measured against, and where: one problem, its reference and its baseline, one
+// class of devices. Many jobs share one subject, so it is interned: the problem is read once,
+// reference and baseline are compiled once.
 #ifndef DAEMON_SUBJECT_H
 #define DAEMON_SUBJECT_H
 
 #include "daemon/blob.h"
 #include "daemon/compiler.h"
+#include "daemon/secret.h"
 #include <uthash.h>
 
 struct subjects;
@@ -21,10 +22,14 @@ struct subject_part {
 
 struct subject {
     struct subjects *table;
-    struct digest identity; // of the three
+    struct digest identity; // of the three and class_name
     struct digest problem;  // blob of problem.json
-    char *name;             // the problem's, once it was read, else NULL
-    char *header;           // candidate and baseline: contract/problem.h
+    char *class_name;       // class that is asked for; NULL: any that fits
+    struct device_class
+        *device_class; // once the problem was read; NULL: none runs it, see homeless
+    char *homeless;    // why there is none, else NULL
+    char *name;        // the problem's, once it was read, else NULL
+    char *header;      // candidate and baseline: contract/problem.h; "" for cuda, like glue
     char *glue;
     char *reference_header;
     char *reference_glue;
@@ -53,22 +58,28 @@ struct subject_wait {
     struct subject_wait *next;
 };
 
-struct subjects *subjects_create(struct blob_store *blobs, struct compiler *compiler);
+// What is given outlives the subjects.
+struct subjects *subjects_create(struct blob_store *blobs, struct compiler *compiler,
+                                 const struct devices *devices, const struct secret *secret);
 void subjects_free(struct subjects *subjects); // without users; NULL is fine
 
-// The subject of these three blobs, with one more user. reference and baseline may be zero.
+// The subject of these three blobs on devices of this class (NULL: any that fits), with one more
+// user. reference and baseline may be zero.
 struct subject *subject_acquire(struct subjects *subjects, const struct digest *problem,
-                                const struct digest *reference, const struct digest *baseline);
+                                const struct digest *reference, const struct digest *baseline,
+                                const char *class_name);
 void subject_release(struct subject *subject); // NULL is fine
 
-// Waits until the problem has been read and parsed; then name or defect is set. Returns true when
-// that is so already (on_done does not run then).
+// Waits until the problem has been read and parsed; then name or defect is set, and with name
+// device_class or homeless. Returns true when that is so already (on_done does not run then).
 bool subject_read(struct subject *subject, struct subject_wait *wait);
-// The same, and until reference and baseline are compiled or refused.
+// The same, and until reference and baseline are compiled or refused. Not of a homeless one.
 bool subject_compile(struct subject *subject, struct subject_wait *wait);
 void subject_cancel(struct subject_wait *wait); // no-op when it is done
-// How a candidate of this subject is compiled. The subject must have been read.
+// How a candidate of this subject is compiled. The subject must have been read and not be homeless.
 struct compile_input subject_candidate(const struct subject *subject, const struct digest *source);
+// The seed that the hidden cases of a candidate follow from.
+uint64_t subject_hidden_seed(const struct subject *subject, const struct digest *source);
 // Objects of the parts are missing from the store: compile again when next asked.
 void subject_forget_objects(struct subject *subject);
 

@@ -1,9 +1,10 @@
 // Design note. The order of the checks is the order in which a client can do something about them:
 // the message, the key (a known key answers at once, whatever the limits are), the limits, the
-// blobs, the problem itself. Only then is there a job, in memory first, so that a second SUBMIT of
-// the same key finds it; it is not `journalled` until the ledger says so. The second one then
-// answers through a barrier, which comes back after the first one's insertion: either the job is
-// there and journalled, or it is gone and the second is refused like the first.
+// blobs, the problem itself and whether a device runs problems of its language. Only then is there
+// a job, in memory first, so that a second SUBMIT of the same key finds it; it is not `journalled`
+// until the ledger says so. The second one then answers through a barrier, which comes back after
+// the first one's insertion: either the job is there and journalled, or it is gone and the second
+// is refused like the first.
 #include "daemon/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -90,6 +91,7 @@ static bool out_of_range(double x, double low, double high)
 static int check(const struct submit *submit, const struct devices *devices, struct err *err)
 {
     const struct job_spec *spec = submit->spec;
+    struct device_class *device_class;
 
     if (submit->search[0] == '\0' || submit->key[0] == '\0') {
         return err_set(err, ERR_INVALID, "search and key must not be empty");
@@ -106,11 +108,9 @@ static int check(const struct submit *submit, const struct devices *devices, str
         out_of_range(spec->max_seconds, 1e-3, MAX_SECONDS_MAX)) {
         return err_set(err, ERR_INVALID, "anchor, precision or max_seconds out of range");
     }
-    if (spec->device_class && !devices_class(devices, spec->device_class)) {
-        return err_set(err, ERR_NOT_FOUND, "no device of class %s here; there is %s",
-                       spec->device_class, devices->classes->name);
-    }
-    return 0;
+    return spec->device_class
+               ? devices_choose(&device_class, devices, spec->device_class, NULL, err)
+               : 0;
 }
 
 static int check_limits(const struct submission_config *config, const char *name, struct err *err)
@@ -195,8 +195,8 @@ static bool answer_known(struct submission *submission)
 
 // --- new ones
 
-int submission_apply_spec(const struct submission_config *config, struct job *job,
-                          const struct job_spec *spec, struct err *err)
+void submission_apply_spec(const struct submission_config *config, struct job *job,
+                           const struct job_spec *spec)
 {
     job->kind = (uint8_t)spec->kind;
     job->candidate = spec->candidate;
@@ -207,15 +207,7 @@ int submission_apply_spec(const struct submission_config *config, struct job *jo
     job->fresh = spec->fresh;
     job->submitted_ns = clock_now_ns(&clock_system);
     job->subject = subject_acquire(lifecycle_subjects(config->lifecycle), &spec->problem,
-                                   &spec->reference, &spec->baseline);
-    if (spec->kind == JOB_MEASURE) {
-        job->device_class = devices_class(config->devices, spec->device_class);
-        if (!job->device_class) {
-            return err_set(err, ERR_NOT_FOUND, "no device of class %s here any more",
-                           spec->device_class);
-        }
-    }
-    return 0;
+                                   &spec->reference, &spec->baseline, spec->device_class);
 }
 
 static void on_journalled(void *owner, const struct err *error, struct bytes *answer, size_t count)
@@ -257,19 +249,14 @@ static void journal(struct submission *submission)
         .state = JOB_QUEUED,
     };
     struct job *job = jobs_add(config->jobs, row.id, submit->search, submit->key, JOB_QUEUED);
-    struct err err = ERR_INIT;
     struct digest key;
     bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
 
     submission->job = row.id;
     job->spec = submission->spec;
     job->priority = submit->priority;
-    if (submission_apply_spec(config, job, submit->spec, &err) != 0) {
-        subject_release(job->subject);
-        jobs_remove(config->jobs, job);
-        refuse(submission, &err, 0);
-        return;
-    }
+    submission_apply_spec(config, job, submit->spec);
+    job->device_class = job->subject->device_class;
     if (look) {
         key = ending_cache_key(job, config->sandbox_off);
     }
@@ -287,6 +274,8 @@ static void with_problem(struct submission *submission, const char *lost)
         (void)err_set(&err, ERR_SYSTEM, "%s", lost);
     } else if (submission->subject->defect) {
         (void)err_set(&err, ERR_INVALID, "%s", submission->subject->defect);
+    } else if (submission->subject->homeless) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->subject->homeless);
     } else if (answer_known(submission)) {
         return; // another SUBMIT was faster
     } else if (check_limits(config, submission->submit.search, &err) == 0) {
@@ -329,7 +318,7 @@ void submission_start(struct submissions *submissions, struct exchange *exchange
         return;
     }
     submission->subject = subject_acquire(lifecycle_subjects(config->lifecycle), &spec->problem,
-                                          &spec->reference, &spec->baseline);
+                                          &spec->reference, &spec->baseline, spec->device_class);
     submission->read.on_done = on_problem_read;
     submission->read.owner = submission;
     if (subject_read(submission->subject, &submission->read)) {

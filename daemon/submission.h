@@ -28,9 +28,9 @@ size_t submissions_pending(const struct submissions *submissions);
 void submission_start(struct submissions *submissions, struct exchange *exchange,
                       struct submit *submit_taken);
 
-// Sets a job's fields from its spec; the subject is acquired. For reloading too. ERR_NOT_FOUND when
-// no device is of the class.
-MUST_CHECK int submission_apply_spec(const struct submission_config *config, struct job *job,
-                                     const struct job_spec *spec, struct err *err);
+// Sets a job's fields from its spec; the subject is acquired. For reloading too. The device class
+// follows when the problem has been read.
+void submission_apply_spec(const struct submission_config *config, struct job *job,
+                           const struct job_spec *spec);
 
 #endif

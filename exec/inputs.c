@@ -137,6 +137,8 @@ static void store(enum dtype dtype, void *out, size_t at, const double *value, s
             ((uint8_t *)out)[at + i] = (uint8_t)clamp_round(value[i], 0, UINT8_MAX);
         }
         break;
+    default: // C problems have no others
+        break;
     }
 }
 

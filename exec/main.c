@@ -1,8 +1,11 @@
-// kcast-exec: one compilation, one measurement or one probe. Reads one packed plan from stdin,
-// writes one packed report to stdout.
+// kcast-exec: compilations, measurements and probes, each in the mode of its kind. The only file here that
+// knows of cuda/.
 #include "common/file.h"
 #include "common/options.h"
 #include "common/version.h"
+#include "cuda/compile.h"
+#include "cuda/probe.h"
+#include "cuda/serve.h"
 #include "exec/cgroup.h"
 #include "exec/child.h"
 #include "exec/compile.h"
@@ -44,14 +47,18 @@ static const struct option_row option_table[] = {
 
 static void print_help(void)
 {
-    printf("usage: kcast-exec [options] compile|measure|probe\n"
+    printf("usage: kcast-exec [options] MODE [GPU]\n"
            "\n"
-           "Started by kcastd. Reads one packed plan from stdin and writes one packed report to "
-           "stdout.\n"
+           "Started by kcastd. A plan comes on stdin, a report goes to stdout, both packed; modes that "
+           "serve do so\nuntil stdin ends, in frames of four bytes of length and the message.\n"
            "\n"
-           "  compile   compile one source in the compile jail\n"
-           "  measure   verify and time one candidate against the baseline\n"
-           "  probe     try the sandbox and say what this machine can do; reads nothing\n"
+           "  compile           compile one C source in the compile jail\n"
+           "  measure           verify and time one C candidate against the baseline\n"
+           "  probe             try the sandbox and say what this machine can do; reads nothing\n"
+           "  cuda-compile      serve: compile sealed CUDA sources in the compile jail\n"
+           "  cuda-measure GPU  serve: verify and time sealed candidates on the GPU with this uuid or "
+           "number\n"
+           "  cuda-probe        say which GPUs there are and what they can do; reads nothing\n"
            "\n");
     options_print(option_table, stdout);
 }
@@ -117,7 +124,7 @@ static int run_probe(const struct child_context *context, struct err *err)
 
 // The nursery is forked before the plan is read: neither it nor any runner ever holds the plan's
 // seed.
-static int run_mode(const char *mode, struct err *err)
+static int run_c(const char *mode, struct err *err)
 {
     struct child_context context;
     struct nursery nursery = {.socket = -1};
@@ -125,12 +132,8 @@ static int run_mode(const char *mode, struct err *err)
     unsigned needs = compile   ? CHILD_NEEDS_JAIL
                      : measure ? CHILD_NEEDS_RUNNER
                                : CHILD_NEEDS_JAIL | CHILD_NEEDS_RUNNER;
-    int status;
+    int status = child_context_init(&context, needs, err);
 
-    if (!compile && !measure && strcmp(mode, "probe") != 0) {
-        return err_set(err, ERR_USAGE, "unknown mode '%s'; use compile, measure or probe", mode);
-    }
-    status = child_context_init(&context, needs, err);
     if (status != 0) {
         return status;
     }
@@ -145,6 +148,41 @@ static int run_mode(const char *mode, struct err *err)
     nursery_release(&nursery);
     child_context_release(&context);
     return status;
+}
+
+static int run_cuda_probe(struct err *err)
+{
+    struct cuda_probe_report report;
+    int status = probe_cuda(&report, err);
+
+    return status == 0 ? write_report(&cuda_probe_report_message, &report, err) : status;
+}
+
+static int run_mode(char *const *args, size_t count, struct err *err)
+{
+    const char *mode = args[0];
+    bool gpu = strcmp(mode, "cuda-measure") == 0;
+
+    if (count != (gpu ? 2 : 1)) {
+        return err_set(err, ERR_USAGE, gpu ? "cuda-measure needs a GPU: its uuid or its number"
+                                           : "%s takes no further argument", mode);
+    }
+    if (gpu) {
+        return serve_cuda(args[1], err);
+    }
+    if (strcmp(mode, "cuda-compile") == 0) {
+        return serve_cuda_compile(err);
+    }
+    if (strcmp(mode, "cuda-probe") == 0) {
+        return run_cuda_probe(err);
+    }
+    if (strcmp(mode, "compile") == 0 || strcmp(mode, "measure") == 0 ||
+        strcmp(mode, "probe") == 0) {
+        return run_c(mode, err);
+    }
+    return err_set(err, ERR_USAGE,
+                   "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure or"
+                   " cuda-probe", mode);
 }
 
 int main(int argc, char **argv)
@@ -166,11 +204,11 @@ int main(int argc, char **argv)
         print_help();
     } else if (status == 0 && options.version) {
         printf("kcast-exec %s\n", KCAST_VERSION);
-    } else if (status == 0 && count != 1) {
-        status = err_set(&err, ERR_USAGE, "one mode is needed: compile, measure or probe");
+    } else if (status == 0 && count == 0) {
+        status = err_set(&err, ERR_USAGE, "a mode is needed; see --help");
     } else if (status == 0) {
         status = options.cgroup ? cgroup_enter(options.cgroup, &err) : 0;
-        status = status == 0 ? run_mode(args[0], &err) : status;
+        status = status == 0 ? run_mode(args, count, &err) : status;
     }
     if (status != 0) {
         fprintf(stderr, "kcast-exec: %s\n", err.text);

@@ -11,7 +11,6 @@
 #define FLOOR_SHARE 0.97
 #define CONTROL_LOOKS 3
 #define CONTROL_SHARE 0.25
-#define REPORT_LOG2_MAX 64.0
 
 struct measurement {
     struct judge judge;
@@ -128,18 +127,18 @@ static void race_init(struct measurement *m, struct race *race, enum arm_index f
 {
     const struct measure_plan *plan = m->judge.plan;
 
-    *race = (struct race){.judge = &m->judge,
-                          .first = first,
-                          .second = second,
-                          .max_seconds = plan->max_seconds,
-                          .looks = TIMING_LOOKS,
-                          .lane_count = m->bench_count};
-    race->rule.precision_log2 =
+    struct contest *contest = &race->contest;
+
+    *race = (struct race){.judge = &m->judge, .first = first, .second = second};
+    contest->max_seconds = plan->max_seconds;
+    contest->looks = TIMING_LOOKS;
+    contest->lane_count = m->bench_count;
+    contest->rule.precision_log2 =
         plan->precision_log2 > 0 ? plan->precision_log2 : TIMING_PRECISION_LOG2;
-    race->rule.anchor_log2 = plan->anchor_log2;
+    contest->rule.anchor_log2 = plan->anchor_log2;
     for (size_t i = 0; i < m->bench_count; i++) {
-        race->lane[i].trial = &m->bench[i];
-        race->lane[i].weight = m->bench[i].shape->weight;
+        contest->lane[i].trial = &m->bench[i];
+        contest->lane[i].weight = m->bench[i].shape->weight;
     }
 }
 
@@ -169,14 +168,14 @@ static int run_control(struct measurement *m, struct err *err)
         status = judge_launch(judge, ARM_CONTROL, &m->bench[0], slot, NULL, err);
     }
     race_init(m, &m->control, ARM_BASELINE, ARM_CONTROL);
-    m->control.lane_count = 1;
-    m->control.lane[0].weight = 1;
-    m->control.looks = CONTROL_LOOKS;
-    m->control.max_seconds *= CONTROL_SHARE;
+    m->control.contest.lane_count = 1;
+    m->control.contest.lane[0].weight = 1;
+    m->control.contest.looks = CONTROL_LOOKS;
+    m->control.contest.max_seconds *= CONTROL_SHARE;
     if (status == 0) {
         status = race_run(&m->control, err);
     }
-    m->controlled = status == 0 && m->control.lane[0].series.count >= 2;
+    m->controlled = status == 0 && m->control.contest.lane[0].series.count >= 2;
     return status;
 }
 
@@ -217,17 +216,15 @@ static double floor_ns(const struct measurement *m, const struct trial *trial)
 
 static int check_floor(struct measurement *m)
 {
-    for (size_t i = 0; i < m->race.lane_count; i++) {
-        const struct lane *lane = &m->race.lane[i];
-        double sorted[2 * TIMING_BLOCKS_MAX], floor = floor_ns(m, lane->trial), median;
+    for (size_t i = 0; i < m->race.contest.lane_count; i++) {
+        const struct lane *lane = &m->race.contest.lane[i];
+        double floor = floor_ns(m, lane->trial), median = contest_second_median(lane);
 
-        memcpy(sorted, lane->second_ns, lane->launch_count * sizeof(double));
-        median = stats_median(sorted, lane->launch_count);
         if (!isnan(floor) && median < FLOOR_SHARE * floor) {
             return judge_stop(&m->judge, VERDICT_QUARANTINED,
                               "the candidate took %.0f ns for %s, less than the %.0f ns that this "
                               "processor needs at least",
-                              median, lane->trial->name, floor);
+                              median, ((const struct trial *)lane->trial)->name, floor);
         }
     }
     return 0;
@@ -261,88 +258,39 @@ static int run_all(struct measurement *m, struct err *err)
 
 // ---- report ----
 
-static double clamp_log2(double value)
-{
-    return isnan(value) ? 0 : fmin(fmax(value, -REPORT_LOG2_MAX), REPORT_LOG2_MAX);
-}
-
-static struct estimate *report_estimate(const struct timing_estimate *estimate)
-{
-    struct estimate *ret = xcalloc(1, sizeof(*ret));
-
-    timing_report(estimate, ret);
-    ret->log2 = clamp_log2(ret->log2);
-    ret->lo = isnan(ret->lo) ? -REPORT_LOG2_MAX : clamp_log2(ret->lo);
-    ret->hi = isnan(ret->hi) ? REPORT_LOG2_MAX : clamp_log2(ret->hi);
-    return ret;
-}
-
-static struct quantiles *report_quantiles(const double *ns, size_t count)
-{
-    double sorted[2 * TIMING_BLOCKS_MAX];
-    struct quantiles *ret = xcalloc(1, sizeof(*ret));
-
-    memcpy(sorted, ns, count * sizeof(double));
-    stats_sort(sorted, count);
-    ret->p10 = stats_quantile(sorted, count, 0.1);
-    ret->p50 = stats_quantile(sorted, count, 0.5);
-    ret->p90 = stats_quantile(sorted, count, 0.9);
-    return ret;
-}
-
 static void report_cases(const struct measurement *m, struct result *result)
 {
-    result->cases = xcalloc(m->race.lane_count, sizeof(*result->cases));
-    result->cases_count = m->race.lane_count;
-    for (size_t i = 0; i < m->race.lane_count; i++) {
-        const struct lane *lane = &m->race.lane[i];
-        struct case_result *entry = &result->cases[i];
-        entry->params = xstrdup(lane->trial->name);
-        entry->weight = lane->weight;
-        entry->speedup = report_estimate(&lane->estimate);
-        entry->baseline_ns = report_quantiles(lane->first_ns, lane->launch_count);
-        entry->candidate_ns = report_quantiles(lane->second_ns, lane->launch_count);
-        entry->floor_ns = floor_ns(m, lane->trial);
-    }
-    result->speedup = report_estimate(&m->race.combined);
-    result->baseline_ns = report_quantiles(m->race.lane[0].first_ns, m->race.lane[0].launch_count);
-    result->candidate_ns =
-        report_quantiles(m->race.lane[0].second_ns, m->race.lane[0].launch_count);
-    result->launches = m->race.launches;
-}
+    contest_report(&m->race.contest, result);
+    for (size_t i = 0; i < result->cases_count; i++) {
+        const struct trial *trial = m->race.contest.lane[i].trial;
 
-static bool disturbed(const struct race *race)
-{
-    for (size_t i = 0; i < race->lane_count; i++) {
-        if (race->lane[i].disturbed) {
-            return true;
-        }
+        result->cases[i].params = xstrdup(trial->name);
+        result->cases[i].floor_ns = floor_ns(m, trial);
     }
-    return false;
 }
 
 static void report(struct measurement *m, uint64_t begin, struct measure_report *ret)
 {
     struct result *result = xcalloc(1, sizeof(*result));
     struct judge *judge = &m->judge;
-    bool timed = m->raced && m->race.combined.blocks > 0;
+    bool timed = m->raced && m->race.contest.combined.blocks > 0;
 
     result->verdict = judge->verdict != VERDICT_NONE
                           ? judge->verdict
-                          : timing_verdict(&m->race.rule, &m->race.combined);
+                          : timing_verdict(&m->race.contest.rule, &m->race.contest.combined);
     if (judge->reason != NULL) {
         result->reason = judge->reason;
         judge->reason = NULL;
-    } else if (m->race.capped && result->verdict == VERDICT_INCONCLUSIVE) {
+    } else if (m->race.contest.capped && result->verdict == VERDICT_INCONCLUSIVE) {
         result->reason =
             xasprintf("no decision within %g seconds of timing%s", judge->plan->max_seconds,
-                      disturbed(&m->race) ? "; something else runs on this core" : "");
+                      contest_disturbed(&m->race.contest) ? "; something else runs on this core" : "");
     }
     if (timed) {
         report_cases(m, result);
     }
     if (m->controlled) {
-        result->control = report_estimate(&m->control.combined);
+        result->control = contest_estimate(&m->control.contest.combined);
     }
     result->max_error = judge->max_error;
     result->error_bound = judge->error_bound;

@@ -1,14 +1,12 @@
-// A superblock is eight blocks of the same phase (A B B A or B A A B) and the same of two contents,
-// both drawn at random; the first block after a change of either is run but not counted. What one
-// launch leaves behind in the caches for the next is then the same for both arms: in A B B A A B B
-// A … each follows each equally often. (Contents drawn per block would put the change always into
-// the first place.)
+// The processor clock does not count what other programs do on this core, so that a disturbed launch
+// is nearly as good as any. Blocks that were disturbed in one arm more than in the other are void
+// nevertheless. (A candidate that hides time from the clock would have to sleep while somebody else
+// works for it: the sandbox leaves it neither.)
 #include "exec/race.h"
 #include "common/clock.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCKS_LEAST 3
 #define FRESH_MAX 9
 #define FRESH_RATIO 1.5
 #define FRESH_EXCESS_NS 3000.0
@@ -20,15 +18,9 @@ static double now_s(void)
     return clock_seconds(clock_now_ns(&clock_system));
 }
 
-// What a launch's wall time may exceed its processor time by when nothing is wrong.
-static double slack_ns(const struct race *race)
+static int run_block(void *owner, struct lane *lane, struct timing_block *block, struct err *err)
 {
-    return 3 * race->judge->wake_ns + SLACK_NS;
-}
-
-static int run_block(struct race *race, struct lane *lane, struct timing_block *block,
-                     struct err *err)
-{
+    struct race *race = owner;
     static const unsigned char order[2][4] = {{0, 1, 1, 0}, {1, 0, 0, 1}};
     enum arm_index arm[2] = {race->first, race->second};
     struct launch_time time[2][2];
@@ -55,112 +47,30 @@ static int run_block(struct race *race, struct lane *lane, struct timing_block *
     return 0;
 }
 
-// The processor clock does not count what other programs do on this core, so that a disturbed
-// launch is nearly as good as any. Blocks that were disturbed in one arm more than in the other are
-// repeated nevertheless, as long as they are the smaller part. (A candidate that hides time from
-// the clock would have to sleep while somebody else works for it: the sandbox leaves it neither.)
-static void count_block(struct race *race, struct lane *lane, const struct timing_block *block)
+// A launch's wall time may exceed its processor time by so much when nothing is wrong.
+static bool is_void(void *owner, const struct timing_block *block)
 {
-    double slack = slack_ns(race), ratio = timing_block_log2(block);
+    const struct race *race = owner;
 
-    if (isnan(ratio) || (timing_block_void(block, slack) && !lane->disturbed)) {
-        lane->voids++;
-        lane->disturbed =
-            (double)lane->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)lane->attempts;
-        return;
-    }
-    timing_add(&lane->series, ratio);
-    for (size_t i = 0; i < 2; i++) {
-        lane->first_ns[lane->launch_count] = block->cpu[0][i];
-        lane->second_ns[lane->launch_count++] = block->cpu[1][i];
-    }
-    race->launches += 2;
+    return timing_block_void(block, 3 * race->judge->wake_ns + SLACK_NS);
 }
 
-// Draws phase and contents of a superblock. Returns whether the next block follows a change and is
-// not to be counted.
-static bool start_superblock(struct race *race, struct lane *lane)
+static double systematic(void *owner, const struct lane *lane)
 {
-    bool phase = stats_rng_u64(&race->judge->rng) & 1;
-    size_t slot = stats_rng_below(&race->judge->rng, TRIAL_CONTENTS);
-    bool changed = lane->attempts == 0 || phase != lane->phase || slot != lane->slot;
+    const struct race *race = owner;
 
-    lane->phase = phase;
-    lane->slot = slot;
-    lane->in_superblock = true;
-    return changed;
-}
-
-// Adds blocks to a lane until it has as many as the look needs, or its share of the time is used
-// up. Whatever the cap, BLOCKS_LEAST are run: an estimate, however wide, is what a measurement owes.
-static int run_lane(struct race *race, struct lane *lane, size_t blocks, bool *ret_capped,
-                    struct err *err)
-{
-    double start = now_s(), budget = race->max_seconds * lane->weight - lane->spent_s;
-    int status = 0;
-
-    *ret_capped = false;
-    while (lane->series.count < blocks && status == 0) {
-        struct timing_block block;
-        bool drop = !lane->in_superblock && start_superblock(race, lane);
-
-        if (lane->series.count >= BLOCKS_LEAST && now_s() - start > budget) {
-            *ret_capped = true;
-            break;
-        }
-        status = run_block(race, lane, &block, err);
-        lane->attempts++;
-        if (status == 0 && !drop) {
-            count_block(race, lane, &block);
-            lane->in_superblock = lane->series.count % TIMING_SUPERBLOCK != 0;
-        }
-    }
-    lane->spent_s += now_s() - start;
-    return status;
-}
-
-// Geometric mean of the arms' median times.
-static double median_launch(const struct lane *lane)
-{
-    double first[2 * TIMING_BLOCKS_MAX], second[2 * TIMING_BLOCKS_MAX];
-
-    memcpy(first, lane->first_ns, lane->launch_count * sizeof(double));
-    memcpy(second, lane->second_ns, lane->launch_count * sizeof(double));
-    return sqrt(stats_median(first, lane->launch_count) * stats_median(second, lane->launch_count));
-}
-
-static void estimate(struct race *race)
-{
-    struct timing_estimate each[PROBLEM_CASE_MAX];
-    double weight[PROBLEM_CASE_MAX];
-
-    for (size_t i = 0; i < race->lane_count; i++) {
-        struct lane *lane = &race->lane[i];
-        lane->series.systematic = timing_systematic(race->judge->overhead_ns, median_launch(lane));
-        each[i] = race->lane[i].estimate = timing_of(&race->lane[i].series);
-        weight[i] = race->lane[i].weight;
-    }
-    race->combined = timing_combine(each, weight, race->lane_count);
+    return timing_systematic(race->judge->overhead_ns, contest_median(lane));
 }
 
 int race_run(struct race *race, struct err *err)
 {
-    int status = 0;
-    bool stop = false;
-
-    for (size_t look = 0; look < race->looks && !stop; look++) {
-        for (size_t i = 0; i < race->lane_count; i++) {
-            bool capped;
-            status = run_lane(race, &race->lane[i], timing_look_blocks(look), &capped, err);
-            if (status != 0) {
-                return status;
-            }
-            race->capped |= capped;
-        }
-        estimate(race);
-        stop = race->capped || timing_decided(&race->rule, &race->combined);
-    }
-    return status;
+    race->contest.owner = race;
+    race->contest.run_block = run_block;
+    race->contest.is_void = is_void;
+    race->contest.systematic = systematic;
+    race->contest.rng = &race->judge->rng;
+    race->contest.slots = TRIAL_CONTENTS;
+    return contest_run(&race->contest, err);
 }
 
 // ---- never-seen contents ----
@@ -215,7 +125,8 @@ static int fresh_round(struct race *race, struct lane *lane, struct fresh *fresh
 {
     struct trial trial;
     double candidate[2], baseline[2];
-    int status = judge_trial_init(race->judge, &trial, lane->trial->shape, lane->trial->index, err);
+    const struct trial *usual = lane->trial;
+    int status = judge_trial_init(race->judge, &trial, usual->shape, usual->index, err);
 
     if (status == 0) {
         status = judge_content_make(race->judge, &trial, 0, TRIAL_CONTENTS + fresh->count, err);
@@ -240,8 +151,8 @@ int race_probe_fresh(struct race *race, struct err *err)
 {
     int status = 0;
 
-    for (size_t i = 0; i < race->lane_count && status == 0; i++) {
-        struct lane *lane = &race->lane[i];
+    for (size_t i = 0; i < race->contest.lane_count && status == 0; i++) {
+        struct lane *lane = &race->contest.lane[i];
         struct fresh fresh = {.count = 0};
         double start = now_s(), ratio = 0;
         bool suspicious = false;
@@ -257,7 +168,7 @@ int race_probe_fresh(struct race *race, struct err *err)
             status = judge_stop(race->judge, VERDICT_QUARANTINED,
                                 "the candidate is %.2f times slower on contents it has never seen "
                                 "than on repeated ones, for %s",
-                                ratio, lane->trial->name);
+                                ratio, ((const struct trial *)lane->trial)->name);
         }
     }
     return status;

@@ -252,6 +252,22 @@ static int bring_toolchain(struct err *err)
     return status;
 }
 
+// The folder was opened before the stage was mounted, which may hide its path.
+static int bring_toolkit(int folder, struct err *err)
+{
+    char source[64];
+    int status = make_dir("." SANDBOX_TOOLKIT, 0755, err);
+
+    if (status != 0) {
+        return status;
+    }
+    snprintf(source, sizeof(source), "/proc/self/fd/%d", folder);
+    if (mount(source, "." SANDBOX_TOOLKIT, NULL, MS_BIND | MS_REC, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding the CUDA toolkit into the sandbox");
+    }
+    return make_read_only("." SANDBOX_TOOLKIT, err);
+}
+
 static int mount_scratch(uint64_t bytes, struct err *err)
 {
     char options[128];
@@ -293,10 +309,16 @@ static int mount_stage(struct err *err)
 
 static int build_root(const struct sandbox *sandbox, struct err *err)
 {
-    int status;
+    int toolkit = -1, status;
 
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
+    }
+    if (sandbox->toolkit[0] != '\0') {
+        toolkit = open(sandbox->toolkit, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (toolkit < 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
+        }
     }
     status = mount_stage(err);
     if (status == 0) {
@@ -311,8 +333,14 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
     if (status == 0 && sandbox->kind == SANDBOX_JAIL) {
         status = bring_toolchain(err);
     }
+    if (status == 0 && toolkit >= 0) {
+        status = bring_toolkit(toolkit, err);
+    }
     if (status == 0) {
         status = mount_scratch(sandbox->scratch, err);
+    }
+    if (toolkit >= 0) {
+        close(toolkit);
     }
     return status;
 }

@@ -15,6 +15,7 @@
 
 #define SANDBOX_ID 65534 // user and group inside, and outside when we are root
 #define SANDBOX_DIR "/job"
+#define SANDBOX_TOOLKIT "/toolkit"
 
 // Whether this is a build with a sanitizer, which reserves terabytes of address space for itself: a
 // runner has no limit of it then.
@@ -40,6 +41,7 @@ struct sandbox {
     bool off;            // nothing but limits
     bool user_namespace; // set by root_enter: there is a user namespace of our own
     uint64_t scratch;    // bytes that may be written below SANDBOX_DIR
+    char toolkit[512];   // jail: this folder of the host is seen at SANDBOX_TOOLKIT; "": none
 };
 
 // Resource limits of a child; 0 leaves a limit alone.

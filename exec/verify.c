@@ -33,6 +33,8 @@ static void load(enum dtype dtype, const void *got, size_t at, size_t count, dou
             out[i] = ((const uint8_t *)got)[at + i];
         }
         break;
+    default: // C problems have no others
+        break;
     }
 }
 

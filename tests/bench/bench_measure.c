@@ -7,6 +7,7 @@
 #include "common/parse.h"
 #include "common/stats.h"
 #include "contract/template.h"
+#include "tests/bench/tally.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,75 +15,6 @@
 #include <string.h>
 
 #define SMALL_COUNT 120
-
-static void die(const struct err *err)
-{
-    fprintf(stderr, "bench_measure: %s\n", err->text);
-    exit(err_exit(err->code));
-}
-
-struct tally {
-    size_t verdict[16];
-    double *log2;
-    size_t count;
-    double held, seconds;
-    uint64_t launches;
-    double width;
-};
-
-static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
-{
-    struct tally *tally = owner;
-    (void)tag;
-    if (error != NULL)
-        die(error);
-    const struct result *result = info->result;
-    if (result == NULL) {
-        fprintf(stderr, "bench_measure: %s\n", info->reason != NULL ? info->reason : "a job ended without a result");
-        exit(1);
-    }
-    tally->verdict[result->verdict % 16]++;
-    if (result->seconds != NULL)
-        tally->held += result->seconds->held;
-    tally->launches += result->launches;
-    if (result->speedup != NULL) {
-        tally->log2[tally->count++] = result->speedup->log2;
-        tally->width += (result->speedup->hi - result->speedup->lo) / 2;
-    }
-}
-
-static void run(struct pool *pool, struct tally *tally, const struct problem_dir *dir, const struct digest *candidate, size_t runs)
-{
-    struct err err = ERR_INIT;
-    *tally = (struct tally){.log2 = xcalloc(runs, sizeof(double))};
-    uint64_t start = uv_hrtime();
-    for (size_t i = 0; i < runs; i++) {
-        struct job_spec spec;
-        char key[128];
-        problem_dir_spec(dir, JOB_MEASURE, &candidate[i], &spec);
-        spec.fresh = true;
-        spec.repeat = i + 1;
-        snprintf(key, sizeof key, "%s-%p-%zu", dir->problem->name, (const void *)tally, i);
-        pool_submit(pool, key, &spec, 0, on_job, tally, i);
-    }
-    if (pool_drain(pool, &err) < 0)
-        die(&err);
-    tally->seconds = (double)(uv_hrtime() - start) / 1e9;
-}
-
-static void print_tally(const char *name, struct tally *tally, size_t runs)
-{
-    printf("%s: %zu runs in %.1f s, held %.1f ms each, %.0f launches each\n   ", name, runs, tally->seconds,
-           tally->held / (double)runs * 1e3, (double)tally->launches / (double)runs);
-    for (uint64_t v = 0; v < 16; v++)
-        if (tally->verdict[v] > 0)
-            printf(" %s %zu", verdict_name(v), tally->verdict[v]);
-    if (tally->count > 0)
-        printf("; estimate %+.3f %% (sd %.3f %%), half-width %.3f %% on average", (exp2(stats_mean(tally->log2, tally->count)) - 1) * 100,
-               sqrt(stats_variance(tally->log2, tally->count)) * log(2) * 100, tally->width / (double)tally->count * log(2) * 100);
-    printf("\n");
-    free(tally->log2);
-}
 
 static void load(struct problem_dir *dir, struct pool *pool, const char *path)
 {
@@ -109,9 +41,10 @@ static void bench_verdicts(struct pool *pool)
         pool_add_blob(pool, source.data, source.len, &digest[i]);
         strbuf_release(&source);
     }
-    run(pool, &tally, &dir, digest, SMALL_COUNT);
+    tally_run(pool, &tally, &dir, digest, SMALL_COUNT, 0);
     printf("verdicts on one core, compiled on the others: %.1f a second\n", SMALL_COUNT / tally.seconds);
-    print_tally("small problem, distinct candidates", &tally, SMALL_COUNT);
+    tally_print("small problem, distinct candidates", &tally);
+    tally_release(&tally);
     template_free(template);
     problem_dir_release(&dir);
 }
@@ -125,11 +58,12 @@ static void bench_same(struct pool *pool, const char *path, size_t runs)
     load(&dir, pool, path);
     for (size_t i = 0; i < runs; i++)
         digest[i] = dir.baseline_digest;
-    run(pool, &tally, &dir, digest, runs);
+    tally_run(pool, &tally, &dir, digest, runs, 0);
     size_t wrong = tally.verdict[VERDICT_FASTER] + tally.verdict[VERDICT_SLOWER];
     printf("A/A, %s against itself: %zu of %zu FASTER or SLOWER, %.1f %%\n", dir.problem->name, wrong, runs, 100.0 * (double)wrong / (double)runs);
     snprintf(name, sizeof name, "A/A %s", dir.problem->name);
-    print_tally(name, &tally, runs);
+    tally_print(name, &tally);
+    tally_release(&tally);
     free(digest);
     problem_dir_release(&dir);
 }
@@ -146,9 +80,10 @@ static void bench_slower(struct pool *pool, size_t runs)
     pool_add_blob(pool, source.data, source.len, &digest[0]);
     for (size_t i = 1; i < runs; i++)
         digest[i] = digest[0];
-    run(pool, &tally, &dir, digest, runs);
+    tally_run(pool, &tally, &dir, digest, runs, 0);
     printf("2 %% more work than the baseline: SLOWER in %zu of %zu\n", tally.verdict[VERDICT_SLOWER], runs);
-    print_tally("2 % slower", &tally, runs);
+    tally_print("2 % slower", &tally);
+    tally_release(&tally);
     strbuf_release(&source);
     free(digest);
     problem_dir_release(&dir);

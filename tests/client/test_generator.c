@@ -119,7 +119,8 @@ static void folder_gives_its_sources_in_order_of_names(void **state)
     struct bytes text = {0};
     struct generator *generator = NULL;
     struct strbuf names = STRBUF_INIT;
-    struct problem_dir dir = {0};
+    struct problem problem = {.cuda = false};
+    struct problem_dir dir = {.problem = &problem};
     (void)state;
     assert_int_equal(file_make_temp_dir(&folder, "kcast-test", &err), 0);
     char *kind = xasprintf("pool:%s", folder);
@@ -138,6 +139,14 @@ static void folder_gives_its_sources_in_order_of_names(void **state)
     assert_string_equal(strbuf_text(&names), "a.cb.cint \"b\";\n");
     generator_free(generator);
     bytes_clear(&text);
+    write_text(folder, "a.cu", "int cu;\n");
+    problem.cuda = true;
+    assert_int_equal(generator_read(&text, kind, &dir, &err), 0);
+    assert_int_equal(generator_create(&generator, kind, &text, folder, &err), 0);
+    assert_int_equal(generator->point_count, 1);
+    generator_free(generator);
+    bytes_clear(&text);
+    problem.cuda = false;
     write_text(folder, "d.c", "\xff\xfe");
     assert_int_equal(generator_read(&text, kind, &dir, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "d.c"));
@@ -149,14 +158,19 @@ static void folder_gives_its_sources_in_order_of_names(void **state)
 
 static void wrong_kinds_are_refused(void **state)
 {
-    struct problem_dir dir = {.path = (char *)(uintptr_t) "dir"};
+    struct problem problem = {.cuda = false};
+    struct problem_dir dir = {.path = (char *)(uintptr_t) "dir", .problem = &problem};
     struct bytes text;
     struct err err = ERR_INIT;
     (void)state;
     assert_int_equal(generator_read(&text, "dice", &dir, &err), ERR_USAGE);
     err_clear(&err);
     assert_int_equal(generator_read(&text, "tunable", &dir, &err), ERR_INVALID);
-    assert_non_null(strstr(err.text, "template.c"));
+    assert_non_null(strstr(err.text, "template.c,"));
+    err_clear(&err);
+    problem.cuda = true;
+    assert_int_equal(generator_read(&text, "tunable", &dir, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "template.cu,"));
     err_clear(&err);
     assert_int_equal(generator_read(&text, "pool:", &dir, &err), ERR_USAGE);
     err_clear(&err);

@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "contract/manifest.h"
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -356,15 +357,27 @@ static struct session *lonely_session(void)
     return session;
 }
 
-static char *new_problem(const char *name)
+// The options of `kcast problem new`.
+struct new_options {
+    char *language;
+};
+
+static char *new_problem_in(const char *name, const char *language)
 {
+    struct new_options options = {.language = xstrdup(language)};
     struct session *session = lonely_session();
     struct err err = ERR_INIT;
     char *path = xasprintf("%s/%s", work_dir, name);
-    if (cmd_problem_new.run(session, NULL, &path, 1, &err) != EXIT_OK)
+    if (cmd_problem_new.run(session, &options, &path, 1, &err) != EXIT_OK)
         fail_msg("%s", err.text);
     session_free(session);
+    free(options.language);
     return path;
+}
+
+static char *new_problem(const char *name)
+{
+    return new_problem_in(name, "c");
 }
 
 static void skeleton_is_a_problem_whose_baseline_meets_its_reference(void **state)
@@ -403,24 +416,6 @@ static void skeleton_is_a_problem_whose_baseline_meets_its_reference(void **stat
     }
 }
 
-static void new_refuses_what_exists_and_bad_names(void **state)
-{
-    (void)state;
-    struct session *session = lonely_session();
-    static const char *const bad[] = {"/tmp", "x/Upper", "x/a b", "x/", "x/<b>"};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct err err = ERR_INIT;
-        char *argument = i == 0 ? xstrdup(bad[i]) : xasprintf("%s/%s", work_dir, bad[i]);
-        int code = cmd_problem_new.run(session, NULL, &argument, 1, &err);
-        if (strcmp(bad[i], "x/") != 0) // a good name, "x"
-            assert_int_equal(code, EXIT_INVALID);
-        else
-            assert_int_equal(code, EXIT_OK);
-        free(argument);
-    }
-    session_free(session);
-}
-
 static void judge_all(struct problem_check *check)
 {
     for (size_t i = 0; i < check->trial_count; i++) {
@@ -442,6 +437,79 @@ static struct trial *find(struct problem_check *check, const char *name)
     }
     fail_msg("no trial %s", name);
     return NULL;
+}
+
+static void assert_manifest(const struct problem_dir *dir, const char *source, const char *name,
+                            enum manifest_role role)
+{
+    struct manifest *manifest = NULL;
+    struct manifest_shape shape;
+    struct err err = ERR_INIT;
+    if (manifest_parse(&manifest, source, strlen(source), name, dir->problem, role, &err) != 0)
+        fail_msg("%s", err.text);
+    if (manifest_launch_shape(manifest, 0, &dir->problem->bench[0], dir->problem, &shape, &err) !=
+        0)
+        fail_msg("%s: %s", name, err.text);
+    manifest_free(manifest);
+}
+
+// Of a cuda problem the check has the sealed impostors, each with a launch manifest, and one honest
+// variant; what only C has is left out with its reason.
+static void cuda_skeleton_is_a_problem_with_trials(void **state)
+{
+    (void)state;
+    struct problem_dir dir;
+    struct problem_check check;
+    struct strbuf reasons = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    size_t sealed = 0;
+    char *path = new_problem_in("on-gpu", "cuda");
+    if (problem_dir_load(&dir, path, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_true(dir.problem->cuda);
+    assert_manifest(&dir, (const char *)dir.baseline.data, "baseline.cu", MANIFEST_CANDIDATE);
+    assert_manifest(&dir, (const char *)dir.reference.data, "reference.cu", MANIFEST_REFERENCE);
+    if (problem_check_init(&check, &dir, 7, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(check.points, 12);
+    for (size_t i = 0; i < check.trial_count; i++) {
+        const struct trial *trial = &check.trial[i];
+        if (trial->source == NULL)
+            continue;
+        sealed += trial->kind == TRIAL_IMPOSTOR;
+        assert_manifest(&dir, trial->source, trial->name != NULL ? trial->name : trial->point_name,
+                        MANIFEST_CANDIDATE);
+    }
+    // Not: the two that remember, the two of the last column, f32-output.
+    assert_int_equal(sealed, IMPOSTOR_COUNT - 5);
+    assert_int_equal(find(&check, "reordered")->outcome, TRIAL_NOT_APPLICABLE);
+    assert_non_null(find(&check, "reordered")->reason);
+    assert_int_equal(find(&check, "previous")->outcome, TRIAL_NOT_APPLICABLE);
+    judge_all(&check);
+    assert_true(problem_check_admits(&check, &reasons));
+    strbuf_release(&reasons);
+    problem_check_release(&check);
+    problem_dir_release(&dir);
+    free(path);
+}
+
+static void new_refuses_what_exists_and_bad_names(void **state)
+{
+    (void)state;
+    struct session *session = lonely_session();
+    static const char *const bad[] = {"/tmp", "x/Upper", "x/a b", "x/", "x/<b>"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = ERR_INIT;
+        char *argument = i == 0 ? xstrdup(bad[i]) : xasprintf("%s/%s", work_dir, bad[i]);
+        struct new_options options = {.language = (char[]){"c"}};
+        int code = cmd_problem_new.run(session, &options, &argument, 1, &err);
+        if (strcmp(bad[i], "x/") != 0) // a good name, "x"
+            assert_int_equal(code, EXIT_INVALID);
+        else
+            assert_int_equal(code, EXIT_OK);
+        free(argument);
+    }
+    session_free(session);
 }
 
 static void judgement_names_what_got_through(void **state)
@@ -538,6 +606,7 @@ int main(void)
         cmocka_unit_test(every_honest_variant_compiles_and_is_right),
         cmocka_unit_test(remembering_impostors_are_right_the_first_time),
         cmocka_unit_test(skeleton_is_a_problem_whose_baseline_meets_its_reference),
+        cmocka_unit_test(cuda_skeleton_is_a_problem_with_trials),
         cmocka_unit_test(new_refuses_what_exists_and_bad_names),
         cmocka_unit_test(judgement_names_what_got_through),
         cmocka_unit_test(template_needs_one_point_that_works),

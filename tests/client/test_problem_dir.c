@@ -128,6 +128,42 @@ static void template_and_readme_may_be_missing(void **state)
     free(readme);
 }
 
+// Sources of a cuda problem are .cu files; .c files beside them are not looked at.
+static void cuda_sources_have_their_own_names(void **state)
+{
+    static const char *const files[] = {"reference.cu", "baseline.cu", "template.cu"};
+    static const char json[] =
+        "{\"name\": \"gpu\", \"title\": \"t\", \"license\": \"MIT\", \"language\": \"cuda\","
+        "\"params\": [{\"name\": \"n\", \"type\": \"int\"}], \"tensors\": [{\"name\": \"y\","
+        "\"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"], \"tolerance\": 1}],"
+        "\"cases\": {\"check\": [{\"n\": 5}], \"bench\": [{\"params\": {\"n\": 9}, \"weight\": "
+        "1}]},"
+        "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"4*n\"}}";
+    struct problem_dir dir;
+    struct err err = ERR_INIT;
+    char *gpu = xasprintf("%s/gpu", folder);
+    (void)state;
+    assert_int_equal(file_make_dirs(gpu, &err), 0);
+    char *path = xasprintf("%s/problem.json", gpu);
+    write_text(path, json);
+    free(path);
+    path = xasprintf("%s/reference.c", gpu);
+    write_text(path, "c");
+    free(path);
+    refused(gpu, ERR_NOT_FOUND, "reference.cu");
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        path = xasprintf("%s/%s", gpu, files[i]);
+        write_text(path, files[i]);
+        free(path);
+    }
+    assert_int_equal(problem_dir_load(&dir, gpu, &err), 0);
+    assert_string_equal((const char *)dir.reference.data, "reference.cu");
+    assert_string_equal((const char *)dir.baseline.data, "baseline.cu");
+    assert_string_equal((const char *)dir.template_source.data, "template.cu");
+    problem_dir_release(&dir);
+    free(gpu);
+}
+
 static void what_is_wrong_is_named(void **state)
 {
     char *reference = xasprintf("%s/reference.c", hill), *json = xasprintf("%s/problem.json", hill);
@@ -177,6 +213,7 @@ int main(void)
         TEST(is_found_by_name_and_by_path),
         TEST(is_listed),
         TEST(template_and_readme_may_be_missing),
+        TEST(cuda_sources_have_their_own_names),
         TEST(what_is_wrong_is_named),
         TEST(spec_of_a_measurement_names_all_sources),
     };

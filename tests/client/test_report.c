@@ -198,8 +198,12 @@ static void wilson_interval_is_the_known_one(void **state)
 static char *page_of(const struct made *made, const char *source)
 {
     struct strbuf out = STRBUF_INIT;
-    const struct report_page page = {&made->report, "dir with 'quotes'/a.run", "C = A B <matrix>",
-                                     source, source != NULL ? strlen(source) : 0};
+    const struct report_page page = {.report = &made->report,
+                                     .run_path = "dir with 'quotes'/a.run",
+                                     .title = "C = A B <matrix>",
+                                     .extension = "cu",
+                                     .source = source,
+                                     .source_len = source != NULL ? strlen(source) : 0};
     report_html(&out, &page);
     assert_false(out.truncated);
     assert_true(markup_balanced(strbuf_text(&out)));

@@ -221,7 +221,8 @@ static void unknown_words_are_refused_with_the_known_ones(void **state)
         {"'normal'", "'gauss'",
          "$.tensors[0].values.distribution: \"gauss\" is not known; use normal, uniform"},
         {"'cold'", "'hot'", "$.cache: \"hot\" is not known; use warm or cold"},
-        {"'c'", "'rust'", "$.language: \"rust\" is not known; use c"},
+        {"'c'", "'rust'", "$.language: \"rust\" is not known; use c or cuda"},
+        {"'bytes'", "'unit': 'f32', 'bytes'", "$.work: the key \"unit\" is not known"},
         {"'cold'", "'\\u001b\\n[31m'", "$.cache: \"??[31m\" is not known"},
     };
 
@@ -571,6 +572,70 @@ static void dtypes_have_size_name_and_roundoff(void **state)
     assert_true(dtype_roundoff(DTYPE_F32) == ldexp(1.0, -24) &&
                 dtype_roundoff(DTYPE_F64) == ldexp(1.0, -53));
     assert_true(dtype_roundoff(DTYPE_I32) == 1.0);
+    assert_true(dtype_size(DTYPE_BF16) == 2 && dtype_size(DTYPE_E4M3) == 1);
+    assert_string_equal(dtype_name(DTYPE_E5M2), "e5m2");
+    assert_string_equal(dtype_cuda_name(DTYPE_BF16), "__nv_bfloat16");
+    assert_null(dtype_c_name(DTYPE_F16));
+    assert_true(dtype_roundoff(DTYPE_F16) == ldexp(1.0, -11) &&
+                dtype_roundoff(DTYPE_BF16) == ldexp(1.0, -8));
+    assert_true(dtype_roundoff(DTYPE_E4M3) == ldexp(1.0, -4) &&
+                dtype_roundoff(DTYPE_E5M2) == ldexp(1.0, -3));
+    assert_true(dtype_roundoff(DTYPE_I8) == 1.0);
+    assert_string_equal(work_unit_name(UNIT_FP8), "fp8");
+}
+
+// `whole` with language cuda, and with this in place of its entry.
+static char *cuda_text(const char *entry, const char *from, const char *to)
+{
+    char *text = text_with(from, to);
+    struct strbuf out = STRBUF_INIT;
+    char *at = strstr(text, "\"c\", \"entry\": \"axpy\",");
+
+    assert_non_null(at);
+    strbuf_add(&out, text, (size_t)(at - text));
+    strbuf_addf(&out, "\"cuda\",%s", entry);
+    strbuf_adds(&out, strchr(strchr(at, ',') + 1, ',') + 1);
+    free(text);
+    return strbuf_detach(&out);
+}
+
+static void cuda_problems_have_more_dtypes_a_unit_and_no_entry(void **state)
+{
+    static const struct change refused[] = {
+        {"'f64', 'shape'", "'f8', 'shape'",
+         "p/problem.json: $.tensors[1].dtype: \"f8\" is not known; use f32, f64, i32, i64, u8, "
+         "f16, "
+         "bf16, e4m3, e5m2 or i8"},
+        {"'bytes'", "'unit': 'fp4', 'bytes'",
+         "p/problem.json: $.work.unit: \"fp4\" is not known; use f32, f64, tf32"},
+        {"'f32', 'shape'", "'i8', 'shape'", "p/problem.json: $.tensors[0].values: normal values need a "},
+    };
+    char *text = cuda_text("", "'f64', 'shape'", "'e4m3', 'shape'");
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    if (problem_parse(&problem, text, strlen(text), "p/problem.json", &err) != 0)
+        fail_msg("%s", err.text);
+    assert_true(problem->cuda && problem->entry == NULL && problem->unit == UNIT_F32);
+    assert_int_equal(problem->tensor[1].dtype, DTYPE_E4M3);
+    problem_free(problem);
+    free(text);
+    text = cuda_text("", "'bytes'", "'unit': 'tf32', 'bytes'");
+    assert_int_equal(problem_parse(&problem, text, strlen(text), "p/problem.json", NULL), 0);
+    assert_int_equal(problem->unit, UNIT_TF32);
+    problem_free(problem);
+    free(text);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        text = cuda_text("", refused[i].from, refused[i].to);
+        assert_text_refused(text, strlen(text), refused[i].start);
+        free(text);
+    }
+    text = cuda_text("\"entry\": \"axpy\",", "", "");
+    assert_text_refused(text, strlen(text),
+                        "p/problem.json: $: a cuda problem has no \"entry\": candidates name their "
+                        "kernels");
+    free(text);
 }
 
 static void header_holds_the_prototype(void **state)
@@ -678,6 +743,7 @@ int main(void)
         cmocka_unit_test(failed_evaluation_leaves_its_results_untouched),
         cmocka_unit_test(case_name_lists_parameters_in_order),
         cmocka_unit_test(dtypes_have_size_name_and_roundoff),
+        cmocka_unit_test(cuda_problems_have_more_dtypes_a_unit_and_no_entry),
         cmocka_unit_test(header_holds_the_prototype),
         cmocka_unit_test(glue_compiles_alone_and_header_fits_a_candidate),
         cmocka_unit_test(glue_passes_pointers_and_parameters_in_call_order),

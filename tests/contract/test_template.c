@@ -308,9 +308,22 @@ static void too_many_parameters_and_values_are_refused(void **state)
     free(values);
 }
 
+static void lines_of_a_launch_manifest_are_left_alone(void **state)
+{
+    struct template *template = parsed(
+        "//@ tune A in (1, 2)\n//@ launch k grid=(A) block=(32) args=()\n//@ scratch s bytes=4\n"
+        "//@ specialize n\n//@ tensormap t tensor=x box=(A)\n//@ tune B in (3)\n");
+
+    (void)state;
+    assert_int_equal(template_param_count(template), 2);
+    template_free(template);
+    assert_refused("//@ tune A in (1, 2)\n//@ lunch k grid=(A)\n", ERR_INVALID, "t.c:2:");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_a_launch_manifest_are_left_alone),
         cmocka_unit_test(points_come_in_the_order_of_the_lines),
         cmocka_unit_test(conditions_leave_exactly_the_points_that_meet_them),
         cmocka_unit_test(every_point_is_found_by_its_values_and_no_other),

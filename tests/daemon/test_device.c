@@ -28,7 +28,8 @@ static int set_up(void **state)
     probe.facts[0].value = 1e10;
     probe.facts[1].name = xstrdup("cores");
     probe.facts[1].value = 4;
-    devices_init(devices, core, 2, &probe);
+    devices_init(devices);
+    devices_add_cpus(devices, core, 2, &probe);
     message_clear(&probe_report_message, &probe);
     *state = devices;
     return 0;
@@ -60,11 +61,78 @@ static void devices_come_from_the_probe(void **state)
     assert_int_equal(devices->count, 2);
     assert_string_equal(devices->device[0].name, "cpu0");
     assert_int_equal(devices->device[0].core, 3);
-    assert_float_equal(devices->peak_flops, 1e10, 0);
-    assert_true(isnan(devices->peak_bytes));
-    assert_ptr_equal(devices_class(devices, "class"), devices->classes);
-    assert_ptr_equal(devices_class(devices, NULL), devices->classes);
-    assert_null(devices_class(devices, "another"));
+    assert_float_equal(devices->classes->peak_flops, 1e10, 0);
+    assert_true(isnan(devices->classes->peak_bytes));
+    assert_ptr_equal(devices_class(devices, "class", NULL), devices->classes);
+    assert_ptr_equal(devices_class(devices, NULL, "c"), devices->classes);
+    assert_null(devices_class(devices, "another", NULL));
+}
+
+static void add_gpu(struct devices *devices, unsigned ordinal, const char *class_name)
+{
+    struct gpu_info gpu;
+
+    message_init(&gpu_info_message, &gpu);
+    gpu.uuid = xasprintf("GPU-%u", ordinal);
+    gpu.ordinal = ordinal;
+    gpu.device_class = xstrdup(class_name);
+    gpu.target = xstrdup("sm_90");
+    gpu.facts = xcalloc(1, sizeof(*gpu.facts));
+    gpu.facts_count = 1;
+    gpu.facts[0].name = xstrdup("peak_bytes");
+    gpu.facts[0].value = 4e12;
+    devices_add_gpu(devices, &gpu, "nvrtc");
+    message_clear(&gpu_info_message, &gpu);
+}
+
+static void equal_gpus_share_a_class(void **state)
+{
+    struct devices *devices = *state;
+    struct device_class *big;
+
+    add_gpu(devices, 0, "big");
+    add_gpu(devices, 2, "big");
+    add_gpu(devices, 1, "small");
+    assert_int_equal(devices->count, 5);
+    big = devices_class(devices, NULL, "cuda");
+    assert_string_equal(big->name, "big");
+    assert_string_equal(big->target, "sm_90");
+    assert_string_equal(big->toolchain, "nvrtc");
+    assert_int_equal(big->facts_count, 1);
+    assert_float_equal(big->peak_bytes, 4e12, 0);
+    assert_ptr_equal(devices->device[2].device_class, big);
+    assert_ptr_equal(devices->device[3].device_class, big);
+    assert_string_equal(devices->device[3].name, "cuda2");
+    assert_string_equal(devices->device[3].uuid, "GPU-2");
+    assert_int_equal(devices->device[3].core, -1);
+    assert_string_equal(devices->device[4].device_class->name, "small");
+    assert_string_equal(devices->device[0].uuid, "");
+}
+
+static void a_problem_finds_the_class_that_runs_it(void **state)
+{
+    struct devices *devices = *state;
+    struct device_class *chosen = NULL;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(devices_choose(&chosen, devices, NULL, "c", &err), 0);
+    assert_string_equal(chosen->name, "class");
+    assert_int_equal(devices_choose(&chosen, devices, NULL, "cuda", &err), ERR_NOT_FOUND);
+    assert_string_equal(err.text,
+                        "no device of this daemon runs cuda problems; there is class (c)");
+    err_clear(&err);
+    add_gpu(devices, 0, "big");
+    add_gpu(devices, 1, "small");
+    assert_int_equal(devices_choose(&chosen, devices, NULL, "cuda", &err), 0);
+    assert_string_equal(chosen->name, "big");
+    assert_int_equal(devices_choose(&chosen, devices, "small", "cuda", &err), 0);
+    assert_string_equal(chosen->name, "small");
+    assert_int_equal(devices_choose(&chosen, devices, "class", "cuda", &err), ERR_NOT_FOUND);
+    assert_string_equal(err.text, "devices of class class do not run cuda problems; there is class "
+                                  "(c), big (cuda), small (cuda)");
+    err_clear(&err);
+    assert_int_equal(devices_choose(&chosen, devices, "other", NULL, &err), ERR_NOT_FOUND);
+    assert_non_null(strstr(err.text, "no device of class other here"));
 }
 
 static void the_least_held_idle_device_is_taken(void **state)
@@ -220,6 +288,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(devices_come_from_the_probe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(equal_gpus_share_a_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_problem_finds_the_class_that_runs_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_least_held_idle_device_is_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_job_that_fails_often_is_not_the_devices_fault, set_up,
                                         tear_down),

@@ -33,10 +33,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err err = ERR_INIT;
     struct compile_report compiled;
     struct probe_report probe;
+    struct cuda_probe_report gpus;
+    const struct compile_expectation c = {.target = NULL}, cuda = {.target = "sm_90"};
     const struct bytes report = {.data = (unsigned char *)(uintptr_t)data, .len = len};
     measure(&report);
-    if (report_read_compile(&compiled, &report, false, &err) == 0)
+    if (report_read_compile(&compiled, &report, &c, &err) == 0)
         message_clear(&compile_report_message, &compiled);
+    err_clear(&err);
+    if (report_read_compile(&compiled, &report, &cuda, &err) == 0)
+        message_clear(&compile_report_message, &compiled);
+    err_clear(&err);
+    if (report_read_cuda_probe(&gpus, &report, &err) == 0)
+        message_clear(&cuda_probe_report_message, &gpus);
     err_clear(&err);
     if (report_read_probe(&probe, &report, &err) == 0)
         message_clear(&probe_report_message, &probe);

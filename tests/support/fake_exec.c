@@ -8,10 +8,17 @@
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
 //             lie-verdict, lie-nan, lie-digest, lie-interval, lie-sandbox
 //
+// With "cuda-" before the mode it answers one plan after another, by frames, as kcast-exec does; an
+// object is then a cuda_object. More words there: tell (the result's reason says what the plan had,
+// and which process this is), retire, retire-deaf, run-late (goes on after its report).
+//
 // gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
-// reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang.
+// reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang. $KCAST_FAKE_GPUS: how many there
+// are
+// ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
+// stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -27,6 +34,11 @@
 #include <unistd.h>
 
 #define INPUT_MAX ((size_t)256 << 20)
+
+static const char *mode;
+static const char *uuid; // cuda-measure
+static bool framed;
+static unsigned answered; // plans
 
 static void die(const char *text)
 {
@@ -61,7 +73,7 @@ static bool has(const char *text, const char *name)
     return is_there;
 }
 
-static void note(const char *mode, const char *text)
+static void note(const char *what, const char *text)
 {
     const char *path = getenv("KCAST_FAKE_LOG");
     struct digest digest = digest_of(text, strlen(text));
@@ -71,7 +83,7 @@ static void note(const char *mode, const char *text)
 
     if (fd >= 0) {
         digest_hex(&digest, hex);
-        (void)snprintf(line, sizeof(line), "%s %.16s\n", mode, hex);
+        (void)snprintf(line, sizeof(line), "%s%s %.16s\n", framed ? "cuda-" : "", what, hex);
         if (write(fd, line, strlen(line)) < 0) {
             die("log");
         }
@@ -112,22 +124,78 @@ static void sleep_forever(void)
     }
 }
 
+static void put_head(size_t len)
+{
+    unsigned char head[4] = {(unsigned char)len, (unsigned char)(len >> 8),
+                             (unsigned char)(len >> 16), (unsigned char)(len >> 24)};
+    struct err err = ERR_INIT;
+
+    if (file_write_fd(STDOUT_FILENO, head, sizeof(head), "stdout", &err) != 0) {
+        die(err.text);
+    }
+}
+
 static void put(const struct message *message, const void *value)
 {
     struct strbuf packed = STRBUF_INIT;
     struct err err = ERR_INIT;
 
-    if (message_pack(message, value, &packed, &err) != 0 ||
-        file_write_fd(STDOUT_FILENO, packed.data, packed.len, "stdout", &err) != 0) {
+    if (message_pack(message, value, &packed, &err) != 0) {
+        die(err.text);
+    }
+    if (framed) {
+        put_head(packed.len);
+    }
+    if (file_write_fd(STDOUT_FILENO, packed.data, packed.len, "stdout", &err) != 0) {
         die(err.text);
     }
     strbuf_release(&packed);
+}
+
+// False at the end of stdin before the first byte.
+static bool get_all(void *data, size_t len)
+{
+    size_t have = 0;
+
+    while (have < len) {
+        ssize_t n = read(STDIN_FILENO, (char *)data + have, len - have);
+
+        if (n <= 0 && have == 0) {
+            return false;
+        }
+        if (n <= 0) {
+            die("stdin ended within a frame");
+        }
+        have += (size_t)n;
+    }
+    return true;
+}
+
+static struct bytes get_frame(void)
+{
+    unsigned char head[4];
+    struct bytes plan = {0};
+
+    if (!get_all(head, sizeof(head))) {
+        _exit(0);
+    }
+    plan.len =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    plan.data = xmalloc(plan.len + 1);
+    if (plan.len > 0 && !get_all(plan.data, plan.len)) {
+        die("stdin ended within a frame");
+    }
+    return plan;
 }
 
 static struct bytes get_plan(void)
 {
     struct bytes plan = {0};
     struct err err = ERR_INIT;
+
+    if (framed) {
+        return get_frame();
+    }
 
     if (file_read_fd(&plan, STDIN_FILENO, INPUT_MAX, "stdin", &err) != 0) {
         die(err.text);
@@ -149,6 +217,38 @@ static void bad_compile(const char *text)
         puts("this is no report");
         exit(0);
     }
+}
+
+// As the object of a cuda source: one variant, whose cubin is OBJ and the source.
+static struct bytes cuda_object_of(const struct compile_plan *plan, const struct strbuf *text)
+{
+    struct cuda_kernel kernel = {.name = xstrdup("k"), .symbol = xstrdup("k")};
+    struct cuda_variant variant = {
+        .cubin = bytes_copy(text->data, text->len), .kernels = &kernel, .kernels_count = 1};
+    struct cuda_object object = {.source = plan->source,
+                                 .target = xstrdup(plan->target ? plan->target : "sm_0"),
+                                 .variants = &variant,
+                                 .variants_count = 1};
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
+
+    if (strstr(text->data, "compile-wrong-target")) {
+        object.target = xstrdup("sm_1");
+    }
+    if (message_pack(&cuda_object_message, &object, &packed, &err) != 0) {
+        die(err.text);
+    }
+    return strbuf_detach_bytes(&packed);
+}
+
+// What the plan of a cuda source has, for a test to look at.
+static char *told_plan(const struct compile_plan *plan)
+{
+    return xasprintf("language=%s target=%s role=%llu problem=%zu facts=%zu hidden=%llx name=%s "
+                     "pid=%d answered=%u\n",
+                     plan->language ? plan->language : "none", plan->target ? plan->target : "none",
+                     (unsigned long long)plan->role, plan->problem.len, plan->facts_count,
+                     (unsigned long long)plan->hidden_seed, plan->name, (int)getpid(), answered);
 }
 
 static void compile(void)
@@ -180,7 +280,8 @@ static void compile(void)
     } else {
         strbuf_adds(&object, "OBJ");
         strbuf_add(&object, text, strlen(text));
-        report.object = strbuf_detach_bytes(&object);
+        report.object = framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
+        compiled.log = framed ? told_plan(&plan) : NULL;
         compiled.features = xcalloc(1, sizeof(*compiled.features));
         compiled.features_count = 1;
         compiled.features[0].name = xstrdup("length");
@@ -295,13 +396,17 @@ static void bad_run(const char *text)
     }
     if (has(text, "run-garbage")) {
         puts("\xdd\xff\xff\xff\xff garbage");
+        fflush(stdout);
+        if (framed) {
+            sleep_forever();
+        }
         exit(0);
     }
     if (has(text, "run-flood")) {
         flood();
     }
     if (has(text, "run-empty")) {
-        exit(0);
+        _exit(0);
     }
 }
 
@@ -374,6 +479,11 @@ static void fill_result(struct result *result, const char *text, const struct me
     } else {
         fill_ratio(result, log2 ? strtod(log2, NULL) : 0.5);
     }
+    if (has(text, "tell")) {
+        result->reason = xasprintf("uuid=%s pid=%d answered=%u facts=%zu hidden=%llx",
+                                   uuid ? uuid : "none", (int)getpid(), answered, plan->facts_count,
+                                   (unsigned long long)plan->hidden_seed);
+    }
     if (has(text, "fds")) {
         char *extra = extra_descriptors();
 
@@ -386,6 +496,7 @@ static void fill_result(struct result *result, const char *text, const struct me
     result->launches = 100;
     result->checks = 110;
     result->clock = xstrdup("fake");
+    result->trust = framed ? xstrdup("sealed") : NULL;
     result->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
     if (has(text, "lie-sandbox")) {
         free(result->sandbox);
@@ -393,6 +504,24 @@ static void fill_result(struct result *result, const char *text, const struct me
     lie(text, result);
     free(log2);
     free(verdict);
+}
+
+static char *candidate_text(const struct measure_plan *plan)
+{
+    struct bytes bytes = plan->candidate;
+    struct cuda_object object;
+    struct err err = ERR_INIT;
+
+    if (framed) {
+        if (message_read(&cuda_object_message, &object, bytes.data, bytes.len, &err) != 0) {
+            die(err.text);
+        }
+        bytes = object.variants[0].cubin;
+    }
+    if (bytes.len < 3 || memcmp(bytes.data, "OBJ", 3) != 0) {
+        die("the candidate was not compiled by me");
+    }
+    return xstrndup((char *)bytes.data + 3, bytes.len - 3);
 }
 
 static void measure(void)
@@ -407,50 +536,114 @@ static void measure(void)
     if (message_read(&measure_plan_message, &plan, input.data, input.len, &err) != 0) {
         die(err.text);
     }
-    if (plan.candidate.len < 3 || memcmp(plan.candidate.data, "OBJ", 3) != 0) {
-        die("the candidate was not compiled by me");
-    }
-    text = xstrndup((char *)plan.candidate.data + 3, plan.candidate.len - 3);
+    text = candidate_text(&plan);
     note("measure", text);
     maybe_gate(text, "gate");
     bad_run(text);
     fill_result(&result, text, &plan);
     message_init(&measure_report_message, &report);
     report.result = &result;
+    report.retire = has(text, "retire") || has(text, "retire-deaf");
     note("measure-end", text);
     put(&measure_report_message, &report);
+    if (has(text, "run-late")) {
+        put_head(0);
+    }
+    if (has(text, "retire-deaf")) {
+        (void)signal(SIGTERM, SIG_IGN);
+        sleep_forever();
+    }
 }
 
 // --- probe
 
 static void probe(void)
 {
-    const char *mode = getenv("KCAST_FAKE_PROBE");
+    const char *how = getenv("KCAST_FAKE_PROBE");
     struct probe_report report;
 
-    if (mode && strcmp(mode, "crash") == 0) {
+    if (how && strcmp(how, "crash") == 0) {
         fprintf(stderr, "the probe has crashed\n");
         _exit(7);
     }
-    if (mode && strcmp(mode, "garbage") == 0) {
+    if (how && strcmp(how, "garbage") == 0) {
         puts("garbage");
         exit(0);
     }
-    if (mode && strcmp(mode, "hang") == 0) {
+    if (how && strcmp(how, "hang") == 0) {
         sleep_forever();
     }
     message_init(&probe_report_message, &report);
-    report.sandbox = !(mode && strcmp(mode, "no-sandbox") == 0);
+    report.sandbox = !(how && strcmp(how, "no-sandbox") == 0);
     report.reason = report.sandbox ? NULL : xstrdup("user namespaces are not allowed");
     report.device_class = xstrdup("fake-cpu");
     report.toolchain = xstrdup("fake-cc 1.0");
     put(&probe_report_message, &report);
 }
 
+// --- cuda
+
+static void cuda_probe(void)
+{
+    const char *text = getenv("KCAST_FAKE_GPUS");
+    unsigned long count = 0, unfit = 0;
+    struct cuda_probe_report report;
+    char *end;
+
+    if (text && strcmp(text, "garbage") == 0) {
+        puts("garbage");
+        exit(0);
+    }
+    if (text) {
+        count = strtoul(text, &end, 10);
+        unfit = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
+    }
+    message_init(&cuda_probe_report_message, &report);
+    report.toolchain = xstrdup("fake-nvrtc 1.0");
+    report.reason = count > 0 ? NULL : xstrdup("libcuda.so.1 is not there");
+    report.gpus = xcalloc(count + 1, sizeof(*report.gpus));
+    for (; report.gpus_count < count; report.gpus_count++) {
+        struct gpu_info *gpu = &report.gpus[report.gpus_count];
+
+        message_init(&gpu_info_message, gpu);
+        gpu->uuid = xasprintf("GPU-fake-%zu", report.gpus_count);
+        gpu->ordinal = report.gpus_count;
+        gpu->name = xstrdup("Fake 1");
+        gpu->target = xstrdup("sm_90");
+        gpu->device_class = xstrdup("Fake 1, sm_90");
+        gpu->facts = xcalloc(1, sizeof(*gpu->facts));
+        gpu->facts_count = 1;
+        gpu->facts[0].name = xstrdup("multiprocessors");
+        gpu->facts[0].value = 132;
+        gpu->reason = report.gpus_count >= count - unfit ? xstrdup("it is too old") : NULL;
+    }
+    put(&cuda_probe_report_message, &report);
+}
+
+static void serve(void (*answer)(void))
+{
+    const char *start = getenv("KCAST_FAKE_START");
+
+    framed = true;
+    note("start", mode);
+    if (start && strncmp(start, "once ", 5) == 0 && !file_exists(start + 5)) {
+        close(open(start + 5, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+        start = "crash";
+    }
+    if (start && strcmp(start, "crash") == 0) {
+        die("it does not start");
+    }
+    put_head(start && strcmp(start, "garbage") == 0 ? 1 : 0);
+    for (;;) {
+        answer();
+        answered++;
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const char *mode = argc >= 2 ? argv[1] : "";
-
+    mode = argc >= 2 ? argv[1] : "";
+    uuid = argc >= 3 && argv[2][0] != '-' ? argv[2] : NULL;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == 1) {
         _exit(1); // too late for the signal
@@ -461,8 +654,14 @@ int main(int argc, char **argv)
         measure();
     } else if (strcmp(mode, "probe") == 0) {
         probe();
+    } else if (strcmp(mode, "cuda-compile") == 0) {
+        serve(compile);
+    } else if (strcmp(mode, "cuda-measure") == 0 && uuid) {
+        serve(measure);
+    } else if (strcmp(mode, "cuda-probe") == 0) {
+        cuda_probe();
     } else {
-        die("compile, measure or probe");
+        die("compile, measure, probe, cuda-compile, cuda-measure UUID or cuda-probe");
     }
     fflush(stdout);
     _exit(0); // what was allocated goes with the process

@@ -1,0 +1,68 @@
+// Function pointers are filled through memcpy: ISO C has no conversion from void *.
+#include "common/library.h"
+#include "common/strbuf.h"
+#include <dlfcn.h>
+#include <string.h>
+
+static void set_pointer(const struct library_symbol *symbol, void *address)
+{
+    memcpy(symbol->where, &address, sizeof(address));
+}
+
+static void clear(const struct library_symbol *symbols, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        set_pointer(&symbols[i], NULL);
+    }
+}
+
+static int not_found(const char *const *names, const char *reason, struct err *err)
+{
+    struct strbuf list = STRBUF_INIT;
+    int code;
+
+    for (size_t i = 0; names[i] != NULL; i++) {
+        strbuf_addf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    code = err_set(err, ERR_NOT_FOUND, "cannot load %s: %s", list.data,
+                   reason != NULL ? reason : "no reason given");
+    strbuf_release(&list);
+    return code;
+}
+
+int library_open(void **ret, const char *const *names, const struct library_symbol *symbols,
+                 size_t count, struct err *err)
+{
+    void *library = NULL;
+    const char *name = NULL;
+
+    clear(symbols, count);
+    for (size_t i = 0; names[i] != NULL && library == NULL; i++) {
+        name = names[i];
+        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (library == NULL) {
+        return not_found(names, dlerror(), err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(library, symbols[i].name);
+
+        if (address == NULL && symbols[i].required) {
+            int code = err_set(err, ERR_VERSION, "%s has no function %s: it is too old", name,
+                               symbols[i].name);
+            clear(symbols, count);
+            dlclose(library);
+            return code;
+        }
+        set_pointer(&symbols[i], address);
+    }
+    *ret = library;
+    return 0;
+}
+
+void library_close(void *library)
+{
+    if (library != NULL) {
+        dlclose(library);
+    }
+}

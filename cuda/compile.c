@@ -1,0 +1,486 @@
+// Design note. A source that specialises is compiled once for every set of values of the specialised params
+// among the cases that it will meet: a candidate meets check, hidden and benchmark cases, a baseline only
+// benchmark cases. Everything else is compiled once.
+#include "cuda/compile.h"
+#include "common/clock.h"
+#include "contract/manifest.h"
+#include "contract/verdict.h"
+#include "cuda/cubin.h"
+#include "cuda/features.h"
+#include "exec/child.h"
+#include "exec/diagnose.h"
+#include "exec/features.h"
+#include "exec/frame.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
+#define QUOTE_MAX 400
+#define PLAN_MAX ((size_t)16 << 20)
+
+struct compilation {
+    const struct compile_plan *plan;
+    struct cuda_jail *jail;
+    struct problem *problem;
+    struct manifest *manifest;
+    char *source; // NUL-terminated
+    const char *name;
+    struct compiled *compiled;
+    struct cuda_object object;
+};
+
+static void refuse(struct compilation *c, enum verdict verdict, char *reason_take)
+{
+    if (c->compiled->verdict == VERDICT_NONE) {
+        c->compiled->verdict = verdict;
+        c->compiled->reason = reason_take;
+    } else {
+        free(reason_take);
+    }
+}
+
+// ---- which variants ----
+
+static size_t collect_cases(const struct compilation *c, struct shape_case out[static CASES_MAX])
+{
+    const struct problem *problem = c->problem;
+    size_t count = 0;
+
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        out[count++] = problem->bench[i];
+    }
+    if (c->plan->role != COMPILE_CANDIDATE) {
+        return count;
+    }
+    for (size_t i = 0; i < problem->check_count; i++) {
+        out[count++] = problem->check[i];
+    }
+    if (problem->has_hidden) {
+        count += problem_hidden_cases(problem, c->plan->hidden_seed, out + count);
+    }
+    return count;
+}
+
+// The values of the specialised params. Returns how many there are.
+static size_t values_of(const struct compilation *c, const struct shape_case *shape,
+                        uint64_t out[static PROBLEM_PARAM_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->problem->param_count; i++) {
+        if (c->manifest->specialized[i]) {
+            out[count++] = (uint64_t)shape->i[i];
+        }
+    }
+    return count;
+}
+
+static bool is_there(const struct compilation *c, const uint64_t *values, size_t count)
+{
+    for (size_t i = 0; i < c->object.variants_count; i++) {
+        if (count == 0 ||
+            memcmp(c->object.variants[i].values, values, count * sizeof(*values)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- one variant ----
+
+static size_t kernel_names(const struct manifest *manifest, const char *out[static NVRTC_NAMES_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < manifest->launch_count; i++) {
+        bool known = false;
+
+        for (size_t k = 0; k < count; k++) {
+            known = known || strcmp(out[k], manifest->launch[i].kernel) == 0;
+        }
+        if (!known && count < NVRTC_NAMES_MAX) {
+            out[count++] = manifest->launch[i].kernel;
+        }
+    }
+    return count;
+}
+
+// The first line of the log that says "error", cut; else that there is none.
+static char *first_error(char *log)
+{
+    for (char *line = log; line != NULL && *line != '\0';) {
+        char *end = strchr(line, '\n');
+        int len = (int)(end != NULL ? end - line : (long)strlen(line));
+        char *copy = xstrndup(line, (size_t)(len < QUOTE_MAX ? len : QUOTE_MAX));
+
+        if (strstr(copy, "error") != NULL) {
+            return copy;
+        }
+        free(copy);
+        line = end != NULL ? end + 1 : NULL;
+    }
+    return xstrdup("the compiler refuses it without a word");
+}
+
+static bool fits(const struct manifest_arg *arg, uint64_t size)
+{
+    switch (arg->kind) {
+    case ARG_TENSOR:
+    case ARG_EXPECTED:
+    case ARG_SCALE:
+    case ARG_SCRATCH:
+        return size == 8;
+    case ARG_TENSORMAP:
+        return size == 128;
+    case ARG_INTEGER:
+    case ARG_SCALAR:
+        return size == 4 || size == 8;
+    }
+    return false;
+}
+
+static void check_arguments(struct compilation *c, const struct cuda_kernel *kernel)
+{
+    for (size_t i = 0; i < c->manifest->launch_count; i++) {
+        const struct manifest_launch *launch = &c->manifest->launch[i];
+
+        if (strcmp(launch->kernel, kernel->name) != 0) {
+            continue;
+        }
+        if (launch->arg_count != kernel->sizes_count) {
+            refuse(c, VERDICT_COMPILE_ERROR,
+                   xasprintf("%s:%u: %s has %zu parameters, this line gives it %zu arguments",
+                             c->name, launch->line, launch->kernel, kernel->sizes_count,
+                             launch->arg_count));
+            return;
+        }
+        for (size_t k = 0; k < launch->arg_count; k++) {
+            if (!fits(&launch->arg[k], kernel->sizes[k])) {
+                refuse(c, VERDICT_COMPILE_ERROR,
+                       xasprintf("%s:%u: argument %zu does not fit the parameter of %s, which has"
+                                 " %llu bytes",
+                                 c->name, launch->line, k + 1, launch->kernel,
+                                 (unsigned long long)kernel->sizes[k]));
+                return;
+            }
+        }
+    }
+}
+
+static int take_kernels(struct compilation *c, const struct nvrtc_input *input,
+                        const struct nvrtc_output *output, struct cuda_variant *variant,
+                        struct err *err)
+{
+    variant->kernels = xcalloc(input->name_count + 1, sizeof(*variant->kernels));
+    for (size_t i = 0; i < input->name_count; i++) {
+        struct cuda_kernel *kernel = &variant->kernels[i];
+        int status;
+
+        message_init(&cuda_kernel_message, kernel);
+        variant->kernels_count = i + 1;
+        kernel->name = xstrdup(input->name[i]);
+        kernel->symbol = xstrdup(output->symbol[i]);
+        status = cubin_parameters(&variant->cubin, kernel->symbol, kernel, err);
+        if (status != 0) {
+            return status;
+        }
+        check_arguments(c, kernel);
+    }
+    return 0;
+}
+
+static int take_variant(struct compilation *c, const struct nvrtc_input *input,
+                        struct nvrtc_output *output, struct cuda_variant *variant, struct err *err)
+{
+    char forbidden[64];
+    int status;
+
+    variant->cubin = output->cubin;
+    output->cubin = (struct bytes){.len = 0};
+    status = cubin_forbidden(&variant->cubin, forbidden, err);
+    if (status == 0 && forbidden[0] != '\0') {
+        refuse(c, VERDICT_REJECTED,
+               xasprintf("it calls %s, which sealed candidates may not use", forbidden));
+    }
+    if (status == 0) {
+        status = take_kernels(c, input, output, variant, err);
+    }
+    if (status == 0) {
+        status = cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
+    }
+    return status;
+}
+
+static void add_features(struct compilation *c, const struct nvrtc_output *output,
+                         const struct cuda_variant *variant)
+{
+    struct compiled *compiled = c->compiled;
+    struct err ignored = ERR_INIT;
+    uint64_t code = 0, constants = 0;
+
+    cuda_features(output, c->manifest, c->problem, &c->problem->bench[0], c->plan->facts,
+                  c->plan->facts_count, &compiled->features, &compiled->features_count);
+    if (cubin_sizes(&variant->cubin, &code, &constants, &ignored) == 0) {
+        features_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
+        features_add(&compiled->features, &compiled->features_count, "constant_bytes",
+                     (double)constants);
+    }
+    features_add(&compiled->features, &compiled->features_count, "source_bytes",
+                 (double)c->plan->source.len);
+    features_add(&compiled->features, &compiled->features_count, "kernels",
+                 (double)variant->kernels_count);
+}
+
+static void judge_end(struct compilation *c, enum cuda_jail_end end)
+{
+    if (end == CUDA_JAIL_TIMEOUT) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("compiling it takes longer than the %g seconds allowed",
+                         c->plan->max_seconds));
+    } else if (end == CUDA_JAIL_DIED) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("the compiler does not survive it, or needs more than the %llu MiB of"
+                         " memory allowed",
+                         (unsigned long long)(c->plan->max_memory >> 20)));
+    }
+}
+
+static int compile_variant(struct compilation *c, const struct shape_case *shape,
+                           const uint64_t *values, size_t value_count, struct err *err)
+{
+    struct cuda_jail_limits limits = {.seconds = c->plan->max_seconds,
+                                      .memory = c->plan->max_memory};
+    const char *names[NVRTC_NAMES_MAX];
+    struct nvrtc_output output = {.compiled = false};
+    struct nvrtc_input input = {.file = c->name, .target = c->plan->target, .name = names};
+    struct strbuf text = STRBUF_INIT;
+    struct cuda_variant *variant;
+    enum cuda_jail_end end = CUDA_JAIL_DIED;
+    int status;
+
+    manifest_specialize(c->manifest, c->problem, shape, &text);
+    strbuf_adds(&text, "#line 1\n");
+    strbuf_adds(&text, c->source);
+    input.source = text.data;
+    input.name_count = kernel_names(c->manifest, names);
+    status = cuda_jail_compile(c->jail, &input, &limits, &end, &output, err);
+    judge_end(c, end);
+    if (status == 0 && end == CUDA_JAIL_DONE && !output.compiled) {
+        diagnose_clean(output.log, strlen(output.log));
+        refuse(c, VERDICT_COMPILE_ERROR, first_error(output.log));
+        if (c->compiled->log == NULL) {
+            c->compiled->log = xstrndup(output.log, 65000);
+        }
+    }
+    if (status == 0 && c->compiled->verdict == VERDICT_NONE) {
+        variant = &c->object.variants[c->object.variants_count++];
+        message_init(&cuda_variant_message, variant);
+        variant->values = xcalloc(value_count + 1, sizeof(*values));
+        memcpy(variant->values, values, value_count * sizeof(*values));
+        variant->values_count = value_count;
+        status = take_variant(c, &input, &output, variant, err);
+        if (status == 0 && c->object.variants_count == 1) {
+            add_features(c, &output, variant);
+        }
+    }
+    nvrtc_output_release(&output);
+    strbuf_release(&text);
+    return status;
+}
+
+static int compile_variants(struct compilation *c, struct err *err)
+{
+    struct shape_case shape[CASES_MAX];
+    size_t count = collect_cases(c, shape);
+    int status = 0;
+
+    c->object.variants = xcalloc(count, sizeof(*c->object.variants));
+    for (size_t i = 0; i < count && status == 0 && c->compiled->verdict == VERDICT_NONE; i++) {
+        uint64_t values[PROBLEM_PARAM_MAX];
+        size_t value_count = values_of(c, &shape[i], values);
+
+        if (!is_there(c, values, value_count)) {
+            status = compile_variant(c, &shape[i], values, value_count, err);
+        }
+    }
+    return status;
+}
+
+// ---- from outside ----
+
+static int take_object(struct compilation *c, struct bytes *ret, struct err *err)
+{
+    struct strbuf packed;
+    int status;
+
+    strbuf_init(&packed, (size_t)32 << 20);
+    c->object.source = c->plan->source;
+    c->object.target = c->plan->target;
+    status = message_pack(&cuda_object_message, &c->object, &packed, err);
+    c->object.source = (struct bytes){.len = 0};
+    c->object.target = NULL;
+    if (status == 0 && (packed.truncated || packed.len > c->plan->max_output)) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("its object is larger than the %llu MiB allowed",
+                         (unsigned long long)(c->plan->max_output >> 20)));
+    } else if (status == 0) {
+        c->compiled->object = digest_of(packed.data, packed.len);
+        *ret = strbuf_detach_bytes(&packed);
+    }
+    strbuf_release(&packed);
+    return status;
+}
+
+static int compile_all(struct compilation *c, struct bytes *ret_object, struct err *err)
+{
+    const struct compile_plan *plan = c->plan;
+    struct err why = ERR_INIT;
+    int status = problem_parse(&c->problem, (const char *)plan->problem.data, plan->problem.len,
+                               "problem.json", err);
+
+    if (status == 0 && !c->problem->cuda) {
+        status = err_set(err, ERR_INVALID, "the problem is none for CUDA");
+    }
+    if (status != 0) {
+        return status;
+    }
+    if (manifest_parse(&c->manifest, (const char *)plan->source.data, plan->source.len, c->name,
+                       c->problem,
+                       plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE,
+                       &why) != 0) {
+        refuse(c, VERDICT_COMPILE_ERROR, xstrdup(why.text));
+        return 0;
+    }
+    c->source = xstrndup((const char *)plan->source.data, plan->source.len);
+    status = compile_variants(c, err);
+    return status == 0 && c->compiled->verdict == VERDICT_NONE ? take_object(c, ret_object, err)
+                                                               : status;
+}
+
+int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
+                 struct compile_report *ret, struct err *err)
+{
+    struct compilation c = {.plan = plan,
+                            .jail = jail,
+                            .name = plan->name != NULL ? plan->name : "candidate.cu"};
+    uint64_t begin = clock_now_ns(&clock_system);
+    int status;
+
+    if (plan->target == NULL || plan->problem.data == NULL) {
+        return err_set(err, ERR_INVALID, "the plan has no target or no problem");
+    }
+    message_init(&compile_report_message, ret);
+    message_init(&cuda_object_message, &c.object);
+    c.compiled = ret->compiled = xmalloc(sizeof(*ret->compiled));
+    message_init(&compiled_message, c.compiled);
+    status = compile_all(&c, &ret->object, err);
+    if (status == 0) {
+        c.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
+        c.compiled->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
+    } else {
+        message_clear(&compile_report_message, ret);
+    }
+    message_clear(&cuda_object_message, &c.object);
+    manifest_free(c.manifest);
+    problem_free(c.problem);
+    free(c.source);
+    return status;
+}
+
+// ---- serving ----
+
+struct server {
+    struct sandbox_filter filter;
+    struct nursery nursery;
+    struct cuda_jail jail;
+    char *toolchain;
+};
+
+static int server_start(struct server *server, bool sandbox_off, struct err *err)
+{
+    struct toolkit toolkit;
+    int status = toolkit_find(&toolkit, err);
+
+    if (status != 0) {
+        return status;
+    }
+    status = nursery_create(&server->nursery, cuda_jail_child, &server->filter, err);
+    cuda_jail_init(&server->jail, &server->nursery, &toolkit, sandbox_off);
+    return status == 0 ? cuda_jail_warm(&server->jail, err) : status;
+}
+
+static void server_stop(struct server *server)
+{
+    cuda_jail_release(&server->jail);
+    nursery_release(&server->nursery);
+    server->nursery = (struct nursery){.socket = -1};
+}
+
+static int answer(struct server *server, const struct bytes *packed_plan, struct err *err)
+{
+    struct compile_report report;
+    struct compile_plan plan;
+    struct strbuf packed;
+    int status = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len,
+                              err);
+
+    if (status != 0) {
+        return status;
+    }
+    strbuf_init(&packed, (size_t)64 << 20);
+    if (plan.sandbox_off != server->jail.sandbox_off) { // for development: not what was prepared
+        server_stop(server);
+        status = server_start(server, plan.sandbox_off, err);
+    }
+    if (status == 0) {
+        status = compile_cuda(&plan, &server->jail, &report, err);
+    }
+    if (status == 0) {
+        report.compiled->toolchain = xstrdup(server->toolchain);
+        status = message_pack(&compile_report_message, &report, &packed, err);
+        message_clear(&compile_report_message, &report);
+    }
+    if (status == 0) {
+        struct bytes bytes = {.data = (unsigned char *)packed.data, .len = packed.len};
+
+        status = frame_write(STDOUT_FILENO, &bytes, err);
+    }
+    strbuf_release(&packed);
+    message_clear(&compile_plan_message, &plan);
+    return status;
+}
+
+int serve_cuda_compile(struct err *err)
+{
+    struct server server = {.nursery = {.socket = -1}, .jail = {.socket = -1, .memory_fd = -1}};
+    struct bytes ready = {.len = 0}, plan;
+    struct err why = ERR_INIT;
+    bool ended = false;
+    int status = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
+
+    if (status == 0) {
+        status = nvrtc_toolchain(&server.toolchain, err);
+    }
+    // Where there is no sandbox to be had, a plan may do without.
+    if (status == 0 && server_start(&server, false, &why) != 0) {
+        server_stop(&server);
+        status = server_start(&server, true, &why) == 0 ? 0 : err_set(err, why.code, "%s", why.text);
+    }
+    if (status == 0) {
+        status = frame_write(STDOUT_FILENO, &ready, err);
+    }
+    while (status == 0) {
+        status = frame_read(STDIN_FILENO, &plan, PLAN_MAX, &ended, err);
+        if (status != 0 || ended) {
+            break;
+        }
+        status = answer(&server, &plan, err);
+        bytes_clear(&plan);
+    }
+    server_stop(&server);
+    sandbox_filter_release(&server.filter);
+    free(server.toolchain);
+    return status;
+}

@@ -1,0 +1,268 @@
+// Standard headers that people and models write by habit are not the host's: a few small ones are given
+// along, so that "#include <stdint.h>" compiles as it does with nvcc.
+#include "cuda/nvrtc.h"
+#include "common/library.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void *nvrtc_program;
+#define NVRTC_COMPILE_ERROR 6
+
+struct nvrtc {
+    void *library;
+    char *include, *include_cccl;
+    const char *(*error_string)(int result);
+    int (*version)(int *major, int *minor);
+    int (*create)(nvrtc_program *ret, const char *source, const char *name, int headers,
+                  const char *const *header, const char *const *header_name);
+    int (*destroy)(nvrtc_program *program);
+    int (*compile)(nvrtc_program program, int count, const char *const *option);
+    int (*add_name)(nvrtc_program program, const char *name);
+    int (*lowered_name)(nvrtc_program program, const char *name, const char **ret);
+    int (*log_size)(nvrtc_program program, size_t *ret);
+    int (*log)(nvrtc_program program, char *ret);
+    int (*cubin_size)(nvrtc_program program, size_t *ret);
+    int (*cubin)(nvrtc_program program, char *ret);
+    int (*ptx_size)(nvrtc_program program, size_t *ret);
+    int (*ptx)(nvrtc_program program, char *ret);
+};
+
+// ---- headers ----
+
+static const char stdint_text[] =
+    "#pragma once\n"
+    "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t;\n"
+    "typedef unsigned short uint16_t; typedef int int32_t; typedef unsigned int uint32_t;\n"
+    "typedef long int int64_t; typedef unsigned long int uint64_t; typedef long int intptr_t;\n"
+    "typedef unsigned long int uintptr_t; typedef unsigned long int size_t;\n"
+    "typedef long int ptrdiff_t;\n"
+    "#define INT32_MAX 2147483647\n#define INT32_MIN (-INT32_MAX - 1)\n"
+    "#define UINT32_MAX 4294967295u\n#define INT64_MAX 9223372036854775807L\n"
+    "#define INT64_MIN (-INT64_MAX - 1)\n#define UINT64_MAX 18446744073709551615ul\n"
+    "#define UINT8_MAX 255\n#define UINT16_MAX 65535\n#define SIZE_MAX UINT64_MAX\n";
+static const char float_text[] =
+    "#pragma once\n"
+    "#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
+    "#define FLT_EPSILON 1.192092896e-07f\n#define DBL_MAX 1.7976931348623157e+308\n"
+    "#define DBL_MIN 2.2250738585072014e-308\n#define DBL_EPSILON 2.2204460492503131e-16\n"
+    "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
+    "#define LLONG_MAX 9223372036854775807LL\n#define LLONG_MIN (-LLONG_MAX - 1)\n";
+static const char math_text[] =
+    "#pragma once\n"
+    "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
+    "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#ifndef HUGE_VALF\n#define HUGE_VALF INFINITY\n#endif\n"
+    "#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#endif\n";
+static const char assert_text[] =
+    "#pragma once\n"
+    "extern \"C\" __device__ void __assertfail(const char *, const char *, unsigned, const char *,\n"
+    "                                        unsigned long);\n"
+    "#define assert(e) ((e) ? (void)0 : __assertfail(#e, __FILE__, __LINE__, __func__, 1))\n";
+static const char empty_text[] = "#pragma once\n";
+
+static const struct {
+    const char *name, *text;
+} headers[] = {
+    {"stdint.h", stdint_text}, {"cstdint", stdint_text},  {"stddef.h", stdint_text},
+    {"cstddef", stdint_text},  {"inttypes.h", stdint_text}, {"sys/types.h", stdint_text},
+    {"float.h", float_text},   {"cfloat", float_text},    {"limits.h", float_text},
+    {"climits", float_text},   {"math.h", math_text},     {"cmath", math_text},
+    {"assert.h", assert_text}, {"cassert", assert_text},  {"stdio.h", empty_text},
+    {"cstdio", empty_text},    {"cuda_runtime.h", empty_text}, {"cuda.h", empty_text},
+    {"device_launch_parameters.h", empty_text},
+};
+
+// ---- the library ----
+
+int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *err)
+{
+    struct nvrtc *n = xcalloc(1, sizeof(*n));
+    const char *const names[] = {toolkit->nvrtc, NULL};
+    const struct library_symbol symbols[] = {
+        {"nvrtcGetErrorString", &n->error_string, true},
+        {"nvrtcVersion", &n->version, true},
+        {"nvrtcCreateProgram", &n->create, true},
+        {"nvrtcDestroyProgram", &n->destroy, true},
+        {"nvrtcCompileProgram", &n->compile, true},
+        {"nvrtcAddNameExpression", &n->add_name, true},
+        {"nvrtcGetLoweredName", &n->lowered_name, true},
+        {"nvrtcGetProgramLogSize", &n->log_size, true},
+        {"nvrtcGetProgramLog", &n->log, true},
+        {"nvrtcGetCUBINSize", &n->cubin_size, true},
+        {"nvrtcGetCUBIN", &n->cubin, true},
+        {"nvrtcGetPTXSize", &n->ptx_size, true},
+        {"nvrtcGetPTX", &n->ptx, true},
+    };
+    int status = library_open(&n->library, names, symbols, ARRAY_LEN(symbols), err);
+
+    if (status != 0) {
+        free(n);
+        return status;
+    }
+    n->include = xasprintf("-I%s", toolkit->include);
+    n->include_cccl = xasprintf("-I%s/cccl", toolkit->include);
+    *ret = n;
+    return 0;
+}
+
+void nvrtc_close(struct nvrtc *nvrtc)
+{
+    if (nvrtc != NULL) {
+        library_close(nvrtc->library);
+        free(nvrtc->include);
+        free(nvrtc->include_cccl);
+        free(nvrtc);
+    }
+}
+
+static int check(const struct nvrtc *n, int result, const char *what, struct err *err)
+{
+    return result == 0 ? 0 : err_set(err, ERR_SYSTEM, "NVRTC, %s: %s", what, n->error_string(result));
+}
+
+// A text of the program: its log or its PTX.
+static int take_text(struct nvrtc *n, nvrtc_program program, int (*size)(void *, size_t *),
+                     int (*get)(void *, char *), const char *what, char **ret, size_t *ret_len,
+                     struct err *err)
+{
+    size_t len = 0;
+    char *text;
+    int status = check(n, size(program, &len), what, err);
+
+    if (status != 0) {
+        return status;
+    }
+    text = xmalloc(len + 1);
+    status = check(n, get(program, text), what, err);
+    if (status != 0) {
+        free(text);
+        return status;
+    }
+    text[len] = '\0';
+    *ret = text;
+    *ret_len = len;
+    return 0;
+}
+
+static int take_symbols(struct nvrtc *n, nvrtc_program program, const struct nvrtc_input *input,
+                        struct nvrtc_output *out, struct err *err)
+{
+    for (size_t i = 0; i < input->name_count; i++) {
+        const char *symbol = NULL;
+        int status = check(n, n->lowered_name(program, input->name[i], &symbol), input->name[i], err);
+
+        if (status != 0) {
+            return status;
+        }
+        out->symbol[i] = xstrdup(symbol);
+    }
+    return 0;
+}
+
+static int take_output(struct nvrtc *n, nvrtc_program program, const struct nvrtc_input *input,
+                       struct nvrtc_output *out, struct err *err)
+{
+    char *cubin = NULL;
+    size_t len = 0;
+    int status = take_text(n, program, n->ptx_size, n->ptx, "PTX", &out->ptx, &len, err);
+
+    if (status == 0) {
+        status = take_text(n, program, n->cubin_size, n->cubin, "cubin", &cubin, &len, err);
+    }
+    if (status == 0) {
+        out->cubin = (struct bytes){.data = (unsigned char *)cubin, .len = len};
+        status = take_symbols(n, program, input, out, err);
+    }
+    return status;
+}
+
+// Hopper's own instructions (wgmma, setmaxnreg) need the target's "a".
+static char *architecture(const char *target)
+{
+    return xasprintf("-arch=%s%s", target, strcmp(target, "sm_90") == 0 ? "a" : "");
+}
+
+int nvrtc_compile(struct nvrtc *n, const struct nvrtc_input *input, struct nvrtc_output *ret,
+                  struct err *err)
+{
+    const char *text[ARRAY_LEN(headers)], *name[ARRAY_LEN(headers)];
+    char *arch = architecture(input->target);
+    const char *const option[] = {arch,           "-std=c++17", "--ptxas-options=-v",
+                                  "-default-device", n->include, n->include_cccl};
+    struct nvrtc_output out = {.compiled = false};
+    nvrtc_program program = NULL;
+    size_t len;
+    int status, result;
+
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        text[i] = headers[i].text;
+        name[i] = headers[i].name;
+    }
+    status = check(n, n->create(&program, input->source, input->file, (int)ARRAY_LEN(headers), text,
+                                name), "starting", err);
+    for (size_t i = 0; i < input->name_count && status == 0; i++) {
+        status = check(n, n->add_name(program, input->name[i]), input->name[i], err);
+    }
+    if (status == 0) {
+        result = n->compile(program, (int)ARRAY_LEN(option), option);
+        out.compiled = result == 0;
+        status = take_text(n, program, n->log_size, n->log, "log", &out.log, &len, err);
+        if (status == 0 && result != 0 && result != NVRTC_COMPILE_ERROR) {
+            status = check(n, result, "compiling", err);
+        }
+    }
+    if (status == 0 && out.compiled) {
+        status = take_output(n, program, input, &out, err);
+    }
+    if (program != NULL) {
+        (void)n->destroy(&program);
+    }
+    free(arch);
+    if (status != 0) {
+        nvrtc_output_release(&out);
+        return status;
+    }
+    *ret = out;
+    return 0;
+}
+
+void nvrtc_output_release(struct nvrtc_output *output)
+{
+    for (size_t i = 0; i < NVRTC_NAMES_MAX; i++) {
+        free(output->symbol[i]);
+    }
+    free(output->log);
+    free(output->ptx);
+    bytes_clear(&output->cubin);
+    *output = (struct nvrtc_output){.compiled = false};
+}
+
+int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err)
+{
+    int major = 0, minor = 0, status = check(nvrtc, nvrtc->version(&major, &minor), "version", err);
+
+    if (status == 0) {
+        *ret = xasprintf("nvrtc %d.%d", major, minor);
+    }
+    return status;
+}
+
+int nvrtc_toolchain(char **ret, struct err *err)
+{
+    struct nvrtc *nvrtc = NULL;
+    struct toolkit toolkit;
+    int status = toolkit_find(&toolkit, err);
+
+    if (status != 0) {
+        return status;
+    }
+    status = nvrtc_open(&nvrtc, &toolkit, err);
+    if (status == 0) {
+        status = nvrtc_version(nvrtc, ret, err);
+    }
+    nvrtc_close(nvrtc);
+    toolkit_release(&toolkit);
+    return status;
+}

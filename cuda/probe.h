@@ -1,0 +1,11 @@
+// What GPUs this machine has, and what each can do at most.
+#ifndef CUDA_PROBE_H
+#define CUDA_PROBE_H
+
+#include "common/err.h"
+#include "proto/all.h"
+
+// *report (uninitialised before) owns its parts. No driver or no GPU is no error: report->reason says why.
+MUST_CHECK int probe_cuda(struct cuda_probe_report *report, struct err *err);
+
+#endif

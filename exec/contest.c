@@ -1,0 +1,199 @@
+// A superblock is eight blocks of the same phase (A B B A or B A A B) and the same contents, both
+// drawn at random; the first block after a change of either is run but not counted. What one launch
+// leaves behind in the caches for the next is then the same for both arms: in A B B A A B B A … each
+// follows each equally often. (Contents drawn per block would put the change always into the first
+// place.)
+#include "exec/contest.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include <math.h>
+#include <string.h>
+
+#define BLOCKS_LEAST 3
+#define REPORT_LOG2_MAX 64.0
+
+static double now_s(void)
+{
+    return clock_seconds(clock_now_ns(&clock_system));
+}
+
+// Blocks that were disturbed in one arm more than in the other are repeated, as long as they are the
+// smaller part.
+static void count_block(struct contest *contest, struct lane *lane,
+                        const struct timing_block *block)
+{
+    double ratio = timing_block_log2(block);
+
+    if (isnan(ratio) || (!lane->disturbed && contest->is_void(contest->owner, block))) {
+        lane->voids++;
+        lane->disturbed =
+            (double)lane->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)lane->attempts;
+        return;
+    }
+    timing_add(&lane->series, ratio);
+    for (size_t i = 0; i < 2; i++) {
+        lane->first_ns[lane->launch_count] = block->cpu[0][i];
+        lane->second_ns[lane->launch_count++] = block->cpu[1][i];
+    }
+    contest->launches += 2;
+}
+
+// Draws phase and contents of a superblock. Returns whether the next block follows a change and is
+// not to be counted.
+static bool start_superblock(struct contest *contest, struct lane *lane)
+{
+    bool phase = stats_rng_u64(contest->rng) & 1;
+    size_t slot = stats_rng_below(contest->rng, contest->slots);
+    bool changed = lane->attempts == 0 || phase != lane->phase || slot != lane->slot;
+
+    lane->phase = phase;
+    lane->slot = slot;
+    lane->in_superblock = true;
+    return changed;
+}
+
+// Adds blocks to a lane until it has as many as the look needs, or its share of the time is used
+// up. Whatever the cap, BLOCKS_LEAST are run: an estimate, however wide, is what a measurement owes.
+static int run_lane(struct contest *contest, struct lane *lane, size_t blocks, bool *ret_capped,
+                    struct err *err)
+{
+    double start = now_s(), budget = contest->max_seconds * lane->weight - lane->spent_s;
+    int status = 0;
+
+    *ret_capped = false;
+    while (lane->series.count < blocks && status == 0) {
+        struct timing_block block;
+        bool drop = !lane->in_superblock && start_superblock(contest, lane);
+
+        if (lane->series.count >= BLOCKS_LEAST && now_s() - start > budget) {
+            *ret_capped = true;
+            break;
+        }
+        status = contest->run_block(contest->owner, lane, &block, err);
+        lane->attempts++;
+        if (status == 0 && !drop) {
+            count_block(contest, lane, &block);
+            lane->in_superblock = lane->series.count % TIMING_SUPERBLOCK != 0;
+        }
+    }
+    lane->spent_s += now_s() - start;
+    return status;
+}
+
+static double median_of(const double *ns, size_t count)
+{
+    double copy[2 * TIMING_BLOCKS_MAX];
+
+    memcpy(copy, ns, count * sizeof(double));
+    return stats_median(copy, count);
+}
+
+double contest_median(const struct lane *lane)
+{
+    return sqrt(median_of(lane->first_ns, lane->launch_count) *
+                median_of(lane->second_ns, lane->launch_count));
+}
+
+double contest_second_median(const struct lane *lane)
+{
+    return median_of(lane->second_ns, lane->launch_count);
+}
+
+static void estimate(struct contest *contest)
+{
+    struct timing_estimate each[PROBLEM_CASE_MAX];
+    double weight[PROBLEM_CASE_MAX];
+
+    for (size_t i = 0; i < contest->lane_count; i++) {
+        struct lane *lane = &contest->lane[i];
+
+        lane->series.systematic = contest->systematic(contest->owner, lane);
+        each[i] = lane->estimate = timing_of(&lane->series);
+        weight[i] = lane->weight;
+    }
+    contest->combined = timing_combine(each, weight, contest->lane_count);
+}
+
+int contest_run(struct contest *contest, struct err *err)
+{
+    bool stop = false;
+
+    for (size_t look = 0; look < contest->looks && !stop; look++) {
+        for (size_t i = 0; i < contest->lane_count; i++) {
+            bool capped;
+            int status =
+                run_lane(contest, &contest->lane[i], timing_look_blocks(look), &capped, err);
+
+            if (status != 0) {
+                return status;
+            }
+            contest->capped |= capped;
+        }
+        estimate(contest);
+        stop = contest->capped || timing_decided(&contest->rule, &contest->combined);
+    }
+    return 0;
+}
+
+bool contest_disturbed(const struct contest *contest)
+{
+    for (size_t i = 0; i < contest->lane_count; i++) {
+        if (contest->lane[i].disturbed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- report ----
+
+static double clamp_log2(double value)
+{
+    return isnan(value) ? 0 : fmin(fmax(value, -REPORT_LOG2_MAX), REPORT_LOG2_MAX);
+}
+
+struct estimate *contest_estimate(const struct timing_estimate *estimate)
+{
+    struct estimate *ret = xcalloc(1, sizeof(*ret));
+
+    timing_report(estimate, ret);
+    ret->log2 = clamp_log2(ret->log2);
+    ret->lo = isnan(ret->lo) ? -REPORT_LOG2_MAX : clamp_log2(ret->lo);
+    ret->hi = isnan(ret->hi) ? REPORT_LOG2_MAX : clamp_log2(ret->hi);
+    return ret;
+}
+
+static struct quantiles *report_quantiles(const double *ns, size_t count)
+{
+    double sorted[2 * TIMING_BLOCKS_MAX];
+    struct quantiles *ret = xcalloc(1, sizeof(*ret));
+
+    memcpy(sorted, ns, count * sizeof(double));
+    stats_sort(sorted, count);
+    ret->p10 = stats_quantile(sorted, count, 0.1);
+    ret->p50 = stats_quantile(sorted, count, 0.5);
+    ret->p90 = stats_quantile(sorted, count, 0.9);
+    return ret;
+}
+
+void contest_report(const struct contest *contest, struct result *result)
+{
+    const struct lane *first = &contest->lane[0];
+
+    result->cases = xcalloc(contest->lane_count, sizeof(*result->cases));
+    result->cases_count = contest->lane_count;
+    for (size_t i = 0; i < contest->lane_count; i++) {
+        const struct lane *lane = &contest->lane[i];
+        struct case_result *entry = &result->cases[i];
+
+        message_init(&case_result_message, entry);
+        entry->weight = lane->weight;
+        entry->speedup = contest_estimate(&lane->estimate);
+        entry->baseline_ns = report_quantiles(lane->first_ns, lane->launch_count);
+        entry->candidate_ns = report_quantiles(lane->second_ns, lane->launch_count);
+    }
+    result->speedup = contest_estimate(&contest->combined);
+    result->baseline_ns = report_quantiles(first->first_ns, first->launch_count);
+    result->candidate_ns = report_quantiles(first->second_ns, first->launch_count);
+    result->launches = contest->launches;
+}

@@ -1,0 +1,142 @@
+// Sealed candidates that cheat, break or are honest, each with the verdict that it must get.
+//   battery PROBLEM FOLDER      measures every FOLDER/*.cu; their first line says what is expected:
+//   // expect: VERDICT          a verdict's name, "ratio" (any correct one), or "ratio not faster than X"
+// Talks to the daemon at the default address. Last line: "N passed, N failed".
+#include "client/session.h"
+#include "common/file.h"
+#include "common/stats.h"
+#include "contract/verdict.h"
+#include "tests/bench/tally.h"
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILES_MAX 256
+
+struct entry {
+    char *name;
+    char expect[64];
+    bool passed;
+    uint64_t verdict;
+    double ratio; // NaN: none
+    char *reason;
+};
+
+static bool as_expected(const struct entry *entry)
+{
+    const char *most = strstr(entry->expect, "not faster than ");
+    double limit = INFINITY;
+
+    if (strncmp(entry->expect, "ratio", 5) != 0) {
+        return strcmp(verdict_name(entry->verdict), entry->expect) == 0;
+    }
+    if (most != NULL) {
+        limit = strtod(most + strlen("not faster than "), NULL);
+    }
+    return verdict_is_ratio(entry->verdict) && entry->ratio <= limit;
+}
+
+static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    struct entry *entry = (struct entry *)owner + tag;
+
+    entry->ratio = NAN;
+    if (error != NULL || info->result == NULL) {
+        entry->reason = xstrdup(error != NULL ? error->text : info->reason ? info->reason : "lost");
+        return;
+    }
+    entry->verdict = info->result->verdict;
+    if (info->result->speedup != NULL) {
+        entry->ratio = exp2(info->result->speedup->log2);
+    }
+    entry->reason = info->result->reason != NULL ? xstrdup(info->result->reason) : NULL;
+    entry->passed = as_expected(entry);
+}
+
+static void read_entry(struct entry *entry, struct pool *pool, const char *folder,
+                       const char *name, struct digest *ret)
+{
+    struct err err = ERR_INIT;
+    char *path = xasprintf("%s/%s", folder, name);
+    struct bytes bytes;
+    const char *mark = "// expect: ", *end;
+
+    if (file_read(&bytes, path, PROBLEM_SOURCE_MAX, &err) < 0) {
+        die(&err);
+    }
+    end = memchr(bytes.data, '\n', bytes.len);
+    if (end == NULL || strncmp((const char *)bytes.data, mark, strlen(mark)) != 0 ||
+        (size_t)(end - (const char *)bytes.data) - strlen(mark) >= sizeof(entry->expect)) {
+        (void)err_set(&err, ERR_INVALID, "%s does not begin with \"// expect: VERDICT\"", path);
+        die(&err);
+    }
+    *entry = (struct entry){.name = xstrdup(name), .ratio = NAN};
+    memcpy(entry->expect, bytes.data + strlen(mark),
+           (size_t)(end - (const char *)bytes.data) - strlen(mark));
+    pool_add_blob(pool, bytes.data, bytes.len, ret);
+    bytes_clear(&bytes);
+    free(path);
+}
+
+static int is_source(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > 3 && strcmp(entry->d_name + len - 3, ".cu") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct session_options options = {.quiet = true};
+    struct entry entry[FILES_MAX];
+    struct session *session = NULL;
+    struct err err = ERR_INIT;
+    struct pool *pool = NULL;
+    struct problem_dir dir;
+    struct dirent **name;
+    size_t passed = 0;
+    char search[64];
+    int count;
+
+    (void)snprintf(search, sizeof(search), "battery-%llx", (unsigned long long)stats_entropy());
+    if (argc != 3) {
+        fprintf(stderr, "usage: battery PROBLEM FOLDER\n");
+        return 2;
+    }
+    if (session_create(&session, &options, &err) < 0 ||
+        pool_create(&pool, session, search, &err) < 0 ||
+        problem_dir_load(&dir, argv[1], &err) < 0) {
+        die(&err);
+    }
+    pool_add_problem(pool, &dir);
+    count = scandir(argv[2], &name, is_source, alphasort);
+    for (int i = 0; i < count && i < FILES_MAX; i++) {
+        struct digest digest;
+        struct job_spec spec;
+
+        read_entry(&entry[i], pool, argv[2], name[i]->d_name, &digest);
+        problem_dir_spec(&dir, JOB_MEASURE, &digest, &spec);
+        pool_submit(pool, name[i]->d_name, &spec, 0, on_job, entry, (uint64_t)i);
+    }
+    if (pool_drain(pool, &err) < 0) {
+        die(&err);
+    }
+    for (int i = 0; i < count && i < FILES_MAX; i++) {
+        passed += entry[i].passed;
+        printf("%s %-28s %-14s", entry[i].passed ? "ok  " : "FAIL", entry[i].name,
+               verdict_name(entry[i].verdict));
+        if (!isnan(entry[i].ratio)) {
+            printf(" %.3fx", entry[i].ratio);
+        }
+        printf(" %s\n", entry[i].reason != NULL ? entry[i].reason : "");
+        if (!entry[i].passed) {
+            printf("     expected: %s\n", entry[i].expect);
+        }
+    }
+    printf("%zu passed, %zu failed\n", passed, (size_t)count - passed);
+    pool_close(pool);
+    session_free(session);
+    return passed == (size_t)count && count > 0 ? 0 : 1;
+}

@@ -1,0 +1,228 @@
+// Measuring on a GPU: verdicts a second, time to one verdict, false FASTER and SLOWER among A/A runs of
+// kernels from 4 us to 1 ms, spread of the estimate, and whether copies made 1 % and 3 % slower are found.
+//   bench_gpu [RUNS]     A/A runs of each kernel, default 100
+// Talks to the daemon at the default address (tests/gpu/run.sh starts it).
+#include "client/session.h"
+#include "common/file.h"
+#include "common/parse.h"
+#include "common/stats.h"
+#include "contract/template.h"
+#include "contract/verdict.h"
+#include "tests/bench/tally.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DISTINCT 400
+
+// Kernels of about so long: elements and steps of the chain.
+static const struct kernel {
+    const char *name;
+    unsigned n, steps;
+    unsigned slower_permille; // steps of the copy that has to be found: 1 % longer, at 5 us 3 %
+} kernels[] = {
+    {"4us", 32768, 40, 0},        {"5us", 32768, 90, 1140},      {"20us", 32768, 1150, 0},
+    {"50us", 65536, 2800, 1012},  {"200us", 65536, 11500, 1011}, {"1ms", 131072, 45000, 1010},
+};
+
+static void load(struct problem_dir *dir, struct pool *pool, const char *path)
+{
+    struct err err = ERR_INIT;
+
+    if (problem_dir_load(dir, path, &err) < 0) {
+        die(&err);
+    }
+    pool_add_problem(pool, dir);
+}
+
+// ---- verdicts a second ----
+
+static void bench_throughput(struct pool *pool)
+{
+    struct err err = ERR_INIT;
+    struct digest digest[DISTINCT];
+    struct template *template = NULL;
+    struct problem_dir dir;
+    struct tally tally;
+    size_t points;
+
+    load(&dir, pool, "tests/data/cuda/rowsum");
+    if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
+        die(&err);
+    }
+    points = template_point_count(template);
+    for (size_t i = 0; i < DISTINCT; i++) {
+        struct strbuf source = STRBUF_INIT;
+
+        strbuf_addf(&source, "#define DISTINCT %zu\n", i);
+        template_source(template, i % points, &source);
+        pool_add_blob(pool, source.data, source.len, &digest[i]);
+        strbuf_release(&source);
+    }
+    tally_run(pool, &tally, &dir, digest, 1, 0);
+    printf("one candidate alone, cold cache, warm daemon: verdict after %.3f s\n", tally.seconds);
+    tally_release(&tally);
+    tally_run(pool, &tally, &dir, digest + 1, DISTINCT - 1, 0);
+    printf("distinct candidates, source to verdict: %.1f verdicts a second on one GPU\n",
+           (double)tally.runs / tally.seconds);
+    tally_print("small problem, distinct candidates", &tally);
+    tally_release(&tally);
+    template_free(template);
+    problem_dir_release(&dir);
+}
+
+// ---- kernels of known length ----
+
+// A copy of tests/data/cuda/stream with these sizes, in a folder of its own.
+static void load_stream(struct problem_dir *dir, struct pool *pool, const struct kernel *kernel,
+                        const char *folder)
+{
+    static const char *const files[] = {"reference.cu", "baseline.cu", "README.md"};
+    struct err err = ERR_INIT;
+    char *path = xasprintf("%s/%s/stream", folder, kernel->name);
+    struct bytes json;
+    struct strbuf text = STRBUF_INIT;
+    char *mark, *copy, *file = xasprintf("%s/problem.json", path);
+
+    if (file_make_dirs(path, &err) < 0 ||
+        file_read(&json, "tests/data/cuda/stream/problem.json", PROBLEM_JSON_MAX, &err) < 0) {
+        die(&err);
+    }
+    copy = xstrndup((const char *)json.data, json.len);
+    mark = strstr(copy, "\"n\": 65536, \"steps\": 1000");
+    if (mark == NULL) {
+        (void)err_set(&err, ERR_INVALID, "tests/data/cuda/stream/problem.json has no n and steps");
+        die(&err);
+    }
+    strbuf_add(&text, copy, (size_t)(mark - copy));
+    strbuf_addf(&text, "\"n\": %u, \"steps\": %u", kernel->n, kernel->steps);
+    strbuf_adds(&text, mark + strlen("\"n\": 65536, \"steps\": 1000"));
+    if (file_replace(file, text.data, text.len, false, &err) < 0) {
+        die(&err);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        char *from = xasprintf("tests/data/cuda/stream/%s", files[i]);
+        char *to = xasprintf("%s/%s", path, files[i]);
+        struct bytes bytes;
+
+        if (file_read(&bytes, from, PROBLEM_SOURCE_MAX, &err) < 0 ||
+            file_replace(to, bytes.data, bytes.len, false, &err) < 0) {
+            die(&err);
+        }
+        bytes_clear(&bytes);
+        free(from);
+        free(to);
+    }
+    load(dir, pool, path);
+    bytes_clear(&json);
+    strbuf_release(&text);
+    free(copy);
+    free(file);
+    free(path);
+}
+
+static void repeat(struct pool *pool, struct tally *tally, const struct problem_dir *dir,
+                   const struct digest *candidate, size_t runs, double precision)
+{
+    struct digest *all = xcalloc(runs, sizeof(*all));
+
+    for (size_t i = 0; i < runs; i++) {
+        all[i] = *candidate;
+    }
+    tally_run(pool, tally, dir, all, runs, precision);
+    free(all);
+}
+
+static void bench_same(struct pool *pool, const struct kernel *kernel,
+                       const struct problem_dir *dir, size_t runs, size_t total[2])
+{
+    struct tally tally;
+    size_t wrong;
+
+    repeat(pool, &tally, dir, &dir->baseline_digest, runs, 0);
+    wrong = tally.verdict[VERDICT_FASTER] + tally.verdict[VERDICT_SLOWER];
+    total[0] += wrong;
+    total[1] += runs;
+    printf("A/A %s (%.1f us): %zu of %zu FASTER or SLOWER\n", kernel->name,
+           tally.baseline_ns / 1e3, wrong, runs);
+    tally_print("   A/A", &tally);
+    tally_release(&tally);
+    // Stopped at the second look: 32 launches of each arm.
+    repeat(pool, &tally, dir, &dir->baseline_digest, runs, 0.02);
+    printf("sd of the estimate, %s: %.3f %% with %.0f launches of the candidate\n", kernel->name,
+           tally_sd(&tally) * 100, (double)tally.launches / (double)tally.runs);
+    tally_release(&tally);
+}
+
+// The baseline with another PERMILLE.
+static void slower_copy(struct strbuf *out, const struct problem_dir *dir, unsigned permille)
+{
+    static const char mark[] = "#define PERMILLE 1000";
+    char *text = xstrndup((const char *)dir->baseline.data, dir->baseline.len);
+    char *at = strstr(text, mark);
+
+    if (at == NULL) {
+        fprintf(stderr, "benchmark: the baseline has no PERMILLE\n");
+        exit(1);
+    }
+    strbuf_add(out, text, (size_t)(at - text));
+    strbuf_addf(out, "#define PERMILLE %u", permille);
+    strbuf_adds(out, at + strlen(mark));
+    free(text);
+}
+
+static void bench_slower(struct pool *pool, const struct kernel *kernel,
+                         const struct problem_dir *dir, size_t runs)
+{
+    struct strbuf source = STRBUF_INIT;
+    struct digest digest;
+    struct tally tally;
+
+    slower_copy(&source, dir, kernel->slower_permille);
+    pool_add_blob(pool, source.data, source.len, &digest);
+    repeat(pool, &tally, dir, &digest, runs, 0);
+    printf("%s, %.1f %% more steps: SLOWER in %zu of %zu\n", kernel->name,
+           (double)kernel->slower_permille / 10.0 - 100.0, tally.verdict[VERDICT_SLOWER], runs);
+    tally_print("   slower", &tally);
+    tally_release(&tally);
+    strbuf_release(&source);
+}
+
+int main(int argc, char **argv)
+{
+    struct session_options options = {.quiet = true};
+    struct session *session = NULL;
+    struct err err = ERR_INIT;
+    struct pool *pool = NULL;
+    char *folder = NULL, search[64];
+    size_t total[2] = {0, 0};
+    uint64_t runs = 100;
+
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)snprintf(search, sizeof(search), "bench-%llx", (unsigned long long)stats_entropy());
+    if ((argc > 1 && parse_u64(&runs, argv[1], 10, 100000, "RUNS", &err) < 0) ||
+        session_create(&session, &options, &err) < 0 ||
+        pool_create(&pool, session, search, &err) < 0 ||
+        file_make_temp_dir(&folder, "kcast-bench", &err) < 0) {
+        die(&err);
+    }
+    bench_throughput(pool);
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++) {
+        struct problem_dir dir;
+
+        load_stream(&dir, pool, &kernels[i], folder);
+        bench_same(pool, &kernels[i], &dir, runs, total);
+        if (kernels[i].slower_permille > 0) {
+            bench_slower(pool, &kernels[i], &dir, runs / 2);
+        }
+        problem_dir_release(&dir);
+    }
+    printf("A/A altogether: %zu of %zu FASTER or SLOWER, %.1f %%\n", total[0], total[1],
+           100.0 * (double)total[0] / (double)total[1]);
+    pool_close(pool);
+    session_free(session);
+    (void)!file_remove_tree(folder, &err);
+    free(folder);
+    return 0;
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one call, from a bundle:
+#   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
+# Steps: probe problems battery bench search (default: all). Keeps logs, reports and run files in $OUT, or
+# in build/gpu when that is not set. Prints a short table last.
+set -u
+cd "$(dirname "$0")/../.."
+bundle=$1
+shift
+[ $# -gt 0 ] || set -- probe battery problems bench search
+out=${OUT:-build/gpu}
+mkdir -p "$out"
+work=$(mktemp -d)
+tar -C "$work" -xJf "$bundle" || exit 1
+bin=$work/kernelcast/bin
+export PATH=$bin:$PATH KCAST_PROBLEMS=$work/kernelcast/share/kernelcast/problems/cuda
+daemon=
+stop() { [ -z "$daemon" ] || { kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null; }; }
+trap 'stop; rm -rf "$work"' EXIT
+table=()
+note() { table+=("$(printf '%-10s %-6s %5s s  %s' "$1" "$2" "$3" "$4")"); }
+
+# step NAME COMMAND…: runs it with its output in $out/NAME.log; the last line goes into the table
+step() {
+    local name=$1 start=$SECONDS status=ok
+    shift
+    echo "== $name"
+    "$@" >"$out/$name.log" 2>&1 || status="rc=$?"
+    tail -n "${KCAST_TAIL:-60}" "$out/$name.log"
+    note "$name" "$status" $((SECONDS - start)) "$(tail -n 1 "$out/$name.log" | cut -c 1-100)"
+}
+
+start_daemon() {
+    "$bin/kcastd" --devices cuda --state "$work/state" >"$out/kcastd.log" 2>&1 &
+    daemon=$!
+    for _ in $(seq 200); do
+        "$bin/kcast" status >"$out/status.log" 2>&1 && break
+        kill -0 "$daemon" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$out/status.log"
+}
+
+search_all() {
+    "$bin/kcast-worker" --state "$work/worker" >"$out/worker.log" 2>&1 &
+    local worker=$! failed=0
+    for problem in ${KCAST_SEARCH:-softmax transpose sgemm scan rmsnorm_residual}; do
+        "$bin/kcast" search "$problem" --run "$work/$problem.run" --candidates "${KCAST_CANDIDATES:-150}" --seed 1 || failed=1
+        "$bin/kcast" report "$work/$problem.run" -o "$out/$problem.html" || failed=1
+    done
+    kill $worker
+    wait $worker 2>/dev/null
+    return $failed
+}
+
+# the checks say why, the last line how many
+check_problems() {
+    local passed=0 failed=0 dir
+    for dir in "$KCAST_PROBLEMS"/*/; do
+        if "$bin/kcast" problem check "$dir"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "^^^ $dir"; fi
+    done
+    echo "$passed passed, $failed failed"
+    [ $failed -eq 0 ]
+}
+
+"$bin/kcast-exec" cuda-probe 2>&1 | tr -c '[:print:]\n' ' ' | head -c 600
+echo
+start_daemon
+for name in "$@"; do
+    case $name in
+    probe) step probe "$bin/kcast" status --json ;;
+    battery) step battery "$bin/battery" tests/data/cuda/rowsum tests/gpu/sealed ;;
+    problems) KCAST_STEP_SECONDS=${KCAST_PROBLEM_SECONDS:-400} step problems check_problems ;;
+    bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ;;
+    search) step search search_all ;;
+    *) echo "run.sh: unknown step $name"; exit 2 ;;
+    esac
+done
+tail -n 30 "$out/kcastd.log"
+cp "$work"/*.run "$out/" 2>/dev/null
+echo "-- $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1), $(date -u +%F)"
+printf '%s\n' "${table[@]}"

@@ -1,0 +1,172 @@
+// What the parts of the fake driver know of each other, and its manual.
+//
+// libcuda.so.1: a GPU on host memory. Kernels are host functions chosen by name, everything runs
+// when it is queued, and time is a counter that moves by what the work would take: tests are exact
+// and need no GPU. One process, one thread, one GPU in use at a time.
+//
+// KCAST_FAKE_GPU holds settings separated by ';', read by cuInit while no context exists:
+//   count=1            GPUs; their uuids are GPU-fa4e0000-0000-4000-8000-000000000000, …001, …
+//   name=NVIDIA H200   of every one
+//   arch=90            what cubins must be made for
+//   memory=512M        of each
+//   l2=1M
+//   seed=1             of the noise
+//   noise=0.5          per cent, one standard deviation of a kernel's time
+//   block=256          other block sizes take 10 % longer per power of two; 0: all alike
+//   fault=WORD         one of:
+//     no-device, init  cuInit fails with 100, 999
+//     context          no context can be made (46)
+//     oom:N            the Nth allocation fails (from 1)
+//     slow:N:P         from the Nth launch of a candidate's kernel on, they take P % longer
+//     dies:N           the Nth launch and every call after it fail: uncorrectable ECC error (214)
+//     sick             kc_health computes something else
+// Words that are not known make cuInit fail with 1.
+//
+// Kernels whose names begin with kc_ are those of cuda/kernels_host.c. A name that contains one of
+// these is a candidate's (float tensors of n elements, parameters in this order):
+//   fk_axpy(x, y, n, a)   y += a x       fk_ref_axpy(x, y, y_out, y_scale, n, a)
+//   fk_scale(x, y, n, a)  y = a x        fk_ref_scale(x, y, y_scale, n, a)
+//   fk_copy(x, y, n)      y = x          fk_ref_copy(x, y, y_scale, n)
+//   fk_sum(x, y, n)       y[0] = sum     fk_ref_sum(x, y, y_scale, n)
+// n is an int; a is a float, in a reference a double, whose results and scales are doubles. Takes
+// 20 us and 1 ns an element; what follows in the name changes that:
+//   _slowN       N % longer
+//   _fastN       N % shorter
+//   _late        twice as long after 20 launches
+//   _tinynoise   a tenth of the noise
+//   _hang        never ends: no event behind it completes, calls that wait do not return
+//   _wrong       the last element is wrong
+//   _zero        all results are 0
+//   _nothing     no result is written
+//   _oob         also writes the element behind y
+//   _input       also writes x
+//   _count       writes nothing at every second launch
+//   _state       writes nothing unless the first __device__ variable is 0, and counts that up
+//   _memo        gives what it computed the first time
+//   _nondet      the last bits differ from launch to launch
+//   _fault       error 700, illegal address, from the next call on
+//   _misaligned  716
+//   _assert      710
+//   _toobig      cannot be launched (701)
+// Any other kernel takes 20 us and does nothing. A pointer that is not to device memory is a fault.
+#ifndef TESTS_SUPPORT_FAKE_GPU_FAKE_H
+#define TESTS_SUPPORT_FAKE_GPU_FAKE_H
+
+#include "cuda/driver.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_GPU_MAX 16
+#define FAKE_KERNEL_MAX 64
+#define FAKE_GLOBAL_MAX 64
+#define FAKE_MULTIPROCESSORS 132
+#define FAKE_SMEM 233472 // bytes of shared memory of a multiprocessor
+#define FAKE_SMEM_OPTIN 232448
+
+enum {
+    CU_INVALID_VALUE = 1,
+    CU_NOT_INITIALIZED = 3,
+    CU_INVALID_IMAGE = 200,
+    CU_INVALID_CONTEXT = 201
+};
+
+struct fake_settings {
+    unsigned count, arch, block;
+    char name[96];
+    uint64_t memory_bytes, l2_bytes, seed;
+    double noise;      // 0.005: half a per cent
+    char fault[16];    // "" none
+    uint64_t fault_at; // N
+    double fault_percent;
+};
+
+// false when text, which may be NULL, has a word that is not known.
+bool fake_settings_read(struct fake_settings *settings, const char *text);
+void fake_uuid(unsigned ordinal, unsigned char ret[16]);
+void fake_uuid_text(unsigned ordinal, char ret[static 41]); // "GPU-…"
+
+struct cu_function {
+    char *symbol;
+    int registers, static_smem, dynamic_smem_max;
+    bool non_portable_cluster;
+    uint64_t launches;
+    unsigned char *memo; // of _memo; NULL before the first launch
+    size_t memo_size;
+    struct cu_module *module;
+};
+
+struct fake_global {
+    char *symbol;
+    cu_pointer at;
+    size_t size;
+};
+
+struct cu_module {
+    struct cu_function function[FAKE_KERNEL_MAX];
+    size_t function_count;
+    struct fake_global global[FAKE_GLOBAL_MAX];
+    size_t global_count;
+    struct cu_module *next;
+};
+
+// The machine: of the whole process.
+struct fake {
+    bool initialised;
+    struct fake_settings settings;
+    struct cu_context *current;
+    unsigned contexts;  // retained
+    cu_result sticky;   // what broke the context; CU_OK: nothing
+    bool hung;          // a kernel that never ends is in the stream
+    uint64_t clock_ns;  // of the device
+    uint64_t random;    // state of the noise
+    uint64_t allocated; // number of allocations so far
+    uint64_t launches;  // of candidates' kernels so far
+    uint64_t used_bytes;
+};
+extern struct fake fake;
+
+// module.c: kernels and variables of a cubin or of "fake:NAME NAME…".
+cu_result fake_image_read(struct cu_module *module, const void *image);
+void fake_module_clear(struct cu_module *module);
+
+// launch.c
+void fake_unload_all(void);
+
+// memory.c
+cu_result fake_allocate(size_t size, cu_pointer *ret);
+cu_result fake_release(cu_pointer pointer);
+void fake_release_all(void);
+// Sets to 0; large areas, which may never be looked at, by giving their pages back.
+void fake_zero(cu_pointer to, uint64_t size);
+bool fake_holds(cu_pointer pointer, uint64_t size); // is all of it one live allocation's
+
+// kernels.c: runs a kernel and moves the clock. The launch was checked.
+cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters);
+
+// driver.c: why no call that needs a context can be done; CU_OK when it can.
+cu_result fake_state(void);
+// Calls that wait for the stream never return once a kernel in it never ends.
+void fake_wait(void);
+
+// A function of the library.
+#define CALL(name, ...)                                                                            \
+    __attribute__((visibility("default"))) cu_result name(__VA_ARGS__);                            \
+    cu_result name(__VA_ARGS__)
+
+#define NEED_DEVICE(device)                                                                        \
+    if (!fake.initialised) {                                                                       \
+        return CU_NOT_INITIALIZED;                                                                 \
+    }                                                                                              \
+    if ((device) < 0 || (unsigned)(device) >= fake.settings.count) {                               \
+        return 101; /* CUDA_ERROR_INVALID_DEVICE */                                                \
+    }
+#define NEED_CONTEXT                                                                               \
+    do {                                                                                           \
+        cu_result state = fake_state();                                                            \
+        if (state != CU_OK) {                                                                      \
+            return state;                                                                          \
+        }                                                                                          \
+    } while (0)
+
+#endif

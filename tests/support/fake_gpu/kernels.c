@@ -1,0 +1,300 @@
+// What kernels do and how long they take; fake.h is the list.
+#include "cuda/kernels_host.h"
+#include "tests/support/fake_gpu/fake.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LAUNCH_NS 20000.0
+#define ELEMENT_NS 1.0
+#define OWN_NS 2000 // of the executor's kernels
+#define CLOCK_GHZ 1.98
+
+#define PARAMETER(type, at) (*(type *)parameters[at])
+
+static double uniform(void)
+{
+    fake.random = fake.random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (double)(fake.random >> 11) / 9007199254740992.0;
+}
+
+// Normal with mean 0 and standard deviation 1, nearly: the sum of twelve (Irwin and Hall).
+static double normal(void)
+{
+    double sum = -6;
+
+    for (int i = 0; i < 12; i++) {
+        sum += uniform();
+    }
+    return sum;
+}
+
+// ---- the executor's kernels ----
+
+static cu_result run_own(const char *symbol, const struct cu_launch *launch, void **parameters)
+{
+    for (unsigned i = 0; i < kc_host_kernel_count; i++) {
+        if (strcmp(kc_host_kernels[i].name, symbol) != 0) {
+            continue;
+        }
+        kc_host_kernels[i].run(parameters, launch->grid, launch->block);
+        if (strcmp(symbol, "kc_stamp") == 0) {
+            uint64_t *out = PARAMETER(uint64_t *, 0);
+
+            out[0] = fake.clock_ns;
+            out[1] = (uint64_t)((double)fake.clock_ns * CLOCK_GHZ);
+            out[2] = 0;
+        } else if (strcmp(symbol, "kc_spin") == 0) {
+            fake.clock_ns += PARAMETER(uint64_t, 0);
+        } else if (strcmp(symbol, "kc_health") == 0 && strcmp(fake.settings.fault, "sick") == 0) {
+            PARAMETER(uint64_t *, 0)[0] ^= 1;
+        }
+        fake.clock_ns += OWN_NS;
+        return CU_OK;
+    }
+    return CU_NOT_FOUND;
+}
+
+// ---- candidates and references ----
+
+struct operation {
+    const char *word;
+    bool scaled;  // has the parameter a
+    bool updates; // y is read too
+    bool one;     // one result
+};
+
+static const struct operation operations[] = {
+    {"axpy", true, true, false},
+    {"scale", true, false, false},
+    {"copy", false, false, false},
+    {"sum", false, false, true},
+};
+
+// The operation of a symbol, and where its suffixes begin.
+static const struct operation *find_operation(const char *symbol, bool *ret_reference,
+                                              const char **ret_suffixes)
+{
+    const char *at = strstr(symbol, "fk_");
+
+    if (at == NULL) {
+        return NULL;
+    }
+    at += 3;
+    *ret_reference = strncmp(at, "ref_", 4) == 0;
+    at += *ret_reference ? 4 : 0;
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        if (strncmp(at, operations[i].word, strlen(operations[i].word)) == 0) {
+            *ret_suffixes = at + strlen(operations[i].word);
+            return &operations[i];
+        }
+    }
+    return NULL;
+}
+
+static cu_result breaks(cu_result result)
+{
+    fake.sticky = result;
+    return CU_OK; // the launch itself is fine; what comes after it fails
+}
+
+static bool are_held(uint64_t count, size_t element, const void *a, const void *b)
+{
+    return fake_holds((cu_pointer)(uintptr_t)a, count * element) &&
+           (b == NULL || fake_holds((cu_pointer)(uintptr_t)b, count * element));
+}
+
+static void reference_values(const struct operation *op, const float *x, const float *y, int n,
+                             double a, double *out, double *scale)
+{
+    if (op->one) {
+        out[0] = scale[0] = 0;
+    }
+    for (int i = 0; i < n; i++) {
+        if (op->one) {
+            out[0] += (double)x[i];
+            scale[0] += fabs((double)x[i]);
+        } else {
+            double before = op->updates ? (double)y[i] : 0, step = a * (double)x[i];
+
+            out[i] = before + step;
+            scale[i] = fabs(before) + fabs(step);
+        }
+    }
+}
+
+static cu_result run_reference(const struct operation *op, void **parameters)
+{
+    int at = 0, n;
+    const float *x = PARAMETER(const float *, at++);
+    const float *y = op->updates ? PARAMETER(const float *, at++) : NULL;
+    double *out = PARAMETER(double *, at++), *scale = PARAMETER(double *, at++), a;
+    uint64_t results;
+
+    n = PARAMETER(int, at++);
+    a = op->scaled ? PARAMETER(double, at) : 1;
+    results = op->one ? 1 : (uint64_t)n;
+    if (n < 0 || !are_held((uint64_t)n, sizeof(*x), x, y) ||
+        !are_held(results, sizeof(*out), out, scale)) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    }
+    reference_values(op, x, y, n, a, out, scale);
+    fake.clock_ns += 50000 + (uint64_t)n;
+    return CU_OK;
+}
+
+static void honest(const struct operation *op, const float *x, float *y, int n, float a)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (op->one) {
+            sum += (double)x[i];
+        } else {
+            y[i] = fmaf(a, x[i], op->updates ? y[i] : 0.0f);
+        }
+    }
+    if (op->one) {
+        y[0] = (float)sum;
+    }
+}
+
+// Whether the first __device__ variable still has its first value, 0; counts it up.
+static bool is_fresh_state(const struct cu_function *function)
+{
+    int *state;
+
+    if (function->module->global_count == 0 || function->module->global[0].size < sizeof(*state)) {
+        return true;
+    }
+    state = (int *)(uintptr_t)function->module->global[0].at;
+    return (*state)++ == 0;
+}
+
+static void flip_last_bits(float *y, size_t results)
+{
+    for (size_t i = 0; i < results; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &y[i], sizeof(bits));
+        bits ^= uniform() < 0.5;
+        memcpy(&y[i], &bits, sizeof(bits));
+    }
+}
+
+// The first results again, as far as they go.
+static void recall(struct cu_function *function, float *y, size_t bytes)
+{
+    if (function->memo != NULL) {
+        memcpy(y, function->memo, bytes < function->memo_size ? bytes : function->memo_size);
+    } else if ((function->memo = malloc(bytes)) != NULL) {
+        memcpy(function->memo, y, bytes);
+        function->memo_size = bytes;
+    }
+}
+
+static cu_result compute(struct cu_function *function, const struct operation *op,
+                         const char *suffixes, void **parameters)
+{
+    float *x = PARAMETER(float *, 0), *y = PARAMETER(float *, 1);
+    int n = PARAMETER(int, 2);
+    float a = op->scaled ? PARAMETER(float, 3) : 1;
+    uint64_t results = op->one ? 1 : (uint64_t)n;
+
+    if (n <= 0 || !are_held((uint64_t)n, sizeof(*x), x, NULL) ||
+        !are_held(results, sizeof(*y), y, NULL)) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    }
+    if (strstr(suffixes, "_nothing") != NULL ||
+        (strstr(suffixes, "_count") != NULL && function->launches % 2 == 0) ||
+        (strstr(suffixes, "_state") != NULL && !is_fresh_state(function))) {
+        return CU_OK;
+    }
+    honest(op, x, y, n, a);
+    if (strstr(suffixes, "_memo") != NULL) {
+        recall(function, y, results * sizeof(*y));
+    } else if (strstr(suffixes, "_zero") != NULL) {
+        memset(y, 0, results * sizeof(*y));
+    } else if (strstr(suffixes, "_wrong") != NULL) {
+        y[results - 1] = y[results - 1] * 1.5f + 1;
+    } else if (strstr(suffixes, "_nondet") != NULL) {
+        flip_last_bits(y, results);
+    } else if (strstr(suffixes, "_input") != NULL) {
+        x[0] += 1;
+    } else if (strstr(suffixes, "_oob") != NULL) {
+        if (!fake_holds((cu_pointer)(uintptr_t)(y + results), sizeof(*y))) {
+            return breaks(CU_ILLEGAL_ADDRESS);
+        }
+        y[results] = -12345;
+    }
+    return CU_OK;
+}
+
+// N of "_slowN" as a factor to add; 0 when it is not there.
+static double percent_after(const char *suffixes, const char *word)
+{
+    const char *at = strstr(suffixes, word);
+
+    return at != NULL ? strtod(at + strlen(word), NULL) / 100 : 0;
+}
+
+static uint64_t duration(const struct cu_function *function, const char *suffixes,
+                         const struct cu_launch *launch, int n)
+{
+    const struct fake_settings *s = &fake.settings;
+    double ns = LAUNCH_NS + ELEMENT_NS * n, noise = s->noise;
+    unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
+
+    ns *= 1 + percent_after(suffixes, "_slow") - percent_after(suffixes, "_fast");
+    if (strstr(suffixes, "_late") != NULL && function->launches > 20) {
+        ns *= 2;
+    }
+    if (s->block != 0) {
+        ns *= 1 + 0.1 * fabs(log2((double)threads / s->block));
+    }
+    if (strcmp(s->fault, "slow") == 0 && fake.launches >= s->fault_at) {
+        ns *= 1 + s->fault_percent / 100;
+    }
+    if (strstr(suffixes, "_tinynoise") != NULL) {
+        noise /= 10;
+    }
+    return (uint64_t)fmax(ns * (1 + noise * normal()), 1);
+}
+
+cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters)
+{
+    const struct operation *op;
+    const char *suffixes = "";
+    bool reference = false;
+    cu_result result = CU_OK;
+
+    if (strncmp(function->symbol, "kc_", 3) == 0) {
+        return run_own(function->symbol, launch, parameters);
+    }
+    op = find_operation(function->symbol, &reference, &suffixes);
+    if (op != NULL && reference) {
+        return run_reference(op, parameters);
+    }
+    if (strstr(suffixes, "_toobig") != NULL) {
+        return CU_LAUNCH_OUT_OF_RESOURCES;
+    }
+    function->launches++;
+    fake.launches++;
+    if (strcmp(fake.settings.fault, "dies") == 0 && fake.launches >= fake.settings.fault_at) {
+        return breaks(214); // CUDA_ERROR_ECC_UNCORRECTABLE
+    } else if (strstr(suffixes, "_hang") != NULL) {
+        fake.hung = true;
+        return CU_OK;
+    } else if (strstr(suffixes, "_fault") != NULL) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    } else if (strstr(suffixes, "_misaligned") != NULL) {
+        return breaks(CU_MISALIGNED_ADDRESS);
+    } else if (strstr(suffixes, "_assert") != NULL) {
+        return breaks(CU_ASSERT);
+    }
+    if (op != NULL) {
+        result = compute(function, op, suffixes, parameters);
+    }
+    fake.clock_ns += duration(function, suffixes, launch, op != NULL ? PARAMETER(int, 2) : 0);
+    return result;
+}

@@ -1,0 +1,105 @@
+// Device memory: each allocation is a mapping of its own between pages that nobody can touch, with
+// its end (rounded up to 256 bytes, as pointers of the real driver are) at the end of its last
+// page.
+#include "tests/support/fake_gpu/fake.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE ((size_t)4096)
+#define ALIGN ((size_t)256)
+#define LARGE ((uint64_t)1 << 20)
+
+struct block {
+    unsigned char *mapping;
+    size_t mapping_size;
+    cu_pointer at;
+    size_t size;
+    struct block *next;
+};
+
+static struct block *blocks;
+
+cu_result fake_allocate(size_t size, cu_pointer *ret)
+{
+    struct block *b;
+    size_t rounded, pages;
+
+    if (size == 0) {
+        return CU_INVALID_VALUE;
+    }
+    if (size > fake.settings.memory_bytes - fake.used_bytes) {
+        return CU_OUT_OF_MEMORY;
+    }
+    rounded = (size + ALIGN - 1) / ALIGN * ALIGN;
+    pages = (size + PAGE - 1) / PAGE * PAGE;
+    if ((b = calloc(1, sizeof(*b))) == NULL) {
+        return CU_OUT_OF_MEMORY;
+    }
+    b->mapping_size = pages + 2 * PAGE;
+    b->mapping =
+        mmap(NULL, b->mapping_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (b->mapping == MAP_FAILED) {
+        free(b);
+        return CU_OUT_OF_MEMORY;
+    }
+    if (mprotect(b->mapping + PAGE, pages, PROT_READ | PROT_WRITE) != 0) {
+        munmap(b->mapping, b->mapping_size);
+        free(b);
+        return CU_OUT_OF_MEMORY;
+    }
+    b->at = (cu_pointer)(uintptr_t)(b->mapping + PAGE + pages - rounded);
+    b->size = size;
+    b->next = blocks;
+    blocks = b;
+    fake.used_bytes += size;
+    *ret = b->at;
+    return CU_OK;
+}
+
+cu_result fake_release(cu_pointer pointer)
+{
+    for (struct block **at = &blocks; *at != NULL; at = &(*at)->next) {
+        struct block *b = *at;
+
+        if (b->at == pointer) {
+            *at = b->next;
+            fake.used_bytes -= b->size;
+            munmap(b->mapping, b->mapping_size);
+            free(b);
+            return CU_OK;
+        }
+    }
+    return pointer == 0 ? CU_OK : CU_INVALID_VALUE;
+}
+
+void fake_release_all(void)
+{
+    while (blocks != NULL) {
+        (void)fake_release(blocks->at);
+    }
+}
+
+bool fake_holds(cu_pointer pointer, uint64_t size)
+{
+    for (const struct block *b = blocks; b != NULL; b = b->next) {
+        if (pointer >= b->at && pointer - b->at <= b->size && size <= b->size - (pointer - b->at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fake_zero(cu_pointer to, uint64_t size)
+{
+    unsigned char *start = (unsigned char *)(uintptr_t)to, *end = start + size;
+    unsigned char *first = (unsigned char *)(((uintptr_t)start + PAGE - 1) / PAGE * PAGE);
+    unsigned char *last = (unsigned char *)((uintptr_t)end / PAGE * PAGE);
+
+    if (size >= LARGE && madvise(first, (size_t)(last - first), MADV_DONTNEED) == 0) {
+        memset(start, 0, (size_t)(first - start));
+        memset(last, 0, (size_t)(end - last));
+    } else {
+        memset(start, 0, size);
+    }
+}

@@ -1,0 +1,17 @@
+// A libcuda.so.1 of a driver that is too old: it has only these.
+#include "cuda/driver.h"
+
+#define CALL(name, ...)                                                                            \
+    __attribute__((visibility("default"))) cu_result name(__VA_ARGS__);                            \
+    cu_result name(__VA_ARGS__)
+
+CALL(cuInit, unsigned flags)
+{
+    return flags == 0 ? CU_OK : 1;
+}
+
+CALL(cuDriverGetVersion, int *ret)
+{
+    *ret = 9000;
+    return CU_OK;
+}
