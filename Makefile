@@ -127,6 +127,7 @@ $(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/cuda.a $(B)/exec.a $(B)/daemon.a $
 
 deps:
 	$(Q)tools/install-deps.sh
+	$(Q)tools/install-toolkit.sh
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory check

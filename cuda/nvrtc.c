@@ -31,35 +31,33 @@ struct nvrtc {
 
 // ---- headers ----
 
+#define DEFINED(name, value) "#ifndef " name "\n#define " name " " value "\n#endif\n"
+
 static const char stdint_text[] =
     "#pragma once\n"
     "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t;\n"
     "typedef unsigned short uint16_t; typedef int int32_t; typedef unsigned int uint32_t;\n"
-    "typedef long int int64_t; typedef unsigned long int uint64_t; typedef long int intptr_t;\n"
-    "typedef unsigned long int uintptr_t; typedef unsigned long int size_t;\n"
+    "typedef long long int64_t; typedef unsigned long long uint64_t; typedef long long intptr_t;\n"
+    "typedef unsigned long long uintptr_t; typedef unsigned long int size_t;\n"
     "typedef long int ptrdiff_t;\n"
-    "#define INT32_MAX 2147483647\n#define INT32_MIN (-INT32_MAX - 1)\n"
-    "#define UINT32_MAX 4294967295u\n#define INT64_MAX 9223372036854775807L\n"
-    "#define INT64_MIN (-INT64_MAX - 1)\n#define UINT64_MAX 18446744073709551615ul\n"
-    "#define UINT8_MAX 255\n#define UINT16_MAX 65535\n#define SIZE_MAX UINT64_MAX\n";
+    DEFINED("INT32_MAX", "2147483647") DEFINED("INT32_MIN", "(-INT32_MAX - 1)")
+    DEFINED("UINT32_MAX", "4294967295u") DEFINED("INT64_MAX", "9223372036854775807LL")
+    DEFINED("INT64_MIN", "(-INT64_MAX - 1)") DEFINED("UINT64_MAX", "18446744073709551615ull")
+    DEFINED("UINT8_MAX", "255") DEFINED("UINT16_MAX", "65535") DEFINED("SIZE_MAX", "UINT64_MAX");
 static const char float_text[] =
-    "#pragma once\n"
-    "#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
-    "#define FLT_EPSILON 1.192092896e-07f\n#define DBL_MAX 1.7976931348623157e+308\n"
-    "#define DBL_MIN 2.2250738585072014e-308\n#define DBL_EPSILON 2.2204460492503131e-16\n"
-    "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
-    "#define LLONG_MAX 9223372036854775807LL\n#define LLONG_MIN (-LLONG_MAX - 1)\n";
+    "#pragma once\n" DEFINED("FLT_MAX", "3.402823466e+38f") DEFINED("FLT_MIN", "1.175494351e-38f")
+    DEFINED("FLT_EPSILON", "1.192092896e-07f") DEFINED("DBL_MAX", "1.7976931348623157e+308")
+    DEFINED("DBL_MIN", "2.2250738585072014e-308") DEFINED("DBL_EPSILON", "2.2204460492503131e-16");
+static const char limits_text[] = // the values as CCCL writes them
+    "#pragma once\n" DEFINED("INT_MAX", "0x7fffffff") DEFINED("INT_MIN", "(-INT_MAX - 1)")
+    DEFINED("UINT_MAX", "0xffffffff") DEFINED("LLONG_MAX", "0x7fffffffffffffffLL")
+    DEFINED("LLONG_MIN", "(-LLONG_MAX - 1LL)");
 static const char math_text[] =
     "#pragma once\n"
     "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
     "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
     "#ifndef HUGE_VALF\n#define HUGE_VALF INFINITY\n#endif\n"
     "#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#endif\n";
-static const char assert_text[] =
-    "#pragma once\n"
-    "extern \"C\" __device__ void __assertfail(const char *, const char *, unsigned, const char *,\n"
-    "                                        unsigned long);\n"
-    "#define assert(e) ((e) ? (void)0 : __assertfail(#e, __FILE__, __LINE__, __func__, 1))\n";
 static const char empty_text[] = "#pragma once\n";
 
 static const struct {
@@ -67,9 +65,9 @@ static const struct {
 } headers[] = {
     {"stdint.h", stdint_text}, {"cstdint", stdint_text},  {"stddef.h", stdint_text},
     {"cstddef", stdint_text},  {"inttypes.h", stdint_text}, {"sys/types.h", stdint_text},
-    {"float.h", float_text},   {"cfloat", float_text},    {"limits.h", float_text},
-    {"climits", float_text},   {"math.h", math_text},     {"cmath", math_text},
-    {"assert.h", assert_text}, {"cassert", assert_text},  {"stdio.h", empty_text},
+    {"float.h", float_text},   {"cfloat", float_text},    {"limits.h", limits_text},
+    {"climits", limits_text},   {"math.h", math_text},     {"cmath", math_text},
+    {"assert.h", empty_text}, {"cassert", empty_text},  {"stdio.h", empty_text},
     {"cstdio", empty_text},    {"cuda_runtime.h", empty_text}, {"cuda.h", empty_text},
     {"device_launch_parameters.h", empty_text},
 };

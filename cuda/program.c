@@ -10,6 +10,7 @@
 #define TENSORMAP_BYTES 128
 #define SMEM_WITHOUT_ASKING 48 * 1024
 #define CLUSTER_PORTABLE 8
+#define GLOBAL_GAP 16 // bytes that alignment may leave between two variables of a module
 
 // ---- begin and end ----
 
@@ -87,14 +88,60 @@ static bool variant_fits(const struct program *program, const struct cuda_varian
     return true;
 }
 
-static int load_globals(struct program *program, const struct cuda_variant *variant,
-                        struct program_module *module, struct err *err)
+static int by_address(const void *a, const void *b)
+{
+    cu_pointer x = ((const struct program_global *)a)->at, y = ((const struct program_global *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+// Neighbours become one: a source that includes much of a library has hundreds of small ones.
+static void merge_globals(struct program_module *module)
+{
+    size_t count = 0;
+
+    qsort(module->global, module->global_count, sizeof(*module->global), by_address);
+    for (size_t i = 0; i < module->global_count; i++) {
+        const struct program_global next = module->global[i];
+        struct program_global *last = count > 0 ? &module->global[count - 1] : NULL;
+
+        if (last != NULL && next.at <= last->at + last->size + GLOBAL_GAP) {
+            cu_pointer end = next.at + next.size;
+
+            last->size = end > last->at + last->size ? end - last->at : last->size;
+        } else {
+            module->global[count++] = next;
+        }
+    }
+    module->global_count = count;
+}
+
+static int keep_globals(struct program *program, struct program_module *module, struct err *err)
 {
     struct gpu *gpu = program->gpu;
     int status = 0;
 
+    for (size_t i = 0; i < module->global_count && status == 0; i++) {
+        struct program_global *global = &module->global[i];
+
+        status = gpu_allocate(gpu, global->size, &global->pristine, err);
+        if (status == 0) {
+            status = gpu_check(gpu,
+                               gpu->driver.copy(global->pristine, global->at, global->size,
+                                                gpu->stream),
+                               "keeping device variables", err);
+        }
+    }
+    return status;
+}
+
+static int load_globals(struct program *program, const struct cuda_variant *variant,
+                        struct program_module *module, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
     module->global = xcalloc(variant->globals_count + 1, sizeof(*module->global));
-    for (size_t i = 0; i < variant->globals_count && status == 0; i++) {
+    for (size_t i = 0; i < variant->globals_count; i++) {
         struct program_global *global = &module->global[module->global_count];
         cu_result result = gpu->driver.module_global(&global->at, &global->size, module->module,
                                                      variant->globals[i].symbol);
@@ -102,19 +149,13 @@ static int load_globals(struct program *program, const struct cuda_variant *vari
         if (result == CU_NOT_FOUND || (result == CU_OK && global->size == 0)) {
             continue; // the compiler left it out
         }
-        status = gpu_check(gpu, result, "finding a device variable", err);
-        if (status == 0) {
-            module->global_count++;
-            status = gpu_allocate(gpu, global->size, &global->pristine, err);
+        if (result != CU_OK) {
+            return gpu_check(gpu, result, "finding a device variable", err);
         }
-        if (status == 0) {
-            status = gpu_check(gpu,
-                               gpu->driver.copy(global->pristine, global->at, global->size,
-                                                gpu->stream),
-                               "keeping a device variable", err);
-        }
+        module->global_count++;
     }
-    return status;
+    merge_globals(module);
+    return keep_globals(program, module, err);
 }
 
 static int choose_variant(struct program *program, const struct shape_case *shape,

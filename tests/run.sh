@@ -9,6 +9,8 @@ export KCAST_BIN="$PWD/$bin/bin" KCAST_BUILD="$PWD/$bin" KCAST_ROOT="$PWD" KCAST
 export ASAN_OPTIONS=detect_leaks=${KCAST_LEAKS:-1}:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=1
 export OMP_NUM_THREADS=1
+# The compiler that tools/install-toolkit.sh fetched, where the machine has none of its own.
+if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
 limit=${KCAST_TEST_LIMIT:-300}
 logs=$(mktemp -d); trap 'rm -rf "$logs"' EXIT
 passed=0 failed=0 bad=()

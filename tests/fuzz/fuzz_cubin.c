@@ -1,0 +1,45 @@
+// Any bytes as a cubin: refused, or what is found lies inside and is found again.
+#include "cuda/cubin.h"
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    const struct bytes cubin = {.data = (unsigned char *)(uintptr_t)data, .len = len};
+    struct cuda_kernel kernel, again;
+    struct cuda_global *globals = NULL;
+    uint64_t code, constants;
+    size_t count = 0;
+    char forbidden[64];
+    struct err err = ERR_INIT;
+
+    message_init(&cuda_kernel_message, &kernel);
+    message_init(&cuda_kernel_message, &again);
+    if (cubin_parameters(&cubin, "bump", &kernel, &err) == 0) {
+        if (kernel.sizes_count > CUBIN_PARAMETERS_MAX ||
+            cubin_parameters(&cubin, "bump", &again, &err) != 0 ||
+            again.sizes_count != kernel.sizes_count) {
+            abort();
+        }
+    }
+    if (cubin_globals(&cubin, &globals, &count, &err) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            if (strlen(globals[i].symbol) >= len) {
+                abort();
+            }
+        }
+    }
+    if (cubin_forbidden(&cubin, forbidden, &err) == 0 && strlen(forbidden) >= 64) {
+        abort();
+    }
+    (void)!cubin_sizes(&cubin, &code, &constants, &err);
+    for (size_t i = 0; i < count; i++) {
+        message_clear(&cuda_global_message, &globals[i]);
+    }
+    free(globals);
+    message_clear(&cuda_kernel_message, &kernel);
+    message_clear(&cuda_kernel_message, &again);
+    return 0;
+}
