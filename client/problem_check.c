@@ -1,5 +1,5 @@
 // Design. The battery is made of ordinary jobs, so that what is checked is the very verification
-// that candidates will meet. Every job is `fresh`: a verdict from the cache would say nothing of
+// that candidates will meet. Every job is one that no cache knows: an old verdict would say nothing of
 // today's seeds. Timing is capped to almost nothing; an honest variant then ends as INCONCLUSIVE,
 // which is correct. TIMEOUT and COMPILE_ERROR of an impostor prove nothing about the tolerance, so
 // they count as untried, and a problem with an untried impostor is not admitted.
@@ -212,7 +212,7 @@ int problem_check_run(struct problem_check *check, struct pool *pool,
         pool_add_blob(pool, trial->source, strlen(trial->source), &candidate);
         problem_dir_spec(check->dir, JOB_MEASURE, &candidate, &spec);
         spec.max_seconds = CHECK_TIMING_SECONDS;
-        spec.fresh = true;
+        spec.repeat = stats_entropy() | 1; // no cache knows it
         snprintf(key, sizeof key, "trial-%zu", i);
         pool_submit(pool, key, &spec, 0, on_answer, &running, i);
     }

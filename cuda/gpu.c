@@ -248,9 +248,11 @@ int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
 void gpu_close(struct gpu *gpu)
 {
     if (gpu->context != NULL && !gpu->hung) {
-        (void)gpu->driver.context_release(gpu->device);
+        gpu_release(gpu, &gpu->flush);
+        gpu_release(gpu, &gpu->words);
+        (void)gpu->driver.context_release(gpu->device); // which forgets the pinned memory
+        free(gpu->host_words);
     }
-    // host_words stays registered with a driver that may be gone: it is not freed.
     *gpu = (struct gpu){.device = 0};
 }
 

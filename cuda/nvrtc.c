@@ -107,8 +107,7 @@ int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *er
 
 void nvrtc_close(struct nvrtc *nvrtc)
 {
-    if (nvrtc != NULL) {
-        library_close(nvrtc->library);
+    if (nvrtc != NULL) { // the library stays loaded: it keeps memory that only it can find again
         free(nvrtc->include);
         free(nvrtc->include_cccl);
         free(nvrtc);

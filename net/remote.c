@@ -274,15 +274,21 @@ void remote_call(struct remote *remote, enum op op, const struct message *body_m
     nng_ctx_send(call->context, call->aio);
 }
 
-// Ends pending calls with ERR_STOPPED: closing the socket makes nng finish every operation.
+// Ends pending calls with ERR_STOPPED. From the inside out: nng 1.5.2 may wait for ever in nng_close of a socket that still has
+// contexts with operations.
 void remote_close(struct remote *remote)
 {
     if (remote == NULL)
         return;
     remote->closing = true;
-    nng_close(remote->socket);
-    for (struct call *call = remote->pending; call != NULL; call = call->next)
+    for (struct call *call = remote->pending; call != NULL; call = call->next) {
         nng_aio_stop(call->aio);
+        nng_ctx_close(call->context);
+    }
+    for (struct call *call = remote->idle; call != NULL; call = call->next)
+        nng_ctx_close(call->context);
+    nng_dialer_close(remote->dialer);
+    nng_close(remote->socket);
     mailbox_close(remote->mailbox);
     while (remote->idle != NULL) {
         struct call *call = remote->idle;

@@ -6,8 +6,8 @@
 //@ tune HINT in (0, 1, 2)
 //@ tune REST in (0, 1) if VEC > 1 || REST == 1
 // y += a x by vectors of VEC floats.
-// WALK  which vectors a thread takes: 0 every THREADS-th of the block's, 1 ITEMS neighbours, 2 those of
-//       the whole grid's stride, with 132 * WAVES blocks.
+// WALK  which vectors a thread takes: 0 every THREADS-th of its block, 1 ITEMS neighbours, 2 by
+//       the stride of the whole grid, with 132 * WAVES blocks.
 // ITEMS vectors of one thread; with WALK=2 those of one round, all loaded before the first is used.
 // HINT  0 none, 1 nothing is used twice, 2 loads leave out the first-level cache.
 // REST  1 does the last elements, where N is no whole number of vectors.

@@ -3,8 +3,8 @@
 //@ tune TM in (1, 2, 4, 8)
 //@ tune TN in (1, 2, 4, 8)
 //@ tune MATS in (1, 2, 4, 8, 16) if TX * TY * MATS >= 32 && TX * TY * MATS <= 1024
-//@ tune BK in (4, 8, 16, 32, 64)
 //@ tune WHERE in (0, 1)
+//@ tune BK in (4, 8, 16, 32, 64) if WHERE == 1 || BK == 4
 //@ tune SYNC in (0, 1) if SYNC == 0 || WHERE == 1 && TX * TY <= 32
 //@ tune STORE in (0, 1) if STORE == 0 || WHERE == 1
 //@ tune TAIL in (0, 1)

@@ -12,7 +12,7 @@
 // VEC   elements of one load or store.
 // ITEMS vectors of one thread in registers, or how far loops are unrolled.
 // EARLY 1 loads the weights before the sum of squares is known.
-// SUM   of a thread's squares: 0 in float, 1 in bfloat16.
+// SUM   of a thread's squares: 0 in float, 1 in bfloat16, cut off.
 // HINT  1 tells the caches that x and y are not used twice.
 //@ launch rmsnorm_residual grid=(ceildiv(R, ROWS)) block=(THREADS, ROWS) args=(x, h, w, y, R, N, eps) if=(KEEP < 2)
 //@ launch rmsnorm_residual grid=(ceildiv(R, ROWS)) block=(THREADS, ROWS) args=(x, h, w, y, R, N, eps) smem=(16*ROWS*ceildiv(N, 8)) if=(KEEP == 2)
@@ -110,7 +110,7 @@ static __device__ __forceinline__ float add_squares(float sum, pack p)
     for (int e = 0; e < VEC; e++) {
         sum = fmaf(p.value[e], p.value[e], sum);
         if (SUM == 1)
-            sum = __bfloat162float(__float2bfloat16(sum));
+            sum = __uint_as_float(__float_as_uint(sum) & 0xffff0000u);
     }
     return sum;
 }

@@ -30,8 +30,8 @@ union pack {
     float value[VEC];
 };
 
-// Elements at, at + 1 and so on of a row; LOWEST beyond its end. A row is a whole number of vectors,
-// and its address aligned to them, or it is read by single elements.
+// Elements at, at + 1 and so on of a row; LOWEST beyond its end. A row is a whole number of
+// vectors and its address aligned to them, or it is read by single elements.
 static __device__ __forceinline__ pack load(const float *row, int at, int N)
 {
     pack p;

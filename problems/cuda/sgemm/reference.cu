@@ -1,0 +1,27 @@
+// C = A B in double precision; the error scale is |A| |B|. Tiles of 16 x 16 in shared memory.
+//@ launch reference grid=(ceildiv(N, 16), ceildiv(M, 16)) block=(16, 16) args=(A, B, C, C_scale, M, N, K)
+
+extern "C" __global__ void reference(const float *A, const float *B, double *C, double *C_scale,
+                                     int M, int N, int K)
+{
+    __shared__ float a[16][16], b[16][17];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    double sum = 0, scale = 0;
+
+    for (int k = 0; k < K; k += 16) {
+        a[y][x] = row < M && k + x < K ? A[(long long)row * K + k + x] : 0;
+        b[y][x] = col < N && k + y < K ? B[(long long)(k + y) * N + col] : 0;
+        __syncthreads();
+        for (int i = 0; i < 16; i++) {
+            double product = (double)a[y][i] * b[i][x];
+            sum += product;
+            scale += fabs(product);
+        }
+        __syncthreads();
+    }
+    if (row < M && col < N) {
+        C[(long long)row * N + col] = sum;
+        C_scale[(long long)row * N + col] = scale;
+    }
+}
