@@ -308,6 +308,7 @@ static void report(struct measurement *m, uint64_t begin, struct measure_report 
     result->overhead_ns = judge->overhead_ns > 0 ? judge->overhead_ns : NAN;
     result->output_tail =
         judge->arm[ARM_CANDIDATE].control != NULL ? arm_output(&judge->arm[ARM_CANDIDATE]) : NULL;
+    message_init(&measure_report_message, ret);
     ret->result = result;
 }
 
