@@ -5,18 +5,19 @@
 #include "contract/verdict.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STATUS_MS 10000
 
 static json_t *device_object(const struct device_info *device)
 {
-    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "name", device->name,
-                     "class", device->device_class, "language", show_text(device->language),
-                     "state", device->state, "reason",
-                     show_text(device->reason), "job", (json_int_t)device->job, "jobs_done",
-                     (json_int_t)device->jobs_done, "held_seconds",
-                     show_number(device->held_seconds), "control", show_interval(device->control),
-                     "facts", show_facts(device->facts, device->facts_count));
+    return json_pack(
+        "{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name", device->name, "class",
+        device->device_class, "language", show_text(device->language), "state", device->state,
+        "reason", show_text(device->reason), "job", (json_int_t)device->job, "jobs_done",
+        (json_int_t)device->jobs_done, "held_seconds", show_number(device->held_seconds), "control",
+        show_interval(device->control), "facts", show_facts(device->facts, device->facts_count),
+        "readings", show_facts(device->readings, device->readings_count));
 }
 
 static json_t *worker_object(const char *url, const struct worker_status *worker)
@@ -54,6 +55,43 @@ static void print_json(const char *url, const struct status *status, json_t *wor
         "state_dir", show_text(status->state_dir), "worker", worker));
 }
 
+static double reading(const struct device_info *device, const char *name)
+{
+    for (size_t i = 0; i < device->readings_count; i++) {
+        if (strcmp(device->readings[i].name, name) == 0) {
+            return device->readings[i].value;
+        }
+    }
+    return NAN;
+}
+
+// What a GPU reads, as far as it can tell.
+static void print_readings(const struct device_info *device)
+{
+    static const struct {
+        const char *name, *unit;
+    } row[] = {
+        {"sm_clock_mhz", "MHz"},    {"temperature_c", "C"},
+        {"power_w", "W"},           {"ecc_uncorrected", "ECC errors"},
+        {"processes", "processes"},
+    };
+    const char *before = "           reads ";
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        double value = reading(device, row[i].name);
+        if (!isnan(value)) {
+            printf("%s%.0f %s", before, value, row[i].unit);
+            before = ", ";
+        }
+    }
+    double throttle = reading(device, "throttle_reasons");
+    if (!isnan(throttle)) {
+        printf("%sthrottled by 0x%llx", before, (unsigned long long)throttle);
+    }
+    if (device->readings_count > 0) {
+        printf("\n");
+    }
+}
+
 static void print_human(const char *url, const struct status *status)
 {
     char up[32], held[32];
@@ -68,6 +106,7 @@ static void print_human(const char *url, const struct status *status)
         printf("  %-8s %-12s %llu jobs in %s, class %s%s%s\n", d->name, d->state,
                (unsigned long long)d->jobs_done, held, d->device_class,
                d->reason != NULL ? "; " : "", d->reason != NULL ? d->reason : "");
+        print_readings(d);
     }
     printf("jobs  ");
     for (size_t i = 0; i < status->states_count; i++) {

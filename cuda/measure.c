@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HEALTH_NS (5 * NS_PER_S)
 #define FLOOR_SHARE 0.97
 #define CONTROL_LOOKS 3
 #define CONTROL_SHARE 0.25
@@ -43,8 +44,12 @@ static int start(struct measurement *m, struct err *err)
 {
     const struct measure_plan *plan = m->bench.plan;
     uint64_t begin = clock_now_ns(&clock_system);
-    int status = oracle_subject(m->bench.oracle, &plan->problem, &plan->reference, err);
+    // Whatever ran here before: nothing is measured on a GPU that does not compute.
+    int status = gpu_health(m->bench.gpu, HEALTH_NS, err);
 
+    if (status == 0) {
+        status = oracle_subject(m->bench.oracle, &plan->problem, &plan->reference, err);
+    }
     if (status == 0) {
         status = load_arm(m, BENCH_BASELINE, &plan->baseline, err);
     }

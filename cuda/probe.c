@@ -3,6 +3,7 @@
 // dense, multiply-add counted as two) at the highest clock; no kernel of ours would reach it, and a floor
 // must not be too high.
 #include "cuda/probe.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/gpu.h"
 #include "cuda/nvrtc.h"
@@ -14,6 +15,8 @@
 #define PEAK_BYTES ((size_t)2 << 30)
 #define PEAK_RUNS 12
 #define GPUS_MAX 64
+#define HEALTH_ROUNDS 20
+#define HEALTH_NS (5 * NS_PER_S)
 
 struct rate {
     const char *target;
@@ -183,4 +186,18 @@ int probe_cuda(struct cuda_probe_report *report, struct err *err)
         info->uuid = info->uuid != NULL ? info->uuid : xasprintf("ordinal %d", i);
     }
     return 0;
+}
+
+int probe_health(const char *uuid, struct err *err)
+{
+    struct gpu gpu = {.device = 0};
+    int status = gpu_open(&gpu, uuid, err);
+
+    for (unsigned i = 0; i < HEALTH_ROUNDS && status == 0; i++) {
+        status = gpu_health(&gpu, HEALTH_NS, err);
+    }
+    if (!gpu.hung) {
+        gpu_close(&gpu);
+    }
+    return status;
 }

@@ -8,4 +8,9 @@
 // *report (uninitialised before) owns its parts. No driver or no GPU is no error: report->reason says why.
 MUST_CHECK int probe_cuda(struct cuda_probe_report *report, struct err *err);
 
+
+// Whether the GPU with this uuid still works: a context, and the health kernel several times. An error
+// says what does not.
+MUST_CHECK int probe_health(const char *uuid, struct err *err);
+
 #endif

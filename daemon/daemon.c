@@ -17,6 +17,7 @@
 #include "contract/verdict.h"
 #include "daemon/dispatch.h"
 #include "daemon/probing.h"
+#include "daemon/watch.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ struct daemon {
     struct waits *waits;
     struct endings *endings;
     struct lifecycle *lifecycle;
+    struct watch *watch;
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
@@ -74,7 +76,7 @@ static bool is_quiet(const struct daemon *daemon)
 {
     return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
            !(daemon->lifecycle && lifecycle_busy(daemon->lifecycle)) &&
-           endings_pending(daemon->endings) == 0 &&
+           endings_pending(daemon->endings) == 0 && !watch_busy(daemon->watch) &&
            !(daemon->executors && executor_pool_count(daemon->executors) > 0);
 }
 
@@ -105,6 +107,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->lifecycle) {
         lifecycle_stop(daemon->lifecycle);
     }
+    watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
     if (daemon->executors) {
         executor_pool_stop(daemon->executors);
@@ -133,6 +136,7 @@ void daemon_free(struct daemon *daemon)
     endings_free(daemon->endings);
     jobs_free(daemon->jobs);
     lifecycle_free(daemon->lifecycle);
+    watch_free(daemon->watch);
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
@@ -276,6 +280,27 @@ static void create_work(struct daemon *daemon)
     daemon->submissions = submissions_create(&daemon->submission);
 }
 
+static void on_watch_change(void *owner)
+{
+    struct daemon *daemon = owner;
+
+    lifecycle_kick(daemon->lifecycle);
+}
+
+static void start_watch(struct daemon *daemon)
+{
+    struct watch_config config = {
+        .devices = &daemon->devices,
+        .executors = daemon->executors,
+        .grace_ms = daemon->config.grace_ms,
+        .share = daemon->config.share_gpus,
+        .on_change = on_watch_change,
+        .owner = daemon,
+    };
+
+    daemon->watch = watch_create(daemon->loop, &config);
+}
+
 static int open_service(struct daemon *daemon, struct err *err)
 {
     struct dispatch_config dispatch = {
@@ -351,6 +376,7 @@ static int come_up(struct daemon *daemon, struct err *err)
     }
     requeue(daemon);
     lifecycle_warm_up(daemon->lifecycle);
+    start_watch(daemon);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     log_ready(daemon);
     config->on_ready(config->owner, service_url(daemon->service));

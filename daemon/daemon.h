@@ -26,6 +26,7 @@ struct daemon_config {
     uint64_t grace_ms;        // SIGTERM to SIGKILL
     uint64_t page_max;        // of the ledger, for tests; 0: no limit
     bool sandbox_off;
+    bool share_gpus; // other programs may use them too
     // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could
     // not start or go on.
     void (*on_ready)(void *owner, const char *url);

@@ -1,15 +1,14 @@
-// Design note.
+// Design note. What is known of a device is kept apart, cause by cause; its state follows from that
+// in one place (settle), which also logs the change. So nothing is forgotten when two causes come
+// together: a GPU that an operator drains while it rests rests on when he lets it go.
 //
-//   READY --hold--> BUSY --release--> READY
-//   READY --3 different jobs lost their executor in a row--> QUARANTINED
-//   READY --2 bad A/A controls in a row--> QUARANTINED
-//   QUARANTINED --60 s--> READY, on probation
+//   lost > quarantined > draining > probing > suspect > busy > ready
 //
-// On probation one more failure or bad control is enough, and the first run has to include a
-// control. A device that is lost stays out.
-//
-// A failure is blamed on the job when the same job fails again, and on the device when different
-// ones do.
+// Three lost executors of different jobs in a row blame the device; of the same job, the job. A
+// core then rests; a GPU is probed, and rests when the same happens again before anything
+// succeeded. Two bad A/A controls in a row let either rest. After its rest (60 s, then 120 s, … up
+// to 64 times) a core is on probation: one more failure is enough. A GPU is probed. The first run
+// of both has to include a control.
 #include "daemon/device.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -23,12 +22,82 @@
 const char *device_state_name(enum device_state state)
 {
     static const char *const name[] = {
-        [DEVICE_READY] = "ready",
-        [DEVICE_BUSY] = "busy",
-        [DEVICE_QUARANTINED] = "quarantined",
+#define X(id, text) [DEVICE_##id] = text,
+        DEVICE_STATES(X)
+#undef X
     };
 
     return name[state];
+}
+
+const char *device_why(const struct device *device)
+{
+    switch (device->state) {
+    case DEVICE_LOST:
+        return device->loss;
+    case DEVICE_QUARANTINED:
+        return device->quarantine;
+    case DEVICE_DRAINING:
+        return device->drain;
+    case DEVICE_PROBING:
+        return device->suspicion;
+    case DEVICE_SUSPECT:
+        return device->suspicion[0] ? device->suspicion : device->hindrance;
+    default:
+        return NULL;
+    }
+}
+
+bool device_is_gpu(const struct device *device)
+{
+    return device->uuid[0] != '\0';
+}
+
+static enum device_state state_of(const struct device *device)
+{
+    if (device->loss[0]) {
+        return DEVICE_LOST;
+    }
+    if (device->quarantine[0]) {
+        return DEVICE_QUARANTINED;
+    }
+    if (device->drain[0]) {
+        return DEVICE_DRAINING;
+    }
+    if (device->probing) {
+        return DEVICE_PROBING;
+    }
+    if (device->suspicion[0] || device->hindrance[0]) {
+        return DEVICE_SUSPECT;
+    }
+    return device->job != 0 ? DEVICE_BUSY : DEVICE_READY;
+}
+
+static void settle(struct device *device)
+{
+    static const enum log_level level[] = {
+        [DEVICE_READY] = LOG_NOTICE,    [DEVICE_BUSY] = LOG_DEBUG,
+        [DEVICE_SUSPECT] = LOG_NOTICE,  [DEVICE_PROBING] = LOG_INFO,
+        [DEVICE_DRAINING] = LOG_NOTICE, [DEVICE_QUARANTINED] = LOG_ERROR,
+        [DEVICE_LOST] = LOG_ERROR,
+    };
+    enum device_state before = device->state;
+    const char *why;
+
+    device->state = state_of(device);
+    // Going to work and back is not an event.
+    if (device->state == before || (before <= DEVICE_BUSY && device->state <= DEVICE_BUSY)) {
+        return;
+    }
+    why = device_why(device);
+    log_event(level[device->state], "device-state device=%s from=%s to=%s%s%s%s", device->name,
+              device_state_name(before), device_state_name(device->state), why ? " reason=\"" : "",
+              why ? why : "", why ? "\"" : "");
+}
+
+static void say(device_reason reason, const char *text)
+{
+    (void)snprintf(reason, DEVICE_REASON_MAX, "%s", text);
 }
 
 static double fact_value(const struct fact *facts, size_t count, const char *name)
@@ -137,6 +206,7 @@ void devices_release(struct devices *devices)
         devices->classes = next;
     }
     for (size_t i = 0; i < devices->count; i++) {
+        device_take_readings(&devices->device[i], NULL, 0, 0);
         free(devices->device[i].controls);
     }
     free(devices->device);
@@ -190,6 +260,16 @@ int devices_choose(struct device_class **ret, const struct devices *devices, con
     return ERR_NOT_FOUND;
 }
 
+struct device *devices_find(const struct devices *devices, const char *name)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        if (strcmp(devices->device[i].name, name) == 0) {
+            return &devices->device[i];
+        }
+    }
+    return NULL;
+}
+
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class)
 {
     struct device *best = NULL;
@@ -215,12 +295,51 @@ size_t devices_busy(const struct devices *devices)
     return busy;
 }
 
-static void quarantine(struct device *device, uint64_t now_ns)
+struct device *devices_to_probe(const struct devices *devices)
 {
-    device->state = DEVICE_QUARANTINED;
-    device->until_ns = now_ns + DEVICE_REST_NS;
-    log_event(LOG_ERROR, "device-quarantined device=%s reason=\"%s\"", device->name,
-              device->reason);
+    for (size_t i = 0; i < devices->count; i++) {
+        struct device *device = &devices->device[i];
+
+        if (device->state == DEVICE_SUSPECT && device->suspicion[0] && device->job == 0) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+static void suspect(struct device *device, const char *reason)
+{
+    say(device->suspicion, reason);
+    device->control_due = true;
+}
+
+void device_quarantine(struct device *device, const char *reason, uint64_t now_ns)
+{
+    unsigned doublings = device->rests < DEVICE_RESTS_MAX ? device->rests : DEVICE_RESTS_MAX;
+
+    if (!device->quarantine[0]) {
+        device->rests++;
+        device->until_ns = now_ns + (DEVICE_REST_NS << doublings);
+    }
+    say(device->quarantine, reason);
+    device->suspicion[0] = '\0';
+    settle(device);
+}
+
+static void end_quarantine(struct device *device)
+{
+    device_reason reason;
+
+    (void)snprintf(reason, sizeof(reason), "it has rested, because %.*s", DEVICE_REASON_MAX - 64,
+                   device->quarantine);
+    device->quarantine[0] = '\0';
+    device->control_due = true;
+    device->last_failed = 0;
+    if (device_is_gpu(device)) {
+        suspect(device, reason);
+    } else if (device->failures > 0) {
+        device->failures = DEVICE_FAILURES_MAX - 1; // on probation
+    }
 }
 
 bool devices_tick(struct devices *devices, uint64_t now_ns)
@@ -230,34 +349,33 @@ bool devices_tick(struct devices *devices, uint64_t now_ns)
     for (size_t i = 0; i < devices->count; i++) {
         struct device *device = &devices->device[i];
 
-        if (device->state == DEVICE_QUARANTINED && !device->lost && now_ns >= device->until_ns) {
-            device->state = DEVICE_READY;
-            device->reason[0] = '\0';
-            device->control_due = true;
-            // On probation: the next failure counts as the last of a row.
-            device->failures = device->failures > 0 ? DEVICE_FAILURES_MAX - 1 : 0;
-            device->last_failed = 0;
-            log_event(LOG_NOTICE, "device-tried-again device=%s", device->name);
+        if (device->quarantine[0] && now_ns >= device->until_ns) {
+            end_quarantine(device);
             any = true;
         }
+        if (device->hindrance[0] && now_ns - device->hindered_ns >= DEVICE_HOLD_NS) {
+            device->hindrance[0] = '\0';
+            any = true;
+        }
+        settle(device);
     }
     return any;
 }
 
 void device_hold(struct device *device, uint64_t job, uint64_t now_ns)
 {
-    device->state = DEVICE_BUSY;
     device->job = job;
     device->since_ns = now_ns;
+    settle(device);
 }
 
 double device_release(struct device *device, uint64_t now_ns)
 {
     uint64_t held = now_ns - device->since_ns;
 
-    device->state = DEVICE_READY;
     device->job = 0;
     device->held_ns += held;
+    settle(device);
     return clock_seconds(held);
 }
 
@@ -266,107 +384,115 @@ void device_succeeded(struct device *device)
     device->jobs_done++;
     device->failures = 0;
     device->last_failed = 0;
+    device->rests = 0;
+    device->cleared = false;
 }
 
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns)
 {
+    device_reason text;
+
     if (device->last_failed == job) {
         return false;
     }
     device->last_failed = job;
     device->failures++;
-    if (device->failures < DEVICE_FAILURES_MAX || device->state == DEVICE_QUARANTINED) {
+    if (device->failures < DEVICE_FAILURES_MAX || device->quarantine[0] || device->loss[0]) {
         return false;
     }
-    (void)snprintf(device->reason, sizeof(device->reason),
+    (void)snprintf(text, sizeof(text),
                    "the executors of %u different jobs in a row were lost, the last one: %s",
                    device->failures, reason);
-    quarantine(device, now_ns);
+    if (device_is_gpu(device) && !device->cleared) {
+        suspect(device, text);
+        settle(device);
+    } else {
+        device_quarantine(device, text, now_ns);
+    }
     return true;
 }
 
-void device_lose(struct device *device, const char *reason)
+void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
 {
-    device->lost = true;
-    device->state = DEVICE_QUARANTINED;
-    (void)snprintf(device->reason, sizeof(device->reason), "%s", reason);
-    log_event(LOG_ERROR, "device-lost device=%s reason=\"%s\"", device->name, device->reason);
+    say(device->hindrance, reason);
+    device->hindered_ns = now_ns;
+    settle(device);
 }
 
-static struct control *find_control(const struct device *device, const struct digest *about)
+void device_lose(struct device *device, bool stuck, const char *reason)
 {
-    for (size_t i = 0; i < device->control_count; i++) {
-        if (digest_equal(&device->controls[i].about, about)) {
-            return &device->controls[i];
-        }
+    device->stuck |= stuck;
+    say(device->loss, reason);
+    settle(device);
+}
+
+void device_found(struct device *device)
+{
+    if (device->loss[0] && !device->stuck) {
+        device->loss[0] = '\0';
+        suspect(device, "it was lost and is there again");
+        settle(device);
     }
-    return NULL;
 }
 
-bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns)
+void device_probe_begins(struct device *device)
 {
-    const struct control *control = find_control(device, about);
-
-    return device->control_due || device->bad_controls > 0 || !control ||
-           now_ns - control->at_ns > DEVICE_CONTROL_AGE_NS;
+    device->probing = true;
+    settle(device);
 }
 
-static void remember(struct device *device, const struct digest *about,
-                     const struct estimate *estimate, uint64_t now_ns)
+void device_probe_ends(struct device *device, const char *failure, uint64_t now_ns)
 {
-    struct control *control = find_control(device, about);
-    size_t index;
-
-    // The list is by age: what is renewed goes to its end, and the oldest makes room.
-    if (control || device->control_count == DEVICE_CONTROLS_MAX) {
-        index = control ? (size_t)(control - device->controls) : 0;
-        memmove(&device->controls[index], &device->controls[index + 1],
-                (device->control_count - index - 1) * sizeof(*device->controls));
-        device->control_count--;
+    device->probing = false;
+    device->suspicion[0] = '\0';
+    if (failure) {
+        device_quarantine(device, failure, now_ns);
+        return;
     }
-    device->controls[device->control_count++] =
-        (struct control){.about = *about, .at_ns = now_ns, .estimate = *estimate};
-    device->last_control = *estimate;
-    device->has_control = true;
+    device->cleared = true;
+    device->failures = 0;
+    settle(device);
 }
 
-bool device_control(struct device *device, const struct digest *about,
-                    const struct estimate *estimate, uint64_t now_ns)
+void device_drain(struct device *device, const char *reason)
 {
-    bool bad = estimate->lo > DEVICE_CONTROL_LOG2 || estimate->hi < -DEVICE_CONTROL_LOG2;
+    say(device->drain, reason && reason[0] ? reason : "drained by an operator");
+    settle(device);
+}
 
-    remember(device, about, estimate, now_ns);
-    device->control_due = false;
-    if (!bad) {
-        device->bad_controls = 0;
-        return true;
+void device_undrain(struct device *device)
+{
+    if (device->drain[0] && device_is_gpu(device)) {
+        suspect(device, "it was drained");
     }
-    log_event(LOG_WARNING, "control-off device=%s log2=%.4f lo=%.4f hi=%.4f", device->name,
-              estimate->log2, estimate->lo, estimate->hi);
-    if (++device->bad_controls < 2) {
-        return false;
+    device->drain[0] = '\0';
+    settle(device);
+}
+
+void device_take_readings(struct device *device, struct fact *readings_taken, size_t count,
+                          uint64_t now_ns)
+{
+    for (size_t i = 0; i < device->readings_count; i++) {
+        message_clear(&fact_message, &device->readings[i]);
     }
-    device->bad_controls = 1; // on probation after its rest
-    (void)snprintf(device->reason, sizeof(device->reason),
-                   "the baseline measured against itself differs by more than 1 %% twice in a row"
-                   " (log2 ratio %.4f, interval %.4f to %.4f)",
-                   estimate->log2, estimate->lo, estimate->hi);
-    quarantine(device, now_ns);
-    return false;
+    free(device->readings);
+    device->readings = readings_taken;
+    device->readings_count = count;
+    device->read_ns = now_ns;
 }
 
-const struct estimate *device_last_control(const struct device *device, const struct digest *about)
+struct fact *device_readings(const struct device *device, uint64_t now_ns, size_t *ret_count)
 {
-    const struct control *control = find_control(device, about);
+    size_t count = device->readings_count;
+    struct fact *ret = xcalloc(count + 1, sizeof(*ret));
 
-    return control ? &control->estimate : NULL;
-}
-
-struct digest device_about(const struct digest *problem, const struct digest *baseline)
-{
-    struct digest_state *state = digest_begin();
-
-    digest_add(state, problem, sizeof(*problem));
-    digest_add(state, baseline, sizeof(*baseline));
-    return digest_end(state);
+    for (size_t i = 0; i < count; i++) {
+        message_copy(&fact_message, &ret[i], &device->readings[i]);
+    }
+    if (count > 0) {
+        ret[count++] = (struct fact){.name = xstrdup("read_seconds_ago"),
+                                     .value = clock_seconds(now_ns - device->read_ns)};
+    }
+    *ret_count = count;
+    return ret;
 }

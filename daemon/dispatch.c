@@ -279,11 +279,55 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     message_clear(&job_ids_message, &body);
 }
 
+// --- DRAIN
+
+// All of them or none.
+static int find_devices(const struct devices *devices, const struct drain *body, struct err *err)
+{
+    for (size_t i = 0; i < body->devices_count; i++) {
+        if (!devices_find(devices, body->devices[i])) {
+            return err_set(err, ERR_NOT_FOUND, "no device %s here; STATUS lists them",
+                           body->devices[i]);
+        }
+    }
+    return body->devices_count > 0 ? 0 : err_set(err, ERR_USAGE, "DRAIN names no device");
+}
+
+static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
+                         const struct request *request)
+{
+    struct devices *devices = dispatch->config.devices;
+    struct empty reply = {.unused = false};
+    struct err err = ERR_INIT;
+    struct drain body;
+
+    if (!exchange_read_body(exchange, request, &drain_message, &body)) {
+        return;
+    }
+    if (find_devices(devices, &body, &err) != 0) {
+        exchange_fail(exchange, &err);
+    } else {
+        for (size_t i = 0; i < body.devices_count; i++) {
+            struct device *device = devices_find(devices, body.devices[i]);
+
+            if (body.undrain) {
+                device_undrain(device);
+            } else {
+                device_drain(device, body.reason);
+            }
+        }
+        lifecycle_kick(dispatch->config.lifecycle);
+        exchange_reply(exchange, &empty_message, &reply);
+    }
+    message_clear(&drain_message, &body);
+}
+
 // --- STATUS
 
 static void fill_device(struct device_info *info, const struct device *device)
 {
     const struct device_class *device_class = device->device_class;
+    const char *why = device_why(device);
 
     message_init(&device_info_message, info);
     info->name = xstrdup(device->name);
@@ -291,10 +335,11 @@ static void fill_device(struct device_info *info, const struct device *device)
     info->language = xstrdup(device_class->language);
     info->toolchain = xstrdup(device_class->toolchain);
     info->state = xstrdup(device_state_name(device->state));
-    info->reason = device->reason[0] ? xstrdup(device->reason) : NULL;
+    info->reason = why ? xstrdup(why) : NULL;
     info->job = device->job;
     info->jobs_done = device->jobs_done;
     info->held_seconds = clock_seconds(device->held_ns);
+    info->readings = device_readings(device, clock_now_ns(&clock_system), &info->readings_count);
     info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
     for (size_t i = 0; i < device_class->facts_count; i++) {
         message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
@@ -386,6 +431,7 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
         [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
         [OP_WAIT] = handle_wait,           [OP_STATUS] = handle_status,
         [OP_CANCEL] = handle_cancel,       [OP_ACK] = handle_ack,
+        [OP_DRAIN] = handle_drain,
     };
     struct dispatch *dispatch = owner;
 

@@ -305,6 +305,13 @@ void lifecycle_tick(struct lifecycle *lifecycle)
     }
 }
 
+void lifecycle_kick(struct lifecycle *lifecycle)
+{
+    if (!lifecycle->stopping) {
+        schedule_soon(lifecycle);
+    }
+}
+
 const char *lifecycle_device_name(const struct job *job)
 {
     return job->run ? run_device(job->run)->name : NULL;

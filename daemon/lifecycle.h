@@ -53,6 +53,9 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
 // Once a second: quarantines that end.
 void lifecycle_tick(struct lifecycle *lifecycle);
 
+// A device may take jobs that could not before.
+void lifecycle_kick(struct lifecycle *lifecycle);
+
 // The name of the device a job runs on; NULL when on none.
 const char *lifecycle_device_name(const struct job *job);
 

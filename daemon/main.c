@@ -29,6 +29,7 @@ struct settings {
     uint64_t queue_max;
     uint64_t jobs_max;
     bool parent_death;
+    bool share_gpus;
     bool help;
     bool version;
 };
@@ -53,6 +54,8 @@ static const struct option_row option_table[] = {
      "compilations at once; 0: one per processor that is no device"},
     {"compile-time", 0, OPTION_DURATION, AT(compile_ns), "TIME", "60s", 0, 0, NULL,
      "longest compilation"},
+    {"share-gpus", 0, OPTION_FLAG, AT(share_gpus), NULL, NULL, 0, 0, NULL,
+     "measure although other programs use the GPUs; else a GPU waits until they have gone"},
     {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
      "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
     {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,
@@ -320,6 +323,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->slack_ms = settings->slack_ns / NS_PER_MS;
     config->grace_ms = settings->grace_ns / NS_PER_MS;
     config->page_max = fault_pages();
+    config->share_gpus = settings->share_gpus;
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
     return rc;
 }

@@ -69,11 +69,6 @@ static void run_free(struct run *run)
     free(run);
 }
 
-static bool is_gpu(const struct device *device)
-{
-    return device->uuid[0] != '\0';
-}
-
 // The device is released, the queue settled, the owner told.
 static void finish(struct run *run, enum run_outcome outcome)
 {
@@ -116,13 +111,24 @@ static void fill_accounts(struct run *run, struct result *result)
     result->seconds->held = clock_seconds(clock_now_ns(&clock_system) - run->device->since_ns);
 }
 
+// What the GPU read last. The executor's word does not count here.
+static void fill_conditions(const struct device *device, struct result *result)
+{
+    for (size_t i = 0; i < result->conditions_count; i++) {
+        message_clear(&fact_message, &result->conditions[i]);
+    }
+    free(result->conditions);
+    result->conditions =
+        device_readings(device, clock_now_ns(&clock_system), &result->conditions_count);
+}
+
 // What the daemon knows better than the executor.
 static void fill_result(struct run *run, struct result *result)
 {
     set_text(&result->device, run->device->name);
     set_text(&result->device_class, run->device->device_class->name);
     set_text(&result->sandbox, run->config.sandbox_off ? "off" : "on");
-    if (!result->trust && !is_gpu(run->device)) {
+    if (!result->trust && !device_is_gpu(run->device)) {
         set_text(&result->trust, "c");
     }
     result->problem = run->expected.problem;
@@ -139,6 +145,7 @@ static void fill_result(struct run *run, struct result *result)
         result->compiled = run->compiled;
         run->compiled = NULL;
     }
+    fill_conditions(run->device, result);
     fill_accounts(run, result);
 }
 
@@ -168,7 +175,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     run->executor = NULL;
     if (end->stuck) { // it may have given its report before
         run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
-        device_lose(run->device, end->reason);
+        device_lose(run->device, true, end->reason);
     }
     if (!end->ok) {
         (void)snprintf(run->reason, sizeof(run->reason), "%s", end->reason);
@@ -222,7 +229,7 @@ static struct bytes pack_plan(struct run *run)
     plan.sandbox_off = run->config.sandbox_off;
     plan.peak_flops = device_class->peak_flops;
     plan.peak_bytes = device_class->peak_bytes;
-    if (is_gpu(run->device)) {
+    if (device_is_gpu(run->device)) {
         plan.hidden_seed = run->hidden_seed;
         plan.facts = xcalloc(device_class->facts_count + 1, sizeof(*plan.facts));
         for (size_t i = 0; i < device_class->facts_count; i++) {
@@ -253,7 +260,7 @@ static bool is_last(void *owner, const struct bytes *packed)
 static struct executor_config executor_of(const struct measure_config *config,
                                           const struct device *device)
 {
-    bool gpu = is_gpu(device);
+    bool gpu = device_is_gpu(device);
 
     return (struct executor_config){
         .mode = gpu ? "cuda-measure" : "measure",
@@ -282,7 +289,7 @@ static void execute(struct run *run)
     struct bytes plan;
 
     config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
-    config.keep = is_gpu(run->device) ? run->search_name : NULL;
+    config.keep = device_is_gpu(run->device) ? run->search_name : NULL;
     config.fresh = run->fresh;
     config.owner = run;
     run->config.on_started(run->config.owner, run->job);

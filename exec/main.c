@@ -59,6 +59,7 @@ static void print_help(void)
            "  cuda-measure GPU  serve: verify and time sealed candidates on the GPU with this uuid or "
            "number\n"
            "  cuda-probe        say which GPUs there are and what they can do; reads nothing\n"
+           "  cuda-health GPU   say whether this GPU still works; reads nothing\n"
            "\n");
     options_print(option_table, stdout);
 }
@@ -158,17 +159,26 @@ static int run_cuda_probe(struct err *err)
     return status == 0 ? write_report(&cuda_probe_report_message, &report, err) : status;
 }
 
+static int run_cuda_health(const char *uuid, struct err *err)
+{
+    struct empty report = {.unused = false};
+    int status = probe_health(uuid, err);
+
+    return status == 0 ? write_report(&empty_message, &report, err) : status;
+}
+
 static int run_mode(char *const *args, size_t count, struct err *err)
 {
     const char *mode = args[0];
-    bool gpu = strcmp(mode, "cuda-measure") == 0;
+    bool measure = strcmp(mode, "cuda-measure") == 0;
+    bool gpu = measure || strcmp(mode, "cuda-health") == 0;
 
     if (count != (gpu ? 2 : 1)) {
-        return err_set(err, ERR_USAGE, gpu ? "cuda-measure needs a GPU: its uuid or its number"
+        return err_set(err, ERR_USAGE, gpu ? "%s needs a GPU: its uuid or its number"
                                            : "%s takes no further argument", mode);
     }
     if (gpu) {
-        return serve_cuda(args[1], err);
+        return measure ? serve_cuda(args[1], err) : run_cuda_health(args[1], err);
     }
     if (strcmp(mode, "cuda-compile") == 0) {
         return serve_cuda_compile(err);
@@ -181,8 +191,8 @@ static int run_mode(char *const *args, size_t count, struct err *err)
         return run_c(mode, err);
     }
     return err_set(err, ERR_USAGE,
-                   "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure or"
-                   " cuda-probe", mode);
+                   "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure,"
+                   " cuda-probe or cuda-health", mode);
 }
 
 int main(int argc, char **argv)

@@ -45,7 +45,8 @@ extern const size_t all_messages_count;
     X(5, WAIT, wait, waited, "long poll: until one of these jobs is finished")                                        \
     X(6, STATUS, status_request, status, "devices, queue, jobs")                                                      \
     X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                                                  \
-    X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")
+    X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                                        \
+    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")
 #define WORKER_OPS(X)                                                                                                 \
     X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")                            \
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                                               \

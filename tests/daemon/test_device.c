@@ -170,7 +170,7 @@ static void three_different_jobs_in_a_row_quarantine_the_device(void **state)
     assert_false(device_failed(device, 2, "crash", 0));
     assert_true(device_failed(device, 3, "it crashed", 0));
     assert_int_equal(device->state, DEVICE_QUARANTINED);
-    assert_non_null(strstr(device->reason, "it crashed"));
+    assert_non_null(strstr(device_why(device), "it crashed"));
     assert_ptr_equal(devices_idle(devices, devices->classes), &devices->device[1]);
 }
 
@@ -208,10 +208,155 @@ static void a_lost_device_stays_out(void **state)
 {
     struct devices *devices = *state;
 
-    device_lose(&devices->device[0], "does not die");
+    device_lose(&devices->device[0], true, "does not die");
+    device_found(&devices->device[0]);
     assert_false(devices_tick(devices, 1000000 * SECOND));
-    assert_int_equal(devices->device[0].state, DEVICE_QUARANTINED);
-    assert_string_equal(devices->device[0].reason, "does not die");
+    assert_int_equal(devices->device[0].state, DEVICE_LOST);
+    assert_string_equal(device_why(&devices->device[0]), "does not die");
+}
+
+static struct device *gpu_of(struct devices *devices)
+{
+    add_gpu(devices, 0, "big");
+    return devices_find(devices, "cuda0");
+}
+
+static void a_gpu_that_fails_is_probed_and_rests_when_it_fails_again(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+    uint64_t job = 1;
+
+    for (; job < 3; job++) {
+        assert_false(device_failed(device, job, "crash", 0));
+    }
+    assert_null(devices_to_probe(devices));
+    assert_true(device_failed(device, job++, "it crashed", 0));
+    assert_int_equal(device->state, DEVICE_SUSPECT);
+    assert_non_null(strstr(device_why(device), "it crashed"));
+    assert_ptr_equal(devices_to_probe(devices), device);
+    device_probe_begins(device);
+    assert_int_equal(device->state, DEVICE_PROBING);
+    assert_null(devices_to_probe(devices));
+    device_probe_ends(device, NULL, SECOND);
+    assert_int_equal(device->state, DEVICE_READY);
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(device_failed(device, job++, "crash", SECOND));
+    }
+    assert_true(device_failed(device, job++, "crash", SECOND)); // it was probed for the same before
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_true(devices_tick(devices, 61 * SECOND));
+    assert_int_equal(device->state, DEVICE_SUSPECT); // a probe first
+    device_probe_begins(device);
+    device_probe_ends(device, "the GPU computes wrong values", 62 * SECOND);
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    assert_string_equal(device_why(device), "the GPU computes wrong values");
+    assert_false(devices_tick(devices, (62 + 119) * SECOND)); // the second rest is twice as long
+    assert_true(devices_tick(devices, (62 + 120) * SECOND));
+    device_probe_begins(device);
+    device_probe_ends(device, NULL, 200 * SECOND);
+    assert_int_equal(device->state, DEVICE_READY);
+    device_succeeded(device);
+    assert_int_equal(device->rests, 0);
+}
+
+static void a_hindrance_passes_five_seconds_after_it_was_seen_last(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+
+    device_hold(device, 7, 0);
+    device_hinder(device, "too hot", SECOND);
+    assert_int_equal(device->state, DEVICE_SUSPECT); // its job goes on
+    assert_int_equal(device->job, 7);
+    (void)device_release(device, 2 * SECOND);
+    assert_null(devices_idle(devices, device->device_class));
+    assert_null(devices_to_probe(devices));
+    device_hinder(device, "still too hot", 3 * SECOND);
+    assert_string_equal(device_why(device), "still too hot");
+    assert_false(devices_tick(devices, 7 * SECOND));
+    assert_true(devices_tick(devices, 8 * SECOND));
+    assert_ptr_equal(devices_idle(devices, device->device_class), device);
+    assert_null(device_why(device));
+}
+
+static void a_lost_gpu_comes_back_through_a_probe(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+
+    device_found(device); // was never lost
+    assert_int_equal(device->state, DEVICE_READY);
+    device_lose(device, false, "off the bus");
+    assert_int_equal(device->state, DEVICE_LOST);
+    assert_false(devices_tick(devices, 1000 * SECOND));
+    device_found(device);
+    assert_ptr_equal(devices_to_probe(devices), device);
+}
+
+static void draining_hides_nothing(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+
+    device_hold(device, 7, 0);
+    device_drain(device, "new fans");
+    assert_int_equal(device->state, DEVICE_DRAINING);
+    assert_int_equal(device->job, 7);
+    (void)device_release(device, SECOND);
+    assert_null(devices_idle(devices, device->device_class));
+    assert_string_equal(device_why(device), "new fans");
+    device_quarantine(device, "ECC", SECOND);
+    assert_int_equal(device->state, DEVICE_QUARANTINED);
+    device_undrain(device);
+    assert_int_equal(device->state, DEVICE_QUARANTINED); // for its own reason
+    device_drain(&devices->device[0], NULL);
+    assert_int_equal(devices->device[0].state, DEVICE_DRAINING);
+    device_undrain(&devices->device[0]);
+    assert_int_equal(devices->device[0].state, DEVICE_READY); // a core needs no probe
+    device_undrain(&devices->device[0]);
+    assert_int_equal(devices->device[0].state, DEVICE_READY);
+}
+
+static void quarantines_get_longer_up_to_a_limit(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+    uint64_t rest = 60 * SECOND, now = 0;
+
+    for (unsigned i = 0; i < 10; i++) {
+        device_quarantine(device, "rows wait", now);
+        device_quarantine(device, "rows still wait", now + SECOND); // the same one
+        assert_false(devices_tick(devices, now + rest - 1));
+        now += rest;
+        assert_true(devices_tick(devices, now));
+        rest = i < 6 ? 2 * rest : rest;
+    }
+    assert_int_equal(rest, 64 * 60 * SECOND);
+}
+
+static void readings_are_told_with_their_age(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = gpu_of(devices);
+    struct fact *fact = xcalloc(1, sizeof(*fact));
+    size_t count;
+    struct fact *copy = device_readings(device, 0, &count);
+
+    assert_int_equal(count, 0);
+    free(copy);
+    *fact = (struct fact){.name = xstrdup("power_w"), .value = 80};
+    device_take_readings(device, fact, 1, SECOND);
+    copy = device_readings(device, 3 * SECOND, &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(copy[0].name, "power_w");
+    assert_float_equal(copy[0].value, 80, 0);
+    assert_string_equal(copy[1].name, "read_seconds_ago");
+    assert_float_equal(copy[1].value, 2, 1e-9);
+    for (size_t i = 0; i < count; i++) {
+        message_clear(&fact_message, &copy[i]);
+    }
+    free(copy);
 }
 
 static void a_control_is_due_once_an_hour_for_each_pair(void **state)
@@ -243,12 +388,12 @@ static void two_bad_controls_in_a_row_take_the_device_out(void **state)
     bad = interval(-0.03, -0.02);
     assert_false(device_control(device, &pair, &bad, SECOND));
     assert_int_equal(device->state, DEVICE_QUARANTINED);
-    assert_non_null(strstr(device->reason, "twice in a row"));
+    assert_non_null(strstr(device_why(device), "twice in a row"));
     assert_true(devices_tick(devices, 61 * SECOND));
     assert_false(device_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
     assert_int_equal(device->state, DEVICE_QUARANTINED);
-    assert_true(devices_tick(devices, 122 * SECOND));
-    assert_true(device_control(device, &pair, &in_order, 123 * SECOND));
+    assert_true(devices_tick(devices, 182 * SECOND));
+    assert_true(device_control(device, &pair, &in_order, 183 * SECOND));
     assert_int_equal(device->bad_controls, 0);
 }
 
@@ -299,6 +444,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_quarantined_device_is_tried_again_on_probation, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_lost_device_stays_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_gpu_that_fails_is_probed_and_rests_when_it_fails_again,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hindrance_passes_five_seconds_after_it_was_seen_last,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_gpu_comes_back_through_a_probe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(draining_hides_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quarantines_get_longer_up_to_a_limit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(readings_are_told_with_their_age, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_control_is_due_once_an_hour_for_each_pair, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(two_bad_controls_in_a_row_take_the_device_out, set_up,

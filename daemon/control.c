@@ -1,0 +1,85 @@
+// The A/A controls of a device: the last one for each problem and baseline, oldest first.
+#include "common/log.h"
+#include "common/mem.h"
+#include "daemon/device.h"
+#include <stdio.h>
+#include <string.h>
+
+static struct control *find_control(const struct device *device, const struct digest *about)
+{
+    for (size_t i = 0; i < device->control_count; i++) {
+        if (digest_equal(&device->controls[i].about, about)) {
+            return &device->controls[i];
+        }
+    }
+    return NULL;
+}
+
+bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns)
+{
+    const struct control *control = find_control(device, about);
+
+    return device->control_due || device->bad_controls > 0 || !control ||
+           now_ns - control->at_ns > DEVICE_CONTROL_AGE_NS;
+}
+
+static void remember(struct device *device, const struct digest *about,
+                     const struct estimate *estimate, uint64_t now_ns)
+{
+    struct control *control = find_control(device, about);
+    size_t index;
+
+    // The list is by age: what is renewed goes to its end, and the oldest makes room.
+    if (control || device->control_count == DEVICE_CONTROLS_MAX) {
+        index = control ? (size_t)(control - device->controls) : 0;
+        memmove(&device->controls[index], &device->controls[index + 1],
+                (device->control_count - index - 1) * sizeof(*device->controls));
+        device->control_count--;
+    }
+    device->controls[device->control_count++] =
+        (struct control){.about = *about, .at_ns = now_ns, .estimate = *estimate};
+    device->last_control = *estimate;
+    device->has_control = true;
+}
+
+bool device_control(struct device *device, const struct digest *about,
+                    const struct estimate *estimate, uint64_t now_ns)
+{
+    bool bad = estimate->lo > DEVICE_CONTROL_LOG2 || estimate->hi < -DEVICE_CONTROL_LOG2;
+    device_reason text;
+
+    remember(device, about, estimate, now_ns);
+    device->control_due = false;
+    if (!bad) {
+        device->bad_controls = 0;
+        return true;
+    }
+    log_event(LOG_WARNING, "control-off device=%s log2=%.4f lo=%.4f hi=%.4f", device->name,
+              estimate->log2, estimate->lo, estimate->hi);
+    if (++device->bad_controls < 2) {
+        return false;
+    }
+    device->bad_controls = 1; // on probation after its rest
+    (void)snprintf(text, sizeof(text),
+                   "the baseline measured against itself differs by more than 1 %% twice in a row"
+                   " (log2 ratio %.4f, interval %.4f to %.4f)",
+                   estimate->log2, estimate->lo, estimate->hi);
+    device_quarantine(device, text, now_ns);
+    return false;
+}
+
+const struct estimate *device_last_control(const struct device *device, const struct digest *about)
+{
+    const struct control *control = find_control(device, about);
+
+    return control ? &control->estimate : NULL;
+}
+
+struct digest device_about(const struct digest *problem, const struct digest *baseline)
+{
+    struct digest_state *state = digest_begin();
+
+    digest_add(state, problem, sizeof(*problem));
+    digest_add(state, baseline, sizeof(*baseline));
+    return digest_end(state);
+}
