@@ -58,7 +58,7 @@ LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
-GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery # for a machine with a GPU: tests/gpu/run.sh
+GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 # Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
@@ -153,7 +153,7 @@ bundle:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
-	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery
+	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
 
 format:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')

@@ -480,3 +480,57 @@ uint64_t stats_entropy(void)
     }
     return value;
 }
+
+// ---- shift ----
+
+// How many differences b[j] - a[i] are at most t; both sorted.
+static uint64_t differences_below(const double *a, size_t n, const double *b, size_t m, double t)
+{
+    uint64_t count = 0;
+    size_t j = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        while (j < m && b[j] - a[i] <= t) {
+            j++;
+        }
+        count += j;
+    }
+    return count;
+}
+
+// The kth smallest difference (from 1), by bisection: there are too many to write them down.
+static double difference(const double *a, size_t n, const double *b, size_t m, uint64_t k)
+{
+    double lo = b[0] - a[n - 1], hi = b[m - 1] - a[0];
+
+    for (unsigned step = 0; step < 64 && lo < hi; step++) {
+        double middle = lo + (hi - lo) / 2;
+
+        if (differences_below(a, n, b, m, middle) >= k) {
+            hi = middle;
+        } else {
+            lo = middle;
+        }
+    }
+    return hi;
+}
+
+struct stats_shift stats_shift(double *a, size_t n, double *b, size_t m, double z)
+{
+    uint64_t pairs = (uint64_t)n * m, middle = (pairs + 1) / 2;
+    double half = z * sqrt((double)pairs * (double)(n + m + 1) / 12);
+    double rank = floor((double)pairs / 2 - half);
+    struct stats_shift ret = {.shift = NAN, .lo = -INFINITY, .hi = INFINITY};
+
+    if (pairs == 0) {
+        return ret;
+    }
+    stats_sort(a, n);
+    stats_sort(b, m);
+    ret.shift = (difference(a, n, b, m, middle) + difference(a, n, b, m, pairs + 1 - middle)) / 2;
+    if (rank >= 1) {
+        ret.lo = difference(a, n, b, m, (uint64_t)rank);
+        ret.hi = difference(a, n, b, m, pairs + 1 - (uint64_t)rank);
+    }
+    return ret;
+}

@@ -22,6 +22,16 @@ struct stats_trimmed {
 };
 struct stats_trimmed stats_trimmed_mean(double *x, size_t n, double trim);
 
+// The shift between two samples: the median of all differences b[j] - a[i], with the interval that
+// their ranks give, z standard deviations of Wilcoxon's statistic to each side (Hodges and Lehmann
+// 1963, Annals of Mathematical Statistics 34). Sorts a and b. Does not care what the distribution
+// looks like, as long as both have the same; infinite bounds when there are too few values for z.
+struct stats_shift {
+    double shift; // NaN when n or m is 0
+    double lo, hi;
+};
+struct stats_shift stats_shift(double *a, size_t n, double *b, size_t m, double z);
+
 // Quantile p of Student's t with nu > 0 degrees of freedom; of the standard normal for infinite nu. Error < 1e-6.
 double stats_t_quantile(double p, double nu);
 double stats_normal_quantile(double p);

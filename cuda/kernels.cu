@@ -360,6 +360,16 @@ KC_KERNEL kc_shared_poison(unsigned bytes, kc_u64 key)
 }
 #endif
 
+// ---- copies ----
+
+// Bytes as they are, also over several variables of a module, which the driver refuses.
+KC_KERNEL kc_copy(unsigned char *to, const unsigned char *from, kc_u64 bytes)
+{
+    for (kc_u64 i = KC_INDEX; i < bytes; i += KC_STRIDE) {
+        to[i] = from[i];
+    }
+}
+
 // ---- hash: a keyed sum over positions, 128 bits; out[0 .. 2) were zero ----
 
 KC_KERNEL kc_hash(const unsigned char *in, kc_u64 bytes, kc_u64 key, kc_u64 *out)

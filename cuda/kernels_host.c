@@ -54,6 +54,11 @@ RUN(spin)
     UNUSED;
     kc_spin(P(kc_u64, 0));
 }
+RUN(copy)
+{
+    UNUSED;
+    kc_copy(P(unsigned char *, 0), P(unsigned char *, 1), P(kc_u64, 2));
+}
 RUN(read)
 {
     UNUSED;
@@ -75,6 +80,7 @@ const struct kc_host_kernel kc_host_kernels[] = {
     {"kc_compare", run_compare},
     {"kc_stamp", run_stamp},
     {"kc_spin", run_spin},
+    {"kc_copy", run_copy},
     {"kc_read", run_read},
     {"kc_health", run_health},
 };

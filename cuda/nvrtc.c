@@ -187,7 +187,8 @@ int nvrtc_compile(struct nvrtc *n, const struct nvrtc_input *input, struct nvrtc
     const char *text[ARRAY_LEN(headers)], *name[ARRAY_LEN(headers)];
     char *arch = architecture(input->target);
     const char *const option[] = {arch,           "-std=c++17", "--ptxas-options=-v",
-                                  "-default-device", n->include, n->include_cccl};
+                                  "-default-device", "--pre-include=math.h", // nvcc gives it unasked
+                                  n->include, n->include_cccl};
     struct nvrtc_output out = {.compiled = false};
     nvrtc_program program = NULL;
     size_t len;

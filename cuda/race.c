@@ -11,6 +11,10 @@
 // Two loads of the same code differ by about so much of an empty window, one standard deviation
 // (docs/measuring.md).
 #define SYSTEMATIC_NS 12.0
+// Times of launches come in humps about 160 ns apart, in steps of 32 ns; below SHORT_NS this is what
+// most of their spread is.
+#define SHORT_NS 100000.0
+#define QUANTUM_NS 32.0
 
 static int place(struct race_cuda *race, struct lane *lane, struct err *err)
 {
@@ -64,6 +68,8 @@ int race_cuda_run(struct race_cuda *race, struct err *err)
     race->contest.systematic = systematic;
     race->contest.rng = &race->bench->rng;
     race->contest.slots = BENCH_SLOTS;
+    race->contest.short_ns = SHORT_NS;
+    race->contest.quantum_ns = QUANTUM_NS;
     return contest_run(&race->contest, err);
 }
 

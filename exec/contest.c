@@ -108,7 +108,12 @@ static void estimate(struct contest *contest)
         struct lane *lane = &contest->lane[i];
 
         lane->series.systematic = contest->systematic(contest->owner, lane);
-        each[i] = lane->estimate = timing_of(&lane->series);
+        lane->estimate =
+            contest_median(lane) < contest->short_ns
+                ? timing_of_launches(lane->first_ns, lane->second_ns, lane->launch_count,
+                                     contest->quantum_ns, lane->series.systematic)
+                : timing_of(&lane->series);
+        each[i] = lane->estimate;
         weight[i] = lane->weight;
     }
     contest->combined = timing_combine(each, weight, contest->lane_count);

@@ -42,6 +42,8 @@ struct contest {
     double (*systematic)(void *owner, const struct lane *lane);
     struct stats_rng *rng; // phase and contents
     size_t slots;          // contents to choose from
+    double short_ns;       // launches below it are compared one by one (timing_of_launches); 0: none
+    double quantum_ns;     // steps of the clock
     struct timing_rule rule;
     double max_seconds; // over all lanes, shared by weight
     size_t looks;       // at most TIMING_LOOKS

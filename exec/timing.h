@@ -4,7 +4,8 @@
 //
 // Method: docs/measuring.md. A block is A B B A (or B A A B), d = ((ln A1 + ln A2) - (ln B1 + ln
 // B2)) / 2 / ln 2: linear drift cancels. The estimator is the 20 % trimmed mean with Winsorised
-// error and Student's t (Yuen 1974). Looks at 8, 16, … 256 blocks only, two-sided 0.05 / 6 at each
+// error and Student's t (Yuen 1974), and for short launches the shift between the arms' times (Hodges
+// and Lehmann 1963). Looks at 8, 16, … 256 blocks only, two-sided 0.05 / 6 at each
 // (Bonferroni), so that looking repeatedly does not raise the error rate.
 #ifndef EXEC_TIMING_H
 #define EXEC_TIMING_H
@@ -69,6 +70,13 @@ bool timing_block_void(const struct timing_block *block, double slack_ns);
 double timing_block_escape(const struct timing_block *block, double slack_ns);
 void timing_add(struct timing_series *series, double log2_ratio);
 struct timing_estimate timing_of(const struct timing_series *series);
+// The same from the times of single launches, `count` of each arm, in nanoseconds: their shift on the
+// log scale (stats_shift). For launches that are so short that their times come in humps: a block's
+// ratio then says more about which hump its four launches fell into than about the arms, while the
+// differences of all pairs keep the humps apart. Times that a clock gives in steps of quantum_ns are
+// spread over their step.
+struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
+                                          size_t count, double quantum_ns, double systematic);
 // Weighted mean of independent estimates (a weighted geometric mean of ratios); degrees by Welch
 // and Satterthwaite. weight sums to 1.
 struct timing_estimate timing_combine(const struct timing_estimate *estimate, const double *weight,

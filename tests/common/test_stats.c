@@ -363,9 +363,32 @@ static void entropy_differs(void **state)
     assert_true(stats_entropy() != stats_entropy());
 }
 
+static void shift_is_the_median_of_all_differences(void **state)
+{
+    double a[] = {3, 1, 2}, b[] = {12, 10, 14.5, 11};
+    struct stats_shift shift = stats_shift(a, 3, b, 4, 0.5);
+    double one[16], other[16];
+
+    (void)state;
+    // The differences: 7 8 8 9 9 9 10 10 11 11.5 12.5 13.5; the middle two are 9 and 10.
+    assert_float_equal(shift.shift, 9.5, 1e-9);
+    assert_true(shift.lo >= 7 && shift.lo < shift.shift && shift.hi > shift.shift);
+    shift = stats_shift(a, 3, b, 4, 5);
+    assert_true(isinf(shift.lo) && isinf(shift.hi));
+    assert_true(isnan(stats_shift(a, 0, b, 4, 1).shift));
+    for (size_t i = 0; i < 16; i++) {
+        one[i] = (double)(i * 7 % 16);
+        other[i] = 100 + (double)(i * 5 % 16);
+    }
+    shift = stats_shift(one, 16, other, 16, 2.64);
+    assert_float_equal(shift.shift, 100, 1e-9);
+    assert_true(fabs(shift.hi - 100 - (100 - shift.lo)) < 1.001); // by ranks of whole numbers
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shift_is_the_median_of_all_differences),
         cmocka_unit_test(sort_orders_and_puts_nan_last),
         cmocka_unit_test(quantiles_interpolate_as_type_7),
         cmocka_unit_test(infinite_neighbour_does_not_make_nan),

@@ -102,6 +102,58 @@ static void two_percent_are_found_with_their_sign(void **state)
     assert_true(blocks <= RUNS * 20); // clear cases end at the first looks
 }
 
+// Launches of 5 us as a GPU's events give them: two humps 8 % apart, in steps of 32 ns.
+static double humped_launch(struct stats_rng *rng, double share, double scale)
+{
+    double ns = 5000 * scale * (1 + 0.004 * stats_rng_normal(rng));
+
+    if (stats_rng_unit(rng) < share) {
+        ns *= 1.08;
+    }
+    return 32 * round(ns / 32);
+}
+
+static void two_humps_do_not_blur_short_launches(void **state)
+{
+    static const double shares[] = {0.1, 0.3, 0.5};
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        double of_launches = 0, of_blocks = 0, scale = 1.03;
+        size_t wrong = 0, found = 0;
+
+        for (uint64_t run = 0; run < RUNS; run++) {
+            double ns[3][64];
+            struct timing_series series = {.count = 0};
+            struct timing_estimate equal, slower, blocks;
+            struct stats_rng rng;
+
+            stats_rng_init(&rng, run, 3);
+            for (size_t i = 0; i < 64; i++) {
+                ns[0][i] = humped_launch(&rng, shares[s], 1);
+                ns[1][i] = humped_launch(&rng, shares[s], 1);
+                ns[2][i] = humped_launch(&rng, shares[s], scale);
+            }
+            for (size_t i = 0; i < 32; i++) {
+                timing_add(&series, (log2(ns[0][2 * i] / ns[1][2 * i]) +
+                                     log2(ns[0][2 * i + 1] / ns[1][2 * i + 1])) /
+                                        2);
+            }
+            equal = timing_of_launches(ns[0], ns[1], 64, 32, 0);
+            slower = timing_of_launches(ns[0], ns[2], 64, 32, 0);
+            blocks = timing_of(&series);
+            of_launches += equal.log2 * equal.log2;
+            of_blocks += blocks.log2 * blocks.log2;
+            wrong += equal.lo > 0 || equal.hi < 0;
+            found += slower.hi < 0;
+            assert_true(slower.lo <= -log2(scale) + 0.02 && slower.hi >= -log2(scale) - 0.02);
+        }
+        assert_true(of_launches * 4 < of_blocks); // half the standard deviation, at least
+        assert_true(wrong <= RUNS / 100);         // the level of one look is 0.8 %
+        assert_true(found >= RUNS * 99 / 100);
+    }
+}
+
 static void anchor_keeps_the_race_going(void **state)
 {
     struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = NAN};
@@ -235,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_code_is_called_different_in_at_most_one_run_of_twenty),
         cmocka_unit_test(two_percent_are_found_with_their_sign),
+        cmocka_unit_test(two_humps_do_not_blur_short_launches),
         cmocka_unit_test(anchor_keeps_the_race_going),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),

@@ -1,6 +1,8 @@
 // Sealed candidates that cheat, break or are honest, each with the verdict that it must get.
 //   battery PROBLEM FOLDER      measures every FOLDER/*.cu; their first line says what is expected:
 //   // expect: VERDICT          a verdict's name, "ratio" (any correct one), or "ratio not faster than X"
+// Then each crash_* again, with an honest candidate of another search behind it: how long after the
+// crash's verdict does that one have its own? At most SERVED_S.
 // Talks to the daemon at the default address. Last line: "N passed, N failed".
 #include "client/session.h"
 #include "common/file.h"
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #define FILES_MAX 256
+#define SERVED_S 1.0
 
 struct entry {
     char *name;
@@ -87,6 +90,67 @@ static int is_source(const struct dirent *entry)
     return len > 3 && strcmp(entry->d_name + len - 3, ".cu") == 0;
 }
 
+// ---- the next candidate of another search ----
+
+struct verdict_time {
+    uint64_t at_ns, verdict;
+};
+
+static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    struct verdict_time *time = owner;
+
+    (void)tag;
+    time->at_ns = uv_hrtime();
+    time->verdict = error == NULL && info->result != NULL ? info->result->verdict : 0;
+}
+
+// Runs one crash in a search of its own; returns whether the neighbour had its verdict in time.
+static bool neighbour(struct session *session, const struct problem_dir *dir, const char *folder,
+                      const char *name, unsigned number)
+{
+    struct verdict_time crash = {.at_ns = 0}, honest = {.at_ns = 0};
+    struct pool *pool[2];
+    struct strbuf source = STRBUF_INIT;
+    struct digest digest[2];
+    struct err err = ERR_INIT;
+    struct entry entry;
+    struct job_spec spec;
+    double later;
+
+    for (size_t i = 0; i < 2; i++) {
+        char search[64];
+
+        (void)snprintf(search, sizeof(search), "neighbour-%zu-%llx", i,
+                       (unsigned long long)stats_entropy());
+        if (pool_create(&pool[i], session, search, &err) < 0) {
+            die(&err);
+        }
+        pool_add_problem(pool[i], dir);
+    }
+    read_entry(&entry, pool[0], folder, name, &digest[0]);
+    strbuf_add(&source, (const char *)dir->baseline.data, dir->baseline.len);
+    strbuf_addf(&source, "// %u %llx\n", number, (unsigned long long)stats_entropy());
+    pool_add_blob(pool[1], source.data, source.len, &digest[1]);
+    problem_dir_spec(dir, JOB_MEASURE, &digest[0], &spec);
+    spec.repeat = stats_entropy() | 1;
+    pool_submit(pool[0], "crash", &spec, 0, on_verdict, &crash, 0);
+    problem_dir_spec(dir, JOB_MEASURE, &digest[1], &spec);
+    pool_submit(pool[1], "honest", &spec, 0, on_verdict, &honest, 0);
+    if (pool_drain(pool[0], &err) < 0 || pool_drain(pool[1], &err) < 0) {
+        die(&err);
+    }
+    later = ((double)honest.at_ns - (double)crash.at_ns) * 1e-9;
+    printf("%s after %s (%s) another search's candidate is %s %.3f s later\n",
+           later <= SERVED_S && verdict_is_ratio(honest.verdict) ? "ok  " : "FAIL", name,
+           verdict_name(crash.verdict), verdict_name(honest.verdict), later);
+    pool_close(pool[0]);
+    pool_close(pool[1]);
+    strbuf_release(&source);
+    free(entry.name);
+    return later <= SERVED_S && verdict_is_ratio(honest.verdict);
+}
+
 int main(int argc, char **argv)
 {
     struct session_options options = {.quiet = true};
@@ -96,7 +160,7 @@ int main(int argc, char **argv)
     struct pool *pool = NULL;
     struct problem_dir dir;
     struct dirent **name;
-    size_t passed = 0;
+    size_t passed = 0, total;
     char search[64];
     int count;
 
@@ -123,6 +187,7 @@ int main(int argc, char **argv)
     if (pool_drain(pool, &err) < 0) {
         die(&err);
     }
+    total = (size_t)count;
     for (int i = 0; i < count && i < FILES_MAX; i++) {
         passed += entry[i].passed;
         printf("%s %-28s %-14s", entry[i].passed ? "ok  " : "FAIL", entry[i].name,
@@ -135,8 +200,14 @@ int main(int argc, char **argv)
             printf("     expected: %s\n", entry[i].expect);
         }
     }
-    printf("%zu passed, %zu failed\n", passed, (size_t)count - passed);
+    for (int i = 0; i < count && i < FILES_MAX; i++) {
+        if (strncmp(name[i]->d_name, "crash_", 6) == 0) {
+            passed += neighbour(session, &dir, argv[2], name[i]->d_name, (unsigned)i);
+            total++;
+        }
+    }
+    printf("%zu passed, %zu failed\n", passed, total - passed);
     pool_close(pool);
     session_free(session);
-    return passed == (size_t)count && count > 0 ? 0 : 1;
+    return passed == total && count > 0 ? 0 : 1;
 }

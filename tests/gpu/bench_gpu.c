@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define DISTINCT 400
+#define COARSE_LOG2 0.03
 
 // Kernels of about so long: elements and steps of the chain.
 static const struct kernel {
@@ -148,8 +149,8 @@ static void bench_same(struct pool *pool, const struct kernel *kernel,
            tally.baseline_ns / 1e3, wrong, runs);
     tally_print("   A/A", &tally);
     tally_release(&tally);
-    // Stopped at the second look: 32 launches of each arm.
-    repeat(pool, &tally, dir, &dir->baseline_digest, runs, 0.02);
+    // Stopped as soon as so little precision is reached: after 64 launches of each arm at most.
+    repeat(pool, &tally, dir, &dir->baseline_digest, runs, COARSE_LOG2);
     printf("sd of the estimate, %s: %.3f %% with %.0f launches of the candidate\n", kernel->name,
            tally_sd(&tally) * 100, (double)tally.launches / (double)tally.runs);
     tally_release(&tally);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# Steps: probe problems battery bench search (default: all). Keeps logs, reports and run files in $OUT, or
+# Steps: probe problems battery bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
 # in build/gpu when that is not set. Prints a short table last.
 set -u
 cd "$(dirname "$0")/../.."
 bundle=$1
 shift
-[ $# -gt 0 ] || set -- probe battery problems bench search
+[ $# -gt 0 ] || set -- probe battery problems bench agree search
 out=${OUT:-build/gpu}
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -77,6 +77,7 @@ for name in "$@"; do
     battery) step battery "$bin/battery" tests/data/cuda/rowsum tests/gpu/sealed ;;
     problems) KCAST_STEP_SECONDS=${KCAST_PROBLEM_SECONDS:-400} step problems check_problems ;;
     bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ;;
+    agree) step agree "$bin/agree" "$KCAST_PROBLEMS" "${KCAST_POINTS:-6}" "$out/agree.txt" ${KCAST_AGREE:+"$KCAST_AGREE"} ;;
     search) step search search_all ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
     esac
