@@ -5,6 +5,7 @@
 #include "client/show.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void print_json(const char *path, const struct problem_dir *dir, const struct err *err)
 {
@@ -19,6 +20,19 @@ static void print_json(const char *path, const struct problem_dir *dir, const st
         json_object_set_new(object, "error", show_text(err->text));
     }
     show_print(object);
+}
+
+// "cuda/softmax": the end of the path by which it is found when another folder has the same name.
+static const char *short_name(const char *path, char **all, size_t count)
+{
+    const char *name = strrchr(path, '/') + 1;
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        same += strcmp(strrchr(all[i], '/') + 1, name) == 0;
+    }
+    for (name--; same > 1 && name > path && name[-1] != '/'; name--) {
+    }
+    return same > 1 ? name : name + 1;
 }
 
 static int list_run(struct session *session, const void *options, char **argument,
@@ -39,7 +53,7 @@ static int list_run(struct session *session, const void *options, char **argumen
         if (json)
             print_json(path[i], good ? &dir : NULL, &wrong);
         else if (good)
-            printf("%-12s %s  %s%s\n", dir.problem->name, path[i], dir.problem->title,
+            printf("%-16s %s  %s%s\n", short_name(path[i], path, count), path[i], dir.problem->title,
                    dir.template_source.data != NULL ? "" : "  (no template)");
         else
             fprintf(stderr, "kcast: %s\n", wrong.text);

@@ -235,7 +235,11 @@ int problem_dir_load(struct problem_dir *ret, const char *problem, struct err *e
         for (size_t len = strlen(dir.path); len > 1 && dir.path[len - 1] == '/'; len--) {
             dir.path[len - 1] = '\0';
         }
-        if (!is_folder(dir.path)) {
+        if (!is_folder(dir.path) && dir.path[0] != '/' && dir.path[0] != '.') {
+            free(dir.path); // "cuda/softmax", seen from one of the roots
+            dir.path = NULL;
+            code = find_by_name(&dir.path, problem, err);
+        } else if (!is_folder(dir.path)) {
             code = err_set(err, ERR_NOT_FOUND, "%s is no folder, so it is no problem", dir.path);
         } else if (!is_problem(dir.path)) {
             code = err_set(err, ERR_NOT_FOUND, "%s has no problem.json, so it is no problem",

@@ -24,7 +24,7 @@ struct problem_dir {
 };
 
 // Loads the problem that `problem` names: a path (it holds a slash, or is a folder with a problem.json) or a name, which is
-// looked for in the folders of problem_dir_roots, in order. The problem's name must equal the folder's. On failure *ret is
+// looked for in the folders of problem_dir_roots, in order; "cuda/softmax" where several have the same one. The problem's name must equal the folder's. On failure *ret is
 // zeroed and the sentence names the file, or, for a name that is nowhere, the folders that were searched (ERR_NOT_FOUND).
 MUST_CHECK int problem_dir_load(struct problem_dir *ret, const char *problem, struct err *err);
 void problem_dir_release(struct problem_dir *dir);

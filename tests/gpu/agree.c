@@ -1,8 +1,8 @@
 // Does a speedup that was measured here agree with the one of another day or machine?
 //   agree PROBLEMS POINTS NEW [OLD]   measures POINTS points of each problem's template, spread over it,
 //                                     and writes "problem point log2 lo hi" lines to NEW; with OLD, such a
-//                                     file of another time, says for how many the difference lies within
-//                                     the two intervals together, sqrt(half1^2 + half2^2)
+//                                     file of another time, says of how many the two intervals overlap, and
+//                                     for how many the difference is at most sqrt(half1^2 + half2^2)
 // Talks to the daemon at the default address. Last line: "N of N agree" or "N measured".
 #include "client/session.h"
 #include "common/file.h"
@@ -115,7 +115,7 @@ static const struct point *find(const char *problem, size_t number)
 
 static int compare(const char *path)
 {
-    size_t agree = 0, count = 0;
+    size_t agree = 0, close = 0, count = 0;
     char problem[80], line[256];
     FILE *file = fopen(path, "r");
 
@@ -133,18 +133,20 @@ static int compare(const char *path)
             (now = find(problem, number)) == NULL) {
             continue;
         }
-        double both = hypot(old.hi - old.lo, now->estimate.hi - now->estimate.lo) / 2;
+        double half = (old.hi - old.lo) / 2, other = (now->estimate.hi - now->estimate.lo) / 2;
         double apart = fabs(old.log2 - now->estimate.log2);
 
         count++;
-        agree += apart <= both;
-        if (apart > both) {
+        agree += apart <= half + other;
+        close += apart <= hypot(half, other);
+        if (apart > half + other) {
             printf("%s %zu: %.4fx then, %.4fx now; %.2f %% apart, the intervals allow %.2f %%\n",
                    problem, number, exp2(old.log2), exp2(now->estimate.log2),
-                   (exp2(apart) - 1) * 100, (exp2(both) - 1) * 100);
+                   (exp2(apart) - 1) * 100, (exp2(half + other) - 1) * 100);
         }
     }
     fclose(file);
+    printf("%zu of them differ by no more than chance would have it\n", close);
     printf("%zu of %zu agree\n", agree, count);
     return count > 0 && (double)agree >= SHARE * (double)count ? 0 : 1;
 }

@@ -45,7 +45,7 @@ search_all() {
     "$bin/kcast-worker" --state "$work/worker" >"$out/worker.log" 2>&1 &
     local worker=$! failed=0
     for problem in ${KCAST_SEARCH:-softmax transpose sgemm scan rmsnorm_residual}; do
-        "$bin/kcast" search "$problem" --run "$work/$problem.run" --candidates "${KCAST_CANDIDATES:-150}" --seed 1 || failed=1
+        "$bin/kcast" search "$KCAST_PROBLEMS/$problem" --run "$work/$problem.run" --candidates "${KCAST_CANDIDATES:-150}" --seed 1 || failed=1
         "$bin/kcast" report "$work/$problem.run" -o "$out/$problem.html" || failed=1
     done
     kill $worker
