@@ -1,0 +1,200 @@
+// Every CUDA problem that comes with kernelcast: its reference, its baseline and points spread over its
+// template compile for real, in the real jail. Skipped where there is no CUDA compiler.
+#include "common/file.h"
+#include "common/mem.h"
+#include "contract/template.h"
+#include "contract/verdict.h"
+#include "cuda/compile.h"
+#include "exec/child.h"
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define POINTS_LEAST 300 // that a template must have
+#define SAMPLE 4         // of them are compiled
+#define PROBLEMS_LEAST 20
+#define SOURCE_MAX ((size_t)1 << 20)
+
+struct fixture {
+    struct sandbox_filter filter;
+    struct nursery nursery;
+    struct cuda_jail jail;
+    bool there;
+    char reason[ERR_TEXT_MAX];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+    struct toolkit toolkit;
+    struct err err = ERR_INIT;
+
+    fixture->nursery.socket = -1;
+    if (toolkit_find(&toolkit, &err) != 0) {
+        snprintf(fixture->reason, sizeof(fixture->reason), "%s", err.text);
+    } else {
+        assert_int_equal(sandbox_filter_build(&fixture->filter, STAGE_COMPILE, &err), 0);
+        assert_int_equal(nursery_create(&fixture->nursery, cuda_jail_child, &fixture->filter, &err),
+                         0);
+        cuda_jail_init(&fixture->jail, &fixture->nursery, &toolkit, false);
+        fixture->there = true;
+    }
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+
+    if (fixture->there) {
+        cuda_jail_release(&fixture->jail);
+        nursery_release(&fixture->nursery);
+        sandbox_filter_release(&fixture->filter);
+    }
+    free(fixture);
+    return 0;
+}
+
+static char *folder(void)
+{
+    const char *root = getenv("KCAST_ROOT");
+
+    return xasprintf("%s/problems/cuda", root != NULL ? root : ".");
+}
+
+static struct bytes read_file(const char *problem, const char *name)
+{
+    struct err err = ERR_INIT;
+    struct bytes bytes;
+    char *path = folder(), *file = xasprintf("%s/%s/%s", path, problem, name);
+
+    if (file_read(&bytes, file, SOURCE_MAX, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    free(file);
+    free(path);
+    return bytes;
+}
+
+static struct bytes copy(const void *data, size_t len)
+{
+    struct bytes bytes = {.data = xmalloc(len + 1), .len = len};
+
+    memcpy(bytes.data, data, len);
+    bytes.data[len] = 0;
+    return bytes;
+}
+
+// Every kernel that the manifest launches is in every variant, or compiling would have said so.
+static void compile(struct fixture *fixture, const char *problem, const struct bytes *json,
+                    const char *what, const void *source, size_t len, enum compile_role role)
+{
+    struct compile_report report;
+    struct compile_plan plan;
+    struct err err = ERR_INIT;
+
+    message_init(&compile_plan_message, &plan);
+    plan.problem = copy(json->data, json->len);
+    plan.source = copy(source, len);
+    plan.header = xstrdup("");
+    plan.glue = xstrdup("");
+    plan.name = xstrdup(what);
+    plan.language = xstrdup("cuda");
+    plan.target = xstrdup("sm_90");
+    plan.role = role;
+    plan.hidden_seed = 7;
+    plan.max_seconds = 120;
+    plan.max_memory = (uint64_t)8 << 30;
+    plan.max_output = (uint64_t)64 << 20;
+    if (compile_cuda(&plan, &fixture->jail, &report, &err) != 0) {
+        fail_msg("%s/%s: %s", problem, what, err.text);
+    }
+    if (report.compiled->verdict != VERDICT_NONE) {
+        fail_msg("%s/%s: %s: %s\n%s", problem, what, verdict_name(report.compiled->verdict),
+                 report.compiled->reason, report.compiled->log ? report.compiled->log : "");
+    }
+    assert_true(report.object.len > 0);
+    message_clear(&compile_report_message, &report);
+    message_clear(&compile_plan_message, &plan);
+}
+
+static void compile_template(struct fixture *fixture, const char *problem, const struct bytes *json)
+{
+    struct bytes text = read_file(problem, "template.cu");
+    struct template *template = NULL;
+    struct err err = ERR_INIT;
+    size_t count;
+
+    if (template_parse(&template, (const char *)text.data, problem, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    count = template_point_count(template);
+    if (count < POINTS_LEAST) {
+        fail_msg("%s: the template has %zu points, at least %d are needed", problem, count,
+                 POINTS_LEAST);
+    }
+    for (size_t i = 0; i < SAMPLE; i++) {
+        struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
+        size_t point = i * (count - 1) / (SAMPLE - 1); // the first and the last among them
+
+        template_source(template, point, &source);
+        template_point_name(template, point, &name);
+        compile(fixture, problem, json, strbuf_text(&name), source.data, source.len,
+                COMPILE_CANDIDATE);
+        strbuf_release(&source);
+        strbuf_release(&name);
+    }
+    template_free(template);
+    bytes_clear(&text);
+}
+
+static int is_problem(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void every_problem_compiles(void **state)
+{
+    struct fixture *fixture = *state;
+    struct dirent **entry;
+    char *path = folder();
+    int count = scandir(path, &entry, is_problem, alphasort);
+
+    assert_true(count >= PROBLEMS_LEAST);
+    if (!fixture->there) {
+        printf("skipped because %s\n", fixture->reason);
+        skip();
+    }
+    for (int i = 0; i < count; i++) {
+        const char *name = entry[i]->d_name;
+        struct bytes json = read_file(name, "problem.json");
+        struct bytes reference = read_file(name, "reference.cu");
+        struct bytes baseline = read_file(name, "baseline.cu");
+
+        compile(fixture, name, &json, "reference.cu", reference.data, reference.len,
+                COMPILE_REFERENCE);
+        compile(fixture, name, &json, "baseline.cu", baseline.data, baseline.len, COMPILE_BASELINE);
+        compile_template(fixture, name, &json);
+        bytes_clear(&json);
+        bytes_clear(&reference);
+        bytes_clear(&baseline);
+        free(entry[i]);
+    }
+    free(entry);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_problem_compiles, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
