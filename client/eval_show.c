@@ -43,8 +43,7 @@ void eval_table(struct strbuf *out, const struct eval_page *page)
         if (i > 0)
             strbuf_addc(out, '\n');
         add_head(out, set);
-        strbuf_addf(out, "  %-16s %8s  %-18s %7s  %s\n", "measure", "value", "95 % interval",
-                    "rows", "");
+        strbuf_addf(out, "  %-16s %8s  %-18s %7s\n", "measure", "value", "95 % interval", "rows");
         for (enum score_metric m = 0; m < SCORE_COUNT; m++) {
             const struct score_value *value = &set->value[m];
             char middle[24], lo[24], hi[24], both[64];

@@ -24,10 +24,31 @@ JSON object per line.
 
 TEXT
     help kcast "$bin/kcast"
-    for command in search resume measure forecast status jobs cancel report export 'problem list' 'problem check' 'problem new'; do
+    for command in search resume measure forecast status jobs cancel report export eval 'problem list' 'problem check' 'problem new'; do
         # shellcheck disable=SC2086
         help "kcast $command" "$bin/kcast" $command
     done
+    cat <<'TEXT'
+## Lines for `kcast eval`
+
+FILE is a run file, or text with one JSON object per line. Every key may be left out; others are ignored.
+
+| key | meaning |
+| --- | --- |
+| `verdict` | outcome, one of the verdicts below; without one, or with `none` or `quarantined`, the line counts as a forecast without an outcome |
+| `log2` | measured log2 speedup; verdicts of a correct candidate need it |
+| `bins` | 15 probabilities over the bins of `contract/bins.h`, given that it is correct; any positive sum |
+| `mean_log2` | mean forecast log2 speedup; without `bins` the whole forecast of the speedup |
+| `p_correct`, `p_improves`, `confidence` | in 0 to 1; confidence is that the call "improves, or not" is right |
+| `incumbent_log2` | what an improvement had to beat; default: 0, the baseline |
+| `propensity` | probability with which the outcome was to be seen; the line counts 1 / propensity; default: 1 |
+| `cluster` | integer or text; lines with the same are drawn together for the intervals; default: a line by itself |
+| `engine` | text; engines are judged apart |
+
+With `--json`, one object per engine: `engine`, `forecasts`, `unmeasured`, `clusters`, `effective`, `risk`, `draws`, `seed`, and `metrics`, an object
+with `value`, `lo`, `hi` (null where it is not defined) and `rows` for each measure. `contract/score.h` defines them.
+
+TEXT
     help kcastd "$bin/kcastd"
     help kcast-worker "$bin/kcast-worker"
     help kcast-exec "$bin/kcast-exec"

@@ -1,0 +1,191 @@
+// The refit: first the hypotheses about shift and temperature at every node, since where an outcome
+// lay depends on them, then the maps.
+#include "common/mem.h"
+#include "worker/recalibrate_state.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool belongs(const struct row *row, const struct node *node, enum recal_fold fold)
+{
+    return (fold == RECAL_FOLD_ALL || row->half == fold) && row->number >= node->since;
+}
+
+// Hypotheses
+// -------------------------------------------------------------------------------------------------
+
+static void clear_evidence(struct recalibration *in)
+{
+    struct node *node, *next;
+    HASH_ITER (hh, in->nodes, node, next) {
+        for (size_t fold = 0; fold < RECAL_FOLDS; fold++) {
+            struct fit *fit = &node->fit[fold];
+            memset(fit->evidence, 0, sizeof fit->evidence);
+            fit->weight = fit->weight_square = 0;
+        }
+    }
+}
+
+static void add_evidence(struct recalibration *in)
+{
+    for (size_t i = 0; i < in->row_count; i++) {
+        const struct row *row = &in->row[i];
+        for (struct node *node = row->node; node != NULL && row->binned; node = node->parent) {
+            for (enum recal_fold fold = 0; fold < RECAL_FOLDS; fold++) {
+                struct fit *fit = &node->fit[fold];
+                if (!belongs(row, node, fold))
+                    continue;
+                for (size_t h = 0; h < TEMPER_COUNT; h++)
+                    fit->evidence[h] += row->weight * row->score[h];
+                fit->weight += row->weight;
+                fit->weight_square += row->weight * row->weight;
+            }
+        }
+    }
+}
+
+// The node's own evidence, and of the others at each level above as much as kappa outcomes have.
+static void weigh_hypotheses(const struct recalibration *in, struct node *node,
+                             enum recal_fold fold)
+{
+    static const struct fit none;
+    const struct fit *below = &none;
+    double evidence[TEMPER_COUNT] = {0};
+    for (const struct node *at = node; at != NULL; at = at->parent) {
+        const struct fit *own = &at->fit[fold];
+        double n =
+            recal_effective(own->weight, own->weight_square, below->weight, below->weight_square);
+        double trust = at == node ? n : fmin(n, in->config.kappa[at->level]);
+        for (size_t h = 0; h < TEMPER_COUNT && n > 0; h++)
+            evidence[h] +=
+                trust * (own->evidence[h] - below->evidence[h]) / (own->weight - below->weight);
+        below = own;
+    }
+    temper_weights(node->fit[fold].hypothesis, evidence);
+}
+
+// Maps
+// -------------------------------------------------------------------------------------------------
+
+enum list { LIST_BINS, LIST_CORRECT, LIST_IMPROVES, LISTS };
+
+struct sorted {
+    double value;
+    const struct row *row;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct sorted *left = a, *right = b;
+    if (left->value < right->value || left->value > right->value)
+        return left->value < right->value ? -1 : 1;
+    return (left->row->number > right->row->number) - (left->row->number < right->row->number);
+}
+
+static double value_of(const struct row *row, enum list list, enum recal_fold fold)
+{
+    if (list != LIST_BINS)
+        return list == LIST_CORRECT ? row->p_correct : row->p_improves;
+    double p[BIN_COUNT];
+    if (!row->binned)
+        return NAN;
+    temper_mix(p, &row->tempered, row->node->fit[fold].hypothesis);
+    return bins_cdf(p, row->log2);
+}
+
+static size_t sort_rows(struct sorted *to, const struct recalibration *in, enum list list,
+                        enum recal_fold fold)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < in->row_count; i++) {
+        const struct row *row = &in->row[i];
+        if (fold != RECAL_FOLD_ALL && row->half != fold)
+            continue;
+        double value = value_of(row, list, fold);
+        if (!isnan(value))
+            to[count++] = (struct sorted){value, row};
+    }
+    if (count > 0)
+        qsort(to, count, sizeof *to, by_value);
+    return count;
+}
+
+// Room for one list: everything, everything by node, and the points of one node as columns.
+struct room {
+    struct sorted *all, *by_node;
+    double *value, *weight;
+    bool *event;
+};
+
+static void fit_node(struct node *node, enum recal_fold fold, enum list list,
+                     const struct sorted *mine, size_t rows, struct room *room)
+{
+    struct fit *fit = &node->fit[fold];
+    size_t count = 0;
+    for (size_t i = 0; i < rows; i++) {
+        const struct row *row = mine[i].row;
+        if (!belongs(row, node, fold))
+            continue;
+        room->value[count] = mine[i].value;
+        room->weight[count] = row->weight;
+        room->event[count++] = list == LIST_CORRECT ? row->correct : row->improved;
+    }
+    if (list == LIST_BINS)
+        pit_map_fit(&fit->bins, room->value, room->weight, count);
+    else
+        venn_abers_fit(list == LIST_CORRECT ? &fit->correct : &fit->improves, room->value,
+                       room->weight, room->event, count);
+}
+
+// Sorts once and hands every row, in that order, to its node and those above.
+static void fit_list(struct recalibration *in, enum list list, enum recal_fold fold,
+                     struct room *room)
+{
+    size_t count = sort_rows(room->all, in, list, fold), begin = 0;
+    struct node *node, *next;
+    HASH_ITER (hh, in->nodes, node, next) {
+        node->rows = 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (node = room->all[i].row->node; node != NULL; node = node->parent)
+            node->rows++;
+    HASH_ITER (hh, in->nodes, node, next) {
+        size_t rows = node->rows;
+        node->rows = begin; // now the place of its next row
+        begin += rows;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (node = room->all[i].row->node; node != NULL; node = node->parent)
+            room->by_node[node->rows++] = room->all[i];
+    begin = 0;
+    HASH_ITER (hh, in->nodes, node, next) {
+        fit_node(node, fold, list, room->by_node + begin, node->rows - begin, room);
+        begin = node->rows;
+    }
+}
+
+void recal_refit(struct recalibration *recalibration)
+{
+    size_t count = recalibration->row_count + 1;
+    struct room room = {.all = xcalloc(count, sizeof *room.all),
+                        .by_node = xcalloc(RECAL_LEVELS * count, sizeof *room.by_node),
+                        .value = xcalloc(count, sizeof *room.value),
+                        .weight = xcalloc(count, sizeof *room.weight),
+                        .event = xcalloc(count, sizeof *room.event)};
+    struct node *node, *next;
+    clear_evidence(recalibration);
+    add_evidence(recalibration);
+    for (enum recal_fold fold = 0; fold < RECAL_FOLDS; fold++) {
+        HASH_ITER (hh, recalibration->nodes, node, next) {
+            weigh_hypotheses(recalibration, node, fold);
+        }
+        for (enum list list = 0; list < LISTS; list++)
+            fit_list(recalibration, list, fold, &room);
+    }
+    free(room.all);
+    free(room.by_node);
+    free(room.value);
+    free(room.weight);
+    free(room.event);
+    recalibration->version++;
+}
