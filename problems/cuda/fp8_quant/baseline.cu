@@ -1,10 +1,10 @@
-//@ launch fp8_quant grid=(ceildiv(R*ceildiv(N, 128), 8)) block=(256) args=(x, q, scale, R, N)
+//@ launch fp8_quant grid=(ceildiv(R*ceildiv(N, 128), 8)) block=(256) args=(x, q, scale, R, N, eps)
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 // A warp for each group of 128; a lane takes every 32nd element.
 extern "C" __global__ void fp8_quant(const __nv_bfloat16 *x, __nv_fp8_e4m3 *q, float *scale, int R,
-                                     int N)
+                                     int N, float eps)
 {
     int groups = (N + 127) / 128, lane = threadIdx.x % 32;
     long long group = (long long)blockIdx.x * 8 + threadIdx.x / 32;
@@ -21,7 +21,7 @@ extern "C" __global__ void fp8_quant(const __nv_bfloat16 *x, __nv_fp8_e4m3 *q, f
     }
     for (int step = 16; step > 0; step /= 2)
         most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, step));
-    factor = most > 0 ? most / 448.0f : 1.0f;
+    factor = fmaxf(most, eps) / 448.0f;
     for (int i = 0; i < 4; i++) {
         int at = first + i * 32 + lane;
         if (at < N)

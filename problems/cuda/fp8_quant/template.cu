@@ -14,7 +14,7 @@
 // REDUCE the largest of a group: 0 by exchange between lanes, 1 by way of shared memory.
 // HINT   1 tells the caches that nothing is used twice.
 // SIGN   of elements when the largest is looked for: 0 dropped, 1 kept.
-//@ launch fp8_quant grid=(ceildiv(R*ceildiv(N, 128), THREADS/LANES*ITEMS)) block=(THREADS) args=(x, q, scale, R, N)
+//@ launch fp8_quant grid=(ceildiv(R*ceildiv(N, 128), THREADS/LANES*ITEMS)) block=(THREADS) args=(x, q, scale, R, N, eps)
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
@@ -131,7 +131,7 @@ static __device__ __forceinline__ float largest_of(const group &g)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     fp8_quant(const unsigned short *__restrict__ x, unsigned char *__restrict__ q,
-              float *__restrict__ scale, int R, int N)
+              float *__restrict__ scale, int R, int N, float eps)
 {
     int groups = (N + 127) / 128, lane = threadIdx.x % LANES;
     long long total = (long long)R * groups;
@@ -151,9 +151,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < ITEMS; i++) {
         long long at = begin + i * GROUPS;
         long long row = at / groups;
-        float most = largest_of(g[i]);
-        float factor = most > 0 ? most / 448.0f : 1.0f;
-        float inverse = most > 0 ? (DIVIDE == 2 ? __fdividef(448.0f, most) : 448.0f / most) : 1.0f;
+        float most = fmaxf(largest_of(g[i]), eps);
+        float factor = most / 448.0f;
+        float inverse = DIVIDE == 2 ? __fdividef(448.0f, most) : 448.0f / most;
 
         if (at < total) {
             store(q + row * N, (int)(at - row * groups) * 128, lane, N, g[i], factor, inverse);

@@ -20,8 +20,8 @@
 #define ALL 0xffffffffu
 #define WARPS (THREADS / 32)
 
-// An element as one integer: greater for a larger value, and for a lower column among equals. No
-// element is 0.
+// An element as one integer: greater for a larger value, and for a lower column among equals, which 0
+// and -0 are. No element is 0.
 typedef unsigned long long key;
 
 struct __align__(4 * VEC) pack {
@@ -30,7 +30,7 @@ struct __align__(4 * VEC) pack {
 
 static __device__ __forceinline__ key make_key(float value, int column)
 {
-    unsigned bits = __float_as_uint(value);
+    unsigned bits = __float_as_uint(value + 0.0f); // -0 becomes 0
 
     bits = bits >> 31 ? ~bits : bits | 0x80000000u;
     return (key)bits << 32 | (unsigned)~column;

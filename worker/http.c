@@ -1,0 +1,414 @@
+// Design note. curl says which sockets to watch and when to be called again; one uv_poll_t per socket
+// and one timer do so. A transfer that is over is taken from curl's queue and its callback runs last,
+// when nothing of curl is on the stack.
+#include "worker/http.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <ctype.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECTIONS_MAX 1024
+
+struct http {
+    uv_loop_t *loop;
+    CURLM *multi;
+    uv_timer_t timer;
+    char *user_agent, *ca_file;
+    size_t body_max;
+    struct http_call *call; // list of those under way
+    size_t count;
+    unsigned handles; // of libuv that are not closed yet
+    bool closing;
+};
+
+struct http_call {
+    struct http *http;
+    struct http_call *next, **before;
+    CURL *easy;
+    struct curl_slist *headers;
+    struct strbuf body;
+    bool too_large;
+    char *request; // its body
+    struct http_reply reply;
+    char curl_error[CURL_ERROR_SIZE];
+    void (*done)(void *owner, const struct http_reply *reply);
+    void *owner;
+};
+
+struct watch {
+    uv_poll_t poll;
+    struct http *http;
+    curl_socket_t socket;
+};
+
+// ---- life ----
+
+static void free_when_closed(struct http *http)
+{
+    if (http->closing && http->handles == 0) {
+        free(http->user_agent);
+        free(http->ca_file);
+        free(http);
+    }
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct http *http = handle->data;
+
+    http->handles--;
+    free_when_closed(http);
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    struct watch *watch = handle->data;
+    struct http *http = watch->http;
+
+    free(watch);
+    http->handles--;
+    free_when_closed(http);
+}
+
+static void free_call(struct http_call *call)
+{
+    *call->before = call->next;
+    if (call->next) {
+        call->next->before = call->before;
+    }
+    call->http->count--;
+    curl_multi_remove_handle(call->http->multi, call->easy);
+    curl_easy_cleanup(call->easy);
+    curl_slist_free_all(call->headers);
+    strbuf_release(&call->body);
+    free(call->request);
+    free(call);
+}
+
+// ---- what came of a transfer ----
+
+static void explain(struct http_call *call, CURLcode code)
+{
+    static const struct {
+        CURLcode code;
+        enum err_code err;
+        const char *what;
+    } row[] = {
+        {CURLE_OPERATION_TIMEDOUT, ERR_TIMED_OUT, "did not answer in time"},
+        {CURLE_COULDNT_RESOLVE_HOST, ERR_UNREACHABLE, "has no address"},
+        {CURLE_COULDNT_RESOLVE_PROXY, ERR_UNREACHABLE, "is behind a proxy that has no address"},
+        {CURLE_COULDNT_CONNECT, ERR_UNREACHABLE, "cannot be reached"},
+        {CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED, "shows a certificate that cannot be trusted"},
+        {CURLE_SSL_CACERT_BADFILE, ERR_DENIED, "cannot be checked: the file of certificates is bad"},
+        {CURLE_SSL_CONNECT_ERROR, ERR_DENIED, "does not agree on TLS"},
+        {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID, "has a url that is neither http nor https"},
+        {CURLE_URL_MALFORMAT, ERR_INVALID, "has a url that is none"},
+        {CURLE_BAD_CONTENT_ENCODING, ERR_INVALID, "sends an encoding that cannot be read"},
+        {CURLE_PARTIAL_FILE, ERR_INVALID, "sent less than it announced"},
+        {CURLE_GOT_NOTHING, ERR_UNREACHABLE, "closed the connection without an answer"},
+        {CURLE_RECV_ERROR, ERR_UNREACHABLE, "broke the connection off"},
+        {CURLE_SEND_ERROR, ERR_UNREACHABLE, "broke the connection off"},
+        {CURLE_HTTP2, ERR_UNREACHABLE, "broke the HTTP/2 connection off"},
+        {CURLE_HTTP2_STREAM, ERR_UNREACHABLE, "broke the HTTP/2 stream off"},
+    };
+    struct err *err = &call->reply.err;
+
+    if (call->too_large) {
+        (void)err_set(err, ERR_LIMIT, "the endpoint sends more than %zu bytes",
+                      call->http->body_max);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        if (row[i].code == code) {
+            (void)err_set(err, row[i].err, "the endpoint %s", row[i].what);
+            return;
+        }
+    }
+    (void)err_set(err, ERR_UNREACHABLE, "the endpoint: %s", curl_easy_strerror(code));
+}
+
+static void finish(struct http_call *call, CURLcode code)
+{
+    curl_off_t sent = 0;
+    double seconds = 0;
+    void (*done)(void *, const struct http_reply *) = call->done;
+    struct http_reply reply;
+    struct strbuf body = STRBUF_INIT;
+
+    (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->reply.status);
+    (void)curl_easy_getinfo(call->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    (void)curl_easy_getinfo(call->easy, CURLINFO_TOTAL_TIME, &seconds);
+    call->reply.sent = sent > 0;
+    call->reply.seconds = seconds;
+    if (code != CURLE_OK) {
+        explain(call, code);
+    } else if (call->reply.status >= 300 && call->reply.status < 400) {
+        (void)err_set(&call->reply.err, ERR_DENIED,
+                      "the endpoint redirects elsewhere (status %ld), where the key must not go",
+                      call->reply.status);
+    }
+    reply = call->reply;
+    body = call->body;
+    call->body = (struct strbuf)STRBUF_INIT;
+    reply.body = (struct bytes){.data = (unsigned char *)body.data, .len = body.len};
+    void *owner = call->owner;
+    free_call(call);
+    done(owner, &reply);
+    strbuf_release(&body);
+}
+
+static void take_finished(struct http *http)
+{
+    CURLMsg *message;
+    int left;
+
+    while (!http->closing && (message = curl_multi_info_read(http->multi, &left)) != NULL) {
+        struct http_call *call = NULL;
+
+        if (message->msg != CURLMSG_DONE) {
+            continue;
+        }
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
+        finish(call, message->data.result);
+    }
+}
+
+// ---- sockets and time ----
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    int running;
+
+    curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    take_finished(http);
+}
+
+static int on_wanted_time(CURLM *multi, long ms, void *opaque)
+{
+    struct http *http = opaque;
+
+    (void)multi;
+    if (http->closing) {
+        return 0;
+    }
+    if (ms < 0) {
+        (void)uv_timer_stop(&http->timer);
+    } else {
+        (void)uv_timer_start(&http->timer, on_timer, (uint64_t)ms, 0);
+    }
+    return 0;
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct watch *watch = poll->data;
+    struct http *http = watch->http;
+    int flags = status < 0 ? CURL_CSELECT_ERR : 0, running;
+
+    flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
+    flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
+    curl_multi_socket_action(http->multi, watch->socket, flags, &running);
+    take_finished(http);
+}
+
+static int on_wanted_socket(CURL *easy, curl_socket_t socket, int what, void *opaque,
+                            void *socket_data)
+{
+    struct http *http = opaque;
+    struct watch *watch = socket_data;
+    int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (watch) {
+            curl_multi_assign(http->multi, socket, NULL);
+            uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
+        }
+        return 0;
+    }
+    if (!watch) {
+        watch = xcalloc(1, sizeof(*watch));
+        watch->http = http;
+        watch->socket = socket;
+        if (uv_poll_init(http->loop, &watch->poll, (int)socket) != 0) {
+            free(watch);
+            return -1;
+        }
+        watch->poll.data = watch;
+        http->handles++;
+        curl_multi_assign(http->multi, socket, watch);
+    }
+    (void)uv_poll_start(&watch->poll, events, on_ready);
+    return 0;
+}
+
+// ---- an answer comes in ----
+
+static size_t on_body(char *data, size_t size, size_t count, void *opaque)
+{
+    struct http_call *call = opaque;
+    size_t len = size * count;
+
+    if (call->body.len + len > call->http->body_max) {
+        call->too_large = true;
+        return 0; // ends the transfer
+    }
+    strbuf_add(&call->body, data, len);
+    return len;
+}
+
+// Keeps what says when to come again.
+static size_t on_header(char *data, size_t size, size_t count, void *opaque)
+{
+    static const char *const kept[] = {"retry-after", "x-ratelimit-reset", "x-ratelimit-remaining"};
+    struct http_call *call = opaque;
+    char *to = call->reply.headers;
+    size_t len = size * count, used = strlen(to), line = len;
+
+    while (line > 0 && (data[line - 1] == '\n' || data[line - 1] == '\r')) {
+        line--;
+    }
+    if (line > 5 && strncmp(data, "HTTP/", 5) == 0) {
+        to[0] = '\0'; // of an answer before this one
+        return len;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        if (line > strlen(kept[i]) && strncasecmp(data, kept[i], strlen(kept[i])) == 0 &&
+            used + line + 2 < sizeof(call->reply.headers)) {
+            bool name = true;
+
+            for (size_t c = 0; c < line; c++) {
+                name &= data[c] != ':';
+                to[used++] = name ? (char)tolower((unsigned char)data[c]) : data[c];
+            }
+            to[used++] = '\n';
+            to[used] = '\0';
+        }
+    }
+    return len;
+}
+
+// ---- calls ----
+
+static void set_options(struct http_call *call, const struct http_request *request)
+{
+    const struct http *http = call->http;
+    CURL *e = call->easy;
+
+    curl_easy_setopt(e, CURLOPT_URL, request->url);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // see finish
+    curl_easy_setopt(e, CURLOPT_USERAGENT, http->user_agent);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, call->headers);
+    curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
+    curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(e, CURLOPT_PIPEWAIT, 0L);
+    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)request->deadline_ms);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_ms);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, call);
+    curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(e, CURLOPT_HEADERDATA, call);
+    curl_easy_setopt(e, CURLOPT_PRIVATE, call);
+    if (http->ca_file) {
+        curl_easy_setopt(e, CURLOPT_CAINFO, http->ca_file);
+    }
+    if (call->request) {
+        curl_easy_setopt(e, CURLOPT_POST, 1L);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, call->request);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->len);
+    }
+}
+
+struct http_call *http_start(struct http *http, const struct http_request *request,
+                             void (*done)(void *owner, const struct http_reply *reply), void *owner)
+{
+    struct http_call *call = xcalloc(1, sizeof(*call));
+
+    call->http = http;
+    call->done = done;
+    call->owner = owner;
+    call->reply.err = (struct err)ERR_INIT;
+    strbuf_init(&call->body, http->body_max);
+    call->easy = curl_easy_init();
+    if (!call->easy) {
+        abort(); // out of memory, as everywhere
+    }
+    for (const char *const *header = request->headers; header && *header; header++) {
+        call->headers = curl_slist_append(call->headers, *header);
+    }
+    call->headers = curl_slist_append(call->headers, "Expect:");
+    if (request->body) {
+        call->request = xmalloc(request->len + 1);
+        memcpy(call->request, request->body, request->len);
+    }
+    set_options(call, request);
+    call->next = http->call;
+    call->before = &http->call;
+    if (call->next) {
+        call->next->before = &call->next;
+    }
+    http->call = call;
+    http->count++;
+    curl_multi_add_handle(http->multi, call->easy);
+    return call;
+}
+
+void http_cancel(struct http_call *call)
+{
+    free_call(call);
+}
+
+size_t http_count(const struct http *http)
+{
+    return http->count;
+}
+
+int http_create(struct http **ret, uv_loop_t *loop, const struct http_config *config,
+                struct err *err)
+{
+    static bool ready;
+    struct http *http;
+
+    if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        return err_set(err, ERR_SYSTEM, "libcurl cannot be started");
+    }
+    ready = true;
+    http = xcalloc(1, sizeof(*http));
+    http->loop = loop;
+    http->body_max = config->body_max;
+    http->user_agent = xstrdup(config->user_agent);
+    http->ca_file = config->ca_file ? xstrdup(config->ca_file) : NULL;
+    http->multi = curl_multi_init();
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_wanted_socket);
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_wanted_time);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
+    (void)uv_timer_init(loop, &http->timer);
+    http->timer.data = http;
+    http->handles = 1;
+    *ret = http;
+    return 0;
+}
+
+void http_close(struct http *http)
+{
+    if (!http) {
+        return;
+    }
+    http->closing = true;
+    while (http->call) {
+        free_call(http->call);
+    }
+    curl_multi_cleanup(http->multi);
+    uv_close((uv_handle_t *)&http->timer, on_timer_closed);
+}

@@ -1,0 +1,55 @@
+// How to behave towards an endpoint. Pure state machines; time comes in, in milliseconds that only
+// grow.
+#ifndef WORKER_MANNERS_H
+#define WORKER_MANNERS_H
+
+#include "common/stats.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MANNERS_RETRY_MAX_MS 600000.0 // no wait that is asked for counts as longer
+
+// How long an answer asks to be left alone, from its headers ("name: value\n" each, names in lower
+// case): the longest of retry-after (seconds or a date), retry-after-ms, and the reset of the limits
+// that are used up ("1s", "6m0s", "20ms"). NaN when it does not ask: missing, 0, negative, nonsense.
+// wall_s: seconds since 1970, for dates.
+double manners_retry_ms(const char *headers, double wall_s);
+
+// Full jitter (Brooker 2015, "Exponential Backoff And Jitter"): uniform from 0 to 0.5 s doubled with
+// each attempt (from 0), at most 30 s.
+double manners_backoff_ms(struct stats_rng *rng, unsigned attempt);
+
+// So many units a minute; 0: any number. Starts full.
+struct bucket {
+    double per_minute, level;
+    uint64_t at_ms;
+};
+void bucket_init(struct bucket *bucket, double per_minute, uint64_t now_ms);
+// Takes n units and returns 0, or takes nothing and returns after how many milliseconds there will be
+// enough. More than the bucket holds is given when it is full.
+double bucket_take(struct bucket *bucket, double n, uint64_t now_ms);
+
+// Calls at once: one more after each window of successes, half as many after a refusal, and not twice
+// within a second for the same crowd of refusals (additive increase, multiplicative decrease).
+struct window {
+    double limit, most;
+    uint64_t cut_ms;
+};
+void window_init(struct window *window, double first, double most);
+void window_success(struct window *window);
+void window_refused(struct window *window, uint64_t now_ms);
+
+// Opens after BREAKER_FAILURES failures in a row, for 5 s, 10 s, … up to 5 min; then one call may try.
+#define BREAKER_FAILURES 8
+struct breaker {
+    unsigned failures, openings;
+    uint64_t until_ms; // open until then; 0: closed
+    bool trying;       // the one call is under way
+};
+bool breaker_allows(const struct breaker *breaker, uint64_t now_ms);
+void breaker_begins(struct breaker *breaker);
+void breaker_success(struct breaker *breaker);
+void breaker_failure(struct breaker *breaker, uint64_t now_ms);
+void breaker_open(struct breaker *breaker, uint64_t now_ms); // at once: its key is refused
+
+#endif
