@@ -484,6 +484,10 @@ static int await(struct bench *bench, const struct bench_trial *trial, bool cand
     case GPU_FAULT:
         break;
     }
+    if (gpu_is_defective(bench->gpu)) {
+        return err_set(err, ERR_SYSTEM, "the GPU has failed: %s, for %s",
+                       gpu_result_text(bench->gpu, buf), trial->name);
+    }
     if (candidate) {
         return bench_stop(bench, VERDICT_CRASH, "the candidate ended with %s, for %s",
                           gpu_result_text(bench->gpu, buf), trial->name);
@@ -596,19 +600,23 @@ static double clock_between(const uint64_t *stamps)
     return stamps[2] == stamps[5] && ns > 0 && cycles > 0 ? cycles / ns * 1e9 : NAN;
 }
 
-// An error of the driver while something of the candidate may have been running is the candidate's fault:
-// it surfaces in whatever call comes next.
+// An error of the driver while something of an arm may have been running is that arm's fault: it surfaces
+// in whatever call comes next. Not so where the hardware is at fault.
 static int blame(struct bench *bench, const struct bench_trial *trial, bool candidate, int status,
                  struct err *err)
 {
     char buf[256];
 
-    if (status >= 0 || !candidate || !bench->gpu->broken) {
+    if (status >= 0 || !bench->gpu->broken || gpu_is_defective(bench->gpu)) {
         return status;
     }
     *err = (struct err)ERR_INIT;
-    return bench_stop(bench, VERDICT_CRASH, "the candidate ended with %s, for %s",
-                      gpu_result_text(bench->gpu, buf), trial->name);
+    if (candidate) {
+        return bench_stop(bench, VERDICT_CRASH, "the candidate ended with %s, for %s",
+                          gpu_result_text(bench->gpu, buf), trial->name);
+    }
+    return err_set(err, ERR_SYSTEM, "the baseline ended with %s, for %s",
+                   gpu_result_text(bench->gpu, buf), trial->name);
 }
 
 static int read_time(struct bench *bench, enum bench_arm arm, struct bench_time *ret,

@@ -251,7 +251,10 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
                            const uint64_t *values, size_t value_count, struct err *err)
 {
     struct cuda_jail_limits limits = {.seconds = c->plan->max_seconds,
-                                      .memory = c->plan->max_memory};
+                                      .memory = c->plan->max_memory,
+                                      // Once per object: it takes longer than many a compilation.
+                                      .disassemble = c->object.variants_count == 0 &&
+                                                     c->plan->role != COMPILE_REFERENCE};
     const char *names[NVRTC_NAMES_MAX];
     struct nvrtc_output output = {.compiled = false};
     struct nvrtc_input input = {.file = c->name, .target = c->plan->target, .name = names};

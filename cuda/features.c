@@ -2,6 +2,7 @@
 // registers, spills and shared memory of each kernel; the greatest counts. Occupancy is that of the launch
 // with the most threads in the case.
 #include "cuda/features.h"
+#include "cuda/sass.h"
 #include "exec/features.h"
 #include <math.h>
 #include <stdio.h>
@@ -246,4 +247,7 @@ void cuda_features(const struct nvrtc_output *output, const struct manifest *man
     add_launches(&usage, manifest, problem, shape, device, device_count, list, count);
     add_roofline(problem, shape, device, device_count, list, count);
     add_ptx(output->ptx, list, count);
+    if (output->sass != NULL) {
+        sass_features(output->sass, strlen(output->sass), list, count);
+    }
 }

@@ -1,4 +1,4 @@
-// Facts about a compiled candidate, from the compiler's log, its PTX and its manifest: what forecasts are
+// Facts about a compiled candidate, from the compiler's log, its PTX, its disassembly and its manifest: what forecasts are
 // learnt from. Names are stable: a name never changes its meaning.
 #ifndef CUDA_FEATURES_H
 #define CUDA_FEATURES_H

@@ -258,10 +258,24 @@ void gpu_close(struct gpu *gpu)
 
 // ---- results ----
 
+static bool is_defect(cu_result result)
+{
+    return result == CU_ECC_UNCORRECTABLE || result == CU_NVLINK_UNCORRECTABLE ||
+           result == CU_CONTAINED;
+}
+
+bool gpu_is_defective(const struct gpu *gpu)
+{
+    return gpu->broken && is_defect(gpu->result);
+}
+
 int gpu_check(struct gpu *gpu, cu_result result, const char *what, struct err *err)
 {
-    if (result >= CU_ILLEGAL_ADDRESS && result < 800 && result != CU_LAUNCH_OUT_OF_RESOURCES &&
-        result != CU_COOPERATIVE_TOO_LARGE && !gpu->broken) {
+    bool breaks = is_defect(result) || (result >= CU_ILLEGAL_ADDRESS && result < 800 &&
+                                        result != CU_LAUNCH_OUT_OF_RESOURCES &&
+                                        result != CU_COOPERATIVE_TOO_LARGE);
+
+    if (breaks && !gpu->broken) {
         gpu->broken = true;
         gpu->result = result;
     }

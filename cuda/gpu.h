@@ -24,6 +24,7 @@
     X(COMPARE, "kc_compare")                                                                       \
     X(STAMP, "kc_stamp")                                                                           \
     X(SPIN, "kc_spin")                                                                             \
+    X(COPY, "kc_copy")                                                                             \
     X(READ, "kc_read")                                                                             \
     X(HEALTH, "kc_health")
 
@@ -88,6 +89,8 @@ enum gpu_outcome { GPU_DONE, GPU_TIMEOUT, GPU_FAULT };
 enum gpu_outcome gpu_wait(struct gpu *gpu, uint64_t limit_ns);
 // The same where nothing of a candidate can be running: a fault or a timeout is an error.
 MUST_CHECK int gpu_finish(struct gpu *gpu, const char *what, struct err *err);
+// Whether what broke the context is the hardware's doing, whatever ran: memory errors, broken links.
+bool gpu_is_defective(const struct gpu *gpu);
 // The result in words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)".
 const char *gpu_result_text(const struct gpu *gpu, char buf[static 256]);
 

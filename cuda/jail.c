@@ -4,9 +4,12 @@
 // namespace, and sends how the child ended.
 //
 // A request is text: file name, target, name expressions, source. An answer: lengths, then log, PTX,
-// symbols, cubin.
+// cubin, disassembly. The last is added when all else is there; a disassembler that fails, hangs or floods
+// costs its text and nothing else.
 #include "cuda/jail.h"
 #include "common/clock.h"
+#include "cuda/disassemble.h"
+#include "cuda/sass.h"
 #include "exec/control.h"
 #include <errno.h>
 #include <math.h>
@@ -29,9 +32,12 @@
 #define GRACE_SECONDS 5 // for the warm process to notice that its child is too slow
 #define JAIL_FILES 256
 #define JAIL_PROCESSES 64
+#define SASS_SECONDS 3.0        // for the disassembler
+#define SASS_SPARE_SECONDS 0.25 // that must be left of the compilation's when it has ended
 
 struct jail_spec {
     uint32_t role;
+    char nvrtc[256], nvdisasm[256]; // paths in the toolkit; nvdisasm "": none
 };
 
 struct jail_request {
@@ -39,6 +45,7 @@ struct jail_request {
     uint64_t memory;
     double seconds;
     uint32_t name_count;
+    uint32_t disassemble;
     char file[80];
     char target[32];
     char name[NVRTC_NAMES_MAX][256];
@@ -48,7 +55,7 @@ struct jail_request {
 struct jail_answer {
     int32_t error; // of NVRTC itself
     uint32_t compiled;
-    uint64_t log_len, ptx_len, cubin_len;
+    uint64_t log_len, ptx_len, cubin_len, sass_len;
     char error_text[512];
     char symbol[NVRTC_NAMES_MAX][SYMBOL_MAX];
     unsigned char data[];
@@ -62,6 +69,13 @@ struct jail_word {
 };
 
 #define ANSWER_ROOM (MEMORY_BYTES - REQUEST_BYTES - sizeof(struct jail_answer))
+
+// What the warm process works with.
+struct jail_tools {
+    struct nvrtc *nvrtc;
+    struct disassembler disassembler; // program NULL: none
+    unsigned char *memory;
+};
 
 static struct jail_answer *answer_of(unsigned char *memory)
 {
@@ -101,10 +115,23 @@ static void put_answer(struct jail_answer *answer, const struct nvrtc_output *ou
     }
 }
 
-static void compile_one(struct nvrtc *nvrtc, unsigned char *memory)
+static void add_sass(const struct disassembler *disassembler, struct jail_answer *answer,
+                     const struct bytes *cubin, double seconds)
 {
-    struct jail_request *request = (struct jail_request *)memory;
-    struct jail_answer *answer = answer_of(memory);
+    size_t used = answer->log_len + answer->ptx_len + answer->cubin_len, len;
+    size_t room = ANSWER_ROOM - used < SASS_TEXT_MAX ? ANSWER_ROOM - used : SASS_TEXT_MAX;
+
+    if (disassemble(disassembler, cubin, fmin(seconds - SASS_SPARE_SECONDS, SASS_SECONDS),
+                    (char *)answer->data + used, room, &len)) {
+        answer->sass_len = len;
+    }
+}
+
+static void compile_one(const struct jail_tools *tools)
+{
+    uint64_t start_ns = clock_now_ns(&clock_system);
+    struct jail_request *request = (struct jail_request *)tools->memory;
+    struct jail_answer *answer = answer_of(tools->memory);
     const char *names[NVRTC_NAMES_MAX];
     struct nvrtc_output output = {.compiled = false};
     struct nvrtc_input input = {.source = request->source,
@@ -123,11 +150,15 @@ static void compile_one(struct nvrtc *nvrtc, unsigned char *memory)
         limits.address_space = 0;
     }
     memset(answer, 0, sizeof(*answer));
-    if (sandbox_limit(&limits, &err) != 0 || nvrtc_compile(nvrtc, &input, &output, &err) != 0) {
+    if (sandbox_limit(&limits, &err) != 0 || nvrtc_compile(tools->nvrtc, &input, &output, &err) != 0) {
         answer->error = 1;
         (void)snprintf(answer->error_text, sizeof(answer->error_text), "%.500s", err.text);
     } else {
         put_answer(answer, &output);
+        if (answer->compiled && request->disassemble && tools->disassembler.program != NULL) {
+            add_sass(&tools->disassembler, answer, &output.cubin,
+                     request->seconds - clock_seconds(clock_now_ns(&clock_system) - start_ns));
+        }
     }
     _exit(0);
 }
@@ -157,18 +188,18 @@ static void await_child(pid_t pid, double seconds, struct jail_word *word)
     word->status = status;
 }
 
-static void serve(struct nvrtc *nvrtc, int socket, unsigned char *memory, bool alone)
+static void serve(const struct jail_tools *tools, int socket, bool alone)
 {
     char byte;
 
     while (read(socket, &byte, 1) == 1) {
-        const struct jail_request *request = (const struct jail_request *)memory;
+        const struct jail_request *request = (const struct jail_request *)tools->memory;
         struct jail_word word = {.status = -1};
         double seconds = request->seconds;
         pid_t pid = fork();
 
         if (pid == 0) {
-            compile_one(nvrtc, memory);
+            compile_one(tools);
         }
         if (pid > 0) {
             await_child(pid, seconds, &word);
@@ -178,6 +209,7 @@ static void serve(struct nvrtc *nvrtc, int socket, unsigned char *memory, bool a
             while (waitpid(-1, NULL, WNOHANG) > 0) {
             }
         }
+        (void)unlink(tools->disassembler.file);
         if (write(socket, &word, sizeof(word)) != sizeof(word)) {
             return;
         }
@@ -202,14 +234,17 @@ static int confine(const struct nursery_child *child, const struct sandbox_filte
 }
 
 // Inside, the toolkit is at another place.
-static void toolkit_inside(const struct nursery_child *child, const char *nvrtc,
+static void toolkit_inside(const struct nursery_child *child, const struct jail_spec *spec,
                            struct toolkit *ret)
 {
     const char *root = child->sandbox->off ? child->sandbox->toolkit : SANDBOX_TOOLKIT;
 
     *ret = (struct toolkit){.root = xstrdup(root),
-                            .nvrtc = xasprintf("%s/%s", root, nvrtc),
+                            .nvrtc = xasprintf("%s/%s", root, spec->nvrtc),
                             .include = xasprintf("%s/include", root)};
+    if (spec->nvdisasm[0] != '\0') {
+        ret->nvdisasm = xasprintf("%s/%s", root, spec->nvdisasm);
+    }
 }
 
 static int warm_up(struct nvrtc *nvrtc, struct err *err)
@@ -237,36 +272,36 @@ static int warm_up(struct nvrtc *nvrtc, struct err *err)
 
 int cuda_jail_child(const struct nursery_child *child)
 {
-    char nvrtc_path[256] = "";
-    struct nvrtc *nvrtc = NULL;
+    struct jail_tools tools = {.nvrtc = NULL};
     struct toolkit toolkit;
     struct err err = ERR_INIT;
     struct jail_word word = {.status = 0};
-    unsigned char *memory;
     struct jail_spec spec;
     int status;
 
-    if (child->spec_len <= sizeof(spec) || child->fd_count != 2 ||
-        child->spec_len - sizeof(spec) > sizeof(nvrtc_path) - 1) {
+    if (child->spec_len != sizeof(spec) || child->fd_count != 2) {
         return 1;
     }
-    memcpy(nvrtc_path, (const char *)child->spec + sizeof(spec), child->spec_len - sizeof(spec));
+    memcpy(&spec, child->spec, sizeof(spec));
     (void)signal(SIGCHLD, SIG_DFL);
-    memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[1], 0);
-    if (memory == MAP_FAILED) {
+    tools.memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[1], 0);
+    if (tools.memory == MAP_FAILED) {
         return 1;
     }
-    toolkit_inside(child, nvrtc_path, &toolkit);
+    toolkit_inside(child, &spec, &toolkit);
+    tools.disassembler.program = toolkit.nvdisasm;
+    tools.disassembler.file = child->sandbox->off ? xasprintf("/tmp/kcast-%d.cubin", getpid())
+                                                  : SANDBOX_DIR "/candidate.cubin";
     status = confine(child, child->context, &err);
     if (status == 0) {
-        status = nvrtc_open(&nvrtc, &toolkit, &err);
+        status = nvrtc_open(&tools.nvrtc, &toolkit, &err);
     }
     if (status == 0) {
-        status = warm_up(nvrtc, &err);
+        status = warm_up(tools.nvrtc, &err);
     }
     (void)snprintf(word.text, sizeof(word.text), "%.250s", err.text);
     if (write(child->fd[0], &word, sizeof(word)) == sizeof(word) && status == 0) {
-        serve(nvrtc, child->fd[0], memory, !child->sandbox->off);
+        serve(&tools, child->fd[0], !child->sandbox->off);
     }
     return status == 0 ? 0 : 1;
 }
@@ -363,25 +398,33 @@ static void await_word(struct cuda_jail *jail, double seconds, struct jail_word 
     }
 }
 
+// Where in the toolkit a path lies; false when outside.
+static bool path_inside(const struct toolkit *toolkit, const char *path, char out[static 256])
+{
+    size_t len = strlen(toolkit->root);
+
+    return strncmp(path, toolkit->root, len) == 0 && path[len] == '/' &&
+           snprintf(out, 256, "%s", path + len + 1) < 256;
+}
+
 static int spawn(struct cuda_jail *jail, struct err *err)
 {
-    const char *nvrtc = jail->toolkit.nvrtc + strlen(jail->toolkit.root) + 1;
-    char buffer[sizeof(struct jail_spec) + 256];
     struct jail_spec spec = {.role = ROLE_CUDA_JAIL};
     int pair[2], status;
 
-    if (strlen(nvrtc) > 250 ||
-        strncmp(jail->toolkit.nvrtc, jail->toolkit.root, strlen(jail->toolkit.root)) != 0) {
+    if (!path_inside(&jail->toolkit, jail->toolkit.nvrtc, spec.nvrtc)) {
         return err_set(err, ERR_INVALID, "%s lies outside its toolkit %s", jail->toolkit.nvrtc,
                        jail->toolkit.root);
+    }
+    if (jail->toolkit.nvdisasm == NULL ||
+        !path_inside(&jail->toolkit, jail->toolkit.nvdisasm, spec.nvdisasm)) {
+        spec.nvdisasm[0] = '\0';
     }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for the compile jail");
     }
-    memcpy(buffer, &spec, sizeof(spec));
-    memcpy(buffer + sizeof(spec), nvrtc, strlen(nvrtc));
-    status = nursery_spawn(jail->nursery, buffer, sizeof(spec) + strlen(nvrtc),
-                           (int[]){pair[1], jail->memory_fd}, 2, &jail->pid, err);
+    status = nursery_spawn(jail->nursery, &spec, sizeof(spec), (int[]){pair[1], jail->memory_fd}, 2,
+                           &jail->pid, err);
     close(pair[1]);
     jail->socket = pair[0];
     return status;
@@ -433,6 +476,7 @@ static int put_request(struct cuda_jail *jail, const struct nvrtc_input *input,
     request->memory = limits->memory;
     request->seconds = limits->seconds;
     request->name_count = (uint32_t)input->name_count;
+    request->disassemble = limits->disassemble;
     (void)snprintf(request->file, sizeof(request->file), "%s", input->file);
     (void)snprintf(request->target, sizeof(request->target), "%s", input->target);
     for (size_t i = 0; i < input->name_count; i++) {
@@ -456,10 +500,11 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
 {
     struct jail_answer *shared = answer_of(jail->memory);
     size_t log = shared->log_len, ptx = shared->ptx_len, cubin = shared->cubin_len;
+    size_t sass = shared->sass_len;
     char text[512];
 
     if (log > ANSWER_ROOM || ptx > ANSWER_ROOM || cubin > ANSWER_ROOM ||
-        log + ptx + cubin > ANSWER_ROOM) {
+        sass > SASS_TEXT_MAX || log + ptx + cubin + sass > ANSWER_ROOM) {
         return err_set(err, ERR_PROTOCOL, "the compile jail's answer makes no sense");
     }
     if (shared->error != 0) {
@@ -473,6 +518,7 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
         ret->ptx = copy_text(shared->data + log, ptx);
         ret->cubin = (struct bytes){.data = xmalloc(cubin + 1), .len = cubin};
         memcpy(ret->cubin.data, shared->data + log + ptx, cubin);
+        ret->sass = sass > 0 ? copy_text(shared->data + log + ptx + cubin, sass) : NULL;
         for (size_t i = 0; i < input->name_count; i++) {
             shared->symbol[i][SYMBOL_MAX - 1] = '\0';
             ret->symbol[i] = xstrdup(shared->symbol[i]);

@@ -1,6 +1,7 @@
 // NVRTC in a jail: no GPU, no network, an empty file system but the toolkit. A warm process has NVRTC
 // loaded and has compiled something; for each source it forks a child, which compiles and ends. So a source
-// that breaks the compiler breaks its own child only, and what it costs is the compilation alone.
+// that breaks the compiler breaks its own child only, and what it costs is the compilation alone. The child also runs the disassembler,
+// a program of its own that reads what the compiler made.
 #ifndef CUDA_JAIL_H
 #define CUDA_JAIL_H
 
@@ -25,6 +26,7 @@ struct cuda_jail {
 struct cuda_jail_limits {
     double seconds;
     uint64_t memory; // bytes of address space of the compiling child
+    bool disassemble; // give the code's text too, where the toolkit can and there is time
 };
 
 // How one compilation ended.

@@ -233,6 +233,7 @@ void nvrtc_output_release(struct nvrtc_output *output)
     }
     free(output->log);
     free(output->ptx);
+    free(output->sass);
     bytes_clear(&output->cubin);
     *output = (struct nvrtc_output){.compiled = false};
 }
@@ -250,6 +251,7 @@ int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err)
 int nvrtc_toolchain(char **ret, struct err *err)
 {
     struct nvrtc *nvrtc = NULL;
+    char *version = NULL;
     struct toolkit toolkit;
     int status = toolkit_find(&toolkit, err);
 
@@ -258,8 +260,12 @@ int nvrtc_toolchain(char **ret, struct err *err)
     }
     status = nvrtc_open(&nvrtc, &toolkit, err);
     if (status == 0) {
-        status = nvrtc_version(nvrtc, ret, err);
+        status = nvrtc_version(nvrtc, &version, err);
     }
+    if (status == 0) {
+        *ret = xasprintf("%s, %s", version, toolkit.nvdisasm != NULL ? "nvdisasm" : "no nvdisasm");
+    }
+    free(version);
     nvrtc_close(nvrtc);
     toolkit_release(&toolkit);
     return status;

@@ -30,6 +30,7 @@ struct nvrtc_output {
     char *log;           // the compiler's, with ptxas's table of registers and spills
     struct bytes cubin;  // when compiled
     char *ptx;
+    char *sass;          // disassembly of the cubin; NULL: none (only a jail gives it, cuda/jail.h)
     char *symbol[NVRTC_NAMES_MAX]; // of the kernels, in the order of name
 };
 
@@ -40,7 +41,7 @@ void nvrtc_output_release(struct nvrtc_output *output);
 
 // "nvrtc 13.0"; malloc'd.
 MUST_CHECK int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err);
-// The same for a caller that has nothing open.
+// The whole toolkit for a caller that has nothing open: "nvrtc 13.0, nvdisasm", or "…, no nvdisasm".
 MUST_CHECK int nvrtc_toolchain(char **ret, struct err *err);
 
 #endif

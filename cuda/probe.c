@@ -138,9 +138,10 @@ static int examine(struct gpu *gpu, struct gpu_info *info, const char *toolchain
     add_fact(info, "clock_hz", gpu->clock_hz);
     add_fact(info, "peak_bytes", peak_bytes);
     add_peaks(info, gpu);
-    info->device_class = xasprintf("%s, %s, driver %d.%d, %s", gpu->name, gpu->target,
+    // Of the toolchain only the compiler: what else there is changes no time.
+    info->device_class = xasprintf("%s, %s, driver %d.%d, %.*s", gpu->name, gpu->target,
                                    gpu->driver_version / 1000, gpu->driver_version % 1000 / 10,
-                                   toolchain);
+                                   (int)strcspn(toolchain, ","), toolchain);
     return 0;
 }
 

@@ -46,6 +46,17 @@ static void forget_launches(struct program *program)
     program->current = NULL;
 }
 
+static void module_unload(struct program *program, struct program_module *module)
+{
+    for (size_t g = 0; g < module->global_count; g++) {
+        gpu_release(program->gpu, &module->global[g].pristine);
+    }
+    free(module->global);
+    if (module->module != NULL && !program->gpu->hung) {
+        (void)program->gpu->driver.module_unload(module->module);
+    }
+}
+
 void program_free(struct program *program)
 {
     if (program == NULL) {
@@ -53,15 +64,7 @@ void program_free(struct program *program)
     }
     forget_launches(program);
     for (size_t i = 0; program->module != NULL && i < program->object.variants_count; i++) {
-        struct program_module *module = &program->module[i];
-
-        for (size_t g = 0; g < module->global_count; g++) {
-            gpu_release(program->gpu, &module->global[g].pristine);
-        }
-        free(module->global);
-        if (module->module != NULL && !program->gpu->hung) {
-            (void)program->gpu->driver.module_unload(module->module);
-        }
+        module_unload(program, &program->module[i]);
     }
     for (size_t i = 0; i < MANIFEST_SCRATCH_MAX; i++) {
         area_release(&program->scratch[i], program->gpu);
@@ -116,6 +119,13 @@ static void merge_globals(struct program_module *module)
     module->global_count = count;
 }
 
+// A range may be several variables; the driver copies only within one.
+static int copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
+                      struct err *err)
+{
+    return gpu_run(gpu, GPU_COPY, bytes, (void *[]){&to, &from, &bytes}, err);
+}
+
 static int keep_globals(struct program *program, struct program_module *module, struct err *err)
 {
     struct gpu *gpu = program->gpu;
@@ -126,10 +136,7 @@ static int keep_globals(struct program *program, struct program_module *module, 
 
         status = gpu_allocate(gpu, global->size, &global->pristine, err);
         if (status == 0) {
-            status = gpu_check(gpu,
-                               gpu->driver.copy(global->pristine, global->at, global->size,
-                                                gpu->stream),
-                               "keeping device variables", err);
+            status = copy_range(gpu, global->pristine, global->at, global->size, err);
         }
     }
     return status;
@@ -165,6 +172,7 @@ static int choose_variant(struct program *program, const struct shape_case *shap
         const struct cuda_variant *variant = &program->object.variants[i];
         struct program_module *module = &program->module[i];
         cu_result result;
+        int status;
 
         if (!variant_fits(program, variant, shape)) {
             continue;
@@ -180,7 +188,8 @@ static int choose_variant(struct program *program, const struct shape_case *shap
                 return program->gpu->broken ? (int)err->code : PROGRAM_UNFIT;
             }
         }
-        return load_globals(program, variant, module, err);
+        status = load_globals(program, variant, module, err);
+        return status == ERR_LIMIT ? PROGRAM_UNFIT : status;
     }
     return err_set(err, ERR_INTERNAL, "the object was not compiled for this case");
 }
@@ -338,10 +347,11 @@ static int put_arguments(struct program *program, const struct cuda_kernel *kern
     }
     for (size_t i = 0; i < launch->arg_count && status == 0; i++) {
         uint64_t size = kernel->sizes[i];
-        bool wide = launch->arg[i].kind == ARG_TENSORMAP;
+        enum manifest_arg_kind kind = launch->arg[i].kind;
+        bool number = kind == ARG_INTEGER || kind == ARG_SCALAR;
         size_t at;
 
-        if (wide ? size != TENSORMAP_BYTES : size != 4 && size != 8) {
+        if (size != (kind == ARG_TENSORMAP ? TENSORMAP_BYTES : 8) && !(number && size == 4)) {
             (void)err_set(err, ERR_INVALID, "%s: parameter %zu has %llu bytes, which no argument of"
                           " this kind has", launch->kernel, i + 1, (unsigned long long)size);
             return PROGRAM_UNFIT;
@@ -503,9 +513,7 @@ int program_reset(struct program *program, uint64_t key, struct err *err)
     for (size_t i = 0; i < program->current->global_count && status == 0; i++) {
         const struct program_global *global = &program->current->global[i];
 
-        status = gpu_check(
-            gpu, gpu->driver.copy(global->at, global->pristine, global->size, gpu->stream),
-            "resetting a device variable", err);
+        status = copy_range(gpu, global->at, global->pristine, global->size, err);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include "proto/all.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define PLAN_MAX ((size_t)128 << 20)
@@ -83,6 +84,9 @@ int serve_cuda(const char *uuid, struct err *err)
     }
     oracle_stop(&oracle);
     if (gpu.hung) {
+        if (status != 0) { // as main would say it
+            fprintf(stderr, "kcast-exec: %s\n", err->text);
+        }
         _exit(status == 0 ? EXIT_OK : EXIT_SYSTEM);
     }
     gpu_close(&gpu);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // First match in folder of "libnvrtc.so.N", the greatest N; malloc'd, NULL when there is none.
 static char *find_nvrtc(const char *root)
@@ -43,6 +44,11 @@ static bool try_root(struct toolkit *toolkit, const char *root)
     }
     toolkit->root = real;
     toolkit->include = xasprintf("%s/include", real);
+    toolkit->nvdisasm = xasprintf("%s/bin/nvdisasm", real);
+    if (access(toolkit->nvdisasm, X_OK) != 0) {
+        free(toolkit->nvdisasm);
+        toolkit->nvdisasm = NULL;
+    }
     return true;
 }
 
@@ -115,5 +121,6 @@ void toolkit_release(struct toolkit *toolkit)
     free(toolkit->root);
     free(toolkit->nvrtc);
     free(toolkit->include);
+    free(toolkit->nvdisasm);
     *toolkit = (struct toolkit){.root = NULL};
 }

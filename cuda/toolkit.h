@@ -1,4 +1,4 @@
-// Where the CUDA compiler is on this machine: NVRTC and the headers.
+// Where the CUDA compiler is on this machine: NVRTC and the headers, and the disassembler.
 #ifndef CUDA_TOOLKIT_H
 #define CUDA_TOOLKIT_H
 
@@ -8,6 +8,7 @@ struct toolkit {
     char *root;    // "/usr/local/cuda-13.0": the folder that a jail has to see
     char *nvrtc;   // path of libnvrtc.so.*
     char *include; // folder with cuda_fp16.h
+    char *nvdisasm; // NULL: this toolkit has none
 };
 
 // Looks in $KCAST_CUDA_HOME, $CUDA_HOME, /usr/local/cuda, the highest /usr/local/cuda-*, and what

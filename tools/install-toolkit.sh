@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts NVIDIA's run-time compiler and its headers into build/toolkit, from PyPI, unless there is a CUDA
+# Puts NVIDIA's run-time compiler, its headers and its disassembler into build/toolkit, from PyPI, unless there is a CUDA
 # toolkit already. Only tests without a GPU host's own toolkit need it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,9 +22,13 @@ if ! python3 -m pip download -q --no-deps --disable-pip-version-check -d "$work"
     echo "install-toolkit.sh: PyPI does not give the CUDA compiler: the tests that need one will be skipped" >&2
     exit 0
 fi
+# The disassembler, for a few more features, has numbers of its own; what is there without it works.
+python3 -m pip download -q --no-deps --disable-pip-version-check -d "$work" 'nvidia-cuda-nvdisasm==13.*' >"$work/log" 2>&1 ||
+    echo "install-toolkit.sh: PyPI does not give nvdisasm: candidates will have no sass_ features" >&2
 for wheel in "$work"/*.whl; do
     python3 -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])' "$wheel" "$work/out"
 done
+[ ! -f "$work/out/nvidia/cu13/bin/nvdisasm" ] || chmod +x "$work/out/nvidia/cu13/bin/nvdisasm"
 mkdir -p build
 rm -rf build/toolkit
 mv "$work"/out/nvidia/cu13 build/toolkit

@@ -163,6 +163,25 @@ static void a_good_source_gives_an_object_and_features(void **state)
     message_clear(&compile_report_message, &report);
 }
 
+// Whatever nvdisasm's version prints, it is understood.
+static void the_machine_code_is_read_where_there_is_a_disassembler(void **state)
+{
+    struct fixture *fixture = *state;
+    struct compile_report report;
+
+    compile(state, LAUNCH BODY, 30, &report);
+    if (fixture->jail.toolkit.nvdisasm == NULL) {
+        message_clear(&compile_report_message, &report);
+        printf("skipped because the CUDA toolkit has no nvdisasm\n");
+        skip();
+    }
+    assert_true(feature(&report, "sass_total") >= 8);
+    assert_true(feature(&report, "sass_ldg") == 1);
+    assert_true(feature(&report, "sass_stg") == 1);
+    assert_true(feature(&report, "sass_bar") == 0);
+    message_clear(&compile_report_message, &report);
+}
+
 static void a_specialised_source_is_compiled_once_for_each_value(void **state)
 {
     struct compile_report report;
@@ -270,6 +289,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_good_source_gives_an_object_and_features, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(the_machine_code_is_read_where_there_is_a_disassembler,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_specialised_source_is_compiled_once_for_each_value,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(variables_that_outlive_a_launch_are_listed, set_up,

@@ -154,6 +154,25 @@ static void start_up_faults_happen(void **state)
     close_gpu();
 }
 
+static void faults_come_and_go_with_a_file(void **state)
+{
+    char path[] = "/tmp/kcast-fault-XXXXXX", settings[64];
+    int fd = mkstemp(path);
+    cu_pointer pointer;
+
+    (void)state;
+    snprintf(settings, sizeof(settings), "fault=@%s", path);
+    open_gpu(settings);
+    OK(allocate(&pointer, 64)); // an empty file is no fault
+    assert_int_equal(write(fd, "oom:2", 5), 5);
+    close(fd);
+    OK(allocate(&pointer, 64));
+    assert_int_equal(cuda.allocate(&pointer, 64), CU_OUT_OF_MEMORY);
+    assert_int_equal(unlink(path), 0);
+    OK(allocate(&pointer, 64));
+    close_gpu();
+}
+
 static void areas_are_set_and_no_more(void **state)
 {
     const size_t from = 100, size = (2 << 20) + 5, all = 3 << 20;
@@ -466,6 +485,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_as_the_settings_say),
         cmocka_unit_test(start_up_faults_happen),
+        cmocka_unit_test(faults_come_and_go_with_a_file),
         cmocka_unit_test(areas_are_set_and_no_more),
         cmocka_unit_test(time_follows_the_work),
         cmocka_unit_test(names_choose_what_a_kernel_does),

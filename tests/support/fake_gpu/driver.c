@@ -43,7 +43,7 @@ void fake_wait(void)
 
 static bool has_fault(const char *word)
 {
-    return strcmp(fake.settings.fault, word) == 0;
+    return fake_fault(&fake.settings, word);
 }
 
 // ---- start, names, devices ----
@@ -55,10 +55,10 @@ CALL(cuInit, unsigned flags)
     if (flags != 0 || !fake_settings_read(&settings, getenv("KCAST_FAKE_GPU"))) {
         return CU_INVALID_VALUE;
     }
-    if (strcmp(settings.fault, "no-device") == 0) {
+    if (fake_fault(&settings, "no-device")) {
         return CU_NO_DEVICE;
     }
-    if (strcmp(settings.fault, "init") == 0) {
+    if (fake_fault(&settings, "init")) {
         return 999;
     }
     if (fake.contexts == 0) {

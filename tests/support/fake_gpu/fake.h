@@ -20,6 +20,8 @@
 //     slow:N:P         from the Nth launch of a candidate's kernel on, they take P % longer
 //     dies:N           the Nth launch and every call after it fail: uncorrectable ECC error (214)
 //     sick             kc_health computes something else
+//     @PATH            what the file PATH says at that moment, in these words; nothing while it is
+//                      not there (oom then counts the allocations since it is there)
 // Words that are not known make cuInit fail with 1.
 //
 // Kernels whose names begin with kc_ are those of cuda/kernels_host.c. A name that contains one of
@@ -79,10 +81,13 @@ struct fake_settings {
     char fault[16];    // "" none
     uint64_t fault_at; // N
     double fault_percent;
+    char fault_file[256]; // of @PATH; "" none
 };
 
 // false when text, which may be NULL, has a word that is not known.
 bool fake_settings_read(struct fake_settings *settings, const char *text);
+// Whether this fault is to happen now; then fault_at and fault_percent are its numbers.
+bool fake_fault(struct fake_settings *settings, const char *word);
 void fake_uuid(unsigned ordinal, unsigned char ret[16]);
 void fake_uuid_text(unsigned ordinal, char ret[static 41]); // "GPU-…"
 

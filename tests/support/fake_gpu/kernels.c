@@ -46,7 +46,7 @@ static cu_result run_own(const char *symbol, const struct cu_launch *launch, voi
             out[2] = 0;
         } else if (strcmp(symbol, "kc_spin") == 0) {
             fake.clock_ns += PARAMETER(uint64_t, 0);
-        } else if (strcmp(symbol, "kc_health") == 0 && strcmp(fake.settings.fault, "sick") == 0) {
+        } else if (strcmp(symbol, "kc_health") == 0 && fake_fault(&fake.settings, "sick")) {
             PARAMETER(uint64_t *, 0)[0] ^= 1;
         }
         fake.clock_ns += OWN_NS;
@@ -241,7 +241,7 @@ static double percent_after(const char *suffixes, const char *word)
 static uint64_t duration(const struct cu_function *function, const char *suffixes,
                          const struct cu_launch *launch, int n)
 {
-    const struct fake_settings *s = &fake.settings;
+    struct fake_settings *s = &fake.settings;
     double ns = LAUNCH_NS + ELEMENT_NS * n, noise = s->noise;
     unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
 
@@ -252,7 +252,7 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     if (s->block != 0) {
         ns *= 1 + 0.1 * fabs(log2((double)threads / s->block));
     }
-    if (strcmp(s->fault, "slow") == 0 && fake.launches >= s->fault_at) {
+    if (fake_fault(s, "slow") && fake.launches >= s->fault_at) {
         ns *= 1 + s->fault_percent / 100;
     }
     if (strstr(suffixes, "_tinynoise") != NULL) {
@@ -280,7 +280,7 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     }
     function->launches++;
     fake.launches++;
-    if (strcmp(fake.settings.fault, "dies") == 0 && fake.launches >= fake.settings.fault_at) {
+    if (fake_fault(&fake.settings, "dies") && fake.launches >= fake.settings.fault_at) {
         return breaks(214); // CUDA_ERROR_ECC_UNCORRECTABLE
     } else if (strstr(suffixes, "_hang") != NULL) {
         fake.hung = true;

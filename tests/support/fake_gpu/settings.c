@@ -47,6 +47,10 @@ static bool read_fault(struct fake_settings *s, char *text)
                  {"oom", 1},       {"slow", 2}, {"dies", 1}};
     char *first = strchr(text, ':'), *second = NULL;
 
+    if (text[0] == '@') {
+        return snprintf(s->fault_file, sizeof(s->fault_file), "%s", text + 1) <
+               (int)sizeof(s->fault_file);
+    }
     if (first != NULL) {
         *first++ = '\0';
         second = strchr(first, ':');
@@ -66,6 +70,24 @@ static bool read_fault(struct fake_settings *s, char *text)
                 parse_f64(&s->fault_percent, second, 0, 1e6, "setting", NULL) == 0);
     }
     return false;
+}
+
+bool fake_fault(struct fake_settings *settings, const char *word)
+{
+    char text[64] = "";
+    FILE *file;
+
+    if (settings->fault_file[0] != '\0') {
+        settings->fault[0] = '\0';
+        file = fopen(settings->fault_file, "re");
+        if (file != NULL) {
+            if (fgets(text, sizeof(text), file) == NULL || !read_fault(settings, text)) {
+                settings->fault[0] = '\0';
+            }
+            fclose(file);
+        }
+    }
+    return strcmp(settings->fault, word) == 0;
 }
 
 static bool read_one(struct fake_settings *s, const char *key, char *value)
