@@ -51,24 +51,12 @@ struct call {
     const struct message *answer; // descriptor of the reply
 };
 
-// identity: the problem's digest, or its name where there is none.
-static void problem_identity(const char *problem, const struct digest *digest, char *out,
-                             size_t size)
-{
-    char hex[DIGEST_HEX_LEN + 1];
-    digest_hex(digest, hex);
-    if (digest_is_zero(digest))
-        snprintf(out, size, "name:%s", problem);
-    else
-        snprintf(out, size, "%s", hex);
-}
-
 static struct entry *find_entry(struct engine *engine, const char *problem,
                                 const struct digest *digest, const char *device_class)
 {
-    char part[IDENTITY_MAX / 2], identity[IDENTITY_MAX];
+    char part[STORE_IDENTITY_MAX], identity[IDENTITY_MAX];
     struct entry *entry = NULL;
-    problem_identity(problem, digest, part, sizeof(part));
+    store_identity(problem, digest, part);
     snprintf(identity, sizeof(identity), "%s\n%s", part, device_class);
     HASH_FIND_STR(engine->entry, identity, entry);
     return entry;
@@ -89,7 +77,7 @@ static struct entry *add_entry(struct engine *engine, int64_t id, const char *pa
 static int demand_entry(struct engine *engine, const struct observe *observe, struct entry **ret,
                         struct err *err)
 {
-    char part[IDENTITY_MAX / 2];
+    char part[STORE_IDENTITY_MAX];
     int64_t id = 0;
     *ret = find_entry(engine, observe->problem, &observe->problem_digest, observe->device_class);
     if (*ret)
@@ -97,7 +85,7 @@ static int demand_entry(struct engine *engine, const struct observe *observe, st
     if (HASH_COUNT(engine->entry) >= GROUPS_MAX)
         return err_set(err, ERR_LIMIT, "this worker knows %d problems on device classes already",
                        GROUPS_MAX);
-    problem_identity(observe->problem, &observe->problem_digest, part, sizeof(part));
+    store_identity(observe->problem, &observe->problem_digest, part);
     int r = store_group(engine->store, part, observe->problem, observe->device_class, &id, err);
     if (r == 0)
         *ret = add_entry(engine, id, part, observe->problem, observe->device_class);

@@ -155,6 +155,17 @@ void store_close(struct store *store)
     free(store);
 }
 
+void store_identity(const char *problem, const struct digest *digest,
+                    char ret[static STORE_IDENTITY_MAX])
+{
+    char hex[DIGEST_HEX_LEN + 1];
+    digest_hex(digest, hex);
+    if (digest_is_zero(digest))
+        snprintf(ret, STORE_IDENTITY_MAX, "name:%s", problem);
+    else
+        snprintf(ret, STORE_IDENTITY_MAX, "%s", hex);
+}
+
 int store_group(struct store *store, const char *identity, const char *problem,
                 const char *device_class, int64_t *ret, struct err *err)
 {

@@ -9,7 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define STORE_IDENTITY_MAX 256
+
 struct store;
+
+// What names a problem: its digest, or its name where there is none.
+void store_identity(const char *problem, const struct digest *digest,
+                    char ret[static STORE_IDENTITY_MAX]);
 
 // Opens or creates path. ERR_CORRUPT when the file is damaged or is no worker's (it is left as it
 // is), ERR_VERSION when a newer kcast-worker wrote it.
