@@ -16,11 +16,14 @@
 struct measure_options {
     char *device;
     bool fresh;
+    uint64_t launches;
 };
 
 static const struct option_row rows[] = {
     {"device", 'd', OPTION_TEXT, offsetof(struct measure_options, device), "CLASS", NULL, 0, 0,
      NULL, "only on devices of this class (see `kcast status`)"},
+    {"launches", 0, OPTION_U64, offsetof(struct measure_options, launches), "N", "0", 0, 512, NULL,
+     "time at most N launches of a candidate per benchmark case; 0: until it is decided, 512 at most"},
     {"fresh", 0, OPTION_FLAG, offsetof(struct measure_options, fresh), NULL, NULL, 0, 0, NULL,
      "measure again, with new inputs, whatever is known already"},
     {0},
@@ -114,6 +117,7 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
         problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
         spec.device_class = options->device;
         spec.fresh = options->fresh;
+        spec.max_launches = options->launches;
         snprintf(key, sizeof(key), "m%zu", i + 1);
         pool_submit(m->pool, key, &spec, i, on_measured, m, i);
     }

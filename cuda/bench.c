@@ -456,13 +456,14 @@ static int take_results(struct bench *bench, struct err *err)
 
 // ---- what came of it ----
 
-static uint64_t limit_ns(const struct bench *bench, bool first)
+// The baseline, which is trusted, may take as long as any launch may.
+static uint64_t limit_ns(const struct bench *bench, bool candidate, bool first)
 {
     double usual = LIMIT_FACTOR * bench->baseline_ns;
     uint64_t least = first ? FIRST_LIMIT_NS : LIMIT_LEAST_NS;
     uint64_t limit = usual > (double)least ? (uint64_t)usual : least;
 
-    return limit < bench->launch_limit_ns ? limit : bench->launch_limit_ns;
+    return candidate && limit < bench->launch_limit_ns ? limit : bench->launch_limit_ns;
 }
 
 static int await(struct bench *bench, const struct bench_trial *trial, bool candidate,
@@ -661,7 +662,7 @@ int bench_launch(struct bench *bench, struct bench_trial *trial, enum bench_arm 
         status = take_results(bench, err);
     }
     if (status == 0) {
-        status = await(bench, trial, candidate, limit_ns(bench, time == NULL), err);
+        status = await(bench, trial, candidate, limit_ns(bench, candidate, time == NULL), err);
     }
     status = blame(bench, trial, candidate, status, err);
     if (status == 0) {

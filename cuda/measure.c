@@ -142,7 +142,7 @@ static void race_init(struct measurement *m, struct race_cuda *race, enum bench_
                                .second = second,
                                .arms = 1u << BENCH_BASELINE | 1u << second};
     contest->max_seconds = plan->max_seconds;
-    contest->looks = TIMING_LOOKS;
+    contest->looks = timing_looks(plan->max_launches);
     contest->lane_count = m->trial_count;
     contest->rule.precision_log2 =
         plan->precision_log2 > 0 ? plan->precision_log2 : TIMING_PRECISION_LOG2;

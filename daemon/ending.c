@@ -71,6 +71,7 @@ struct digest ending_cache_key(const struct job *job, bool sandbox_off)
     spec.baseline = job->subject->baseline.source;
     spec.candidate = job->candidate;
     spec.repeat = job->repeat;
+    spec.max_launches = job->max_launches;
     return cache_key(&spec, job->device_class->name, sandbox_off);
 }
 

@@ -48,6 +48,7 @@ struct job {
     double precision_log2;             // job_spec; NaN when absent
     double max_seconds;                // job_spec; NaN when absent
     uint64_t repeat;                   // job_spec
+    uint64_t max_launches;             // job_spec
     uint64_t priority;                 // submit
     uint64_t submitted_ns;             // monotonic; start of the process for reloaded ones
     int64_t finished_s;                // wall clock, 0 before

@@ -43,6 +43,7 @@ struct run {
     struct digest object; // of the candidate
     double anchor_log2;
     double precision_log2;
+    uint64_t max_launches;
     double max_seconds;
     double queue_seconds;
     double compile_seconds;
@@ -222,6 +223,7 @@ static struct bytes pack_plan(struct run *run)
     plan.core = run->device->core >= 0 ? (uint64_t)run->device->core : 0;
     plan.anchor_log2 = run->anchor_log2;
     plan.precision_log2 = run->precision_log2;
+    plan.max_launches = run->max_launches;
     plan.max_seconds = run->max_seconds;
     plan.launch_seconds = MEASURE_LAUNCH_SECONDS;
     plan.max_memory = MEASURE_MEMORY;
@@ -387,6 +389,7 @@ static void look_into_cache(struct run *run, const struct job *job)
     spec.candidate = job->candidate;
     spec.max_seconds = job->max_seconds;
     spec.precision_log2 = job->precision_log2;
+    spec.max_launches = job->max_launches;
     packed = cache_pack(&job_spec_message, &spec);
     ledger_read_cached(run->config.ledger, &key, &packed, cache_adopt, on_cached, run);
     bytes_clear(&packed);
@@ -416,6 +419,7 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->object = job->object;
     run->anchor_log2 = job->anchor_log2;
     run->precision_log2 = job->precision_log2;
+    run->max_launches = job->max_launches;
     run->max_seconds = isnan(job->max_seconds) ? CACHE_CAP_S : job->max_seconds;
     run->compile_seconds = (double)job->compile_seconds;
     run->attempt = job->attempt;

@@ -202,6 +202,7 @@ void submission_apply_spec(const struct submission_config *config, struct job *j
     job->candidate = spec->candidate;
     job->anchor_log2 = spec->anchor_log2;
     job->precision_log2 = spec->precision_log2;
+    job->max_launches = spec->max_launches;
     job->max_seconds = spec->max_seconds;
     job->repeat = spec->repeat;
     job->fresh = spec->fresh;

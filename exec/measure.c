@@ -131,7 +131,7 @@ static void race_init(struct measurement *m, struct race *race, enum arm_index f
 
     *race = (struct race){.judge = &m->judge, .first = first, .second = second};
     contest->max_seconds = plan->max_seconds;
-    contest->looks = TIMING_LOOKS;
+    contest->looks = timing_looks(plan->max_launches);
     contest->lane_count = m->bench_count;
     contest->rule.precision_log2 =
         plan->precision_log2 > 0 ? plan->precision_log2 : TIMING_PRECISION_LOG2;

@@ -1,12 +1,23 @@
 #include "exec/timing.h"
 #include "common/stats.h"
 #include "contract/verdict.h"
+#include "exec/humps.h"
 #include <math.h>
 #include <string.h>
 
 size_t timing_look_blocks(size_t look)
 {
     return (size_t)TIMING_FIRST_LOOK << look;
+}
+
+size_t timing_looks(uint64_t launches)
+{
+    size_t looks = 1;
+
+    while (looks < TIMING_LOOKS && (launches == 0 || 2 * timing_look_blocks(looks) <= launches)) {
+        looks++;
+    }
+    return looks;
 }
 
 double timing_block_log2(const struct timing_block *block)
@@ -103,29 +114,50 @@ struct timing_estimate timing_of(const struct timing_series *series)
 // Wilcoxon's variance says (docs/measuring.md).
 #define DEPENDENCE 1.25
 
-// log2 of the times, each moved within its step by a sequence that fills it evenly (Weyl's, with the
-// golden ratio): equal readings of both arms must not pile up at a difference of 0.
+// Up to this difference, as a share of the baseline's time, humps of both arms are the same.
+#define ALIKE 0.15
+
+// The times, each moved within its step by a sequence that fills it evenly (Weyl's, with the golden
+// ratio): equal readings of both arms must not pile up at a difference of 0.
 static void spread(const double *ns, size_t count, double quantum_ns, size_t start, double *ret)
 {
     for (size_t i = 0; i < count; i++) {
         double at = (double)(start + i) * 0.6180339887498949;
-        double moved = ns[i] + quantum_ns * (at - floor(at) - 0.5);
 
-        ret[i] = log2(fmax(moved, 1e-3));
+        ret[i] = fmax(ns[i] + quantum_ns * (at - floor(at) - 0.5), 1e-3);
     }
+}
+
+// log2 of baseline / candidate when the candidate takes shift less.
+static double ratio_of(double baseline, double shift)
+{
+    return log2(baseline / (baseline - shift));
 }
 
 struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
                                           size_t count, double quantum_ns, double systematic)
 {
     double baseline[2 * TIMING_BLOCKS_MAX], candidate[2 * TIMING_BLOCKS_MAX];
-    double z = quantile(INFINITY);
+    double sorted[2 * TIMING_BLOCKS_MAX], usual, z = quantile(INFINITY);
     struct timing_estimate estimate = {.systematic = systematic, .blocks = count / 2};
     struct stats_shift shift;
 
     spread(baseline_ns, count, quantum_ns, 0, baseline);
     spread(candidate_ns, count, quantum_ns, count, candidate);
-    shift = stats_shift(candidate, count, baseline, count, DEPENDENCE * z);
+    memcpy(sorted, baseline, count * sizeof(*sorted));
+    usual = stats_median(sorted, count);
+    shift = humps_shift(candidate, baseline, count, DEPENDENCE * z);
+    if (fmax(fabs(shift.lo), fabs(shift.hi)) < ALIKE * usual) {
+        shift = (struct stats_shift){.shift = ratio_of(usual, shift.shift),
+                                     .lo = ratio_of(usual, shift.lo),
+                                     .hi = ratio_of(usual, shift.hi)};
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            baseline[i] = log2(baseline[i]);
+            candidate[i] = log2(candidate[i]);
+        }
+        shift = stats_shift(candidate, count, baseline, count, DEPENDENCE * z);
+    }
     estimate.log2 = shift.shift;
     estimate.standard_error = (shift.hi - shift.lo) / 2 / z;
     estimate.degrees = count > 1 ? 2 * (double)count - 2 : 0;

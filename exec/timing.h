@@ -60,6 +60,8 @@ struct timing_rule {
 double timing_systematic(double overhead_ns, double launch_ns);
 // Number of blocks at a look, 0 <= look < TIMING_LOOKS.
 size_t timing_look_blocks(size_t look);
+// The looks of which the last needs at most so many launches of each arm; 0: all, always one.
+size_t timing_looks(uint64_t launches);
 // log2 ratio of one block. NaN unless all four times are positive.
 double timing_block_log2(const struct timing_block *block);
 // Whether processor time and wall time tell different stories about the arms. slack_ns is what a
@@ -70,11 +72,11 @@ bool timing_block_void(const struct timing_block *block, double slack_ns);
 double timing_block_escape(const struct timing_block *block, double slack_ns);
 void timing_add(struct timing_series *series, double log2_ratio);
 struct timing_estimate timing_of(const struct timing_series *series);
-// The same from the times of single launches, `count` of each arm, in nanoseconds: their shift on the
-// log scale (stats_shift). For launches that are so short that their times come in humps: a block's
-// ratio then says more about which hump its four launches fell into than about the arms, while the
-// differences of all pairs keep the humps apart. Times that a clock gives in steps of quantum_ns are
-// spread over their step.
+// The same from the times of single launches, `count` of each arm, in nanoseconds: their shift
+// (exec/humps.h; on the log scale where the arms differ much). For launches that are so short that
+// their times come in humps: a block's ratio then says more about which hump its four launches fell
+// into than about the arms. Times that a clock gives in steps of quantum_ns are spread over their
+// step.
 struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
                                           size_t count, double quantum_ns, double systematic);
 // Weighted mean of independent estimates (a weighted geometric mean of ratios); degrees by Welch

@@ -44,7 +44,7 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
 }
 
 void tally_run(struct pool *pool, struct tally *tally, const struct problem_dir *dir,
-               const struct digest *candidate, size_t runs, double precision_log2)
+               const struct digest *candidate, size_t runs, uint64_t max_launches)
 {
     static unsigned series;
     struct err err = ERR_INIT;
@@ -60,8 +60,9 @@ void tally_run(struct pool *pool, struct tally *tally, const struct problem_dir 
 
         problem_dir_spec(dir, JOB_MEASURE, &candidate[i], &spec);
         spec.repeat = ((uint64_t)series << 32) + i + 1; // no cache knows it
-        if (precision_log2 > 0) {
-            spec.precision_log2 = precision_log2;
+        if (max_launches > 0) {
+            spec.max_launches = max_launches;
+            spec.precision_log2 = 1e-6;
         }
         (void)snprintf(key, sizeof(key), "%s-%u-%zu", dir->problem->name, series, i);
         pool_submit(pool, key, &spec, 0, on_job, tally, i);

@@ -22,10 +22,10 @@ struct tally {
 // Ends the program with the sentence.
 void die(const struct err *err) __attribute__((noreturn));
 
-// Measures candidate[0 .. runs), each anew, all submitted at once. max_seconds and precision_log2 of the
-// specs: 0 leaves the daemon's. Release with tally_release.
+// Measures candidate[0 .. runs), each anew, all submitted at once. max_launches of the specs: 0 leaves the
+// daemon's; otherwise no precision is enough, so that so many are made. Release with tally_release.
 void tally_run(struct pool *pool, struct tally *tally, const struct problem_dir *dir,
-               const struct digest *candidate, size_t runs, double precision_log2);
+               const struct digest *candidate, size_t runs, uint64_t max_launches);
 void tally_release(struct tally *tally);
 void tally_print(const char *name, const struct tally *tally);
 // Standard deviation of the estimates, as a share of the ratio.

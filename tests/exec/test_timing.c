@@ -154,6 +154,17 @@ static void two_humps_do_not_blur_short_launches(void **state)
     }
 }
 
+static void launches_limit_the_looks(void **state)
+{
+    (void)state;
+    assert_int_equal(timing_looks(0), TIMING_LOOKS);
+    assert_int_equal(timing_looks(1), 1);
+    assert_int_equal(timing_looks(64), 3); // 32 blocks of two launches of each arm
+    assert_int_equal(timing_looks(511), TIMING_LOOKS - 1);
+    assert_int_equal(timing_looks(512), TIMING_LOOKS);
+    assert_int_equal(timing_looks(UINT64_MAX), TIMING_LOOKS);
+}
+
 static void anchor_keeps_the_race_going(void **state)
 {
     struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = NAN};
@@ -288,6 +299,7 @@ int main(void)
         cmocka_unit_test(equal_code_is_called_different_in_at_most_one_run_of_twenty),
         cmocka_unit_test(two_percent_are_found_with_their_sign),
         cmocka_unit_test(two_humps_do_not_blur_short_launches),
+        cmocka_unit_test(launches_limit_the_looks),
         cmocka_unit_test(anchor_keeps_the_race_going),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),

@@ -1,6 +1,6 @@
 // Measuring on a GPU: verdicts a second, time to one verdict, false FASTER and SLOWER among A/A runs of
 // kernels from 4 us to 1 ms, spread of the estimate, and whether copies made 1 % and 3 % slower are found.
-//   bench_gpu [RUNS]     A/A runs of each kernel, default 100
+//   bench_gpu [RUNS [KERNEL…]]     A/A runs of each kernel, default 100; with names (3us, 20us) only those
 // Talks to the daemon at the default address (tests/gpu/run.sh starts it).
 #include "client/session.h"
 #include "common/file.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define DISTINCT 400
-#define COARSE_LOG2 0.045
+#define FEW_LAUNCHES 64
 
 // Kernels of about so long: elements and steps of the chain.
 static const struct kernel {
@@ -131,14 +131,14 @@ static void load_stream(struct problem_dir *dir, struct pool *pool, const struct
 }
 
 static void repeat(struct pool *pool, struct tally *tally, const struct problem_dir *dir,
-                   const struct digest *candidate, size_t runs, double precision)
+                   const struct digest *candidate, size_t runs, uint64_t launches)
 {
     struct digest *all = xcalloc(runs, sizeof(*all));
 
     for (size_t i = 0; i < runs; i++) {
         all[i] = *candidate;
     }
-    tally_run(pool, tally, dir, all, runs, precision);
+    tally_run(pool, tally, dir, all, runs, launches);
     free(all);
 }
 
@@ -156,8 +156,7 @@ static void bench_same(struct pool *pool, const struct kernel *kernel,
            tally.baseline_ns / 1e3, wrong, runs);
     tally_print("   A/A", &tally);
     tally_release(&tally);
-    // Stopped as soon as so little precision is reached: after 64 launches of each arm at most.
-    repeat(pool, &tally, dir, &dir->baseline_digest, runs, COARSE_LOG2);
+    repeat(pool, &tally, dir, &dir->baseline_digest, runs, FEW_LAUNCHES);
     printf("sd of the estimate, %s: %.3f %% with %.0f launches of the candidate\n", kernel->name,
            tally_sd(&tally) * 100, (double)tally.launches / (double)tally.runs);
     tally_release(&tally);
@@ -197,6 +196,17 @@ static void bench_slower(struct pool *pool, const struct kernel *kernel,
     strbuf_release(&source);
 }
 
+// Whether the kernel is among the names; without names all are.
+static bool wanted(const struct kernel *kernel, char *const *names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], kernel->name) == 0) {
+            return true;
+        }
+    }
+    return count <= 0;
+}
+
 int main(int argc, char **argv)
 {
     struct session_options options = {.quiet = true};
@@ -215,10 +225,15 @@ int main(int argc, char **argv)
         file_make_temp_dir(&folder, "kcast-bench", &err) < 0) {
         die(&err);
     }
-    bench_throughput(pool);
+    if (argc < 3) {
+        bench_throughput(pool);
+    }
     for (size_t i = 0; i < ARRAY_LEN(kernels); i++) {
         struct problem_dir dir;
 
+        if (!wanted(&kernels[i], argv + 2, argc - 2)) {
+            continue;
+        }
         load_stream(&dir, pool, &kernels[i], folder);
         bench_same(pool, &kernels[i], &dir,
                    kernels[i].share > 0 ? (runs * kernels[i].share + 99) / 100 : runs, total);

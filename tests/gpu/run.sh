@@ -76,13 +76,15 @@ for name in "$@"; do
     probe) step probe "$bin/kcast" status --json ;;
     battery) step battery "$bin/battery" tests/data/cuda/rowsum tests/gpu/sealed ;;
     problems) KCAST_STEP_SECONDS=${KCAST_PROBLEM_SECONDS:-400} step problems check_problems ;;
-    bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ;;
+    bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ${KCAST_KERNELS:-} ;;
     agree) step agree "$bin/agree" "$KCAST_PROBLEMS" "${KCAST_POINTS:-6}" "$out/agree.txt" ${KCAST_AGREE:+"$KCAST_AGREE"} ;;
     search) step search search_all ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
     esac
 done
 tail -n 5 "$out/kcastd.log"
-cp "$work"/*.run "$out/" 2>/dev/null
+if ls "$work"/*.run >/dev/null 2>&1; then # run files and reports in one piece
+    cp "$work"/*.run "$out/" && tar -C "$out" -cJf "$out/runs.tar.xz" $(cd "$out" && ls ./*.run ./*.html) && rm -f "$out"/*.run "$out"/*.html
+fi
 echo "-- $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1), $(date -u +%F)"
 printf '%s\n' "${table[@]}"
