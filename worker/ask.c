@@ -108,13 +108,21 @@ static bool next_rung(struct ask_style *style)
     return true;
 }
 
-bool ask_refused(struct ask_style *style, const char *body, size_t len)
+static bool is_same(const struct ask_style *a, const struct ask_style *b)
+{
+    return a->rung == b->rung && a->no_logprobs == b->no_logprobs &&
+           a->no_temperature == b->no_temperature && a->completion == b->completion;
+}
+
+bool ask_refused(struct ask_style *style, const struct ask_style *used, const char *body, size_t len)
 {
     char *text = xstrndup(body, len);
     bool changed = true;
 
     // What it complains about, when it says so; else the next rung.
-    if (!style->no_logprobs && strstr(text, "logprobs") != NULL) {
+    if (!is_same(style, used)) {
+        changed = true;
+    } else if (!style->no_logprobs && strstr(text, "logprobs") != NULL) {
         style->no_logprobs = true;
     } else if (!style->completion && strstr(text, "max_completion_tokens") != NULL) {
         style->completion = true;
@@ -127,14 +135,16 @@ bool ask_refused(struct ask_style *style, const char *body, size_t len)
     return changed;
 }
 
-void ask_unusable(struct ask_style *style)
+void ask_unusable(struct ask_style *style, const struct ask_style *used)
 {
-    if (++style->unusable >= ASK_UNUSABLE_MAX && !next_rung(style)) {
+    if (is_same(style, used) && ++style->unusable >= ASK_UNUSABLE_MAX && !next_rung(style)) {
         style->rung = ASK_SCHEMA;
     }
 }
 
-void ask_usable(struct ask_style *style)
+void ask_usable(struct ask_style *style, const struct ask_style *used)
 {
-    style->unusable = 0;
+    if (is_same(style, used)) {
+        style->unusable = 0;
+    }
 }

@@ -46,13 +46,16 @@ const char *ask_rung_name(enum ask_rung rung);
 // The JSON text.
 void ask_body(struct strbuf *out, const struct ask *ask, const struct ask_style *style);
 
+// Many requests are under way at once: what comes of one changes the style only while it is still the
+// one that the request was made in (`used`).
+//
 // The endpoint refused a request (status 400, 404, 415 or 422) with this body: changes the style to
 // what it may take. False when there is nothing left to change.
-bool ask_refused(struct ask_style *style, const char *body, size_t len);
+bool ask_refused(struct ask_style *style, const struct ask_style *used, const char *body, size_t len);
 // An answer had no usable forecast, or had one. After ASK_UNUSABLE_MAX in a row the next rung is
 // tried; below the last one the first is next.
 #define ASK_UNUSABLE_MAX 3
-void ask_unusable(struct ask_style *style);
-void ask_usable(struct ask_style *style);
+void ask_unusable(struct ask_style *style, const struct ask_style *used);
+void ask_usable(struct ask_style *style, const struct ask_style *used);
 
 #endif

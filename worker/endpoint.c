@@ -99,8 +99,9 @@ static bool passes(const struct http_reply *reply)
     case 529:
         return true;
     default:
-        // Nobody is helped by asking the same server the same again, but another may be well.
-        return reply->err.code != ERR_NONE;
+        // What is too large, or comes from whom it should not, will be so again.
+        return reply->err.code != ERR_NONE && reply->err.code != ERR_LIMIT &&
+               reply->err.code != ERR_DENIED;
     }
 }
 
@@ -115,6 +116,12 @@ static void note(struct waiter *waiter, struct endpoint *endpoint, const struct 
         breaker_open(&endpoint->breaker, now);
         log_event(LOG_WARNING, "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing"
                   " or not accepted\"", endpoint->config.url, reply->status);
+        return;
+    }
+    if (reply->err.code == ERR_LIMIT || reply->err.code == ERR_DENIED) {
+        endpoint->status.failures++;
+        waiter->result.maybe_billed += reply->sent;
+        breaker_failure(&endpoint->breaker, now);
         return;
     }
     if (!passes(reply)) {
@@ -147,7 +154,8 @@ static void on_reply(void *owner, const struct http_reply *reply)
     struct endpoints *all = waiter->all;
     struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
     struct endpoint_result *result = &waiter->result;
-    bool refused = reply->status == 401 || reply->status == 403;
+    bool refused =
+        reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
 
     waiter->http = NULL;
     note(waiter, endpoint, reply);
@@ -162,7 +170,7 @@ static void on_reply(void *owner, const struct http_reply *reply)
         waiter->not_before_ms =
             now_ms() + (uint64_t)manners_backoff_ms(&all->rng, result->attempts - 1);
     } else {
-        result->err = (struct err)ERR_INIT;
+        result->err = reply->err;
         result->body = reply->body;
         finish(waiter);
     }
@@ -298,6 +306,8 @@ static void pump(struct endpoints *all)
     }
     if (!all->closing && next != UINT64_MAX) {
         (void)uv_timer_start(&all->timer, on_timer, next > now ? next - now : 1, 0);
+    } else if (!all->closing) {
+        (void)uv_timer_stop(&all->timer);
     }
 }
 

@@ -21,7 +21,8 @@ struct endpoint_config {
 };
 
 struct endpoint_result {
-    struct err err;         // not ERR_NONE: no answer by the deadline; says why the last attempt failed
+    struct err err;         // not ERR_NONE: there is no answer. ERR_TIMED_OUT: by the deadline, and why the
+                            // last attempt failed; ERR_LIMIT, ERR_DENIED: as in http_reply; ERR_STOPPED
     size_t endpoint;        // that answered, or was tried last
     long status;            // 200, or one that trying again does not help with: 400, 404, …
     struct bytes body;      // valid during the callback

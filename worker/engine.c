@@ -1,14 +1,16 @@
 #include "worker/engine.h"
 
 #include "common/mem.h"
+#include "worker/engine_llm.h"
 #include "worker/engine_static.h"
 #include <string.h>
 
 static const struct engine_ops *const engine_table[] = {
     &engine_static,
+    &engine_llm,
 };
 
-const char engine_choices[] = "static";
+const char engine_choices[] = "static|llm";
 
 const struct engine_ops *engine_find(const char *name)
 {

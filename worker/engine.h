@@ -8,9 +8,12 @@
 #include "proto/all.h"
 #include <uv.h>
 
+struct llm_config;
+
 struct engine_config {
     uv_loop_t *loop;
     const char *state_dir; // exists, and no other process uses it
+    const struct llm_config *llm; // language models (worker/llm.h); NULL: none
 };
 
 // Runs once per call, on the loop thread, never inside the call. error is NULL on success, and

@@ -10,6 +10,7 @@
 #include "common/ready.h"
 #include "common/version.h"
 #include "worker/engine.h"
+#include "worker/llm_settings.h"
 #include "worker/worker.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
     bool parent_death, help, version;
+    struct llm_settings llm;
 };
 
 #define ROW(field) offsetof(struct settings, field)
@@ -33,6 +35,37 @@ static const struct option_row option_table[] = {
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
      "folder of what was learnt (see below)"},
+    {"endpoint", 'E', OPTION_TEXT, ROW(llm.endpoint), "URL[*WEIGHT],…", NULL, 0, 0, NULL,
+     "OpenAI-compatible endpoints of --engine llm: https://host/v1"},
+    {"model", 'm', OPTION_TEXT, ROW(llm.model), "NAME", NULL, 0, 0, NULL, "the model to ask there"},
+    {"key-file", 0, OPTION_TEXT, ROW(llm.key_file), "FILE", NULL, 0, 0, NULL,
+     "holds their key, readable by its owner only; default: $KCAST_LLM_KEY, or none"},
+    {"ca-file", 0, OPTION_TEXT, ROW(llm.ca_file), "FILE", NULL, 0, 0, NULL,
+     "certificates to trust instead of the system's"},
+    {"samples", 0, OPTION_U64, ROW(llm.samples), "K", "1", 1, LLM_SAMPLES_MAX, NULL,
+     "answers per candidate, pooled"},
+    {"temperature", 0, OPTION_F64, ROW(llm.temperature), "T", "0.7", 0, 2, NULL,
+     "of the model's answers"},
+    {"max-tokens", 0, OPTION_U64, ROW(llm.max_tokens), "N", "4096", 16, 1000000, NULL,
+     "of one answer, thoughts included"},
+    {"llm-deadline", 0, OPTION_DURATION, ROW(llm.deadline_ns), "TIME", "120s", 0, 0, NULL,
+     "of one question, with its retries"},
+    {"llm-at-once", 0, OPTION_U64, ROW(llm.at_once), "N", "256", 1, 100000, NULL,
+     "requests at once to one endpoint, at most; fewer while it refuses"},
+    {"requests-per-minute", 0, OPTION_F64, ROW(llm.requests_per_minute), "N", "0", 0, 1e9, NULL,
+     "to one endpoint; 0: no limit but its own"},
+    {"tokens-per-minute", 0, OPTION_F64, ROW(llm.tokens_per_minute), "N", "0", 0, 1e12, NULL,
+     "the same for tokens, estimated beforehand"},
+    {"price-input", 0, OPTION_F64, ROW(llm.price_input), "PRICE", "0", 0, 1e6, NULL,
+     "of a million input tokens, in any currency"},
+    {"price-cached", 0, OPTION_F64, ROW(llm.price_cached), "PRICE", "0", 0, 1e6, NULL,
+     "of a million input tokens that the endpoint had kept"},
+    {"price-output", 0, OPTION_F64, ROW(llm.price_output), "PRICE", "0", 0, 1e6, NULL,
+     "of a million output tokens"},
+    {"search-tokens", 0, OPTION_F64, ROW(llm.tokens_per_search), "N", "0", 0, 1e15, NULL,
+     "that one search may use; then its candidates are measured; 0: no limit"},
+    {"search-cost", 0, OPTION_F64, ROW(llm.cost_per_search), "COST", "0", 0, 1e9, NULL,
+     "that one search may cause, likewise"},
     {"log-level", 0, OPTION_CHOICE, ROW(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "what is logged on stderr"},
     {"parent-death", 0, OPTION_FLAG, ROW(parent_death), NULL, NULL, 0, 0, NULL,
@@ -129,14 +162,20 @@ static int start(struct program *program, struct err *err)
     int r = lock_state_dir(program, err);
     if (r < 0)
         return r;
+    struct llm_config llm;
+    r = llm_settings_read(&llm, &settings->llm, err);
+    if (r < 0)
+        return r;
     struct worker_config config = {
         .loop = &program->loop,
         .clock = &clock_system,
         .url = settings->listen,
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
+        .llm = &llm,
     };
     r = worker_create(&program->worker, &config, err);
+    llm_settings_release(&llm);
     if (r < 0)
         return r;
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {

@@ -144,7 +144,8 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
 int worker_create(struct worker **ret, const struct worker_config *config, struct err *err)
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
-    struct engine_config engine_config = {.loop = config->loop, .state_dir = config->state_dir};
+    struct engine_config engine_config = {
+        .loop = config->loop, .state_dir = config->state_dir, .llm = config->llm};
     struct service_config service_config = {
         .url = config->url,
         .contexts = CONTEXTS,

@@ -16,6 +16,7 @@ struct worker_config {
     const char *url;       // tcp://127.0.0.1:7411; port 0 picks a free one
     const char *state_dir; // exists, locked by the caller
     const struct engine_ops *ops;
+    const struct llm_config *llm; // NULL: no language model
 };
 
 // Opens the engine's state and listens. On failure nothing is left open once the loop has run.

@@ -141,7 +141,7 @@ static void ask(const struct server *server, const char *baseline, const char *c
     plan.candidate = object(candidate);
     plan.seed = 3;
     plan.max_seconds = 1e6;
-    plan.launch_seconds = 10;
+    plan.launch_seconds = 1;
     assert_int_equal(message_pack(&measure_plan_message, &plan, &packed, &err), 0);
     write_frame(server, packed.data, packed.len);
     strbuf_release(&packed);
@@ -245,7 +245,7 @@ static void what_is_not_the_candidates_fault_ends_it_with_a_sentence(void **stat
         int code;
         const char *words;
     } cases[] = {
-        {"", "fk_scale_hang", EXIT_SYSTEM, "kcast-exec: the baseline did not end within 0.5 sec"},
+        {"", "fk_scale_hang", EXIT_SYSTEM, "kcast-exec: the baseline did not end within 1 sec"},
         {"", "fk_scale_assert", EXIT_SYSTEM, "kcast-exec: the baseline ended with CUDA_ERROR_ASS"},
         {"", "fk_scale_wrong", EXIT_INVALID, "kcast-exec: the baseline disagrees with the refer"},
         {"fault=dies:2", "fk_scale", EXIT_SYSTEM, "CUDA_ERROR_ECC_UNCORRECTABLE"},

@@ -284,7 +284,7 @@ static void device_variables_do_not_last(void **state)
 static void a_baseline_that_fails_loses_the_job(void **state)
 {
     static const char *const cases[][2] = {
-        {SCALE("fk_scale_hang"), "the baseline did not end within 0.5 seconds"},
+        {SCALE("fk_scale_hang"), "the baseline did not end within 10 seconds"},
         {SCALE("fk_scale_fault"), "the baseline ended with CUDA_ERROR_ILLEGAL_ADDRESS"},
         {SCALE("fk_scale_wrong"), "the baseline disagrees with the reference"},
     };

@@ -157,12 +157,13 @@ static void what_trying_again_does_not_help_is_given_back(void **state)
     }
 }
 
-static void expect_no_answer(struct stub_reply reply, uint64_t deadline_ms, const char *why)
+static void expect_error(struct stub_reply reply, uint64_t deadline_ms, enum err_code code,
+                         const char *why)
 {
     struct script script = {.reply = {reply}, .count = 1};
     struct end outcome = post(&script, deadline_ms);
 
-    assert_int_equal(outcome.result.err.code, ERR_TIMED_OUT);
+    assert_int_equal(outcome.result.err.code, code);
     if (strstr(outcome.result.err.text, why) == NULL) {
         fail_msg("%s", outcome.result.err.text);
     }
@@ -171,12 +172,11 @@ static void expect_no_answer(struct stub_reply reply, uint64_t deadline_ms, cons
 static void who_does_not_answer_is_given_up_at_the_deadline(void **state)
 {
     (void)state;
-    expect_no_answer((struct stub_reply){.silent = true}, 200, "did not answer in time");
-    expect_no_answer((struct stub_reply){.status = 200, .body = "slow slow slow", .drip_ms = 50}, 300,
-                     "did not answer in time");
-    expect_no_answer((struct stub_reply){.status = 503}, 200, "status 503");
-    expect_no_answer((struct stub_reply){.status = 302, .headers = "Location: http://127.0.0.2/\r\n"},
-                     200, "redirects elsewhere");
+    expect_error((struct stub_reply){.silent = true}, 200, ERR_TIMED_OUT, "did not answer in time");
+    expect_error((struct stub_reply){.status = 200, .body = "slow slow slow", .drip_ms = 50}, 300,
+                 ERR_TIMED_OUT, "did not answer in time");
+    expect_error((struct stub_reply){.status = 302, .headers = "Location: http://127.0.0.2/\r\n"},
+                 20000, ERR_DENIED, "redirects elsewhere");
 }
 
 static void what_is_too_large_is_not_read_to_its_end(void **state)
@@ -187,7 +187,7 @@ static void what_is_too_large_is_not_read_to_its_end(void **state)
     int head_len;
 
     (void)state;
-    expect_no_answer((struct stub_reply){.status = 200, .endless = true}, 500, "more than");
+    expect_error((struct stub_reply){.status = 200, .endless = true}, 20000, ERR_LIMIT, "more than");
     assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     z.next_out = (unsigned char *)bomb + 128;
     z.avail_out = (1 << 20) - 128;
@@ -196,9 +196,9 @@ static void what_is_too_large_is_not_read_to_its_end(void **state)
                         "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %lu\r\n\r\n",
                         z.total_out);
     memcpy(bomb + 128 - head_len, head, (size_t)head_len);
-    expect_no_answer((struct stub_reply){.raw = bomb + 128 - head_len,
-                                         .raw_len = (size_t)head_len + z.total_out},
-                     500, "more than");
+    expect_error((struct stub_reply){.raw = bomb + 128 - head_len,
+                                     .raw_len = (size_t)head_len + z.total_out},
+                 20000, ERR_LIMIT, "more than");
     (void)deflateEnd(&z);
     free(bomb);
     free(zeros);
