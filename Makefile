@@ -122,7 +122,7 @@ $(FAKES):
 $(B)/tests/fake/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
-$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/cuda.a $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/lib.a
+$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/cuda.a $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/worker.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
 
 deps:

@@ -5,6 +5,7 @@
 // the incumbent. What does not follow is ERR_CORRUPT and leaves the fold as it was. The fold owns
 // the insides of the events it took; nothing is ever taken back.
 #include "client/fold.h"
+#include <math.h>
 
 #include "common/mem.h"
 #include <stdlib.h>
@@ -165,7 +166,12 @@ static int apply_forecast(struct fold *fold, struct run_forecast *event, struct 
     candidate->forecast = event->forecast;
     candidate->forecast_reason = event->reason;
     candidate->forecast_done = true;
-    fold->forecasts += event->forecast != NULL;
+    fold->forecasts += event->forecast != NULL && !isnan(event->forecast->p_improves);
+    if (event->forecast != NULL) {
+        fold->input_tokens += event->forecast->input_tokens;
+        fold->output_tokens += event->forecast->output_tokens;
+        fold->model_cost += isnan(event->forecast->cost) ? 0 : event->forecast->cost;
+    }
     event->forecast = NULL;
     event->reason = NULL;
     return 0;

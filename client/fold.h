@@ -41,6 +41,8 @@ struct fold {
     uint64_t considered;            // proposed and not a duplicate source
     uint64_t compiled_ok, compile_failed;
     uint64_t forecasts;             // forecasts made
+    uint64_t input_tokens, output_tokens; // that language models used for them
+    double model_cost;              // in the worker's currency
     uint64_t measured;              // candidates measured (records not counted again)
     uint64_t audited, trusted, reused;
     uint64_t records;               // replications

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define FORECAST_MS 30000 // deadlines
+#define MODELS_MS 600000  // of a forecast by language models
 #define OBSERVE_MS 30000
 #define OBSERVE_MAX 256 // outcomes of one message
 #define SKIP_MAX 64
@@ -21,6 +22,8 @@ struct forecaster {
     struct session *session;
     struct remote *worker; // NULL: none
     char *engine;
+    search_text_reader *read;
+    void *read_owner;
     void (*notice)(void *owner, const char *sentence);
     void *notice_owner;
     bool said;                // the failure
@@ -114,6 +117,19 @@ void forecaster_free(struct forecaster *forecaster)
     free(forecaster);
 }
 
+void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *read, void *owner)
+{
+    forecaster->read = read;
+    forecaster->read_owner = owner;
+}
+
+// Sources are only sent to who reads them.
+static bool asks_models(const struct forecaster *forecaster)
+{
+    return forecaster->read != NULL && forecaster->engine != NULL &&
+           strcmp(forecaster->engine, "static") != 0;
+}
+
 const char *forecaster_engine(const struct forecaster *forecaster)
 {
     return forecaster->engine;
@@ -187,6 +203,41 @@ static struct call *begin_call(struct forecaster *forecaster)
     return forecaster->call;
 }
 
+// The sources, and what there is to know about the search. A blob that cannot be read leaves its
+// candidate without a source, and so without a forecast by a language model.
+static void add_texts(struct forecaster *forecaster, const struct fold *fold,
+                      struct forecast_request *request)
+{
+    struct err err = ERR_INIT;
+    request->context = xcalloc(1, sizeof(*request->context));
+    if (search_text_make(request->context, fold, forecaster->read, forecaster->read_owner, &err) !=
+        0) {
+        message_clear(&search_context_message, request->context);
+        free(request->context);
+        request->context = NULL;
+        return;
+    }
+    for (size_t i = 0; i < request->candidates_count; i++) {
+        struct candidate_facts *candidate = &request->candidates[i];
+        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source, &err) !=
+            0) {
+            candidate->source = (struct bytes){0};
+        }
+    }
+}
+
+static void release_texts(struct forecast_request *request)
+{
+    for (size_t i = 0; i < request->candidates_count; i++) {
+        bytes_clear(&request->candidates[i].source);
+    }
+    if (request->context != NULL) {
+        message_clear(&search_context_message, request->context);
+        free(request->context);
+        request->context = NULL;
+    }
+}
+
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
                     uint64_t last, double incumbent_log2, forecaster_callback *callback,
                     void *owner)
@@ -220,8 +271,13 @@ void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint
                              &request.candidates[request.candidates_count++]);
         }
     }
+    if (asks_models(forecaster)) {
+        add_texts(forecaster, fold, &request);
+    }
     remote_call(forecaster->worker, OP_FORECAST, &forecast_request_message, &request,
-                &forecast_reply_message, FORECAST_MS, on_forecasts, begin_call(forecaster));
+                &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
+                on_forecasts, begin_call(forecaster));
+    release_texts(&request);
     free(request.candidates);
 }
 
@@ -256,6 +312,7 @@ static bool make_outcome(const struct fold *fold, uint64_t id, struct candidate_
         .margin_log2 = FORECAST_MARGIN_LOG2,
         .incumbent_log2 = candidate->decided.incumbent_log2,
         .p_improves = candidate->forecast != NULL ? candidate->forecast->p_improves : NAN,
+        .raw = candidate->forecast != NULL ? candidate->forecast->raw : NULL,
         .key = xasprintf("%s/%llu", fold->started.search, (unsigned long long)id),
     };
     if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {

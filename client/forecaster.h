@@ -5,6 +5,7 @@
 #define CLIENT_FORECASTER_H
 
 #include "client/fold.h"
+#include "client/search_text.h"
 #include "client/session.h"
 #include "common/err.h"
 #include "proto/all.h"
@@ -23,6 +24,9 @@ struct forecaster *forecaster_create(struct session *session,
                                      void *owner);
 void forecaster_free(
     struct forecaster *forecaster); // outstanding answers do not come any more; NULL is fine
+
+// Where the run's blobs are read; without it language models have nothing to read.
+void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *read, void *owner);
 
 // The worker's name for itself, NULL without one.
 const char *forecaster_engine(const struct forecaster *forecaster);

@@ -336,6 +336,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         s->forecaster = forecaster_create(s->session, progress_say, s->progress);
         pool_set_notice(s->pool, progress_say, s->progress);
         pool_set_blob_reader(s->pool, read_blob, s->run);
+        forecaster_set_reader(s->forecaster, read_blob, s->run);
         code = record_session(s, &device, &sandbox, err);
     }
     if (code == 0 && s->fold->baseline == NULL) {

@@ -45,7 +45,8 @@ static json_t *best_object(const struct fold *fold)
 
 static json_t *make_object(const struct fold *fold, const char *path)
 {
-    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s}", //
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, "
+                     "s:{s:I, s:I, s:f}}",                                                     //
                      "best", best_object(fold),                                                //
                      "problem", fold->started.problem,                                         //
                      "considered", (json_int_t)fold->considered,                               //
@@ -59,7 +60,9 @@ static json_t *make_object(const struct fold *fold, const char *path)
                      "device_seconds", show_number(fold->device_seconds),                      //
                      "wall_seconds", show_number(fold->wall_seconds),                          //
                      "reason", show_text(fold->finish_reason),                                 //
-                     "run", path);
+                     "run", path,                                                              //
+                     "llm", "input_tokens", (json_int_t)fold->input_tokens, "output_tokens",   //
+                     (json_int_t)fold->output_tokens, "cost", fold->model_cost);
 }
 
 static void describe_best(const struct fold *fold, struct strbuf *out)
@@ -103,6 +106,11 @@ static void print_table(const struct fold *fold, const char *path)
            (unsigned long long)fold->measured, (unsigned long long)fold->audited,
            (unsigned long long)fold->records);
     printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
+    if (fold->input_tokens + fold->output_tokens > 0) {
+        printf("asked       %llu tokens in, %llu out, at a cost of %.4g\n",
+               (unsigned long long)fold->input_tokens, (unsigned long long)fold->output_tokens,
+               fold->model_cost);
+    }
     printf("spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
            fold->finish_reason != NULL ? fold->finish_reason : "not finished");
     printf("\nnext: `kcast report %s -o report.html` shows how it went", path);

@@ -109,6 +109,8 @@ static void a_good_answer_comes_through(void **state)
     assert_string_equal(outcome.body, "{\"ok\":1}");
 }
 
+#define RAW(text) {.raw = text, .raw_len = sizeof(text) - 1, .cut = true}
+
 // Status, headers: all are tried again, and the next answer counts.
 static void passing_failures_are_tried_again(void **state)
 {
@@ -123,8 +125,8 @@ static void passing_failures_are_tried_again(void **state)
         {.status = 529},
         {.reset = true},
         {.status = 200, .body = "half", .cut = true},
-        {.raw = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope", .raw_len = 71},
-        {.raw = "I am no HTTP server\r\n\r\n", .raw_len = 23, .cut = true},
+        RAW("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope"),
+        RAW("I am no HTTP server\r\n\r\n"),
     };
 
     (void)state;

@@ -1,0 +1,19 @@
+// What a language model reads of a search besides the candidate: the problem, the baseline, the best so
+// far, what has been measured. Built from the fold and the run file's blobs.
+#ifndef CLIENT_SEARCH_TEXT_H
+#define CLIENT_SEARCH_TEXT_H
+
+#include "client/fold.h"
+#include "common/err.h"
+
+#define SEARCH_TEXT_HISTORY 32 // measured candidates that are told, the newest
+
+typedef int search_text_reader(void *owner, const struct digest *digest, struct bytes *ret,
+                               struct err *err);
+
+// *ret owns its parts (message_clear by search_context_message), also after an error, which is that a
+// blob cannot be read.
+MUST_CHECK int search_text_make(struct search_context *ret, const struct fold *fold,
+                                search_text_reader *read, void *owner, struct err *err);
+
+#endif
