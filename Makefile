@@ -111,8 +111,9 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/clien
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
-	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_kcast-exec) -luv
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
 $(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c cuda/kernels_host.c common/err.c common/mem.c common/parse.c)
 $(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
 $(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)

@@ -32,10 +32,24 @@ static json_t *worker_object(const char *url, const struct worker_status *worker
                                         "decision_accuracy", show_number(m->decision_accuracy),
                                         "decisions", (json_int_t)m->decisions));
     }
+    json_t *endpoints = json_array();
+    for (size_t i = 0; i < worker->endpoints_count; i++) {
+        const struct endpoint_info *e = &worker->endpoints[i];
+        json_array_append_new(
+            endpoints, json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "url", e->url,
+                                 "model", show_text(e->model), "requests", (json_int_t)e->requests,
+                                 "retries", (json_int_t)e->retries, "failures",
+                                 (json_int_t)e->failures, "in_flight", (json_int_t)e->in_flight,
+                                 "at_once", show_number(e->at_once), "open", (int)e->open, "rung",
+                                 show_text(e->rung)));
+    }
     return json_pack(
-        "{s:s, s:o, s:o, s:I, s:I, s:o}", "url", url, "engine", show_text(worker->engine),
+        "{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:I}", "url", url, "engine", show_text(worker->engine),
         "uptime_seconds", show_number(worker->uptime_seconds), "forecasts",
-        (json_int_t)worker->forecasts, "outcomes", (json_int_t)worker->outcomes, "models", models);
+        (json_int_t)worker->forecasts, "outcomes", (json_int_t)worker->outcomes, "models", models, "endpoints",
+        endpoints, "input_tokens", (json_int_t)worker->input_tokens, "output_tokens",
+        (json_int_t)worker->output_tokens, "cost", show_number(worker->cost), "cache_hits",
+        (json_int_t)worker->cache_hits);
 }
 
 static void print_json(const char *url, const struct status *status, json_t *worker)
@@ -121,6 +135,18 @@ static void print_worker(const char *url, const struct worker_status *worker)
     printf("worker %s, engine %s, %llu forecasts made, %llu outcomes known\n", url,
            worker->engine != NULL ? worker->engine : "unknown",
            (unsigned long long)worker->forecasts, (unsigned long long)worker->outcomes);
+    for (size_t i = 0; i < worker->endpoints_count; i++) {
+        const struct endpoint_info *e = &worker->endpoints[i];
+        printf("  %s model %s, rung %s, %llu requests, %llu of them again, %llu under way of %.0f%s\n",
+               e->url, e->model != NULL ? e->model : "?", e->rung != NULL ? e->rung : "?",
+               (unsigned long long)e->requests, (unsigned long long)e->retries,
+               (unsigned long long)e->in_flight, e->at_once, e->open ? "; left alone for now" : "");
+    }
+    if (worker->input_tokens + worker->output_tokens > 0) {
+        printf("  %llu tokens in, %llu out, at a cost of %.4g; %llu answers were known already\n",
+               (unsigned long long)worker->input_tokens, (unsigned long long)worker->output_tokens,
+               worker->cost, (unsigned long long)worker->cache_hits);
+    }
     for (size_t i = 0; i < worker->models_count; i++) {
         const struct model_info *m = &worker->models[i];
         printf("  %-16s %llu outcomes", m->problem, (unsigned long long)m->rows);

@@ -198,6 +198,11 @@ static void add_cost_tiles(struct strbuf *out, const struct report *report)
     } else {
         strbuf_adds(&note, "every candidate was measured");
     }
+    if (fold->input_tokens + fold->output_tokens > 0) {
+        strbuf_adds(&note, "; ");
+        text_add_count(&note, fold->input_tokens + fold->output_tokens);
+        strbuf_addf(&note, " tokens, at a cost of %.4g", fold->model_cost);
+    }
     close_tile(out, strbuf_text(&note));
     strbuf_release(&note);
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# A search whose worker asks a language-model endpoint (tests/support/fake_endpoint): forecasts, tokens and money come through, a hostile
+# endpoint loses nothing, one that has gone only means that everything is measured, and the key is nowhere.
+set -eu
+bin=${KCAST_BIN:-build/debug/bin} build=${KCAST_BUILD:-build/debug} root=${KCAST_ROOT:-.}
+hill=$root/tests/data/client/hill
+dir=$(mktemp -d)
+daemon= worker= endpoint=
+cleanup() {
+    for pid in $daemon $worker $endpoint; do kill -9 "$pid" 2>/dev/null || :; done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+die() { echo "FAILED: $*"; tail -n 8 "$dir"/*.log 2>/dev/null || :; exit 1; }
+export KCAST_LLM_KEY=secret-4711-never-to-be-seen
+
+# start NAME COMMAND…: until its log (stderr) or output has a url; sets $started and $url.
+start() {
+    local name=$1
+    shift
+    "$@" >"$dir/$name.out" 2>"$dir/$name.log" &
+    started=$!
+    for _ in $(seq 600); do
+        url=$(cat "$dir/$name.out" "$dir/$name.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+(/v1)?' | head -1) || :
+        [ -n "$url" ] && grep -qE 'ready|listening|http' "$dir/$name.out" "$dir/$name.log" && return 0
+        kill -0 $started 2>/dev/null || die "$name ended: $(cat "$dir/$name.log")"
+        sleep 0.05
+    done
+    die "$name did not start"
+}
+start_worker() {
+    start worker "$bin/kcast-worker" --state "$dir/worker" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$1" --model tester \
+        --llm-deadline 20s --price-input 2 --price-output 8
+    worker=$started worker_url=$url
+}
+search() { timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" --run "$dir/$1.run" --candidates 24 --batch 8 --seed 3 >"$dir/$1.json" 2>"$dir/$1.err"; }
+field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$dir/$2.json"; }
+
+sandbox=on
+"$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>&1 || sandbox=off
+start kcastd "$bin/kcastd" --devices cpu:1 --state "$dir/state" --listen tcp://127.0.0.1:0 --sandbox $sandbox
+daemon=$started pool=$url
+
+# ---- a hostile endpoint: every candidate is forecast or measured, none lost ----
+start endpoint "$build/tests/support/fake_endpoint"
+endpoint=$started
+start_worker "$url"
+search hostile || die "search: $(cat "$dir/hostile.err")"
+[ "$(field considered hostile)" -ge 20 ] || die "considered $(field considered hostile)"
+[ "$(field forecast hostile)" -ge 15 ] || die "forecast $(field forecast hostile)"
+[ "$(field input_tokens hostile)" -ge 18000 ] || die "input tokens $(field input_tokens hostile)"
+grep -qE '"cost":0\.0[0-9]' "$dir/hostile.json" || die "no cost: $(cat "$dir/hostile.json")"
+"$bin/kcast" --pool "$pool" --worker "$worker_url" status | grep -q "model tester, rung" || die "status has no endpoint"
+"$bin/kcast" --pool "$pool" --worker "$worker_url" --json status | grep -q '"endpoints":\[{"url":' || die "status --json has no endpoint"
+"$bin/kcast" eval "$dir/hostile.run" >"$dir/eval.out" || die "eval: $(cat "$dir/eval.out")"
+grep -q "llm" "$dir/eval.out" || die "eval knows no engine llm: $(cat "$dir/eval.out")"
+"$bin/kcast" report "$dir/hostile.run" -o "$dir/hostile.html" >/dev/null 2>&1 || die "report"
+grep -q "tokens" "$dir/hostile.html" || die "the report says nothing of tokens"
+
+# ---- one that has gone: everything is measured ----
+kill $endpoint; wait $endpoint 2>/dev/null || :
+kill $worker; wait $worker || die "the worker ended with $?"
+rm -rf "$dir/worker"
+start worker "$bin/kcast-worker" --state "$dir/worker" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$(head -1 "$dir/endpoint.out")" --model tester --llm-deadline 500ms
+worker=$started worker_url=$url
+search gone || die "search: $(cat "$dir/gone.err")"
+[ "$(field forecast gone)" -eq 0 ] || die "forecasts from nobody"
+[ "$(field trusted gone)" -eq 0 ] || die "trusted what nobody said"
+[ "$(field measured gone)" -ge 15 ] || die "measured $(field measured gone)"
+
+# ---- wrong settings are one sentence ----
+wrong() { # sentence option…
+    local words=$1 status=0
+    shift
+    "$bin/kcast-worker" --state "$dir/other" --listen tcp://127.0.0.1:0 --engine llm "$@" >"$dir/wrong.out" 2>&1 || status=$?
+    [ $status -ne 0 ] && grep -q "$words" "$dir/wrong.out" || die "$*: status $status, $(cat "$dir/wrong.out")"
+}
+wrong "needs --endpoint and --model"
+wrong "needs --model" --endpoint http://127.0.0.1:1/v1
+wrong "not a http" --endpoint ftp://127.0.0.1/v1 --model m
+printf 'secret-4711-never-to-be-seen\n' >"$dir/key"
+chmod 644 "$dir/key"
+wrong "can be read by others" --endpoint http://127.0.0.1:1/v1 --model m --key-file "$dir/key"
+rm "$dir/key"
+
+kill $worker $daemon; wait $worker $daemon 2>/dev/null || :
+worker= daemon=
+! grep -rl "secret-4711" "$dir" || die "the key is in the files above"
+echo "ok"
