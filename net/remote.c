@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/mailbox.h"
 #include "common/version.h"
+#include "net/close.h"
 #include "net/url.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@ struct call {
     nng_ctx context;
     nng_aio *aio;
     bool receiving;          // SENDING otherwise
+    bool ended;              // its mail is posted
     uint64_t deadline_ns;    // uv_hrtime
     uint64_t id;
     const struct message *answer; // what the reply's body is
@@ -178,6 +180,12 @@ static void on_mail(struct mail *mail)
     finish_call((struct call *)mail);
 }
 
+static void end_call(struct call *call)
+{
+    call->ended = true;
+    mailbox_post(call->remote->mailbox, &call->mail);
+}
+
 // Runs on an nng thread, which owns the aio at this moment.
 static void on_aio(void *data)
 {
@@ -189,7 +197,7 @@ static void on_aio(void *data)
         nng_ctx_recv(call->context, call->aio);
         return;
     }
-    mailbox_post(call->remote->mailbox, &call->mail);
+    end_call(call);
 }
 
 // ---- starting a call ----
@@ -212,7 +220,7 @@ static int new_call(struct remote *remote, struct call **ret, struct err *err)
         }
     }
     call->early = (struct err)ERR_INIT;
-    call->receiving = false;
+    call->receiving = call->ended = false;
     call->previous = NULL;
     call->next = remote->pending;
     if (remote->pending != NULL)
@@ -267,7 +275,7 @@ void remote_call(struct remote *remote, enum op op, const struct message *body_m
     if (status == 0)
         status = pack_request(call, op, body_message, body, deadline_ms, &call->early);
     if (status < 0) {
-        mailbox_post(remote->mailbox, &call->mail);
+        end_call(call);
         return;
     }
     nng_aio_set_timeout(call->aio, (nng_duration)deadline_ms);
@@ -282,13 +290,15 @@ void remote_close(struct remote *remote)
         return;
     remote->closing = true;
     for (struct call *call = remote->pending; call != NULL; call = call->next) {
-        nng_aio_stop(call->aio);
+        nng_aio_stop(call->aio); // and its callback has run
+        if (!call->ended)
+            end_call(call); // it wanted to receive just then, and nng says nothing to an aio that is stopped
         nng_ctx_close(call->context);
     }
     for (struct call *call = remote->idle; call != NULL; call = call->next)
         nng_ctx_close(call->context);
     nng_dialer_close(remote->dialer);
-    nng_close(remote->socket);
+    (void)net_close(remote->socket);
     mailbox_close(remote->mailbox);
     while (remote->idle != NULL) {
         struct call *call = remote->idle;

@@ -9,6 +9,7 @@
 
 #include "common/mailbox.h"
 #include "common/version.h"
+#include "net/close.h"
 #include "net/url.h"
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
@@ -304,7 +305,7 @@ void service_close(struct service *service)
     if (service == NULL)
         return;
     service->closing = true;
-    nng_close(service->socket);
+    (void)net_close(service->socket);
     for (size_t i = 0; i < service->config.contexts && service->exchange != NULL; i++)
         if (service->exchange[i].aio != NULL)
             nng_aio_stop(service->exchange[i].aio);
