@@ -286,7 +286,7 @@ static int find_devices(const struct devices *devices, const struct drain *body,
 {
     for (size_t i = 0; i < body->devices_count; i++) {
         if (!devices_find(devices, body->devices[i])) {
-            return err_set(err, ERR_NOT_FOUND, "no device %s here; STATUS lists them",
+            return err_set(err, ERR_NOT_FOUND, "no device %s here; `kcast status` lists them",
                            body->devices[i]);
         }
     }
