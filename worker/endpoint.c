@@ -5,8 +5,9 @@
 //              └── not before … ── passing failure ─┘
 //
 // Whether there is a place depends on four things of an endpoint: its breaker, its window (calls at
-// once), its buckets, and until when it asked to be left alone. pump() places what can be placed and
-// sets the timer for the moment when more might be. Waiting calls are a list in the order of posting.
+// once), its buckets, and until when it asked to be left alone. pump() places what can be placed
+// and sets the timer for the moment when more might be. Waiting calls are a list in the order of
+// posting.
 #include "worker/endpoint.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -32,20 +33,21 @@ struct endpoint {
     struct endpoint_status status;
 };
 
-struct waiter {
+struct endpoint_waiter {
     struct endpoints *all;
-    struct waiter *next, **before;
+    struct endpoint_waiter *next, **before;
     struct endpoint_call call;
     struct endpoint_result result;
     uint64_t posted_ms, not_before_ms;
     struct http_call *http; // under way
+    bool trial;             // it is the call by which an open breaker is tried
 };
 
 struct endpoints {
     struct http *http;
     struct endpoint *endpoint;
     size_t count;
-    struct waiter *waiter, **last;
+    struct endpoint_waiter *waiter, **last;
     struct stats_rng rng;
     uv_timer_t timer;
     bool closing;
@@ -60,7 +62,7 @@ static uint64_t now_ms(void)
 
 // ---- waiters ----
 
-static void append(struct endpoints *all, struct waiter *waiter)
+static void append(struct endpoints *all, struct endpoint_waiter *waiter)
 {
     waiter->before = all->last;
     waiter->next = NULL;
@@ -68,7 +70,7 @@ static void append(struct endpoints *all, struct waiter *waiter)
     all->last = &waiter->next;
 }
 
-static void take_out(struct waiter *waiter)
+static void take_out(struct endpoint_waiter *waiter)
 {
     *waiter->before = waiter->next;
     if (waiter->next) {
@@ -78,7 +80,7 @@ static void take_out(struct waiter *waiter)
     }
 }
 
-static void finish(struct waiter *waiter)
+static void finish(struct endpoint_waiter *waiter)
 {
     take_out(waiter);
     waiter->call.done(waiter->call.owner, &waiter->result);
@@ -105,7 +107,16 @@ static bool passes(const struct http_reply *reply)
     }
 }
 
-static void note(struct waiter *waiter, struct endpoint *endpoint, const struct http_reply *reply)
+static void fail(struct endpoint *endpoint, uint64_t now)
+{
+    if (breaker_failure(&endpoint->breaker, now)) {
+        log_event(LOG_WARNING, "endpoint-rests endpoint=%s failures=%u", endpoint->config.url,
+                  endpoint->breaker.failures);
+    }
+}
+
+static void note(struct endpoint_waiter *waiter, struct endpoint *endpoint,
+                 const struct http_reply *reply)
 {
     uint64_t now = now_ms();
     double retry = manners_retry_ms(reply->headers, (double)clock_wall_ns(&clock_system) * 1e-9);
@@ -113,15 +124,18 @@ static void note(struct waiter *waiter, struct endpoint *endpoint, const struct 
 
     endpoint->status.in_flight--;
     if (reply->status == 401 || reply->status == 403) {
-        breaker_open(&endpoint->breaker, now);
-        log_event(LOG_WARNING, "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing"
-                  " or not accepted\"", endpoint->config.url, reply->status);
+        if (breaker_open(&endpoint->breaker, now)) {
+            log_event(LOG_WARNING,
+                      "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing or not"
+                      " accepted\"",
+                      endpoint->config.url, reply->status);
+        }
         return;
     }
     if (reply->err.code == ERR_LIMIT || reply->err.code == ERR_DENIED) {
         endpoint->status.failures++;
         waiter->result.maybe_billed += reply->sent;
-        breaker_failure(&endpoint->breaker, now);
+        fail(endpoint, now);
         return;
     }
     if (!passes(reply)) {
@@ -141,21 +155,16 @@ static void note(struct waiter *waiter, struct endpoint *endpoint, const struct 
         endpoint->breaker.trying = false; // it answers, so it is there
         return;
     }
-    breaker_failure(&endpoint->breaker, now);
-    if (endpoint->breaker.until_ms > now && endpoint->breaker.failures == BREAKER_FAILURES) {
-        log_event(LOG_WARNING, "endpoint-rests endpoint=%s failures=%u", endpoint->config.url,
-                  endpoint->breaker.failures);
-    }
+    fail(endpoint, now);
 }
 
 static void on_reply(void *owner, const struct http_reply *reply)
 {
-    struct waiter *waiter = owner;
+    struct endpoint_waiter *waiter = owner;
     struct endpoints *all = waiter->all;
     struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
     struct endpoint_result *result = &waiter->result;
-    bool refused =
-        reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
+    bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
 
     waiter->http = NULL;
     note(waiter, endpoint, reply);
@@ -180,7 +189,7 @@ static void on_reply(void *owner, const struct http_reply *reply)
 // ---- placing ----
 
 // When this endpoint could take the call: 0 now (a place is then taken), else a time.
-static uint64_t place(struct endpoint *endpoint, const struct waiter *waiter, uint64_t now)
+static uint64_t place(struct endpoint *endpoint, const struct endpoint_waiter *waiter, uint64_t now)
 {
     double wait;
 
@@ -196,11 +205,14 @@ static uint64_t place(struct endpoint *endpoint, const struct waiter *waiter, ui
     wait = bucket_take(&endpoint->requests, 1, now);
     if (wait == 0) {
         wait = bucket_take(&endpoint->tokens, waiter->call.tokens, now);
+        if (wait > 0) {
+            bucket_give_back(&endpoint->requests, 1);
+        }
     }
     return wait > 0 ? now + (uint64_t)wait : 0;
 }
 
-static void begin(struct waiter *waiter, struct endpoint *endpoint, uint64_t now)
+static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
 {
     struct endpoints *all = waiter->all;
     struct strbuf body = STRBUF_INIT;
@@ -217,6 +229,7 @@ static void begin(struct waiter *waiter, struct endpoint *endpoint, uint64_t now
     endpoint->status.retries += waiter->result.attempts > 0;
     endpoint->status.in_flight++;
     breaker_begins(&endpoint->breaker);
+    waiter->trial = endpoint->breaker.trying;
     waiter->result.attempts++;
     waiter->result.waited_s = (double)(now - waiter->posted_ms) / 1000;
     waiter->http = http_start(all->http, &request, on_reply, waiter);
@@ -225,8 +238,8 @@ static void begin(struct waiter *waiter, struct endpoint *endpoint, uint64_t now
 }
 
 // The endpoint with the fewest calls for its weight that takes it; *ret_when when none does.
-static struct endpoint *choose(struct endpoints *all, const struct waiter *waiter, uint64_t now,
-                               uint64_t *ret_when)
+static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
+                               uint64_t now, uint64_t *ret_when)
 {
     bool tried[ENDPOINTS_MAX] = {false};
 
@@ -238,8 +251,9 @@ static struct endpoint *choose(struct endpoints *all, const struct waiter *waite
         for (size_t i = 0; i < all->count; i++) {
             struct endpoint *e = &all->endpoint[i];
 
-            if (!tried[i] && (!best || ((double)e->status.in_flight + 1) * best->config.weight <
-                                           ((double)best->status.in_flight + 1) * e->config.weight)) {
+            if (!tried[i] &&
+                (!best || ((double)e->status.in_flight + 1) * best->config.weight <
+                              ((double)best->status.in_flight + 1) * e->config.weight)) {
                 best = e;
             }
         }
@@ -253,7 +267,7 @@ static struct endpoint *choose(struct endpoints *all, const struct waiter *waite
     return NULL;
 }
 
-static void give_up(struct waiter *waiter)
+static void give_up(struct endpoint_waiter *waiter)
 {
     struct endpoint_result *result = &waiter->result;
     struct err last = result->err;
@@ -273,7 +287,7 @@ static void on_timer(uv_timer_t *timer)
 static void pump(struct endpoints *all)
 {
     uint64_t now = now_ms(), next = UINT64_MAX;
-    struct waiter *waiter, *following;
+    struct endpoint_waiter *waiter, *following;
     bool full = false;
 
     for (waiter = all->waiter; waiter && !all->closing; waiter = following) {
@@ -286,6 +300,7 @@ static void pump(struct endpoints *all)
         }
         if (now >= deadline) {
             give_up(waiter);
+            following = all->waiter; // whoever was told may have posted or cancelled
             continue;
         }
         next = deadline < next ? deadline : next;
@@ -311,9 +326,9 @@ static void pump(struct endpoints *all)
     }
 }
 
-void endpoints_post(struct endpoints *all, const struct endpoint_call *call)
+struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpoint_call *call)
 {
-    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    struct endpoint_waiter *waiter = xcalloc(1, sizeof(*waiter));
 
     waiter->all = all;
     waiter->call = *call;
@@ -321,6 +336,22 @@ void endpoints_post(struct endpoints *all, const struct endpoint_call *call)
     waiter->posted_ms = now_ms();
     append(all, waiter);
     (void)uv_timer_start(&all->timer, on_timer, 0, 0);
+    return waiter;
+}
+
+void endpoints_cancel(struct endpoint_waiter *waiter)
+{
+    struct endpoints *all = waiter->all;
+    struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
+
+    if (waiter->http) {
+        http_cancel(waiter->http);
+        endpoint->status.in_flight--;
+        endpoint->breaker.trying &= !waiter->trial;
+    }
+    take_out(waiter);
+    free(waiter);
+    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // there is a place now
 }
 
 // ---- life ----
@@ -340,17 +371,41 @@ static void copy_config(struct endpoint *endpoint, const struct endpoint_config 
     bucket_init(&endpoint->tokens, config->tokens_per_minute, now);
 }
 
+// The url goes into logs and has the path appended.
+static int check_url(const char *url, size_t number, struct err *err)
+{
+    const char *host = strstr(url, "://");
+
+    host = host ? host + 3 : url;
+    if (memchr(host, '@', strcspn(host, "/"))) {
+        return err_set(err, ERR_USAGE,
+                       "the url of endpoint %zu names a user or a key; give the key in a file",
+                       number);
+    }
+    if (strpbrk(url, "?# \t\r\n")) {
+        return err_set(err, ERR_USAGE,
+                       "the url of endpoint %zu has a query, a fragment or a blank; give only the"
+                       " part before /chat/completions",
+                       number);
+    }
+    return 0;
+}
+
 int endpoints_create(struct endpoints **ret, uv_loop_t *loop, const struct endpoint_config *config,
                      size_t count, const char *ca_file, struct err *err)
 {
-    struct http_config http = {.user_agent = "kernelcast/" KCAST_VERSION,
-                               .body_max = BODY_MAX,
-                               .ca_file = ca_file};
+    struct http_config http = {
+        .user_agent = "kernelcast/" KCAST_VERSION, .body_max = BODY_MAX, .ca_file = ca_file};
     struct endpoints *all;
 
     if (count == 0 || count > ENDPOINTS_MAX) {
         return err_set(err, ERR_USAGE, "%zu endpoints are named; 1 to %d can be used", count,
                        ENDPOINTS_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (check_url(config[i].url, i + 1, err) != 0) {
+            return ERR_USAGE;
+        }
     }
     all = xcalloc(1, sizeof(*all));
     if (http_create(&all->http, loop, &http, err) != 0) {
@@ -414,7 +469,7 @@ void endpoints_close(struct endpoints *all)
     }
     all->closing = true;
     while (all->waiter) {
-        struct waiter *waiter = all->waiter;
+        struct endpoint_waiter *waiter = all->waiter;
 
         if (waiter->http) {
             http_cancel(waiter->http);

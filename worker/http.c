@@ -1,16 +1,22 @@
-// Design note. curl says which sockets to watch and when to be called again; one uv_poll_t per socket
-// and one timer do so. A transfer that is over is taken from curl's queue and its callback runs last,
-// when nothing of curl is on the stack.
+// Design note. curl says which sockets to watch and when to be called again; one uv_poll_t per
+// socket and one timer do so. A transfer that is over is taken from curl's queue and its callback
+// runs last, when nothing of curl is on the stack. curl does not follow redirects here: this module
+// does, when they stay at the same scheme, host and port.
 #include "worker/http.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include <ctype.h>
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #define CONNECTIONS_MAX 1024
+#define HEADERS_MAX ((size_t)64 << 10) // bytes, all of an answer's
+#define HOPS_MAX 3                     // redirects
 
 struct http {
     uv_loop_t *loop;
@@ -30,10 +36,12 @@ struct http_call {
     CURL *easy;
     struct curl_slist *headers;
     struct strbuf body;
-    bool too_large;
+    size_t header_bytes;
+    size_t over;   // the bound that the answer passed; 0: none
     char *request; // its body
+    uint64_t deadline_ns;
+    unsigned hops;
     struct http_reply reply;
-    char curl_error[CURL_ERROR_SIZE];
     void (*done)(void *owner, const struct http_reply *reply);
     void *owner;
 };
@@ -52,6 +60,7 @@ static void free_when_closed(struct http *http)
         free(http->user_agent);
         free(http->ca_file);
         free(http);
+        curl_global_cleanup();
     }
 }
 
@@ -82,6 +91,9 @@ static void free_call(struct http_call *call)
     call->http->count--;
     curl_multi_remove_handle(call->http->multi, call->easy);
     curl_easy_cleanup(call->easy);
+    for (struct curl_slist *header = call->headers; header; header = header->next) {
+        explicit_bzero(header->data, strlen(header->data)); // one of them holds the key
+    }
     curl_slist_free_all(call->headers);
     strbuf_release(&call->body);
     free(call->request);
@@ -102,9 +114,11 @@ static void explain(struct http_call *call, CURLcode code)
         {CURLE_COULDNT_RESOLVE_PROXY, ERR_UNREACHABLE, "is behind a proxy that has no address"},
         {CURLE_COULDNT_CONNECT, ERR_UNREACHABLE, "cannot be reached"},
         {CURLE_PEER_FAILED_VERIFICATION, ERR_DENIED, "shows a certificate that cannot be trusted"},
-        {CURLE_SSL_CACERT_BADFILE, ERR_DENIED, "cannot be checked: the file of certificates is bad"},
-        {CURLE_SSL_CONNECT_ERROR, ERR_DENIED, "does not agree on TLS"},
-        {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID, "has a url that is neither http nor https"},
+        {CURLE_SSL_CACERT_BADFILE, ERR_DENIED,
+         "cannot be checked: the file of certificates is bad"},
+        {CURLE_SSL_CONNECT_ERROR, ERR_UNREACHABLE, "does not come to terms over TLS"},
+        {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID, "does not speak HTTP"},
+        {CURLE_WEIRD_SERVER_REPLY, ERR_INVALID, "does not speak HTTP"},
         {CURLE_URL_MALFORMAT, ERR_INVALID, "has a url that is none"},
         {CURLE_BAD_CONTENT_ENCODING, ERR_INVALID, "sends an encoding that cannot be read"},
         {CURLE_PARTIAL_FILE, ERR_INVALID, "sent less than it announced"},
@@ -116,9 +130,8 @@ static void explain(struct http_call *call, CURLcode code)
     };
     struct err *err = &call->reply.err;
 
-    if (call->too_large) {
-        (void)err_set(err, ERR_LIMIT, "the endpoint sends more than %zu bytes",
-                      call->http->body_max);
+    if (call->over > 0) {
+        (void)err_set(err, ERR_LIMIT, "the endpoint sends more than %zu bytes", call->over);
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
@@ -130,22 +143,82 @@ static void explain(struct http_call *call, CURLcode code)
     (void)err_set(err, ERR_UNREACHABLE, "the endpoint: %s", curl_easy_strerror(code));
 }
 
+// One part of a url, NULL when it has none; curl_free it.
+static char *part_of(CURLU *url, CURLUPart part)
+{
+    char *text = NULL;
+
+    return curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK ? text : NULL;
+}
+
+static bool same_origin(const char *a, const char *b)
+{
+    static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+    CURLU *x = curl_url(), *y = curl_url();
+    bool same = x && y && curl_url_set(x, CURLUPART_URL, a, 0) == CURLUE_OK &&
+                curl_url_set(y, CURLUPART_URL, b, 0) == CURLUE_OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts) && same; i++) {
+        char *p = part_of(x, parts[i]), *q = part_of(y, parts[i]);
+
+        same = p && q && strcasecmp(p, q) == 0;
+        curl_free(p);
+        curl_free(q);
+    }
+    curl_url_cleanup(x);
+    curl_url_cleanup(y);
+    return same;
+}
+
+// Sends the same request to where the answer points, if that is the same server; else false. 303
+// asks for something else than what was asked.
+static bool follow(struct http_call *call)
+{
+    char *from = NULL, *to = NULL;
+    uint64_t now = uv_hrtime();
+    long status = call->reply.status;
+
+    if (status != 301 && status != 302 && status != 307 && status != 308) {
+        return false;
+    }
+    (void)curl_easy_getinfo(call->easy, CURLINFO_EFFECTIVE_URL, &from);
+    (void)curl_easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &to);
+    if (!from || !to || !same_origin(from, to) || call->hops == HOPS_MAX ||
+        call->deadline_ns < now + 1000000) {
+        return false;
+    }
+    call->hops++;
+    call->header_bytes = 0;
+    strbuf_reset(&call->body);
+    curl_multi_remove_handle(call->http->multi, call->easy);
+    to = xstrdup(to); // it belongs to the handle, which is about to forget it
+    curl_easy_setopt(call->easy, CURLOPT_URL, to);
+    curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)((call->deadline_ns - now) / 1000000));
+    curl_multi_add_handle(call->http->multi, call->easy);
+    free(to);
+    return true;
+}
+
 static void finish(struct http_call *call, CURLcode code)
 {
     curl_off_t sent = 0;
     double seconds = 0;
     void (*done)(void *, const struct http_reply *) = call->done;
+    void *owner = call->owner;
     struct http_reply reply;
-    struct strbuf body = STRBUF_INIT;
+    struct strbuf body;
 
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->reply.status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     (void)curl_easy_getinfo(call->easy, CURLINFO_TOTAL_TIME, &seconds);
-    call->reply.sent = sent > 0;
-    call->reply.seconds = seconds;
+    call->reply.sent |= sent > 0;
+    call->reply.seconds += seconds;
     if (code != CURLE_OK) {
         explain(call, code);
     } else if (call->reply.status >= 300 && call->reply.status < 400) {
+        if (follow(call)) {
+            return;
+        }
         (void)err_set(&call->reply.err, ERR_DENIED,
                       "the endpoint redirects elsewhere (status %ld), where the key must not go",
                       call->reply.status);
@@ -154,7 +227,6 @@ static void finish(struct http_call *call, CURLcode code)
     body = call->body;
     call->body = (struct strbuf)STRBUF_INIT;
     reply.body = (struct bytes){.data = (unsigned char *)body.data, .len = body.len};
-    void *owner = call->owner;
     free_call(call);
     done(owner, &reply);
     strbuf_release(&body);
@@ -254,21 +326,27 @@ static size_t on_body(char *data, size_t size, size_t count, void *opaque)
     size_t len = size * count;
 
     if (call->body.len + len > call->http->body_max) {
-        call->too_large = true;
+        call->over = call->http->body_max;
         return 0; // ends the transfer
     }
     strbuf_add(&call->body, data, len);
     return len;
 }
 
-// Keeps what says when to come again.
+// Keeps what says when to come again, and what the body is.
 static size_t on_header(char *data, size_t size, size_t count, void *opaque)
 {
-    static const char *const kept[] = {"retry-after", "x-ratelimit-reset", "x-ratelimit-remaining"};
+    static const char *const kept[] = {"retry-after", "x-ratelimit-reset", "x-ratelimit-remaining",
+                                       "content-type"};
     struct http_call *call = opaque;
     char *to = call->reply.headers;
     size_t len = size * count, used = strlen(to), line = len;
 
+    call->header_bytes += len;
+    if (call->header_bytes > HEADERS_MAX) {
+        call->over = HEADERS_MAX;
+        return 0; // ends the transfer
+    }
     while (line > 0 && (data[line - 1] == '\n' || data[line - 1] == '\r')) {
         line--;
     }
@@ -301,7 +379,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
 
     curl_easy_setopt(e, CURLOPT_URL, request->url);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // see finish
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // see follow
+    curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(e, CURLOPT_USERAGENT, http->user_agent);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, call->headers);
     curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
@@ -337,6 +416,7 @@ struct http_call *http_start(struct http *http, const struct http_request *reque
     call->done = done;
     call->owner = owner;
     call->reply.err = (struct err)ERR_INIT;
+    call->deadline_ns = uv_hrtime() + request->deadline_ms * 1000000;
     strbuf_init(&call->body, http->body_max);
     call->easy = curl_easy_init();
     if (!call->easy) {
@@ -375,19 +455,24 @@ size_t http_count(const struct http *http)
 int http_create(struct http **ret, uv_loop_t *loop, const struct http_config *config,
                 struct err *err)
 {
-    static bool ready;
     struct http *http;
 
-    if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (config->ca_file && access(config->ca_file, R_OK) != 0) {
+        return err_set_errno(err, ERR_INVALID, errno, "the file of certificates %s cannot be read",
+                             config->ca_file);
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(err, ERR_SYSTEM, "libcurl cannot be started");
     }
-    ready = true;
     http = xcalloc(1, sizeof(*http));
     http->loop = loop;
     http->body_max = config->body_max;
     http->user_agent = xstrdup(config->user_agent);
     http->ca_file = config->ca_file ? xstrdup(config->ca_file) : NULL;
     http->multi = curl_multi_init();
+    if (!http->multi) {
+        abort(); // out of memory, as everywhere
+    }
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_wanted_socket);
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_wanted_time);

@@ -1,7 +1,8 @@
 // HTTP for language-model endpoints: libcurl's multi interface on a libuv loop. Connections are kept
 // and shared (HTTP/2 where the server has it), proxies come from the environment, certificates are
-// always checked. A request has a deadline and its answer a bound; a redirect is an error, so that a
-// key goes nowhere else. No header of a request, and so no key, is ever in an error or a log.
+// always checked. A request has a deadline and its answer a bound. A redirect is followed at the same
+// scheme, host and port only, and is an error otherwise, so that a key goes nowhere else. No header of
+// a request, and so no key, is ever in an error or a log.
 #ifndef WORKER_HTTP_H
 #define WORKER_HTTP_H
 
@@ -26,7 +27,7 @@ struct http_request {
     const char *const *headers; // "Name: value", up to a NULL
     const char *body;           // POST with these bytes; NULL: GET
     size_t len;
-    uint64_t deadline_ms; // for everything
+    uint64_t deadline_ms; // for everything; > 0
     uint64_t connect_ms;
 };
 
@@ -37,14 +38,16 @@ struct http_reply {
     bool sent;          // the request may have been served, and be paid for
     long status;        // 200, …
     struct bytes body;  // valid during the callback
-    char headers[2048]; // those that say when to come again, "name: value\n" each, names in lower case
-    double seconds;
+    char headers[2048]; // content-type and those that say when to come again, "name: value\n" each,
+                        // names in lower case; what does not fit is left out
+    double seconds;     // from the beginning of the request, redirects included
 };
 
-// ca_file and user_agent are copied.
+// ca_file and user_agent are copied. ERR_INVALID when ca_file cannot be read.
 MUST_CHECK int http_create(struct http **ret, uv_loop_t *loop, const struct http_config *config,
                            struct err *err);
-// done runs once, on the loop, never inside this call; the request is copied.
+// done runs once, on the loop, never inside this call; the request is copied, and its headers wiped
+// when it is over.
 struct http_call *http_start(struct http *http, const struct http_request *request,
                              void (*done)(void *owner, const struct http_reply *reply),
                              void *owner);

@@ -9,6 +9,8 @@
 #define OPEN_FIRST_MS 5000.0
 #define OPEN_MOST_MS 300000.0
 #define CUT_PAUSE_MS 1000
+#define EPOCH_S 1e9   // a bare reset from here on is a moment in seconds since 1970, not a duration
+#define EPOCH_MS 1e11 // and from here on in milliseconds
 
 // ---- when to come again ----
 
@@ -79,29 +81,50 @@ static double value_ms(const char *name, size_t len, const char *value, double w
         return isnan(date) ? duration_ms(value, 1000) : date;
     }
     if (len >= strlen(reset) && strncmp(name, reset, strlen(reset)) == 0) {
-        double ms = duration_ms(value, 1000);
+        double number = duration_ms(value, 1000) / 1000;
 
-        // Some say when, not how long: seconds since 1970.
-        return ms > 1e12 ? ms - wall_s * 1000 : ms;
+        // Some say when, not how long.
+        if (number >= EPOCH_MS) {
+            return number - wall_s * 1000;
+        }
+        return (number >= EPOCH_S ? number - wall_s : number) * 1000;
     }
     return NAN;
 }
 
+// Whether the limit of "x-ratelimit-reset<kind>" is known not to be used up: then its reset says
+// nothing about when to come again. kind: "-requests", "-tokens", "".
+static bool has_rest(const char *headers, const char *kind, size_t len)
+{
+    static const char remaining[] = "x-ratelimit-remaining";
+    const size_t before = strlen(remaining);
+
+    for (; *headers != '\0'; headers += strcspn(headers, "\n"), headers += *headers == '\n') {
+        if (strncmp(headers, remaining, before) == 0 && strncmp(headers + before, kind, len) == 0 &&
+            headers[before + len] == ':') {
+            return strtod(headers + before + len + 1, NULL) > 0;
+        }
+    }
+    return false;
+}
+
 double manners_retry_ms(const char *headers, double wall_s)
 {
+    static const char reset[] = "x-ratelimit-reset";
     double most = NAN;
 
-    while (*headers != '\0') {
-        const char *end = strchr(headers, '\n'), *colon = strchr(headers, ':');
+    for (const char *line = headers; *line != '\0';) {
+        size_t len = strcspn(line, "\n"), name = strcspn(line, ":\n");
 
-        if (colon != NULL && (end == NULL || colon < end)) {
-            double ms = value_ms(headers, (size_t)(colon - headers), colon + 1, wall_s);
+        if (name < len && !(name >= strlen(reset) && strncmp(line, reset, strlen(reset)) == 0 &&
+                            has_rest(headers, line + strlen(reset), name - strlen(reset)))) {
+            double ms = value_ms(line, name, line + name + 1, wall_s);
 
             if (ms > 0 && !(ms <= most)) {
                 most = ms;
             }
         }
-        headers = end != NULL ? end + 1 : headers + strlen(headers);
+        line += len + (line[len] == '\n');
     }
     return isnan(most) ? most : fmin(most, MANNERS_RETRY_MAX_MS);
 }
@@ -135,6 +158,11 @@ double bucket_take(struct bucket *bucket, double n, uint64_t now_ms)
     return fmax(1, ceil((wanted - bucket->level) * 60000 / bucket->per_minute));
 }
 
+void bucket_give_back(struct bucket *bucket, double n)
+{
+    bucket->level = fmin(bucket->per_minute, bucket->level + fmin(n, bucket->per_minute));
+}
+
 // ---- window ----
 
 void window_init(struct window *window, double first, double most)
@@ -144,7 +172,9 @@ void window_init(struct window *window, double first, double most)
 
 void window_success(struct window *window)
 {
-    window->limit = fmin(window->most, window->limit + 1 / window->limit);
+    double more = window->cut_ms == 0 ? 1 : 1 / window->limit;
+
+    window->limit = fmin(window->most, window->limit + more);
 }
 
 void window_refused(struct window *window, uint64_t now_ms)
@@ -172,18 +202,22 @@ void breaker_success(struct breaker *breaker)
     *breaker = (struct breaker){.failures = 0};
 }
 
-void breaker_open(struct breaker *breaker, uint64_t now_ms)
+bool breaker_open(struct breaker *breaker, uint64_t now_ms)
 {
     double ms = fmin(OPEN_FIRST_MS * exp2(breaker->openings), OPEN_MOST_MS);
 
+    if (breaker->until_ms != 0 && !breaker->trying) {
+        return false; // a call from before it opened: it has been counted
+    }
     breaker->openings += breaker->openings < 16;
     breaker->until_ms = now_ms + (uint64_t)ms;
     breaker->trying = false;
+    return true;
 }
 
-void breaker_failure(struct breaker *breaker, uint64_t now_ms)
+bool breaker_failure(struct breaker *breaker, uint64_t now_ms)
 {
-    if (++breaker->failures >= BREAKER_FAILURES || breaker->trying) {
-        breaker_open(breaker, now_ms);
-    }
+    breaker->failures += breaker->failures < BREAKER_FAILURES;
+    return (breaker->failures >= BREAKER_FAILURES || breaker->trying) &&
+           breaker_open(breaker, now_ms);
 }

@@ -14,7 +14,7 @@ struct stub {
     stub_answer *answer;
     void *owner;
     char url[64];
-    size_t requests;
+    size_t requests, connections;
     struct peer *peers;
 };
 
@@ -230,6 +230,7 @@ static void on_connection(uv_stream_t *server, int status)
     struct peer *peer = xcalloc(1, sizeof(*peer));
 
     peer->stub = stub;
+    stub->connections++;
     strbuf_init(&peer->in, REQUEST_MAX);
     peer->out = (struct strbuf)STRBUF_INIT;
     (void)uv_tcp_init(stub->loop, &peer->tcp);
@@ -278,6 +279,11 @@ const char *stub_url(const struct stub *stub)
 size_t stub_requests(const struct stub *stub)
 {
     return stub->requests;
+}
+
+size_t stub_connections(const struct stub *stub)
+{
+    return stub->connections;
 }
 
 static void on_server_closed(uv_handle_t *handle)
