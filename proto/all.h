@@ -50,7 +50,8 @@ extern const size_t all_messages_count;
 #define WORKER_OPS(X)                                                                                                 \
     X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")                            \
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                                               \
-    X(34, WORKER_STATUS, empty, worker_status, "models, counts")
+    X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                                      \
+    X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model")
 
 enum op {
 #define X(number, id, request, reply, text) OP_##id = number,

@@ -19,6 +19,16 @@ const char *ask_rung_name(enum ask_rung rung)
     return name[rung];
 }
 
+enum ask_rung ask_rung_of(const char *name)
+{
+    int rung = 0;
+
+    while (rung < ASK_TEXT && strcmp(ask_rung_name((enum ask_rung)rung), name) != 0) {
+        rung++;
+    }
+    return (enum ask_rung)rung;
+}
+
 // {"bin", "p": {"A" …}, "p_correct"}: all required, nothing else, no references.
 static json_t *schema(void)
 {

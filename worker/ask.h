@@ -42,6 +42,7 @@ struct ask {
 };
 
 const char *ask_rung_name(enum ask_rung rung);
+enum ask_rung ask_rung_of(const char *name); // ASK_TEXT for a name that none has
 
 // The JSON text.
 void ask_body(struct strbuf *out, const struct ask *ask, const struct ask_style *style);

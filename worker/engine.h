@@ -31,6 +31,9 @@ struct engine_ops {
                      void *owner);
     void (*observe)(void *engine, struct observe *request_take, engine_done *done,
                     void *owner); // reply: observed
+    // New candidates; reply: propose_reply. NULL: this engine writes none.
+    void (*propose)(void *engine, struct propose_request *request_take, engine_done *done,
+                    void *owner);
     // reply: worker_status with what the engine knows (engine, forecasts, outcomes, models)
     void (*status)(void *engine, engine_done *done, void *owner);
     // Calls that are open get their callback first. The engine is gone when the loop has nothing of

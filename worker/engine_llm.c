@@ -164,6 +164,31 @@ static void llm_engine_forecast(void *opaque, struct forecast_request *request_t
     }
 }
 
+// ---- PROPOSE ----
+
+struct proposing {
+    engine_done *done;
+    void *owner;
+};
+
+static void on_proposed(void *owner, const struct propose_reply *reply)
+{
+    struct proposing proposing = *(struct proposing *)owner;
+
+    free(owner);
+    proposing.done(proposing.owner, NULL, reply);
+}
+
+static void llm_engine_propose(void *opaque, struct propose_request *request_take,
+                               engine_done *done, void *owner)
+{
+    struct engine *engine = opaque;
+    struct proposing *proposing = xcalloc(1, sizeof(*proposing));
+
+    *proposing = (struct proposing){.done = done, .owner = owner};
+    llm_propose(engine->llm, request_take, on_proposed, proposing);
+}
+
 // ---- the others ----
 
 static void llm_engine_observe(void *opaque, struct observe *request_take, engine_done *done,
@@ -217,7 +242,9 @@ static int llm_engine_open(void **ret, const struct engine_config *config, struc
     status = record_open(&engine->record, path, err);
     free(path);
     if (status == 0) {
-        status = llm_create(&engine->llm, config->loop, config->llm, err);
+        path = xasprintf("%s/answers.db", config->state_dir);
+        status = llm_create(&engine->llm, config->loop, config->llm, path, err);
+        free(path);
     }
     if (status != 0) {
         free_engine(engine);
@@ -243,6 +270,7 @@ const struct engine_ops engine_llm = {
     .open = llm_engine_open,
     .forecast = llm_engine_forecast,
     .observe = llm_engine_observe,
+    .propose = llm_engine_propose,
     .status = llm_engine_status,
     .close = llm_engine_close,
 };

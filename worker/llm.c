@@ -10,45 +10,12 @@
 #include "common/digest.h"
 #include "common/mem.h"
 #include "worker/answer.h"
-#include "worker/ask.h"
+#include "worker/llm_state.h"
 #include "worker/prompt.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
-
-#define LLM_TRIES 8
-#define BYTES_PER_TOKEN 3.5 // of source code, for estimates
-#define CACHE_MAX 50000     // answers; then all are forgotten
-
-struct account { // of a search
-    char search[129];
-    double tokens, cost;
-    UT_hash_handle hh;
-};
-
-struct cached {
-    struct digest key;
-    double p_correct, bins[BIN_COUNT];
-    enum ask_rung rung;
-    UT_hash_handle hh;
-};
-
-struct llm {
-    struct llm_config config;
-    struct endpoints *endpoints;
-    struct ask_style style[ENDPOINTS_MAX];
-    struct account *accounts;
-    struct cached *cache;
-    struct strbuf rules;
-    uint64_t questions, hits, input_tokens, output_tokens;
-    double cost;
-    uv_timer_t timer; // answers that are known at once
-    struct question *ready;
-    size_t open;
-    bool closing;
-};
 
 struct question {
     struct llm *llm;
@@ -69,20 +36,14 @@ struct question {
 
 static void post(struct question *question);
 
-static struct account *account_of(struct llm *llm, const char *search)
-{
-    struct account *account = NULL;
-
-    HASH_FIND_STR(llm->accounts, search, account);
-    if (!account) {
-        account = xcalloc(1, sizeof(*account));
-        (void)snprintf(account->search, sizeof(account->search), "%s", search);
-        HASH_ADD_STR(llm->accounts, search, account);
-    }
-    return account;
-}
-
 // ---- the end of a question ----
+
+static double mean_correct(const struct question *question)
+{
+    return question->correct_count > 0
+               ? question->correct_sum / (double)question->correct_count
+               : NAN;
+}
 
 static void finish(struct question *question)
 {
@@ -93,9 +54,7 @@ static void finish(struct question *question)
         for (size_t i = 0; i < BIN_COUNT; i++) {
             answer->bins[i] = question->bins[i] / (double)question->samples;
         }
-        answer->p_correct = question->correct_count > 0
-                                ? question->correct_sum / (double)question->correct_count
-                                : NAN;
+        answer->p_correct = mean_correct(question);
         answer->rung = ask_rung_name(question->rung);
     } else {
         answer->reason = question->reason;
@@ -118,41 +77,35 @@ static void on_ready(uv_timer_t *timer)
         llm->ready = question->next;
         finish(question);
     }
+    llm_answer_wishes(llm);
 }
 
-// From outside of everything.
+void llm_wake(struct llm *llm)
+{
+    (void)uv_timer_start(&llm->timer, on_ready, 0, 0);
+}
+
 static void finish_soon(struct question *question)
 {
     question->next = question->llm->ready;
     question->llm->ready = question;
-    (void)uv_timer_start(&question->llm->timer, on_ready, 0, 0);
+    llm_wake(question->llm);
 }
 
 static void remember(struct question *question)
 {
-    struct llm *llm = question->llm;
-    struct cached *cached, *next;
+    struct forecast forecast;
+    double bins[BIN_COUNT];
 
-    if (HASH_COUNT(llm->cache) >= CACHE_MAX) {
-        HASH_ITER (hh, llm->cache, cached, next) {
-            HASH_DEL(llm->cache, cached);
-            free(cached);
-        }
-    }
-    HASH_FIND(hh, llm->cache, &question->key, sizeof(question->key), cached);
-    if (cached) {
-        return;
-    }
-    cached = xcalloc(1, sizeof(*cached));
-    cached->key = question->key;
-    cached->rung = question->rung;
-    cached->p_correct = question->correct_count > 0
-                            ? question->correct_sum / (double)question->correct_count
-                            : NAN;
     for (size_t i = 0; i < BIN_COUNT; i++) {
-        cached->bins[i] = question->bins[i] / (double)question->samples;
+        bins[i] = question->bins[i] / (double)question->samples;
     }
-    HASH_ADD(hh, llm->cache, key, sizeof(cached->key), cached);
+    message_init(&forecast_message, &forecast);
+    forecast.p_correct = mean_correct(question);
+    forecast.bins = bins;
+    forecast.bins_count = BIN_COUNT;
+    forecast.rung = (char *)(uintptr_t)ask_rung_name(question->rung);
+    cache_add(question->llm->cache, &question->key, &forecast_message, &forecast);
 }
 
 // ---- money ----
@@ -161,43 +114,25 @@ static double estimate_tokens(const struct question *question)
 {
     return (double)(strlen(question->search) + strlen(question->candidate) +
                     question->llm->rules.len) /
-           BYTES_PER_TOKEN;
+           LLM_BYTES_PER_TOKEN;
 }
 
 static void charge(struct question *question, size_t endpoint, const struct answer_usage *usage)
 {
     struct llm *llm = question->llm;
-    const struct endpoint_config *config = endpoints_config(llm->endpoints, endpoint);
-    struct account *account = account_of(llm, question->account);
-    uint64_t cached = usage->cached < usage->input ? usage->cached : usage->input;
-    double cost = ((double)(usage->input - cached) * config->price_input +
-                   (double)cached * config->price_cached +
-                   (double)usage->output * config->price_output) /
-                  1e6;
 
     question->answer.input_tokens += usage->input;
     question->answer.output_tokens += usage->output;
-    question->answer.cost += cost;
-    account->tokens += (double)(usage->input + usage->output);
-    account->cost += cost;
-    llm->input_tokens += usage->input;
-    llm->output_tokens += usage->output;
-    llm->cost += cost;
+    question->answer.cost += account_charge(&llm->book, question->account,
+                                            endpoints_config(llm->endpoints, endpoint), usage);
 }
 
 static bool may_ask(struct question *question)
 {
-    const struct llm_config *config = &question->llm->config;
-    const struct account *account = account_of(question->llm, question->account);
+    struct err err = ERR_INIT;
 
-    if (config->tokens_per_search > 0 && account->tokens >= config->tokens_per_search) {
-        (void)snprintf(question->reason, sizeof(question->reason),
-                       "the search has used up its %.0f tokens", config->tokens_per_search);
-        return false;
-    }
-    if (config->cost_per_search > 0 && account->cost >= config->cost_per_search) {
-        (void)snprintf(question->reason, sizeof(question->reason),
-                       "the search has used up its budget of %g", config->cost_per_search);
+    if (account_may_spend(&question->llm->book, question->account, &err) != 0) {
+        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
         return false;
     }
     return true;
@@ -329,22 +264,26 @@ static struct digest key_of(const struct llm *llm, const struct question *questi
 
 static bool known(struct question *question)
 {
-    struct cached *cached;
+    struct forecast forecast;
+    bool found = cache_find(question->llm->cache, &question->key, &forecast_message, &forecast);
 
-    HASH_FIND(hh, question->llm->cache, &question->key, sizeof(question->key), cached);
-    if (!cached) {
+    if (!found) {
         return false;
     }
-    question->samples = 1;
-    memcpy(question->bins, cached->bins, sizeof(cached->bins));
-    if (!isnan(cached->p_correct)) {
-        question->correct_sum = cached->p_correct;
-        question->correct_count = 1;
+    found = forecast.bins_count == BIN_COUNT && forecast.rung != NULL;
+    if (found) {
+        question->samples = 1;
+        memcpy(question->bins, forecast.bins, sizeof(question->bins));
+        if (!isnan(forecast.p_correct)) {
+            question->correct_sum = forecast.p_correct;
+            question->correct_count = 1;
+        }
+        question->rung = ask_rung_of(forecast.rung);
+        question->answer.cached = true;
+        question->llm->hits++;
     }
-    question->rung = cached->rung;
-    question->answer.cached = true;
-    question->llm->hits++;
-    return true;
+    message_clear(&forecast_message, &forecast);
+    return found;
 }
 
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
@@ -402,9 +341,9 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->open = now.open;
         info->rung = xstrdup(ask_rung_name(llm->style[i].rung));
     }
-    status->input_tokens = llm->input_tokens;
-    status->output_tokens = llm->output_tokens;
-    status->cost = llm->cost;
+    status->input_tokens = llm->book.input_tokens;
+    status->output_tokens = llm->book.output_tokens;
+    status->cost = llm->book.cost;
     status->cache_hits = llm->hits;
 }
 
@@ -415,17 +354,23 @@ const char *llm_model(const struct llm *llm)
     return endpoints_config(llm->endpoints, 0)->model;
 }
 
-int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config, struct err *err)
+int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
+               const char *cache_path, struct err *err)
 {
     struct llm *llm = xcalloc(1, sizeof(*llm));
-    int status;
+    int status = cache_open(&llm->cache, cache_path, err);
 
     llm->config = *config;
     llm->config.endpoints = NULL;
+    llm->book.tokens_per_search = config->tokens_per_search;
+    llm->book.cost_per_search = config->cost_per_search;
     llm->rules = (struct strbuf)STRBUF_INIT;
-    status = endpoints_create(&llm->endpoints, loop, config->endpoints, config->count,
-                              config->ca_file, err);
+    if (status == 0) {
+        status = endpoints_create(&llm->endpoints, loop, config->endpoints, config->count,
+                                  config->ca_file, err);
+    }
     if (status != 0) {
+        cache_close(llm->cache);
         free(llm);
         return status;
     }
@@ -439,17 +384,9 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
 static void on_closed(uv_handle_t *handle)
 {
     struct llm *llm = handle->data;
-    struct account *account, *next_account;
-    struct cached *cached, *next;
 
-    HASH_ITER (hh, llm->accounts, account, next_account) {
-        HASH_DEL(llm->accounts, account);
-        free(account);
-    }
-    HASH_ITER (hh, llm->cache, cached, next) {
-        HASH_DEL(llm->cache, cached);
-        free(cached);
-    }
+    account_book_release(&llm->book);
+    cache_close(llm->cache);
     strbuf_release(&llm->rules);
     free(llm);
 }

@@ -1,4 +1,4 @@
-// Asks language models for forecasts: prompt, ladder, samples, caps, cache; endpoints and their manners
+// Asks language models for forecasts and for candidates: prompt, ladder, samples, caps, cache; endpoints and their manners
 // are endpoint.h's business, what is made of the answers record.h's.
 #ifndef WORKER_LLM_H
 #define WORKER_LLM_H
@@ -34,13 +34,19 @@ struct llm_answer {
     bool cached;
 };
 
+// cache_path: a file of answers that were paid for (worker/cache.h).
 MUST_CHECK int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
-                          struct err *err);
+                          const char *cache_path, struct err *err);
 const char *llm_model(const struct llm *llm); // of the first endpoint
 // Asks about candidate `index` of the request, which outlives the call. done runs once, on the loop,
 // not inside this call.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner);
+// Asks for new candidates. *request_take is taken (its insides; the struct is zeroed). done runs once,
+// on the loop, not inside this call; reply is valid during it, and has a reason when it has no
+// proposals.
+void llm_propose(struct llm *llm, struct propose_request *request_take,
+                 void (*done)(void *owner, const struct propose_reply *reply), void *owner);
 // Adds endpoints and sums.
 void llm_status(const struct llm *llm, struct worker_status *status);
 // Questions that are open get their answer (a reason) inside this call. llm is gone when the loop has

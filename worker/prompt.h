@@ -19,4 +19,11 @@ void prompt_search(struct strbuf *out, const struct forecast_request *request);
 void prompt_candidate(struct strbuf *out, const struct forecast_request *request,
                       const struct candidate_facts *candidate);
 
+// The rules of proposing, for a language ("C", "CUDA C++").
+void prompt_propose_rules(struct strbuf *out, const char *language);
+// What is known of the search, as for forecasts.
+void prompt_propose_search(struct strbuf *out, const struct propose_request *request);
+// The parent, and the question.
+void prompt_parent(struct strbuf *out, const struct propose_request *request);
+
 #endif

@@ -106,6 +106,26 @@ static void serve_observe(struct worker *worker, struct exchange *exchange,
     message_clear(&observe_message, &body);
 }
 
+static void serve_propose(struct worker *worker, struct exchange *exchange,
+                          const struct request *request)
+{
+    struct propose_request body;
+    struct err err = ERR_INIT;
+    if (!worker->ops->propose) {
+        err_set(&err, ERR_UNSUPPORTED,
+                "the engine %s writes no candidates; start kcast-worker with --engine llm",
+                worker->ops->name);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    if (!exchange_read_body(exchange, request, &propose_request_message, &body))
+        return;
+    struct waiter *waiter = wait_for_engine(worker, exchange, "propose", &propose_reply_message);
+    if (waiter)
+        worker->ops->propose(worker->engine, &body, on_engine_done, waiter);
+    message_clear(&propose_request_message, &body);
+}
+
 static void serve_status(struct worker *worker, struct exchange *exchange)
 {
     struct waiter *waiter =
@@ -128,6 +148,9 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
         break;
     case OP_OBSERVE:
         serve_observe(worker, exchange, request);
+        break;
+    case OP_PROPOSE:
+        serve_propose(worker, exchange, request);
         break;
     case OP_WORKER_STATUS:
         serve_status(worker, exchange);
