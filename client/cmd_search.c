@@ -38,7 +38,8 @@ static const struct option_row rows[] = {
     {"run", 'r', OPTION_TEXT, ROW(run), "FILE", NULL, 0, 0, NULL,
      "run file to create; default: PROBLEM-DATE.run in the current folder"},
     {"generator", 'g', OPTION_TEXT, ROW(generator), "KIND", "tunable", 0, 0, NULL,
-     "where candidates come from: tunable (the problem's template), pool:DIR, pool:FILE.jsonl"},
+     "where candidates come from: tunable (the problem's template), llm (the worker's language "
+     "model), pool:DIR, pool:FILE.jsonl"},
     {"strategy", 0, OPTION_CHOICE, ROW(strategy), "NAME", STRATEGY_DEFAULT, 0, 0,
      "best-of-n|greedy", "which candidate comes next"},
     {"policy", 0, OPTION_CHOICE, ROW(policy), "NAME", "threshold", 0, 0, "threshold|all",
@@ -137,7 +138,7 @@ static int record_start(struct run *run, struct fold *fold, struct run_started *
     if (code == 0) {
         code = run_put_blob(run, dir->baseline.data, dir->baseline.len, NULL, err);
     }
-    if (code == 0) {
+    if (code == 0 && !generator_asks(started->generator)) {
         code = run_put_blob(run, text->data, text->len, text_digest, err);
     }
     if (code == 0 && dir->readme.len > 0) {

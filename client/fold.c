@@ -153,6 +153,20 @@ static int find_compiled(const struct fold *fold, uint64_t id, struct fold_candi
     return code;
 }
 
+static void add_tokens(struct fold *fold, uint64_t input, uint64_t output, double cost)
+{
+    fold->input_tokens += input;
+    fold->output_tokens += output;
+    fold->model_cost += isnan(cost) ? 0 : cost;
+}
+
+static void apply_asked(struct fold *fold, const struct run_asked *event)
+{
+    fold->proposals += event->got;
+    fold->known += event->known;
+    add_tokens(fold, event->input_tokens, event->output_tokens, event->cost);
+}
+
 static int apply_forecast(struct fold *fold, struct run_forecast *event, struct err *err)
 {
     struct fold_candidate *candidate = NULL;
@@ -168,9 +182,8 @@ static int apply_forecast(struct fold *fold, struct run_forecast *event, struct 
     candidate->forecast_done = true;
     fold->forecasts += event->forecast != NULL && !isnan(event->forecast->p_improves);
     if (event->forecast != NULL) {
-        fold->input_tokens += event->forecast->input_tokens;
-        fold->output_tokens += event->forecast->output_tokens;
-        fold->model_cost += isnan(event->forecast->cost) ? 0 : event->forecast->cost;
+        add_tokens(fold, event->forecast->input_tokens, event->forecast->output_tokens,
+                   event->forecast->cost);
     }
     event->forecast = NULL;
     event->reason = NULL;
@@ -303,6 +316,9 @@ static int apply_body(struct fold *fold, struct run_event *event, struct err *er
         }
         fold->observed_up_to = observed->up_to_event;
         fold->observed_candidates = observed->up_to_candidate;
+        return 0;
+    case RUN_ASKED:
+        apply_asked(fold, event->body);
         return 0;
     case RUN_FINISHED:
         return apply_finished(fold, event->body);

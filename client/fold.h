@@ -41,7 +41,8 @@ struct fold {
     uint64_t considered;            // proposed and not a duplicate source
     uint64_t compiled_ok, compile_failed;
     uint64_t forecasts;             // forecasts made
-    uint64_t input_tokens, output_tokens; // that language models used for them
+    uint64_t proposals, known;      // by a language model, and of these the ones that were there already
+    uint64_t input_tokens, output_tokens; // that language models used for all of these
     double model_cost;              // in the worker's currency
     uint64_t measured;              // candidates measured (records not counted again)
     uint64_t audited, trusted, reused;

@@ -210,8 +210,9 @@ static void add_texts(struct forecaster *forecaster, const struct fold *fold,
 {
     struct err err = ERR_INIT;
     request->context = xcalloc(1, sizeof(*request->context));
-    if (search_text_make(request->context, fold, forecaster->read, forecaster->read_owner, &err) !=
-        0) {
+    double best;
+    if (search_text_make(request->context, fold, fold->candidate_count, &best, forecaster->read,
+                         forecaster->read_owner, &err) != 0) {
         message_clear(&search_context_message, request->context);
         free(request->context);
         request->context = NULL;

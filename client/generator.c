@@ -1,5 +1,6 @@
 #include "client/generator.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool generator_is_pool(const char *kind)
@@ -7,10 +8,20 @@ bool generator_is_pool(const char *kind)
     return strncmp(kind, "pool:", 5) == 0;
 }
 
+bool generator_asks(const char *kind)
+{
+    return strcmp(kind, "llm") == 0;
+}
+
+static void free_asking(struct generator *generator)
+{
+    free(generator);
+}
+
 static int unknown(const char *kind, struct err *err)
 {
     return err_set(err, ERR_USAGE,
-                   "there is no generator \"%.200s\"; use tunable, pool:DIR or pool:FILE.jsonl",
+                   "there is no generator \"%.200s\"; use tunable, llm, pool:DIR or pool:FILE.jsonl",
                    kind);
 }
 
@@ -19,6 +30,10 @@ int generator_read(struct bytes *ret, const char *kind, const struct problem_dir
 {
     if (generator_is_pool(kind)) {
         return generator_pool_read(ret, kind + 5, dir->problem, err);
+    }
+    if (generator_asks(kind)) {
+        *ret = (struct bytes){0};
+        return 0;
     }
     if (strcmp(kind, "tunable") != 0) {
         return unknown(kind, err);
@@ -36,8 +51,15 @@ int generator_read(struct bytes *ret, const char *kind, const struct problem_dir
 int generator_create(struct generator **ret, const char *kind, const struct bytes *text,
                      const char *path, struct err *err)
 {
+    static const struct generator_ops asking_ops = {.free = free_asking};
     if (generator_is_pool(kind)) {
         return generator_pool(ret, text, path, err);
+    }
+    if (generator_asks(kind)) {
+        *ret = xcalloc(1, sizeof(**ret));
+        (*ret)->ops = &asking_ops;
+        (*ret)->asks = true;
+        return 0;
     }
     return strcmp(kind, "tunable") == 0 ? generator_tunable(ret, text, path, err)
                                         : unknown(kind, err);

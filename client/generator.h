@@ -1,6 +1,6 @@
-// Where candidates come from: a finite list of points, each of which is a source. What a generator
-// offers is fixed when a run starts: its whole input is one text (a template, or JSON lines), which
-// is kept in the run file.
+// Where candidates come from: a finite list of points, each of which is a source, fixed when a run
+// starts by one text (a template, or JSON lines), which is kept in the run file; or a language model
+// that the worker asks for them (client/proposer.h), and then there are no points.
 #ifndef CLIENT_GENERATOR_H
 #define CLIENT_GENERATOR_H
 
@@ -33,7 +33,8 @@ struct generator_ops {
 // The head of every generator; the rest belongs to its file.
 struct generator {
     const struct generator_ops *ops;
-    size_t point_count; // at least 1
+    bool asks;          // the worker for its candidates: no points
+    size_t point_count; // at least 1 of those that have any
     size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no place and no neighbours
 };
 
@@ -48,6 +49,7 @@ MUST_CHECK int generator_create(struct generator **ret, const char *kind, const 
 void generator_free(struct generator *generator); // NULL is fine
 
 bool generator_is_pool(const char *kind);
+bool generator_asks(const char *kind); // it is "llm", whose text is empty
 
 // gen_tunable.c
 MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *text, const char *path,

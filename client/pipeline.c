@@ -6,6 +6,9 @@
 //   propose(k)   one transaction. Sees the proposals of all earlier batches and the outcomes of
 //   batches ≤ k - LAG.
 //                Waits until batch k - LAG is settled.
+//                A batch that the worker writes is asked for at this point, round by round, and proposed
+//                when it is full: the requests follow from the same view, so that a search that was
+//                killed asks the same again and the worker, which remembers, answers the same.
 //   compiled     recorded in order of ids, whatever order the answers come in, so that "the same
 //   object as candidate 17"
 //                always names the earlier one.
@@ -176,8 +179,8 @@ static void tell(struct pipeline *p)
 // ---- interface ----
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold, struct pool *pool,
-                    struct forecaster *forecaster, const struct generator *generator,
-                    struct err *err)
+                    struct forecaster *forecaster, struct proposer *proposer,
+                    const struct generator *generator, struct err *err)
 {
     const struct run_started *started = &fold->started;
     const struct strategy *strategy = strategy_find(started->strategy);
@@ -195,6 +198,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold, s
     p->fold = fold;
     p->pool = pool;
     p->forecaster = forecaster;
+    p->proposer = proposer;
     p->generator = generator;
     p->strategy = strategy;
     p->policy = policy;
@@ -216,7 +220,12 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold, s
         }
     }
     *ret = p;
-    return 0;
+    return generator->asks ? pipeline_know_sources(p, err) : 0;
+}
+
+bool pipeline_asking(const struct pipeline *p)
+{
+    return p->writing.on && !p->writing.over;
 }
 
 void pipeline_free(struct pipeline *p)
@@ -233,6 +242,8 @@ void pipeline_free(struct pipeline *p)
     free(p->slot);
     free_firsts(&p->source);
     free_firsts(&p->object);
+    free_firsts(&p->normal);
+    pipeline_forget_asked(p);
     free(p->exhausted);
     free(p->stop);
     free(p);

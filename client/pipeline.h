@@ -8,6 +8,7 @@
 #include "client/forecaster.h"
 #include "client/generator.h"
 #include "client/pool.h"
+#include "client/proposer.h"
 #include "client/run.h"
 #include "common/err.h"
 #include <stdbool.h>
@@ -21,11 +22,15 @@
 
 struct pipeline;
 
-// All arguments stay the caller's and must outlive the pipeline. fold is that of run, which has its
+// All arguments stay the caller's and must outlive the pipeline. proposer is for generators that ask,
+// and NULL for others. fold is that of run, which has its
 // RUN_STARTED, RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
                                struct pool *pool, struct forecaster *forecaster,
-                               const struct generator *generator, struct err *err);
+                               struct proposer *proposer, const struct generator *generator,
+                               struct err *err);
+// Whether the worker is being asked for candidates.
+bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine
 
 // Does everything that is possible now. Afterwards nothing happens before an answer arrives.

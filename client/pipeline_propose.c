@@ -65,7 +65,11 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
     if (*ret_want == 0) {
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
     }
-    return count % p->batch != 0 ? xstrdup("every candidate considered") : spent_limit(p, &spent);
+    if (count % p->batch != 0) {
+        return xstrdup(p->generator->asks ? "no more new candidates came"
+                                          : "every candidate considered");
+    }
+    return spent_limit(p, &spent);
 }
 
 // ---- propose ----
@@ -77,8 +81,23 @@ void pipeline_submit_compile(struct pipeline *p, uint64_t id)
     pipeline_submit(p, 'c', id, &spec, id, on_compiled);
 }
 
-static int record_proposal(struct pipeline *p, const struct strategy_choice *choice,
-                           struct err *err)
+int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, const void *source,
+                             size_t len, struct err *err)
+{
+    int code = run_put_blob(p->run, source, len, &event->source, err);
+    if (code == 0) {
+        uint64_t id = event->candidate;
+        struct digest digest = event->source;
+        event->duplicate_of = pipeline_find_first(p->source, &digest);
+        pipeline_add_first(&p->source, &digest, id);
+        code = pipeline_append(p, RUN_PROPOSED, event, err);
+    } else {
+        message_clear(&run_proposed_message, event);
+    }
+    return code;
+}
+
+static int record_choice(struct pipeline *p, const struct strategy_choice *choice, struct err *err)
 {
     const struct generator *generator = p->generator;
     struct strbuf source = STRBUF_INIT, name;
@@ -92,16 +111,7 @@ static int record_proposal(struct pipeline *p, const struct strategy_choice *cho
     generator->ops->name(generator, choice->point, &name);
     event.params_count = generator->ops->params(generator, choice->point, &event.params);
     event.name = strbuf_detach(&name);
-    int code = run_put_blob(p->run, strbuf_text(&source), source.len, &event.source, err);
-    if (code == 0) {
-        uint64_t id = event.candidate;
-        struct digest digest = event.source;
-        event.duplicate_of = pipeline_find_first(p->source, &digest);
-        pipeline_add_first(&p->source, &digest, id);
-        code = pipeline_append(p, RUN_PROPOSED, &event, err);
-    } else {
-        message_clear(&run_proposed_message, &event);
-    }
+    int code = pipeline_record_proposal(p, &event, strbuf_text(&source), source.len, err);
     strbuf_release(&source);
     return code;
 }
@@ -116,18 +126,9 @@ void pipeline_add_slots(struct pipeline *p)
     }
 }
 
-int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
+// A batch of the strategy's choice.
+static int choose(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err)
 {
-    uint64_t batch = batch_count(p) + 1, want;
-    if (p->stop != NULL || p->exhausted != NULL ||
-        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
-        return 0;
-    }
-    *progress = true;
-    p->exhausted = check_exhausted(p, batch, &want);
-    if (p->exhausted != NULL) {
-        return 0;
-    }
     struct strategy_choice choice[PIPELINE_BATCH_MAX];
     struct strategy_view view = {.fold = p->fold,
                                  .visible = visible_from(p, batch),
@@ -140,9 +141,29 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
     }
     int code = run_begin(p->run, err);
     for (size_t i = 0; i < count && code == 0; i++) {
-        code = record_proposal(p, &choice[i], err);
+        code = record_choice(p, &choice[i], err);
     }
-    code = pipeline_commit(p, code, err);
+    return pipeline_commit(p, code, err);
+}
+
+int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t batch = batch_count(p) + 1, want;
+    int code;
+    if (p->stop != NULL || p->exhausted != NULL || (p->writing.on && !p->writing.over) ||
+        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+        return 0;
+    }
+    *progress = true;
+    if (p->writing.on) {
+        code = pipeline_record_asked(p, err);
+    } else if ((p->exhausted = check_exhausted(p, batch, &want)) != NULL) {
+        return 0;
+    } else if (p->generator->asks) {
+        return pipeline_ask(p, batch, want, err);
+    } else {
+        code = choose(p, batch, want, err);
+    }
     pipeline_add_slots(p);
     for (uint64_t id = batch_first(p, batch); code == 0 && id <= p->fold->candidate_count; id++) {
         if (candidate_of(p, id)->proposed.duplicate_of == 0) {

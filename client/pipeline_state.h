@@ -6,6 +6,7 @@
 
 #include "client/pipeline.h"
 #include "client/policy.h"
+#include "client/proposer.h"
 #include "client/strategy.h"
 #include <uthash.h>
 
@@ -23,11 +24,29 @@ struct slot {
     bool measuring;          // the first measurement was submitted in this process
 };
 
+// A batch for which the worker is being asked (pipeline_ask.c). What came is kept here until the
+// batch is full, so that the log has whole batches only.
+struct writing {
+    bool on;
+    bool over;        // nothing more is to come for this batch
+    uint64_t batch, want, visible;
+    unsigned round, barren; // rounds made; of these, without a new candidate, in a row
+    struct proposer_request request[PROPOSER_ROUND_MAX]; // of the round under way
+    struct written {
+        struct bytes source;
+        uint64_t parent;
+    } got[PIPELINE_BATCH_MAX];
+    size_t count;
+    char *reason;     // of the last request that brought nothing
+};
+
 struct pipeline {
     struct run *run;
     struct fold *fold;
     struct pool *pool;
     struct forecaster *forecaster;
+    struct proposer *proposer; // NULL when the generator does not ask
+    struct writing writing;
     const struct generator *generator;
     const struct strategy *strategy;
     const struct policy *policy;
@@ -35,6 +54,7 @@ struct pipeline {
     struct slot *slot; // slot i is of candidate i + 1
     size_t slot_count;
     struct first *source, *object;       // uthash
+    struct first *normal;                // of sources but for blanks and comments, when the worker writes them
     uint64_t compiled;                   // candidates 1 … this have compiled, failed, or need not
     uint64_t forecast, decided, settled; // batches 1 … this
     uint64_t asking;                     // batch that is being forecast, or 0
@@ -111,6 +131,23 @@ MUST_CHECK int pipeline_decide(struct pipeline *p, bool *progress, struct err *e
 // Unless this process did so already.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id);
 void pipeline_settle(struct pipeline *p, bool *progress);
+
+// ---- pipeline_ask.c: batches whose candidates the worker writes ----
+
+// Begins to ask for the batch; nothing happens while it is under way.
+MUST_CHECK int pipeline_ask(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err);
+// Records what came for the batch, when it is over; sets p->exhausted when there is too little.
+MUST_CHECK int pipeline_record_asked(struct pipeline *p, struct err *err);
+// Learns which sources are there already.
+MUST_CHECK int pipeline_know_sources(struct pipeline *p, struct err *err);
+void pipeline_forget_asked(struct pipeline *p);
+
+// ---- pipeline_propose.c ----
+
+// Appends a candidate's proposal; the event but for its digest of the source and what follows from it
+// is the caller's, and cleared.
+MUST_CHECK int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event,
+                                        const void *source, size_t len, struct err *err);
 
 // ---- limits, pipeline_propose.c ----
 

@@ -25,7 +25,8 @@
     X(8, MEASURED, run_measured, "the daemon's answer")                                                              \
     X(9, INCUMBENT, run_incumbent, "a new best candidate, confirmed")                                                \
     X(10, OBSERVED, run_observed, "outcomes were told to the worker")                                                \
-    X(11, FINISHED, run_finished, "the search ended")
+    X(11, FINISHED, run_finished, "the search ended")                                                                \
+    X(12, ASKED, run_asked, "the worker's answer when it was asked for candidates")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,

@@ -25,6 +25,7 @@ struct search {
     struct fold *fold;
     struct pool *pool;
     struct forecaster *forecaster;
+    struct proposer *proposer; // NULL unless the generator asks
     struct problem *problem; // from the run file
     struct generator *generator;
     struct pipeline *pipeline;
@@ -164,12 +165,14 @@ static int open_generator(struct search *s, struct err *err)
 {
     const struct run_started *started = &s->fold->started;
     bool pool = generator_is_pool(started->generator);
-    struct bytes text;
+    struct bytes text = {0};
     char *path = pool
                      ? xstrdup(started->generator + 5)
                      : xasprintf("%s/template.%s", started->problem, problem_extension(s->problem));
-    int code =
-        run_get_blob(s->run, pool ? &started->pool_source : &started->template_source, &text, err);
+    int code = generator_asks(started->generator)
+                   ? 0
+                   : run_get_blob(s->run, pool ? &started->pool_source : &started->template_source,
+                                  &text, err);
     if (code == 0) {
         code = generator_create(&s->generator, started->generator, &text, path, err);
         bytes_clear(&text);
@@ -268,7 +271,8 @@ static int loop(struct search *s, struct err *err)
     const char *reason = NULL;
     int code = pipeline_advance(s->pipeline, err);
     while (code == 0 && !pipeline_done(s->pipeline, &reason)) {
-        if (pool_outstanding(s->pool) == 0 && !forecaster_busy(s->forecaster)) {
+        if (pool_outstanding(s->pool) == 0 && !forecaster_busy(s->forecaster) &&
+            !pipeline_asking(s->pipeline)) {
             return err_set(err, ERR_INTERNAL,
                            "the search has nothing to wait for and is not at its end");
         }
@@ -301,6 +305,7 @@ static void release(struct search *s)
 {
     pipeline_free(s->pipeline);
     forecaster_free(s->forecaster);
+    proposer_free(s->proposer);
     generator_free(s->generator);
     problem_free(s->problem);
     pool_close(s->pool);
@@ -339,12 +344,15 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         forecaster_set_reader(s->forecaster, read_blob, s->run);
         code = record_session(s, &device, &sandbox, err);
     }
+    if (code == 0 && s->generator->asks) {
+        code = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
+    }
     if (code == 0 && s->fold->baseline == NULL) {
         code = compile_baseline(s, err);
     }
     if (code == 0) {
-        code = pipeline_create(&s->pipeline, s->run, s->fold, s->pool, s->forecaster, s->generator,
-                               err);
+        code = pipeline_create(&s->pipeline, s->run, s->fold, s->pool, s->forecaster, s->proposer,
+                               s->generator, err);
     }
     message_clear(&device_info_message, &device);
     free(sandbox);

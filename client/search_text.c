@@ -5,37 +5,69 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_history(struct search_context *ret, const struct fold *fold)
+static const struct result *result_of(const struct fold_candidate *candidate)
 {
-    uint64_t newest = 0, first;
+    return candidate->record != NULL ? candidate->record : candidate->result;
+}
 
-    for (size_t i = 0; i < fold->candidate_count; i++) {
-        uint64_t order = fold->candidate[i].measured_order;
-        newest = order > newest ? order : newest;
-    }
-    first = newest > SEARCH_TEXT_HISTORY ? newest - SEARCH_TEXT_HISTORY : 0;
-    ret->history = xcalloc(SEARCH_TEXT_HISTORY + 1, sizeof(*ret->history));
-    ret->history_count = newest - first;
-    for (size_t i = 0; i < ret->history_count; i++) {
-        message_init(&tried_message, &ret->history[i]);
-    }
-    for (size_t i = 0; i < fold->candidate_count; i++) {
-        const struct fold_candidate *candidate = &fold->candidate[i];
-        struct tried *tried;
+// False when there is nothing to tell of it.
+static bool describe(struct tried *ret, const struct fold_candidate *candidate)
+{
+    const struct result *result = result_of(candidate);
+    const char *reason = NULL;
 
-        if (candidate->measured_order <= first || candidate->result == NULL) {
-            continue;
-        }
-        tried = &ret->history[candidate->measured_order - first - 1];
-        tried->name = candidate->proposed.name != NULL ? xasprintf("%.250s", candidate->proposed.name)
-                                                       : NULL;
-        tried->verdict = candidate->result->verdict;
-        if (verdict_is_ratio(tried->verdict) && candidate->result->speedup != NULL) {
-            tried->log2 = candidate->result->speedup->log2;
-        } else if (candidate->result->reason != NULL) {
-            tried->reason = xasprintf("%.1000s", candidate->result->reason);
+    if (result != NULL) {
+        ret->verdict = result->verdict;
+        reason = result->reason;
+    } else if (candidate->compiled != NULL && candidate->compiled->verdict != VERDICT_NONE) {
+        ret->verdict = candidate->compiled->verdict;
+        reason = candidate->compiled->reason;
+    } else {
+        return false;
+    }
+    ret->name = candidate->proposed.name != NULL ? xasprintf("%.250s", candidate->proposed.name)
+                                                 : NULL;
+    if (result != NULL && verdict_is_ratio(ret->verdict) && result->speedup != NULL) {
+        ret->log2 = result->speedup->log2;
+    } else if (reason != NULL) {
+        ret->reason = xasprintf("%.1000s", reason);
+    }
+    return true;
+}
+
+// The newest of candidates 1 … visible, oldest first.
+static void add_history(struct search_context *ret, const struct fold *fold, uint64_t visible)
+{
+    struct tried newest[SEARCH_TEXT_HISTORY];
+    size_t count = 0;
+
+    for (uint64_t id = visible; id > 0 && count < SEARCH_TEXT_HISTORY; id--) {
+        message_init(&tried_message, &newest[count]);
+        count += describe(&newest[count], &fold->candidate[id - 1]);
+    }
+    ret->history = xcalloc(count + 1, sizeof(*ret->history));
+    ret->history_count = count;
+    for (size_t i = 0; i < count; i++) {
+        ret->history[i] = newest[count - 1 - i];
+    }
+}
+
+// The fastest of candidates 1 … visible that is faster than the baseline; NULL: none is.
+static const struct fold_candidate *best_of(const struct fold *fold, uint64_t visible)
+{
+    const struct fold_candidate *best = NULL;
+    double most = 0;
+
+    for (uint64_t id = 1; id <= visible; id++) {
+        const struct result *result = result_of(&fold->candidate[id - 1]);
+
+        if (result != NULL && verdict_is_ratio(result->verdict) && result->speedup != NULL &&
+            result->speedup->log2 > most) {
+            most = result->speedup->log2;
+            best = &fold->candidate[id - 1];
         }
     }
+    return best;
 }
 
 static int read_some(struct bytes *ret, const struct digest *digest, search_text_reader *read,
@@ -44,15 +76,16 @@ static int read_some(struct bytes *ret, const struct digest *digest, search_text
     return digest_is_zero(digest) ? 0 : read(owner, digest, ret, err);
 }
 
-int search_text_make(struct search_context *ret, const struct fold *fold, search_text_reader *read,
-                     void *owner, struct err *err)
+int search_text_make(struct search_context *ret, const struct fold *fold, uint64_t visible,
+                     double *ret_best, search_text_reader *read, void *owner, struct err *err)
 {
     const struct run_started *started = &fold->started;
-    const struct fold_candidate *best = fold_best(fold);
+    const struct fold_candidate *best = best_of(fold, visible);
     struct problem *problem = NULL;
     int code;
 
     message_init(&search_context_message, ret);
+    *ret_best = best != NULL ? result_of(best)->speedup->log2 : 0;
     code = read_some(&ret->problem_json, &started->problem_json, read, owner, err);
     if (code == 0) {
         code = read_some(&ret->readme, &started->readme, read, owner, err);
@@ -70,7 +103,7 @@ int search_text_make(struct search_context *ret, const struct fold *fold, search
     if (code == 0) {
         ret->language = xstrdup(problem->cuda ? "CUDA C++" : "C");
         problem_free(problem);
-        add_history(ret, fold);
+        add_history(ret, fold, visible);
     }
     return code;
 }

@@ -6,14 +6,16 @@
 #include "client/fold.h"
 #include "common/err.h"
 
-#define SEARCH_TEXT_HISTORY 32 // measured candidates that are told, the newest
+#define SEARCH_TEXT_HISTORY 32 // candidates that are told, with what came of them: the newest
 
 typedef int search_text_reader(void *owner, const struct digest *digest, struct bytes *ret,
                                struct err *err);
 
-// *ret owns its parts (message_clear by search_context_message), also after an error, which is that a
-// blob cannot be read.
+// What came of candidates 1 … visible. *ret owns its parts (message_clear by search_context_message), also
+// after an error, which is that a blob cannot be read. *ret_best: log2 speedup of the best of them, whose
+// source is in *ret; 0: none is faster than the baseline.
 MUST_CHECK int search_text_make(struct search_context *ret, const struct fold *fold,
-                                search_text_reader *read, void *owner, struct err *err);
+                                uint64_t visible, double *ret_best, search_text_reader *read,
+                                void *owner, struct err *err);
 
 #endif

@@ -29,6 +29,9 @@ struct strategy {
     // Chooses up to want points that were not proposed before, all different, in order. Returns how
     // many; fewer than want only when there are no more.
     size_t (*choose)(const struct strategy_view *view, size_t want, struct strategy_choice *out);
+    // The candidate that a new one is to be made from, where a generator has no points; 0: the baseline.
+    // slot is the new one's number.
+    uint64_t (*parent)(const struct strategy_view *view, uint64_t slot);
 };
 
 extern const struct strategy strategy_best_of_n, strategy_greedy;

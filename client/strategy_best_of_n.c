@@ -16,8 +16,16 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     return count;
 }
 
+static uint64_t parent(const struct strategy_view *view, uint64_t slot)
+{
+    (void)view;
+    (void)slot;
+    return 0;
+}
+
 const struct strategy strategy_best_of_n = {
     .name = "best-of-n",
-    .help = "points in random order",
+    .help = "points in random order; a language model always starts from the baseline",
     .choose = choose,
+    .parent = parent,
 };

@@ -14,6 +14,7 @@
 #include "common/stats.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define START 16
 #define EXPLORE 0.15
@@ -149,8 +150,54 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     return count;
 }
 
+struct ranked {
+    uint64_t candidate;
+    double y;
+};
+
+// Keeps the PARENTS best, best first; returns how many there are now.
+static size_t rank(struct ranked *best, size_t count, struct ranked one)
+{
+    size_t at = count;
+    while (at > 0 && best[at - 1].y < one.y) {
+        at--;
+    }
+    if (at == PARENTS) {
+        return count;
+    }
+    count += count < PARENTS;
+    memmove(best + at + 1, best + at, (count - 1 - at) * sizeof(*best));
+    best[at] = one;
+    return count;
+}
+
+// One of the PARENTS best, each as often as the next; with probability EXPLORE the newest that
+// failed, to be repaired, or the baseline.
+static uint64_t parent(const struct strategy_view *view, uint64_t slot)
+{
+    double coin = (double)(stats_philox(view->seed, STREAM_COIN, slot) >> 11) * 0x1p-53;
+    struct ranked best[PARENTS];
+    size_t count = 0;
+    uint64_t failed = 0;
+    for (uint64_t id = 1; id <= view->visible; id++) {
+        const struct fold_candidate *candidate = &view->fold->candidate[id - 1];
+        struct ranked one = {.candidate = id};
+        if (candidate->proposed.duplicate_of != 0 || candidate->object_duplicate_of != 0) {
+            continue;
+        }
+        if (strategy_score(view, id, &one.y)) {
+            count = rank(best, count, one);
+        } else if (candidate->result != NULL || (candidate->compiled != NULL &&
+                                                 candidate->compiled->verdict != VERDICT_NONE)) {
+            failed = id;
+        }
+    }
+    return count == 0 || coin < EXPLORE ? failed : best[slot % count].candidate;
+}
+
 const struct strategy strategy_greedy = {
     .name = "greedy",
     .help = "neighbours of the best measured points, mixed with random ones",
     .choose = choose,
+    .parent = parent,
 };

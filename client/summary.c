@@ -46,7 +46,7 @@ static json_t *best_object(const struct fold *fold)
 static json_t *make_object(const struct fold *fold, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, "
-                     "s:{s:I, s:I, s:f}}",                                                     //
+                     "s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
                      "best", best_object(fold),                                                //
                      "problem", fold->started.problem,                                         //
                      "considered", (json_int_t)fold->considered,                               //
@@ -61,7 +61,9 @@ static json_t *make_object(const struct fold *fold, const char *path)
                      "wall_seconds", show_number(fold->wall_seconds),                          //
                      "reason", show_text(fold->finish_reason),                                 //
                      "run", path,                                                              //
-                     "llm", "input_tokens", (json_int_t)fold->input_tokens, "output_tokens",   //
+                     "llm", "proposals", (json_int_t)fold->proposals, "known",                 //
+                     (json_int_t)fold->known, "input_tokens",                                  //
+                     (json_int_t)fold->input_tokens, "output_tokens",                          //
                      (json_int_t)fold->output_tokens, "cost", fold->model_cost);
 }
 
@@ -106,6 +108,10 @@ static void print_table(const struct fold *fold, const char *path)
            (unsigned long long)fold->measured, (unsigned long long)fold->audited,
            (unsigned long long)fold->records);
     printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
+    if (fold->proposals > 0) {
+        printf("proposed    %llu by a language model, of which %llu were there already but for blanks and comments\n",
+               (unsigned long long)fold->proposals, (unsigned long long)fold->known);
+    }
     if (fold->input_tokens + fold->output_tokens > 0) {
         printf("asked       %llu tokens in, %llu out, at a cost of %.4g\n",
                (unsigned long long)fold->input_tokens, (unsigned long long)fold->output_tokens,

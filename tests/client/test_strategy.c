@@ -170,6 +170,47 @@ static void greedy_does_not_look_at_what_is_not_visible(void **state)
     generator_free(generator);
 }
 
+static void parents_are_the_best_known_or_a_failure(void **state)
+{
+    struct generator *generator = make_generator(template_text);
+    struct fold fold;
+    uint64_t failures = 0, best = 0;
+    double most = -INFINITY;
+    (void)state;
+    (void)simulate(&strategy_best_of_n, generator, 4, 64, &fold);
+    struct strategy_view view = {.fold = &fold, .generator = generator, .seed = 4, .visible = 40};
+    for (uint64_t id = 1; id <= 40; id++) {
+        double y;
+        if (strategy_score(&view, id, &y) && y > most) {
+            most = y;
+            best = id;
+        }
+    }
+    bool had_best = false;
+    for (uint64_t slot = 65; slot < 265; slot++) {
+        uint64_t parent = strategy_greedy.parent(&view, slot), better = 0;
+        double y, other;
+        assert_true(parent <= 40);
+        assert_int_equal(strategy_greedy.parent(&view, slot), parent);
+        assert_int_equal(strategy_best_of_n.parent(&view, slot), 0);
+        if (parent == 0 || !strategy_score(&view, parent, &y)) {
+            failures++;
+            continue;
+        }
+        for (uint64_t id = 1; id <= 40; id++) {
+            better += strategy_score(&view, id, &other) && other > y;
+        }
+        assert_true(better < 6);
+        had_best |= parent == best;
+    }
+    assert_true(had_best);
+    assert_in_range(failures, 10, 60); // 15 % of 200
+    view.visible = 0;
+    assert_int_equal(strategy_greedy.parent(&view, 1), 0);
+    fold_release(&fold);
+    generator_free(generator);
+}
+
 static void unknown_strategy_is_not_found(void **state)
 {
     (void)state;
@@ -184,6 +225,7 @@ int main(void)
         cmocka_unit_test(seeds_give_different_orders),
         cmocka_unit_test(greedy_finds_the_top_sooner_than_chance),
         cmocka_unit_test(greedy_does_not_look_at_what_is_not_visible),
+        cmocka_unit_test(parents_are_the_best_known_or_a_failure),
         cmocka_unit_test(unknown_strategy_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@ hill=$root/tests/data/client/hill
 dir=$(mktemp -d)
 daemon= worker= endpoint=
 cleanup() {
-    for pid in $daemon $worker $endpoint; do kill -9 "$pid" 2>/dev/null || :; done
+    for pid in $daemon $worker $endpoint ${writer:-}; do kill -9 "$pid" 2>/dev/null || :; done
     rm -rf "$dir"
 }
 trap cleanup EXIT
@@ -56,6 +56,56 @@ grep -qE '"cost":0\.0[0-9]' "$dir/hostile.json" || die "no cost: $(cat "$dir/hos
 grep -q "llm" "$dir/eval.out" || die "eval knows no engine llm: $(cat "$dir/eval.out")"
 "$bin/kcast" report "$dir/hostile.run" -o "$dir/hostile.html" >/dev/null 2>&1 || die "report"
 grep -q "tokens" "$dir/hostile.html" || die "the report says nothing of tokens"
+
+# ---- the model writes the candidates; killed at any point, the search asks for nothing twice ----
+start writer "$build/tests/support/fake_endpoint" GOOD
+writer=$started writer_url=$url
+# propose NAME: a search whose candidates are written, by a worker that knows nothing; prints how many requests it took
+propose() {
+    local name=$1 own
+    rm -rf "$dir/$name"
+    start "$name" "$bin/kcast-worker" --state "$dir/$name" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$writer_url" --model tester
+    own=$started worker_url=$url
+    shift
+    "$@" "$name"
+    "$bin/kcast" --pool "$pool" --worker "$worker_url" --json status | sed -n 's/.*"requests":\([0-9]*\),"retries".*/\1/p' >"$dir/$name.requests"
+    kill $own; wait $own || die "the worker ended with $?"
+}
+written() { timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g llm --run "$dir/$1.run" --candidates 16 --batch 4 --seed 3 >"$dir/$1.json" 2>"$dir/$1.err"; }
+whole() { written "$1" || die "search -g llm: $(cat "$dir/$1.err")"; }
+killed() {
+    local status=0
+    for at in 6 16 30; do
+        if [ $at -eq 6 ]; then KCAST_DIE_AT=event:$at written "$1" || status=$?
+        else KCAST_DIE_AT=event:$at "$bin/kcast" --pool "$pool" --worker "$worker_url" -q resume "$dir/$1.run" >/dev/null 2>&1 || status=$?; fi
+        [ $status -eq 137 ] || die "the search was to be killed at event $at and ended with $status"
+    done
+    "$bin/kcast" --pool "$pool" --worker "$worker_url" --json resume "$dir/$1.run" >"$dir/$1.json" 2>"$dir/$1.err" || die "resume: $(cat "$dir/$1.err")"
+}
+restart_writer() { # it counts what it writes
+    kill $writer; wait $writer 2>/dev/null || :
+    start writer "$build/tests/support/fake_endpoint" GOOD
+    writer=$started writer_url=$url
+}
+propose whole whole
+[ "$(field considered whole)" -eq 16 ] || die "considered: $(cat "$dir/whole.json")"
+[ "$(field proposals whole)" -gt "$(field known whole)" ] && [ "$(field known whole)" -ge 8 ] || die "known: $(cat "$dir/whole.json")"
+[ "$(field compile_failed whole)" -ge 4 ] || die "compile_failed: $(cat "$dir/whole.json")"
+"$bin/kcast" export "$dir/whole.run" --events | grep -q '"name":"3 partial sums"' || die "no candidate is named by its comment"
+"$bin/kcast" report "$dir/whole.run" -o "$dir/whole.html" >/dev/null 2>&1 || die "report of a written run"
+if [ "${KCAST_VARIANT:-debug}" != release ]; then
+    restart_writer
+    propose killed killed
+    [ "$(cat "$dir/killed.requests")" -eq "$(cat "$dir/whole.requests")" ] ||
+        die "killed and resumed it took $(cat "$dir/killed.requests") requests instead of $(cat "$dir/whole.requests")"
+    names() { "$bin/kcast" export "$dir/$1.run" --events | sed -n 's/.*"kind":"proposed".*"source":"\([0-9a-f]*\)".*/\1/p'; }
+    [ "$(names whole)" = "$(names killed)" ] || die "killed and resumed it considered other candidates"
+fi
+kill $writer; wait $writer 2>/dev/null || :
+writer=
+status=0
+"$bin/kcast" --local --sandbox=$sandbox search "$hill" -g llm --run "$dir/static.run" >/dev/null 2>"$dir/err" || status=$?
+[ $status -ne 0 ] && grep -q "engine static writes no candidates" "$dir/err" || die "-g llm with engine static: status $status, $(cat "$dir/err")"
 
 # ---- one that has gone: everything is measured ----
 kill $endpoint; wait $endpoint 2>/dev/null || :

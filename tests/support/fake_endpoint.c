@@ -1,8 +1,10 @@
 // A language-model endpoint for tests of whole programs, with no language model in it:
 //   fake_endpoint [GOOD]       prints its url, then answers until it is killed
-// It always forecasts the same, about as fast as the baseline. Without GOOD every fourth answer is bad in
+// It always forecasts the same, about as fast as the baseline, and writes sums for tests/data/client/hill: one
+// that is new, one that was written before, one that does not compile, the baseline with another comment. Without GOOD every fourth answer is bad in
 // one of several ways. Requests must carry "Bearer $KCAST_LLM_KEY" when that is set.
 #include "common/mem.h"
+#include "common/strbuf.h"
 #include "tests/support/endpoint_stub.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +27,49 @@ static const struct stub_reply bad[] = {
 
 struct settings {
     bool good;
+    size_t written;
+    char *text; // the last proposals
     char *authorization;
 };
 
+// With so many partial sums; their number makes it new.
+static void add_program(struct strbuf *out, size_t parts)
+{
+    strbuf_addf(out,
+                "Here it is:\\n```c\\n// %zu partial sums\\nvoid hill(const double *x, double *s, "
+                "int64_t N)\\n{\\n    double part[%zu] = {0}, sum = 0;\\n    for (int64_t i = 0; i < "
+                "N; i++) part[i %% %zu] += x[i];\\n    for (int i = 0; i < %zu; i++) sum += part[i];\\n"
+                "    s[0] = sum;\\n}\\n```\\n",
+                parts, parts, parts, parts);
+}
+
+// Freed by the caller.
+static char *proposals(size_t number)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    strbuf_adds(&text, "{\"choices\":[{\"message\":{\"content\":\"");
+    add_program(&text, 2 + number);
+    add_program(&text, number > 0 ? 1 + number : 2);
+    strbuf_addf(&text, "```c\\nvoid hill(int broken_%zu) { nonsense }\\n```\\n", number);
+    strbuf_adds(&text,
+                "```\\nvoid hill(const double *x, double *s, int64_t N) { /* the same */\\n    double sum "
+                "= 0;\\n    for (int64_t i = 0; i < N; i++) { sum += x[i]; }\\n    s[0] = sum; }\\n```");
+    strbuf_adds(&text, "\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":2000,"
+                       "\"completion_tokens\":300}}");
+    return strbuf_detach(&text);
+}
+
 static void answer(void *owner, const struct stub_request *request, struct stub_reply *reply)
 {
-    const struct settings *settings = owner;
+    struct settings *settings = owner;
 
     *reply = (struct stub_reply){.status = 200, .body = forecast};
+    if (strstr(request->body, "You write programs") != NULL) {
+        free(settings->text);
+        settings->text = proposals(settings->written++);
+        reply->body = settings->text;
+    }
     if (settings->authorization && !strstr(request->head, settings->authorization)) {
         *reply = (struct stub_reply){.status = 401, .body = "{}"};
     } else if (!settings->good && request->number % 4 == 3) {

@@ -1,0 +1,193 @@
+// Batches whose candidates the worker writes. A round is some requests at once, PER_REQUEST candidates
+// each, from parents of the strategy's choice; what is new of their answers, in the order of the requests,
+// goes into the batch, until it is full or BARREN rounds in a row brought nothing new.
+#include "client/pipeline_state.h"
+#include "common/mem.h"
+#include "contract/normal.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PER_REQUEST 4
+#define BARREN 3
+#define NAME_MAX_LEN 80 // characters of a source's first comment
+
+static int next_round(struct pipeline *p, struct err *err);
+
+static int know(struct pipeline *p, const struct digest *source, uint64_t candidate, struct err *err)
+{
+    struct bytes text;
+    struct digest digest;
+    int code = run_get_blob(p->run, source, &text, err);
+    if (code == 0) {
+        digest = source_normal_digest(text.data, text.len);
+        pipeline_add_first(&p->normal, &digest, candidate);
+        bytes_clear(&text);
+    }
+    return code;
+}
+
+// The baseline counts as a candidate beyond all: all that matters is that it is there.
+int pipeline_know_sources(struct pipeline *p, struct err *err)
+{
+    int code = know(p, &p->fold->started.baseline, UINT64_MAX, err);
+    for (uint64_t id = 1; id <= p->fold->candidate_count && code == 0; id++) {
+        code = know(p, &candidate_of(p, id)->proposed.source, id, err);
+    }
+    return code;
+}
+
+void pipeline_forget_asked(struct pipeline *p)
+{
+    for (size_t i = 0; i < p->writing.count; i++) {
+        bytes_clear(&p->writing.got[i].source);
+    }
+    free(p->writing.reason);
+    p->writing = (struct writing){0};
+}
+
+// ---- answers ----
+
+// Takes over what is new; the same request with the same draw is never made twice in a batch.
+static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t parent)
+{
+    struct writing *writing = &p->writing;
+    uint64_t known = 0;
+    for (size_t i = 0; i < reply->proposals_count; i++) {
+        struct bytes *source = &reply->proposals[i].source;
+        struct digest digest = source_normal_digest(source->data, source->len);
+        if (pipeline_find_first(p->normal, &digest) != 0) {
+            known++;
+        } else if (writing->count < writing->want) {
+            pipeline_add_first(&p->normal, &digest, p->fold->candidate_count + writing->count + 1);
+            writing->got[writing->count++] = (struct written){.source = *source, .parent = parent};
+            *source = (struct bytes){0};
+        }
+    }
+    return known;
+}
+
+static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
+{
+    struct pipeline *p = owner;
+    struct writing *writing = &p->writing;
+    struct run_asked event = {.batch = writing->batch};
+    size_t before = writing->count;
+    for (size_t i = 0; i < count; i++) {
+        event.wanted += writing->request[i].count;
+        event.got += reply[i].proposals_count;
+        event.known += take(p, &reply[i], writing->request[i].parent);
+        event.input_tokens += reply[i].input_tokens;
+        event.output_tokens += reply[i].output_tokens;
+        event.cost += isnan(reply[i].cost) ? 0 : reply[i].cost;
+        event.seconds = fmax(event.seconds, isnan(reply[i].seconds) ? 0 : reply[i].seconds);
+        if (event.model == NULL && reply[i].model != NULL) {
+            event.model = xstrdup(reply[i].model);
+        }
+        if (reply[i].reason != NULL) {
+            free(writing->reason);
+            writing->reason = xstrdup(reply[i].reason);
+        }
+    }
+    event.reason = writing->reason != NULL ? xstrdup(writing->reason) : NULL;
+    writing->round++;
+    writing->barren = writing->count > before ? 0 : writing->barren + 1;
+    if (pipeline_append(p, RUN_ASKED, &event, &p->failure) != 0) {
+        return;
+    }
+    if (writing->count == writing->want || writing->barren == BARREN) {
+        writing->over = true;
+    } else if (next_round(p, &p->failure) != 0) {
+        return; // pipeline_advance looks at it
+    }
+}
+
+// ---- questions ----
+
+static int next_round(struct pipeline *p, struct err *err)
+{
+    struct writing *writing = &p->writing;
+    struct strategy_view view = {.fold = p->fold,
+                                 .visible = writing->visible,
+                                 .generator = p->generator,
+                                 .seed = p->fold->started.seed};
+    uint64_t missing = writing->want - writing->count, slot = p->fold->candidate_count + writing->count;
+    size_t count = 0;
+    while (missing > 0 && count < PROPOSER_ROUND_MAX) {
+        uint64_t some = missing < PER_REQUEST ? missing : PER_REQUEST;
+        writing->request[count] = (struct proposer_request){
+            .parent = p->strategy->parent(&view, slot + 1),
+            .count = some,
+            .draw = (writing->batch * 1000 + writing->round) * PROPOSER_ROUND_MAX + count,
+        };
+        missing -= some;
+        slot += some;
+        count++;
+    }
+    return proposer_ask(p->proposer, p->fold, writing->visible, writing->request, count,
+                        on_proposals, p, err);
+}
+
+int pipeline_ask(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err)
+{
+    pipeline_forget_asked(p);
+    p->writing.on = true;
+    p->writing.batch = batch;
+    p->writing.want = want;
+    p->writing.visible = visible_from(p, batch);
+    return next_round(p, err);
+}
+
+// ---- the log ----
+
+// The comment that the source begins with, "two rows per block", or "proposal 12".
+static char *name_of(uint64_t id, const struct bytes *source)
+{
+    char comment[NAME_MAX_LEN + 1];
+    size_t len = 0, at = 0;
+    while (at < source->len && isspace(source->data[at])) {
+        at++;
+    }
+    if (at + 2 < source->len && source->data[at] == '/' &&
+        (source->data[at + 1] == '/' || source->data[at + 1] == '*') && source->data[at + 2] != '@') {
+        for (at += 2; at < source->len && source->data[at] != '\n' && source->data[at] != '*' &&
+                      len < NAME_MAX_LEN;
+             at++) {
+            unsigned char c = source->data[at];
+            comment[len] = c > ' ' && c < 127 ? (char)c : ' ';
+            len += comment[len] != ' ' || (len > 0 && comment[len - 1] != ' ');
+        }
+    }
+    comment[len] = '\0';
+    return len > 0 ? xstrdup(comment) : xasprintf("proposal %llu", (unsigned long long)id);
+}
+
+int pipeline_record_asked(struct pipeline *p, struct err *err)
+{
+    struct writing *writing = &p->writing;
+    int code;
+    if (writing->count == 0) {
+        const char *reason = writing->reason != NULL ? writing->reason : "all were there already";
+        if (p->fold->candidate_count == 0) {
+            return err_set(err, ERR_UNREACHABLE, "the generator llm got no candidate: %.800s", reason);
+        }
+        p->exhausted = xasprintf("no more new candidates came: %.400s", reason);
+        writing->on = false;
+        return 0;
+    }
+    code = run_begin(p->run, err);
+    for (size_t i = 0; i < writing->count && code == 0; i++) {
+        const struct written *written = &writing->got[i];
+        struct run_proposed event = {
+            .candidate = p->fold->candidate_count + 1,
+            .parent = written->parent,
+            .name = name_of(p->fold->candidate_count + 1, &written->source),
+        };
+        code = pipeline_record_proposal(p, &event, written->source.data, written->source.len, err);
+    }
+    code = pipeline_commit(p, code, err);
+    pipeline_forget_asked(p);
+    return code;
+}

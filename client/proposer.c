@@ -1,0 +1,189 @@
+#include "client/proposer.h"
+#include "common/mem.h"
+#include "contract/verdict.h"
+#include "net/remote.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROPOSE_MS 900000 // language models think
+
+struct round;
+
+// A request under way.
+struct call {
+    struct round *round;
+    size_t index;
+};
+
+struct round {
+    struct proposer *proposer; // NULL once that is gone
+    struct call call[PROPOSER_ROUND_MAX];
+    struct propose_reply reply[PROPOSER_ROUND_MAX];
+    size_t count, open;
+    proposer_callback *callback;
+    void *owner;
+};
+
+struct proposer {
+    struct remote *worker;
+    search_text_reader *read;
+    void *read_owner;
+    struct round *round; // under way
+};
+
+int proposer_create(struct proposer **ret, struct session *session, search_text_reader *read,
+                    void *owner, struct err *err)
+{
+    struct remote *worker;
+    int code;
+
+    if (session_options(session)->no_worker) {
+        return err_set(err, ERR_USAGE,
+                       "--generator llm needs a worker, which writes the candidates; leave "
+                       "--no-worker out");
+    }
+    code = session_worker(session, &worker, err);
+    if (code == 0) {
+        *ret = xcalloc(1, sizeof(**ret));
+        **ret = (struct proposer){.worker = worker, .read = read, .read_owner = owner};
+    }
+    return code;
+}
+
+void proposer_free(struct proposer *proposer)
+{
+    if (proposer == NULL) {
+        return;
+    }
+    if (proposer->round != NULL) {
+        proposer->round->proposer = NULL;
+    }
+    free(proposer);
+}
+
+static void free_round(struct round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        message_clear(&propose_reply_message, &round->reply[i]);
+    }
+    free(round);
+}
+
+static void on_proposals(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct call *call = owner;
+    struct round *round = call->round;
+    struct propose_reply *to = &round->reply[call->index];
+
+    (void)retry_after_ms;
+    if (error != NULL) {
+        to->reason = xasprintf("%.500s", error->text);
+    } else {
+        message_clear(&propose_reply_message, to);
+        *to = *(struct propose_reply *)reply; // takes its insides
+        message_init(&propose_reply_message, reply);
+    }
+    if (--round->open > 0) {
+        return;
+    }
+    if (round->proposer != NULL) {
+        round->proposer->round = NULL;
+        round->callback(round->owner, round->reply, round->count);
+    }
+    free_round(round);
+}
+
+// The parent as it is known among candidates 1 … visible.
+static int describe(struct propose_parent *ret, const struct proposer *proposer,
+                    const struct fold *fold, uint64_t id, struct err *err)
+{
+    const struct fold_candidate *candidate = &fold->candidate[id - 1];
+    const struct result *result =
+        candidate->record != NULL ? candidate->record : candidate->result;
+
+    message_init(&propose_parent_message, ret);
+    ret->name = candidate->proposed.name != NULL ? xstrdup(candidate->proposed.name) : NULL;
+    if (result != NULL) {
+        ret->verdict = result->verdict;
+        ret->reason = result->reason != NULL ? xasprintf("%.8000s", result->reason) : NULL;
+        if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {
+            ret->log2 = result->speedup->log2;
+        }
+    } else if (candidate->compiled != NULL) {
+        ret->verdict = candidate->compiled->verdict;
+        ret->reason = candidate->compiled->reason != NULL
+                          ? xasprintf("%.8000s", candidate->compiled->reason)
+                          : NULL;
+    }
+    return proposer->read(proposer->read_owner, &candidate->proposed.source, &ret->source, err);
+}
+
+static int send_one(struct proposer *proposer, struct round *round, const struct fold *fold,
+                    struct propose_request *request, const struct proposer_request *wanted,
+                    struct err *err)
+{
+    struct propose_parent parent;
+    struct call *call = &round->call[round->open];
+    int code = 0;
+
+    request->count = wanted->count;
+    request->draw = wanted->draw;
+    request->parent = NULL;
+    message_init(&propose_parent_message, &parent);
+    if (wanted->parent != 0) {
+        code = describe(&parent, proposer, fold, wanted->parent, err);
+        request->parent = &parent;
+    }
+    if (code == 0) {
+        *call = (struct call){.round = round, .index = round->open};
+        round->open++;
+        remote_call(proposer->worker, OP_PROPOSE, &propose_request_message, request,
+                    &propose_reply_message, PROPOSE_MS, on_proposals, call);
+    }
+    message_clear(&propose_parent_message, &parent);
+    return code;
+}
+
+int proposer_ask(struct proposer *proposer, const struct fold *fold, uint64_t visible,
+                 const struct proposer_request *request, size_t count, proposer_callback *callback,
+                 void *owner, struct err *err)
+{
+    struct search_context context;
+    struct round *round = xcalloc(1, sizeof(*round));
+    double best = NAN;
+    int code =
+        search_text_make(&context, fold, visible, &best, proposer->read, proposer->read_owner, err);
+    struct propose_request body = {
+        .problem = fold->started.problem,
+        .device_class = fold->session.device_class,
+        .device_facts = fold->session.device_facts,
+        .device_facts_count = fold->session.device_facts_count,
+        .incumbent_log2 = best,
+        .context = &context,
+        .search = fold->started.search,
+    };
+
+    if (fold->baseline != NULL) {
+        body.baseline_features = fold->baseline->features;
+        body.baseline_features_count = fold->baseline->features_count;
+    }
+    *round = (struct round){
+        .proposer = proposer, .count = count, .callback = callback, .owner = owner};
+    for (size_t i = 0; i < count; i++) {
+        message_init(&propose_reply_message, &round->reply[i]);
+    }
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = send_one(proposer, round, fold, &body, &request[i], err);
+    }
+    message_clear(&search_context_message, &context);
+    if (code == 0) {
+        proposer->round = round;
+    } else if (round->open == 0) {
+        free_round(round);
+    } else { // some are on their way: nobody waits for them
+        round->proposer = NULL;
+        round->count = round->open;
+    }
+    return code;
+}
