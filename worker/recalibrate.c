@@ -21,7 +21,7 @@
 
 #define WEIGHT_NONE 1e-9
 
-const struct recal_config recal_defaults = {.kappa = {20, 20, 20}};
+const struct recal_config recal_defaults = {.kappa = {20, 20, 20}, .kappa_event = {300, 300, 300}};
 
 static struct node *node_new(struct recalibration *in, char *name_take, struct node *parent)
 {
@@ -37,6 +37,8 @@ static struct node *node_new(struct recalibration *in, char *name_take, struct n
             memcpy(own, above->hypothesis, sizeof above->hypothesis);
         else
             temper_weights(own, node->fit[fold].evidence); // none yet: the prior
+        node->fit[fold].beta_correct = above != NULL ? above->beta_correct : beta_map_identity;
+        node->fit[fold].beta_improves = above != NULL ? above->beta_improves : beta_map_identity;
     }
     HASH_ADD_KEYPTR(hh, in->nodes, node->name, strlen(node->name), node);
     return node;
@@ -224,12 +226,25 @@ static void apply_bins(const struct recalibration *in,
     }
 }
 
-// One probability through the levels; stated is the prior of the highest, with width 1.
+static double beta_of(struct node *const chain[static RECAL_LEVELS], enum recal_fold fold,
+                      bool improves, double stated)
+{
+    size_t level = RECAL_LEVELS;
+    while (level > 1 && chain[level - 1] == NULL)
+        level--;
+    const struct fit *fit = &chain[level - 1]->fit[fold];
+    const struct beta_map *map = improves ? &fit->beta_improves : &fit->beta_correct;
+    bool as_it_is = map->a == 1 && map->b == 1 && map->c == 0; // without the bounds of the map, then
+    return as_it_is ? stated : beta_map_apply(map, stated);
+}
+
+// One probability through the levels: what the deepest node's beta map makes of it is the prior of the
+// highest, with width 1.
 static void apply_event(const struct recalibration *in,
                         struct node *const chain[static RECAL_LEVELS], enum recal_fold fold,
                         bool improves, double stated, double *ret_p, double *ret_width)
 {
-    double p = stated, width = 1;
+    double p = isnan(stated) ? stated : beta_of(chain, fold, improves, stated), width = 1;
     for (size_t level = 0; level < RECAL_LEVELS && !isnan(stated); level++) {
         const struct fit *own_fit = fit_of(chain, level, fold);
         const struct fit *below_fit = fit_of(chain, level + 1, fold);
@@ -237,11 +252,11 @@ static void apply_event(const struct recalibration *in,
         const struct venn_abers *below = improves ? &below_fit->improves : &below_fit->correct;
         double n =
             recal_effective(own->weight, own->weight_square, below->weight, below->weight_square);
-        double kappa = in->config.kappa[level];
+        double kappa = in->config.kappa[level], slow = in->config.kappa_event[level];
         if (!(n > 0))
             continue;
         struct venn_abers_answer answer = venn_abers_ask(own, stated);
-        p = (n * answer.p + kappa * p) / (n + kappa);
+        p = (n * answer.p + slow * p) / (n + slow);
         width = (n * answer.width + kappa * width) / (n + kappa);
     }
     *ret_p = p;

@@ -17,7 +17,9 @@
 //                and at most κ of the others' at each level above; what that leaves is in
 //                the distribution of u = F(y) (worker/pit_map.h): calibrated F = R ∘ F
 //   P(correct),
-//   P(improves)  Venn-Abers (worker/venn_abers.h); its point and its width are shrunk likewise
+//   P(improves)  first a beta map (worker/beta_map.h), pulled towards that of the level above; then
+//                Venn-Abers (worker/venn_abers.h), shrunk likewise, but slowly: an isotonic fit of a
+//                hundred outcomes is noisier than the three parameters of a beta map
 //
 // For a forecaster that is calibrated already the price is its map's noise: with one level in use
 // mean CRPS rises by the factor n / (n + κ)², never more than 1 / (4 κ), with all three never more
@@ -45,6 +47,7 @@ enum recal_fold recal_fold_without(uint64_t key);
 
 struct recal_config {
     double kappa[RECAL_LEVELS]; // > 0: so many outcomes weigh as much as the level above
+    double kappa_event[RECAL_LEVELS]; // the same for the two probabilities
 };
 extern const struct recal_config recal_defaults;
 

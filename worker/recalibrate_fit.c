@@ -117,6 +117,22 @@ struct room {
     bool *event;
 };
 
+// A node's beta map is pulled towards that of the node above, which was fitted before it.
+static void fit_event(struct node *node, enum recal_fold fold, enum list list,
+                      const struct room *room, size_t count)
+{
+    struct fit *fit = &node->fit[fold];
+    const struct fit *above = node->parent != NULL ? &node->parent->fit[fold] : NULL;
+    bool correct = list == LIST_CORRECT;
+    venn_abers_fit(correct ? &fit->correct : &fit->improves, room->value, room->weight, room->event,
+                   count);
+    beta_map_fit(correct ? &fit->beta_correct : &fit->beta_improves,
+                 above == NULL ? &beta_map_identity
+                 : correct     ? &above->beta_correct
+                               : &above->beta_improves,
+                 room->value, room->weight, room->event, count);
+}
+
 static void fit_node(struct node *node, enum recal_fold fold, enum list list,
                      const struct sorted *mine, size_t rows, struct room *room)
 {
@@ -133,8 +149,7 @@ static void fit_node(struct node *node, enum recal_fold fold, enum list list,
     if (list == LIST_BINS)
         pit_map_fit(&fit->bins, room->value, room->weight, count);
     else
-        venn_abers_fit(list == LIST_CORRECT ? &fit->correct : &fit->improves, room->value,
-                       room->weight, room->event, count);
+        fit_event(node, fold, list, room, count);
 }
 
 // Sorts once and hands every row, in that order, to its node and those above.

@@ -3,6 +3,7 @@
 #ifndef WORKER_RECALIBRATE_STATE_H
 #define WORKER_RECALIBRATE_STATE_H
 
+#include "worker/beta_map.h"
 #include "worker/drift.h"
 #include "worker/pit_map.h"
 #include "worker/recalibrate.h"
@@ -16,6 +17,7 @@ struct fit {
     double hypothesis[TEMPER_COUNT]; // their weights, for forecasts whose deepest node this is
     struct pit_map bins;
     struct venn_abers correct, improves;
+    struct beta_map beta_correct, beta_improves;
 };
 
 struct node {
