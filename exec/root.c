@@ -252,7 +252,7 @@ static int bring_toolchain(struct err *err)
     return status;
 }
 
-// The folder was opened before the stage was mounted, which may hide its path.
+// The folder was opened before the stage was mounted, for that is where we then are.
 static int bring_toolkit(int folder, struct err *err)
 {
     char source[64];
@@ -315,7 +315,7 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
         return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
     }
     if (sandbox->toolkit[0] != '\0') {
-        toolkit = open(sandbox->toolkit, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        toolkit = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); // see stand_in_toolkit
         if (toolkit < 0) {
             return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
         }
@@ -364,6 +364,16 @@ static int move_in(struct err *err)
     return 0;
 }
 
+// The toolkit may lie where the sandbox's user cannot go, below root's home. A working directory is the one
+// place that a new mount namespace takes along.
+static int stand_in_toolkit(const struct sandbox *sandbox, struct err *err)
+{
+    if (sandbox->toolkit[0] != '\0' && chdir(sandbox->toolkit) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
+    }
+    return 0;
+}
+
 int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct err *err)
 {
     struct err reason = ERR_INIT;
@@ -372,6 +382,10 @@ int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct
 
     if (sandbox->off) {
         return 0;
+    }
+    status = stand_in_toolkit(sandbox, err);
+    if (status != 0) {
+        return status;
     }
     umask(0);
     sandbox->user_namespace = enter_user_namespace(mapper, &entered, &reason) == 0;
