@@ -373,14 +373,26 @@ double fold_incumbent_log2(const struct fold *fold)
                : fold->incumbent[fold->incumbent_count - 1].event.speedup->log2;
 }
 
-double fold_incumbent_before(const struct fold *fold, uint64_t last)
+static const struct run_incumbent *incumbent_before(const struct fold *fold, uint64_t last)
 {
     for (size_t i = fold->incumbent_count; i > 0; i--) {
         if (fold->incumbent[i - 1].event.candidate <= last) {
-            return fold->incumbent[i - 1].event.speedup->log2;
+            return &fold->incumbent[i - 1].event;
         }
     }
-    return 0;
+    return NULL;
+}
+
+double fold_incumbent_before(const struct fold *fold, uint64_t last)
+{
+    const struct run_incumbent *incumbent = incumbent_before(fold, last);
+    return incumbent != NULL ? incumbent->speedup->log2 : 0;
+}
+
+const struct fold_candidate *fold_best_before(const struct fold *fold, uint64_t last)
+{
+    const struct run_incumbent *incumbent = incumbent_before(fold, last);
+    return incumbent != NULL ? &fold->candidate[incumbent->candidate - 1] : NULL;
 }
 
 double fold_held_seconds(const struct result *result)

@@ -72,5 +72,6 @@ double fold_incumbent_before(const struct fold *fold, uint64_t last);
 // Device-seconds that a result is charged; 0 for NULL and for an answer from a cache.
 double fold_held_seconds(const struct result *result);
 const struct fold_candidate *fold_best(const struct fold *fold); // NULL without an incumbent
+const struct fold_candidate *fold_best_before(const struct fold *fold, uint64_t last); // the same
 
 #endif

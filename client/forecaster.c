@@ -205,14 +205,13 @@ static struct call *begin_call(struct forecaster *forecaster)
 
 // The sources, and what there is to know about the search. A blob that cannot be read leaves its
 // candidate without a source, and so without a forecast by a language model.
-static void add_texts(struct forecaster *forecaster, const struct fold *fold,
+static void add_texts(struct forecaster *forecaster, const struct fold *fold, uint64_t visible,
                       struct forecast_request *request)
 {
     struct err err = ERR_INIT;
     request->context = xcalloc(1, sizeof(*request->context));
-    double best;
-    if (search_text_make(request->context, fold, fold->candidate_count, &best, forecaster->read,
-                         forecaster->read_owner, &err) != 0) {
+    if (search_text_make(request->context, fold, visible, forecaster->read, forecaster->read_owner,
+                         &err) != 0) {
         message_clear(&search_context_message, request->context);
         free(request->context);
         request->context = NULL;
@@ -240,7 +239,7 @@ static void release_texts(struct forecast_request *request)
 }
 
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
-                    uint64_t last, double incumbent_log2, forecaster_callback *callback,
+                    uint64_t last, uint64_t visible, forecaster_callback *callback,
                     void *owner)
 {
     forecaster->busy = true;
@@ -257,7 +256,7 @@ void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint
         .device_class = fold->session.device_class,
         .device_facts = fold->session.device_facts,
         .device_facts_count = fold->session.device_facts_count,
-        .incumbent_log2 = incumbent_log2,
+        .incumbent_log2 = fold_incumbent_before(fold, visible),
         .candidates = xcalloc((size_t)(last - first + 1), sizeof(*request.candidates)),
         .search = fold->started.search,
         .margin_log2 = FORECAST_MARGIN_LOG2,
@@ -273,7 +272,7 @@ void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint
         }
     }
     if (asks_models(forecaster)) {
-        add_texts(forecaster, fold, &request);
+        add_texts(forecaster, fold, visible, &request);
     }
     remote_call(forecaster->worker, OP_FORECAST, &forecast_request_message, &request,
                 &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,

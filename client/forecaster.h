@@ -35,10 +35,11 @@ bool forecaster_busy(const struct forecaster *forecaster);
 // forecasts: one per candidate in any order, found by id; the callee may take them. NULL when there
 // are none; reason says why then.
 typedef void forecaster_callback(void *owner, struct forecast_reply *forecasts, const char *reason);
-// Asks about those of candidates first … last for which forecaster_wants. The callback runs later,
-// exactly once, unless the forecaster is freed before. Not while busy.
+// Asks about those of candidates first … last for which forecaster_wants, with what came of candidates
+// 1 … visible. The callback runs later, exactly once, unless the forecaster is freed before. Not while
+// busy.
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
-                    uint64_t last, double incumbent_log2, forecaster_callback *callback,
+                    uint64_t last, uint64_t visible, forecaster_callback *callback,
                     void *owner);
 // Compiled, not a duplicate, and not forecast yet.
 bool forecaster_wants(const struct fold *fold, uint64_t candidate);

@@ -70,7 +70,7 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
     }
     p->asking = batch;
     forecaster_ask(p->forecaster, p->fold, batch_first(p, batch), batch_last(p, batch),
-                   fold_incumbent_before(p->fold, visible_from(p, batch)), on_forecasts, p);
+                   visible_from(p, batch), on_forecasts, p);
 }
 
 // ---- decide ----

@@ -2,7 +2,6 @@
 #include "common/mem.h"
 #include "contract/verdict.h"
 #include "net/remote.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,15 +150,13 @@ int proposer_ask(struct proposer *proposer, const struct fold *fold, uint64_t vi
 {
     struct search_context context;
     struct round *round = xcalloc(1, sizeof(*round));
-    double best = NAN;
-    int code =
-        search_text_make(&context, fold, visible, &best, proposer->read, proposer->read_owner, err);
+    int code = search_text_make(&context, fold, visible, proposer->read, proposer->read_owner, err);
     struct propose_request body = {
         .problem = fold->started.problem,
         .device_class = fold->session.device_class,
         .device_facts = fold->session.device_facts,
         .device_facts_count = fold->session.device_facts_count,
-        .incumbent_log2 = best,
+        .incumbent_log2 = fold_incumbent_before(fold, visible),
         .context = &context,
         .search = fold->started.search,
     };

@@ -52,24 +52,6 @@ static void add_history(struct search_context *ret, const struct fold *fold, uin
     }
 }
 
-// The fastest of candidates 1 … visible that is faster than the baseline; NULL: none is.
-static const struct fold_candidate *best_of(const struct fold *fold, uint64_t visible)
-{
-    const struct fold_candidate *best = NULL;
-    double most = 0;
-
-    for (uint64_t id = 1; id <= visible; id++) {
-        const struct result *result = result_of(&fold->candidate[id - 1]);
-
-        if (result != NULL && verdict_is_ratio(result->verdict) && result->speedup != NULL &&
-            result->speedup->log2 > most) {
-            most = result->speedup->log2;
-            best = &fold->candidate[id - 1];
-        }
-    }
-    return best;
-}
-
 static int read_some(struct bytes *ret, const struct digest *digest, search_text_reader *read,
                      void *owner, struct err *err)
 {
@@ -77,15 +59,14 @@ static int read_some(struct bytes *ret, const struct digest *digest, search_text
 }
 
 int search_text_make(struct search_context *ret, const struct fold *fold, uint64_t visible,
-                     double *ret_best, search_text_reader *read, void *owner, struct err *err)
+                     search_text_reader *read, void *owner, struct err *err)
 {
     const struct run_started *started = &fold->started;
-    const struct fold_candidate *best = best_of(fold, visible);
+    const struct fold_candidate *best = fold_best_before(fold, visible);
     struct problem *problem = NULL;
     int code;
 
     message_init(&search_context_message, ret);
-    *ret_best = best != NULL ? result_of(best)->speedup->log2 : 0;
     code = read_some(&ret->problem_json, &started->problem_json, read, owner, err);
     if (code == 0) {
         code = read_some(&ret->readme, &started->readme, read, owner, err);

@@ -11,11 +11,10 @@
 typedef int search_text_reader(void *owner, const struct digest *digest, struct bytes *ret,
                                struct err *err);
 
-// What came of candidates 1 … visible. *ret owns its parts (message_clear by search_context_message), also
-// after an error, which is that a blob cannot be read. *ret_best: log2 speedup of the best of them, whose
-// source is in *ret; 0: none is faster than the baseline.
+// What came of candidates 1 … visible, so that the same is said again after a kill. *ret owns its parts
+// (message_clear by search_context_message), also after an error, which is that a blob cannot be read.
 MUST_CHECK int search_text_make(struct search_context *ret, const struct fold *fold,
-                                uint64_t visible, double *ret_best, search_text_reader *read,
-                                void *owner, struct err *err);
+                                uint64_t visible, search_text_reader *read, void *owner,
+                                struct err *err);
 
 #endif

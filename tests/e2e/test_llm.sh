@@ -18,7 +18,9 @@ export KCAST_LLM_KEY=secret-4711-never-to-be-seen
 start() {
     local name=$1
     shift
-    "$@" >"$dir/$name.out" 2>"$dir/$name.log" &
+    rm -f "$dir/$name.out" "$dir/$name.log" # of one that had the name before
+    : >"$dir/$name.out" >"$dir/$name.log"
+    "$@" >>"$dir/$name.out" 2>>"$dir/$name.log" &
     started=$!
     for _ in $(seq 600); do
         url=$(cat "$dir/$name.out" "$dir/$name.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+(/v1)?' | head -1) || :
