@@ -253,8 +253,8 @@ static struct digest key_of(const struct llm *llm, const struct question *questi
 {
     struct digest_state *state = digest_begin();
 
+    digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
     digest_add_text(state, llm_model(llm));
-    digest_add_text(state, strbuf_text(&llm->rules));
     digest_add_text(state, question->search);
     digest_add_text(state, question->candidate);
     digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
@@ -375,6 +375,7 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
         return status;
     }
     prompt_rules(&llm->rules);
+    llm->rules_digest = digest_of(llm->rules.data, llm->rules.len);
     (void)uv_timer_init(loop, &llm->timer);
     llm->timer.data = llm;
     *ret = llm;

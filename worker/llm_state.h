@@ -19,6 +19,7 @@ struct llm {
     struct account_book book;
     struct cache *cache;
     struct strbuf rules;
+    struct digest rules_digest;
     uint64_t questions, hits;
     uv_timer_t timer; // answers that are known at once
     struct question *ready;

@@ -38,6 +38,11 @@ void prompt_rules(struct strbuf *out)
         ANSWER_FIRST_LETTER, ANSWER_FIRST_LETTER + BIN_COUNT - 1);
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c == '\n' || c == '\t' || (c >= ' ' && c < 127);
+}
+
 // Between marks that carry the first half of its own digest.
 static void quote(struct strbuf *out, const char *what, const void *data, size_t len, size_t max)
 {
@@ -49,10 +54,15 @@ static void quote(struct strbuf *out, const char *what, const void *data, size_t
     hex[16] = '\0';
     strbuf_addf(out, "==== %s %s\n", what, hex);
     for (size_t i = 0; i < shown; i++) {
-        unsigned char c = ((const unsigned char *)data)[i];
-        char text[2] = {c == '\n' || c == '\t' || (c >= ' ' && c < 127) ? (char)c : '?', '\0'};
+        size_t begin = i;
 
-        strbuf_add(out, text, 1);
+        while (i < shown && is_plain(((const unsigned char *)data)[i])) {
+            i++;
+        }
+        strbuf_add(out, (const char *)data + begin, i - begin);
+        if (i < shown) {
+            strbuf_adds(out, "?");
+        }
     }
     if (shown < len) {
         strbuf_addf(out, "\n(%zu more bytes are left out)", len - shown);
