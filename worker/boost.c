@@ -6,6 +6,7 @@
 
 #include "common/mem.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 struct boost {
     BoosterHandle handle;
+    pthread_mutex_t lock; // of predictions, which XGBoost keeps in the model
 };
 
 static int xgboost_failed(struct err *err, const char *what)
@@ -50,7 +52,7 @@ static int configure(BoosterHandle handle, const struct boost_config *config, st
         {"lambda", config->penalty},
         {"seed", config->seed},
         {"base_score", config->logistic ? 0.5 : 0.0},
-        {"max_bin", 64},
+        {"max_bin", 32},
         {"nthread", 1},
         {"verbosity", 0},
     };
@@ -83,6 +85,7 @@ int boost_train(struct boost **ret, const struct boost_config *config, const flo
 {
     struct boost *boost = xcalloc(1, sizeof(*boost));
     DMatrixHandle matrix = NULL;
+    pthread_mutex_init(&boost->lock, NULL);
     int r = make_matrix(&matrix, x, rows, columns, err);
     if (r < 0)
         goto out;
@@ -110,7 +113,7 @@ out:
     return r;
 }
 
-int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t columns,
+int boost_predict(struct boost *boost, const float *x, size_t rows, size_t columns,
                   float *out, struct err *err)
 {
     DMatrixHandle matrix = NULL;
@@ -119,6 +122,7 @@ int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t
     int r = make_matrix(&matrix, x, rows, columns, err);
     if (r < 0)
         return r;
+    pthread_mutex_lock(&boost->lock);
     if (XGBoosterPredict(boost->handle, matrix, 0, 0, 0, &count, &value) != 0)
         r = xgboost_failed(err, "predict");
     else if (count != rows)
@@ -126,6 +130,7 @@ int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t
                     (unsigned long)count, rows);
     else
         memcpy(out, value, rows * sizeof(*out));
+    pthread_mutex_unlock(&boost->lock);
     XGDMatrixFree(matrix);
     return r;
 }
@@ -136,5 +141,6 @@ void boost_free(struct boost *boost)
         return;
     if (boost->handle)
         XGBoosterFree(boost->handle);
+    pthread_mutex_destroy(&boost->lock);
     free(boost);
 }

@@ -1,6 +1,6 @@
 // Gradient-boosted regression trees: XGBoost behind three functions. The only module that knows
 // XGBoost. Single-threaded and deterministic: equal inputs give equal trees. Functions may be
-// called from any thread, one model from one thread at a time.
+// called from any thread, predictions of one model from several at once.
 #ifndef WORKER_BOOST_H
 #define WORKER_BOOST_H
 
@@ -32,7 +32,7 @@ MUST_CHECK int boost_train(struct boost **ret, const struct boost_config *config
                            size_t rows, size_t columns, const float *label, struct err *err);
 
 // One prediction per row into out. columns must be those of training.
-MUST_CHECK int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t columns,
+MUST_CHECK int boost_predict(struct boost *boost, const float *x, size_t rows, size_t columns,
                              float *out, struct err *err);
 
 void boost_free(struct boost *boost);

@@ -1,6 +1,7 @@
 #include "worker/engine.h"
 
 #include "common/mem.h"
+#include "worker/engine_both.h"
 #include "worker/engine_llm.h"
 #include "worker/engine_static.h"
 #include <string.h>
@@ -8,9 +9,10 @@
 static const struct engine_ops *const engine_table[] = {
     &engine_static,
     &engine_llm,
+    &engine_both,
 };
 
-const char engine_choices[] = "static|llm";
+const char engine_choices[] = "static|llm|both";
 
 const struct engine_ops *engine_find(const char *name)
 {

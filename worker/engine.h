@@ -25,8 +25,8 @@ struct engine_ops {
     const char *name; // for --engine, and in every forecast
     const char *help; // one line
     MUST_CHECK int (*open)(void **ret, const struct engine_config *config, struct err *err);
-    // Take *request (its insides; the struct is zeroed). Calls are answered in the order in which
-    // they were made, and each sees the effects of those before it.
+    // Take *request (its insides; the struct is zeroed). OBSERVEs take effect in the order in which
+    // they were made; a forecast knows at least those that were answered before it was asked for.
     void (*forecast)(void *engine, struct forecast_request *request_take, engine_done *done,
                      void *owner);
     void (*observe)(void *engine, struct observe *request_take, engine_done *done,

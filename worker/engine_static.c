@@ -1,8 +1,10 @@
-// Every call is a task on one lane, so groups and store have one user at a time and a forecast is a
-// function of the outcomes told before it. OBSERVE: outcomes are committed first, then added to
-// their group, then the group's model is fitted, then the call is answered. When more OBSERVEs wait
-// behind it the fit is left to the last of them (or to a FORECAST): several outcomes arriving
-// together cost one fit. Groups are read from the store at the start and fitted when first asked.
+// Two lanes. OBSERVE is a task on the learning lane: outcomes are committed first, then added to their
+// group, then the group's model is fitted, then the call is answered. When more OBSERVEs wait behind
+// it the fit is left to the last of them (or to a FORECAST): several outcomes arriving together cost
+// one fit. A FORECAST is a task on the asking lane, answered by the model that there is while the next
+// one is learnt, so it knows at least the outcomes whose OBSERVE was answered before. Where there is no
+// model yet it waits its turn on the learning lane. Groups are read from the store at the start and
+// fitted when first asked.
 #include "worker/engine_static.h"
 
 #include "common/mem.h"
@@ -11,6 +13,7 @@
 #include "worker/lane.h"
 #include "worker/store.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +31,13 @@ struct entry {
 };
 
 struct engine {
-    struct lane *lane;
+    struct lane *learning, *asking;
+    unsigned closed; // lanes
     struct store *store;
-    struct entry *entry; // hash table
-    uint64_t forecasts;  // candidates forecast since the start
-    unsigned observes;   // OBSERVE tasks in the lane; loop thread writes, lane reads
+    pthread_mutex_t lock; // of the next two; entries stay until the end
+    struct entry *entry;  // hash table
+    uint64_t forecasts;   // candidates forecast since the start
+    unsigned observes;    // OBSERVE tasks in the lane; loop thread writes, lane reads
 };
 
 struct call {
@@ -40,6 +45,7 @@ struct call {
     struct engine *engine;
     engine_done *done;
     void *owner;
+    bool learns; // on the learning lane
     struct err err;
     struct forecast_request forecast_request;
     struct observe observe;
@@ -58,7 +64,9 @@ static struct entry *find_entry(struct engine *engine, const char *problem,
     struct entry *entry = NULL;
     store_identity(problem, digest, part);
     snprintf(identity, sizeof(identity), "%s\n%s", part, device_class);
+    pthread_mutex_lock(&engine->lock);
     HASH_FIND_STR(engine->entry, identity, entry);
+    pthread_mutex_unlock(&engine->lock);
     return entry;
 }
 
@@ -69,7 +77,9 @@ static struct entry *add_entry(struct engine *engine, int64_t id, const char *pa
     snprintf(entry->identity, sizeof(entry->identity), "%s\n%s", part, device_class);
     entry->id = id;
     entry->group = group_create(problem, device_class);
+    pthread_mutex_lock(&engine->lock);
     HASH_ADD_STR(engine->entry, identity, entry);
+    pthread_mutex_unlock(&engine->lock);
     return entry;
 }
 
@@ -101,7 +111,7 @@ static void work_forecast(struct lane_task *task)
         find_entry(call->engine, request->problem, &request->problem_digest, request->device_class);
     struct group *nothing = entry ? NULL : group_create(request->problem, request->device_class);
     struct group *group = entry ? entry->group : nothing;
-    int r = group_fit(group, &call->err);
+    int r = call->learns ? group_fit(group, &call->err) : 0;
     if (r == 0)
         r = group_forecast(group, request, &call->reply.forecast, &call->err);
     if (r == 0) {
@@ -111,7 +121,9 @@ static void work_forecast(struct lane_task *task)
             reply->forecasts[i].engine = xstrdup(ENGINE_NAME);
             reply->forecasts[i].seconds = seconds / (double)reply->forecasts_count;
         }
+        pthread_mutex_lock(&call->engine->lock);
         call->engine->forecasts += reply->forecasts_count;
+        pthread_mutex_unlock(&call->engine->lock);
     }
     group_free(nothing);
 }
@@ -170,6 +182,7 @@ static void work_status(struct lane_task *task)
     struct call *call = (struct call *)task;
     struct engine *engine = call->engine;
     struct worker_status *status = &call->reply.status;
+    pthread_mutex_lock(&engine->lock);
     *status =
         (struct worker_status){.engine = xstrdup(ENGINE_NAME), .forecasts = engine->forecasts};
     status->uptime_seconds = NAN;
@@ -180,6 +193,7 @@ static void work_status(struct lane_task *task)
         group_info(entry->group, info);
         status->outcomes += info->rows;
     }
+    pthread_mutex_unlock(&engine->lock);
 }
 
 static void on_done(struct lane_task *task, bool worked)
@@ -206,13 +220,18 @@ static void post(struct engine *engine, struct call *call, void (*work)(struct l
     call->done = done;
     call->owner = owner;
     call->answer = reply;
-    lane_post(engine->lane, &call->task);
+    lane_post(call->learns ? engine->learning : engine->asking, &call->task);
 }
 
-static void static_forecast(void *engine, struct forecast_request *request_take, engine_done *done,
+static void static_forecast(void *opaque, struct forecast_request *request_take, engine_done *done,
                             void *owner)
 {
+    struct engine *engine = opaque;
     struct call *call = xcalloc(1, sizeof(*call));
+    struct entry *entry = find_entry(engine, request_take->problem, &request_take->problem_digest,
+                                     request_take->device_class);
+    bool told = __atomic_load_n(&engine->observes, __ATOMIC_RELAXED) > 0;
+    call->learns = entry ? !group_ready(entry->group, told) : told;
     call->forecast_request = *request_take;
     memset(request_take, 0, sizeof(*request_take));
     post(engine, call, work_forecast, &forecast_reply_message, done, owner);
@@ -224,6 +243,7 @@ static void static_observe(void *opaque, struct observe *request_take, engine_do
     struct engine *engine = opaque;
     struct call *call = xcalloc(1, sizeof(*call));
     call->observe = *request_take;
+    call->learns = true;
     memset(request_take, 0, sizeof(*request_take));
     __atomic_add_fetch(&engine->observes, 1, __ATOMIC_RELAXED);
     post(engine, call, work_observe, &observed_message, done, owner);
@@ -234,9 +254,8 @@ static void static_status(void *engine, engine_done *done, void *owner)
     post(engine, xcalloc(1, sizeof(struct call)), work_status, &worker_status_message, done, owner);
 }
 
-static void free_engine(void *opaque)
+static void free_engine(struct engine *engine)
 {
-    struct engine *engine = opaque;
     struct entry *entry, *next;
     HASH_ITER (hh, engine->entry, entry, next) {
         HASH_DEL(engine->entry, entry);
@@ -244,13 +263,22 @@ static void free_engine(void *opaque)
         free(entry);
     }
     store_close(engine->store);
+    pthread_mutex_destroy(&engine->lock);
     free(engine);
+}
+
+static void on_lane_closed(void *opaque)
+{
+    struct engine *engine = opaque;
+    if (++engine->closed == 2)
+        free_engine(engine);
 }
 
 static void static_close(void *opaque)
 {
     struct engine *engine = opaque;
-    lane_close(engine->lane, free_engine, engine);
+    lane_close(engine->asking, on_lane_closed, engine);
+    lane_close(engine->learning, on_lane_closed, engine);
 }
 
 static int load_group(void *owner, int64_t id, const char *identity, const char *problem,
@@ -288,6 +316,7 @@ static int static_open(void **ret, const struct engine_config *config, struct er
 {
     struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/worker.db", config->state_dir);
+    pthread_mutex_init(&engine->lock, NULL);
     int r = store_open(&engine->store, path, err);
     free(path);
     if (r == 0)
@@ -296,7 +325,8 @@ static int static_open(void **ret, const struct engine_config *config, struct er
         free_engine(engine);
         return r;
     }
-    engine->lane = lane_create(config->loop);
+    engine->learning = lane_create(config->loop);
+    engine->asking = lane_create(config->loop);
     *ret = engine;
     return 0;
 }

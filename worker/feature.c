@@ -1,6 +1,7 @@
 #include "worker/feature.h"
 
 #include "common/mem.h"
+#include "contract/bins.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ const char *feature_columns_name(const struct feature_columns *columns, size_t c
 
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column)
 {
-    return strncmp(columns->by_index[column]->name, "param:", 6) == 0;
+    const char *name = columns->by_index[column]->name;
+    return strncmp(name, "param:", 6) == 0 || strcmp(name, "forecast:mean_log2") == 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -137,6 +139,24 @@ static const struct fact *find_fact(const struct fact *fact, size_t count, const
     return NULL;
 }
 
+// What another forecaster says of the candidate.
+static void put_forecast(struct filling *fill, const struct raw_forecast *raw)
+{
+    double sum = 0, mean = 0, square = 0;
+    put(fill, "forecast", "p_correct", raw->p_correct);
+    put(fill, "forecast", "p_improves", raw->p_improves);
+    for (size_t b = 0; b < BIN_COUNT && raw->bins_count == BIN_COUNT; b++) {
+        sum += raw->bins[b];
+        mean += raw->bins[b] * bin_midpoint(b);
+        square += raw->bins[b] * bin_midpoint(b) * bin_midpoint(b);
+    }
+    if (!(sum > 0))
+        return;
+    mean /= sum;
+    put(fill, "forecast", "mean_log2", mean);
+    put(fill, "forecast", "spread", sqrt(fmax(square / sum - mean * mean, 0)));
+}
+
 static struct feature_row fill_row(struct filling *fill, const struct feature_facts *facts)
 {
     const struct candidate_facts *candidate = facts->candidate;
@@ -151,6 +171,8 @@ static struct feature_row fill_row(struct filling *fill, const struct feature_fa
         put(fill, "param", candidate->params[i].name, log_of_positive(candidate->params[i].value));
     for (size_t i = 0; i < facts->device_count; i++)
         put(fill, "device", facts->device[i].name, log_of_positive(facts->device[i].value));
+    if (candidate->raw)
+        put_forecast(fill, candidate->raw);
     return fill->row;
 }
 

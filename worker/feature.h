@@ -7,6 +7,7 @@
 // ratio:NAME        the same over the baseline's  log2((1 + v) / (1 + baseline)), when both are >=
 // 0 param:NAME        parameter of the template     log2(v) when v > 0, else v device:NAME fact
 // about the device         like param
+// forecast:NAME         another forecaster's words     mean_log2, spread, p_correct, p_improves as they are
 //
 // Counts and sizes act by their ratios, hence the logarithms. What the problem is needs no column:
 // it names the group.
@@ -26,7 +27,7 @@ struct feature_columns *feature_columns_create(void);
 void feature_columns_free(struct feature_columns *columns);
 size_t feature_columns_count(const struct feature_columns *columns);
 const char *feature_columns_name(const struct feature_columns *columns, size_t column);
-// The column is a parameter of the template.
+// The column is a parameter of the template, or as telling: another forecaster's mean.
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column);
 // The columns' numbers in the order of their names, malloc'd, feature_columns_count() of them.
 size_t *feature_columns_sorted(const struct feature_columns *columns);

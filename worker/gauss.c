@@ -38,6 +38,22 @@ struct gauss {
     double *y;
 };
 
+// Four sums at once: one would wait for itself at every step.
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum[4] = {0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        sum[0] += a[i] * b[i];
+        sum[1] += a[i + 1] * b[i + 1];
+        sum[2] += a[i + 2] * b[i + 2];
+        sum[3] += a[i + 3] * b[i + 3];
+    }
+    for (; i < n; i++)
+        sum[0] += a[i] * b[i];
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
+}
+
 static double matern(double square)
 {
     double r = sqrt(5 * square);
@@ -107,8 +123,7 @@ static void factorise(struct gauss *p, size_t first, size_t n)
             double sum = covariance(p, a, b, p->shared_square[(first + i) * p->rows + first + j]);
             if (i == j)
                 sum += p->noise;
-            for (size_t k = 0; k < j; k++)
-                sum -= l[i * n + k] * l[j * n + k];
+            sum -= dot(l + i * n, l + j * n, j);
             if (i == j)
                 l[i * n + i] = sqrt(fmax(sum, NOISE_MIN));
             else
@@ -121,10 +136,7 @@ static void factorise(struct gauss *p, size_t first, size_t n)
 static void solve_lower(const double *l, size_t n, double *v)
 {
     for (size_t i = 0; i < n; i++) {
-        double sum = v[i];
-        for (size_t k = 0; k < i; k++)
-            sum -= l[i * n + k] * v[k];
-        v[i] = sum / l[i * n + i];
+        v[i] = (v[i] - dot(l + i * n, v, i)) / l[i * n + i];
     }
 }
 
@@ -203,10 +215,7 @@ static void invert_diagonal(struct gauss *p)
         column[j] = 1 / l[j * n + j];
         p->inverse_diagonal[j] += column[j] * column[j];
         for (size_t i = j + 1; i < n; i++) {
-            double sum = 0;
-            for (size_t k = j; k < i; k++)
-                sum -= l[i * n + k] * column[k];
-            column[i] = sum / l[i * n + i];
+            column[i] = -dot(l + i * n + j, column + j, i - j) / l[i * n + i];
             p->inverse_diagonal[j] += column[i] * column[i];
         }
     }

@@ -7,6 +7,7 @@
 #include "worker/feature.h"
 #include "worker/model.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct group {
     size_t count, size;
     uint64_t added; // ever
     struct calibration *calibration;
+    pthread_mutex_t lock; // of all but what only the learning thread uses
     struct model *model;  // NULL: too few rows
     size_t model_columns; // columns of its matrix
     size_t *order;        // matrix column -> column of the dictionary
@@ -46,6 +48,7 @@ struct group *group_create(const char *problem, const char *device_class)
     group->device_class = xstrdup(device_class);
     group->columns = feature_columns_create();
     group->calibration = calibration_create();
+    pthread_mutex_init(&group->lock, NULL);
     return group;
 }
 
@@ -62,6 +65,7 @@ void group_free(struct group *group)
     feature_columns_free(group->columns);
     free(group->problem);
     free(group->device_class);
+    pthread_mutex_destroy(&group->lock);
     free(group);
 }
 
@@ -98,6 +102,7 @@ static void note_call(struct group *group, const struct outcome *outcome, const 
 
 void group_add(struct group *group, const struct observe *context, const struct outcome *outcome)
 {
+    pthread_mutex_lock(&group->lock);
     if (group->count == GROUP_ROWS_MAX) {
         feature_row_clear(&group->row[0].feature);
         memmove(group->row, group->row + 1, --group->count * sizeof(*group->row));
@@ -119,6 +124,7 @@ void group_add(struct group *group, const struct observe *context, const struct 
     row->y = row->correct ? outcome->log2 : 0;
     group->added++;
     note_call(group, outcome, row);
+    pthread_mutex_unlock(&group->lock);
 }
 
 void group_skip(struct group *group, uint64_t count)
@@ -127,12 +133,17 @@ void group_skip(struct group *group, uint64_t count)
 }
 
 // What the model should have learnt from when `added` outcomes are there.
-static uint64_t fit_due(uint64_t added)
+static uint64_t fit_step(uint64_t added)
 {
     uint64_t step = 1, rows = added < GROUP_ROWS_MAX ? added : GROUP_ROWS_MAX;
     while (rows / step > FIT_EACH_ROWS)
         step *= 2;
-    return added - added % step;
+    return step;
+}
+
+static uint64_t fit_due(uint64_t added)
+{
+    return added - added % fit_step(added);
 }
 
 // The matrix of the oldest `rows` rows, columns in the order of their names.
@@ -147,55 +158,88 @@ static float *make_matrix(const struct group *group, const size_t *order, size_t
     return x;
 }
 
-static int fit_rows(struct group *group, size_t rows, struct err *err)
+// What the model is to learn from, copied out of the group.
+struct lesson {
+    struct model_data data;
+    float *x;
+    bool *param, *correct;
+    double *y;
+    size_t *order, correct_count;
+};
+
+static void prepare_lesson(const struct group *group, uint64_t due, struct lesson *ret)
 {
-    size_t columns = feature_columns_count(group->columns),
-           *order = feature_columns_sorted(group->columns);
-    float *x = make_matrix(group, order, columns, rows);
-    bool *param = xcalloc(columns + 1, sizeof(*param)),
-         *correct = xcalloc(rows + 1, sizeof(*correct));
-    double *y = xcalloc(rows + 1, sizeof(*y));
-    struct model *model = NULL;
-    size_t count = 0;
-    int r = 0;
+    size_t rows = group->count - (size_t)(group->added - due);
+    size_t columns = feature_columns_count(group->columns);
+    ret->order = feature_columns_sorted(group->columns);
+    ret->x = make_matrix(group, ret->order, columns, rows);
+    ret->param = xcalloc(columns + 1, sizeof(*ret->param));
+    ret->correct = xcalloc(rows + 1, sizeof(*ret->correct));
+    ret->y = xcalloc(rows + 1, sizeof(*ret->y));
     for (size_t c = 0; c < columns; c++)
-        param[c] = feature_columns_is_param(group->columns, order[c]);
+        ret->param[c] = feature_columns_is_param(group->columns, ret->order[c]);
     for (size_t i = 0; i < rows; i++) {
-        correct[i] = group->row[i].correct;
-        count += correct[i];
-        y[i] = group->row[i].y;
+        ret->correct[i] = group->row[i].correct;
+        ret->correct_count += ret->correct[i];
+        ret->y[i] = group->row[i].y;
     }
-    if (rows >= GROUP_ROWS_MIN && count >= MODEL_CORRECT_MIN) {
-        struct model_data data = {
-            .x = x, .rows = rows, .columns = columns, .param = param, .correct = correct, .y = y};
-        r = model_fit(&model, &data, err);
-    }
-    if (r == 0) {
-        model_free(group->model);
-        free(group->order);
-        group->model = model;
-        group->model_columns = columns;
-        group->model_correct = count;
-        group->order = order;
-        order = NULL;
-    }
-    free(order);
-    free(x);
-    free(param);
-    free(correct);
-    free(y);
-    return r;
+    ret->data = (struct model_data){
+        .x = ret->x,
+        .rows = rows,
+        .columns = columns,
+        .param = ret->param,
+        .correct = ret->correct,
+        .y = ret->y,
+        .first = due - rows,
+        .step = fit_step(due),
+        .rows_max = GROUP_ROWS_MAX,
+    };
+}
+
+static void release_lesson(struct lesson *lesson)
+{
+    free(lesson->order);
+    free(lesson->x);
+    free(lesson->param);
+    free(lesson->correct);
+    free(lesson->y);
 }
 
 int group_fit(struct group *group, struct err *err)
 {
     uint64_t due = fit_due(group->added);
+    struct lesson lesson = {.x = NULL};
+    struct model *model = NULL, *old = group->model;
+    int r = 0;
     if (due == group->version)
         return 0;
-    int r = fit_rows(group, group->count - (size_t)(group->added - due), err);
-    if (r == 0)
+    pthread_mutex_lock(&group->lock);
+    prepare_lesson(group, due, &lesson);
+    pthread_mutex_unlock(&group->lock);
+    if (lesson.data.rows >= GROUP_ROWS_MIN && lesson.correct_count >= MODEL_CORRECT_MIN)
+        r = model_fit(&model, old, &lesson.data, err); // forecasts are made meanwhile
+    if (r == 0) {
+        pthread_mutex_lock(&group->lock);
+        free(group->order);
+        group->model = model;
+        group->model_columns = lesson.data.columns;
+        group->model_correct = lesson.correct_count;
+        group->order = lesson.order;
         group->version = due;
+        lesson.order = NULL;
+        pthread_mutex_unlock(&group->lock);
+        model_free(old);
+    }
+    release_lesson(&lesson);
     return r;
+}
+
+bool group_ready(struct group *group, bool more)
+{
+    pthread_mutex_lock(&group->lock);
+    bool ready = group->model || (group->added < GROUP_ROWS_MIN && !more);
+    pthread_mutex_unlock(&group->lock);
+    return ready;
 }
 
 // Before there is a model: what is usual, moved a little by the few outcomes that there are.
@@ -279,12 +323,13 @@ static void fill_forecast(const struct group *group, const struct outlook *outlo
     ret->confidence = ret->reason ? 0 : calibration_confidence(group->calibration, ret->p_improves);
 }
 
-int group_forecast(const struct group *group, const struct forecast_request *request,
+int group_forecast(struct group *group, const struct forecast_request *request,
                    struct forecast_reply *ret, struct err *err)
 {
     size_t n = request->candidates_count;
     double bar = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
     struct outlook *outlook = xcalloc(n + 1, sizeof(*outlook));
+    pthread_mutex_lock(&group->lock);
     int r = predict(group, request, outlook, err);
     if (r == 0) {
         *ret = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*ret->forecasts)),
@@ -295,6 +340,7 @@ int group_forecast(const struct group *group, const struct forecast_request *req
             fill_forecast(group, &outlook[i], bar, &ret->forecasts[i]);
         }
     }
+    pthread_mutex_unlock(&group->lock);
     free(outlook);
     return r;
 }
@@ -309,8 +355,9 @@ uint64_t group_version(const struct group *group)
     return group->model ? group->version : 0;
 }
 
-void group_info(const struct group *group, struct model_info *ret)
+void group_info(struct group *group, struct model_info *ret)
 {
+    pthread_mutex_lock(&group->lock);
     *ret = (struct model_info){
         .problem = xstrdup(group->problem),
         .device_class = xstrdup(group->device_class),
@@ -319,4 +366,5 @@ void group_info(const struct group *group, struct model_info *ret)
         .decision_accuracy = calibration_accuracy(group->calibration),
         .decisions = calibration_count(group->calibration),
     };
+    pthread_mutex_unlock(&group->lock);
 }

@@ -1,6 +1,7 @@
 // The outcomes of one problem on one class of devices, in memory, with the model learnt from them
 // and the record of calls. Everything here is a function of the outcomes, in the order of adding;
-// nothing of time, threads or chance. Not thread-safe: one thread at a time.
+// nothing of time, threads or chance. One thread at a time learns (add, skip, fit, rows, version); another
+// one may ask meanwhile (ready, forecast, info), which waits for no fit.
 #ifndef WORKER_GROUP_H
 #define WORKER_GROUP_H
 
@@ -33,14 +34,18 @@ void group_skip(struct group *group, uint64_t count);
 // few rows change the model. On failure the old model stays.
 MUST_CHECK int group_fit(struct group *group, struct err *err);
 
+// Whether a forecast need not wait for the learning thread: there is a model, or there are too few
+// outcomes for one and no more are on their way. False after a restart, before the first fit.
+bool group_ready(struct group *group, bool more);
+
 // One forecast per candidate into *ret (uninitialised before; the caller clears it by
 // forecast_reply_message), by the model of the last group_fit.
-MUST_CHECK int group_forecast(const struct group *group, const struct forecast_request *request,
+MUST_CHECK int group_forecast(struct group *group, const struct forecast_request *request,
                               struct forecast_reply *ret, struct err *err);
 
 uint64_t group_rows(const struct group *group); // ever added
 uint64_t
 group_version(const struct group *group); // rows that the model has learnt from, ever; 0: no model
-void group_info(const struct group *group, struct model_info *ret); // *ret owns its texts
+void group_info(struct group *group, struct model_info *ret); // *ret owns its texts
 
 #endif

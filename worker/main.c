@@ -36,7 +36,7 @@ static const struct option_row option_table[] = {
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
      "folder of what was learnt (see below)"},
     {"endpoint", 'E', OPTION_TEXT, ROW(llm.endpoint), "URL[*WEIGHT],…", NULL, 0, 0, NULL,
-     "OpenAI-compatible endpoints of --engine llm: https://host/v1"},
+     "OpenAI-compatible endpoints of --engine llm and both: https://host/v1"},
     {"model", 'm', OPTION_TEXT, ROW(llm.model), "NAME", NULL, 0, 0, NULL, "the model to ask there"},
     {"key-file", 0, OPTION_TEXT, ROW(llm.key_file), "FILE", NULL, 0, 0, NULL,
      "holds their key, readable by its owner only; default: $KCAST_LLM_KEY, or none"},

@@ -1,6 +1,6 @@
 // Speed. Two regressions on the correct rows: a Gaussian process (smooth, strong from a dozen rows
 // on) and boosted trees (steps and thresholds, strong from a hundred on), trees as the mean of
-// FOLDS models that each leave a fold out. Each row gets a prediction by models that have not seen
+// FOLDS models that each leave a fold out (worker/forest.h). Each row gets a prediction by models that have not seen
 // it: the process's closed form, the fold's trees. From these follow
 //   the share of the trees in the centre: least squares, shrunk to TREE_SHARE_PRIOR by
 //   SHARE_PRIOR_ROWS rows; the residuals z = (y - centre) / scale, scale being the process's own
@@ -18,7 +18,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "worker/boost.h"
+#include "worker/forest.h"
 #include "worker/gauss.h"
 #include <math.h>
 #include <stdlib.h>
@@ -70,13 +70,13 @@ struct model {
     size_t *chosen, chosen_count; // those that vary and do not repeat another one
     double y_mean, y_sd;          // y is standardised before fitting
     struct gauss *gauss;
-    struct boost *tree[FOLDS]; // over the chosen columns, all rows but one fold
+    struct forest *tree;
     double tree_share;         // of the centre
     struct atom shape[ATOMS_MAX + ARRAY_LEN(prior_shape)]; // of Z; the weights sum to 1
     size_t shape_count;
     double correct_rate;              // shrunk
-    struct boost *class[CLASS_FOLDS]; // NULL: correct_rate is all there is
-    double class_offset, class_slope; // logit p = offset + slope * logit of the mean of class[]
+    struct forest *class;             // NULL: correct_rate is all there is
+    double class_offset, class_slope; // logit p = offset + slope * logit of the mean of class
 };
 
 // The rows of one class or all, with the chosen columns only.
@@ -96,58 +96,6 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-// Whether column d of the data is a straight line over column c, as a ratio is over its count: it
-// says nothing new.
-static bool repeats(const struct model_data *data, size_t c, size_t d)
-{
-    double slope = 0, before_c = NAN, before_d = NAN;
-    for (size_t i = 0; i < data->rows; i++) {
-        double u = data->x[i * data->columns + c], v = data->x[i * data->columns + d];
-        if (isnan(u) != isnan(v))
-            return false;
-        if (isnan(u))
-            continue;
-        if (!isnan(before_c)) {
-            double du = u - before_c, dv = v - before_d;
-            if ((fabs(du) < 1e-6) != (fabs(dv) < 1e-6))
-                return false;
-            if (fabs(du) >= 1e-6 && slope == 0)
-                slope = dv / du;
-            if (fabs(dv - slope * du) > 1e-4 * (1 + fabs(dv)))
-                return false;
-        }
-        before_c = u;
-        before_d = v;
-    }
-    return true;
-}
-
-static bool varies(const struct model_data *data, size_t c)
-{
-    float first = data->x[c];
-    for (size_t i = 1; i < data->rows; i++) {
-        float v = data->x[i * data->columns + c];
-        if (isnan(v) != isnan(first) || (!isnan(v) && fabsf(v - first) > 1e-6f))
-            return true;
-    }
-    return false;
-}
-
-static void choose_columns(struct model *model, const struct model_data *data)
-{
-    model->chosen = xcalloc(data->columns + 1, sizeof(*model->chosen));
-    for (size_t pass = 0; pass < 2;
-         pass++) { // parameters first: of two equal columns they are kept
-        for (size_t c = 0; c < data->columns; c++) {
-            bool fresh = data->param[c] == (pass == 0) && varies(data, c);
-            for (size_t i = 0; fresh && i < model->chosen_count; i++)
-                fresh = !repeats(data, model->chosen[i], c);
-            if (fresh)
-                model->chosen[model->chosen_count++] = c;
-        }
-    }
-}
-
 static struct matrix gather(const struct model *model, const float *x, size_t rows, size_t columns,
                             const bool *keep)
 {
@@ -161,51 +109,6 @@ static struct matrix gather(const struct model *model, const float *x, size_t ro
         m.rows++;
     }
     return m;
-}
-
-// Trains `folds` boosters, booster k on the rows i with i % folds != k, and predicts each row by
-// the one that lacks it.
-static int cross_fit(struct boost **boost, size_t folds, struct boost_config config,
-                     const struct matrix *m, const float *label, float *left_out, struct err *err)
-{
-    float *x = xcalloc(m->rows * m->columns, sizeof(*x)), *y = xcalloc(m->rows, sizeof(*y));
-    int r = 0;
-    for (size_t k = 0; r == 0 && k < folds; k++) {
-        size_t in = 0, out = 0;
-        for (size_t i = 0; i < m->rows; i++) {
-            if (i % folds == k)
-                continue;
-            memcpy(x + in * m->columns, m->x + i * m->columns, m->columns * sizeof(*x));
-            y[in++] = label[i];
-        }
-        config.seed = (uint32_t)k + 1;
-        r = boost_train(&boost[k], &config, x, in, m->columns, y, err);
-        for (size_t i = k; i < m->rows; i += folds, out++)
-            memcpy(x + out * m->columns, m->x + i * m->columns, m->columns * sizeof(*x));
-        if (r == 0 && out)
-            r = boost_predict(boost[k], x, out, m->columns, y, err);
-        for (size_t i = k, j = 0; r == 0 && i < m->rows; i += folds, j++)
-            left_out[i] = y[j];
-    }
-    free(x);
-    free(y);
-    return r;
-}
-
-// out = mean prediction of the boosters.
-static int mean_predict(struct boost *const *boost, size_t folds, const struct matrix *m,
-                        float *out, struct err *err)
-{
-    float *one = xcalloc(m->rows, sizeof(*one));
-    int r = 0;
-    memset(out, 0, m->rows * sizeof(*out));
-    for (size_t k = 0; r == 0 && k < folds; k++) {
-        r = boost_predict(boost[k], m->x, m->rows, m->columns, one, err);
-        for (size_t i = 0; r == 0 && i < m->rows; i++)
-            out[i] += one[i] / (float)folds;
-    }
-    free(one);
-    return r;
 }
 
 // The shape of Z from n left-out residuals z (sorted here).
@@ -253,11 +156,49 @@ static void combine(struct model *model, const struct matrix *m, const double *y
     free(sd);
 }
 
-static int fit_speed(struct model *model, const struct model_data *data, struct err *err)
+static struct forest_data forest_data_of(const struct model_data *data, const bool *take,
+                                         const float *label)
+{
+    return (struct forest_data){.x = data->x,
+                                .rows = data->rows,
+                                .columns = data->columns,
+                                .first = data->first,
+                                .step = data->step,
+                                .param = data->param,
+                                .take = take,
+                                .label = label,
+                                .rows_max = data->rows_max};
+}
+
+// Trees of the speed; their left-out predictions in the model's units into left_out, one for each
+// correct row.
+static int fit_trees(struct model *model, const struct model *old, const struct model_data *data,
+                     float *left_out, struct err *err)
+{
+    float *label = xcalloc(data->rows + 1, sizeof(*label)),
+          *all = xcalloc(data->rows + 1, sizeof(*all));
+    size_t n = 0;
+    for (size_t i = 0; i < data->rows; i++)
+        label[i] = (float)data->y[i]; // not standardised: that changes with each row
+    struct forest_data rows = forest_data_of(data, data->correct, label);
+    int r = forest_fit(&model->tree, old ? old->tree : NULL, &speed_config, FOLDS, &rows, err);
+    if (r == 0)
+        r = forest_left_out(model->tree, &rows, all, err);
+    for (size_t i = 0; r == 0 && i < data->rows; i++) {
+        if (data->correct[i])
+            left_out[n++] = (float)((all[i] - model->y_mean) / model->y_sd);
+    }
+    free(label);
+    free(all);
+    return r;
+}
+
+static int fit_speed(struct model *model, const struct model *old, const struct model_data *data,
+                     struct err *err)
 {
     struct matrix m = gather(model, data->x, data->rows, data->columns, data->correct);
     double *y = xcalloc(m.rows, sizeof(*y));
-    float *label = xcalloc(m.rows, sizeof(*label)), *left_out = xcalloc(m.rows, sizeof(*left_out));
+    float *left_out = xcalloc(m.rows, sizeof(*left_out));
     bool *own = xcalloc(m.columns + 1, sizeof(*own));
     size_t n = 0;
     int r = 0;
@@ -267,20 +208,17 @@ static int fit_speed(struct model *model, const struct model_data *data, struct 
     }
     model->y_mean = stats_mean(y, n);
     model->y_sd = fmax(sqrt(stats_variance(y, n)), Y_SD_MIN);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         y[i] = (y[i] - model->y_mean) / model->y_sd;
-        label[i] = (float)y[i];
-    }
     for (size_t c = 0; c < m.columns; c++)
         own[c] = data->param[model->chosen[c]];
     model->gauss = gauss_fit(m.x, m.rows, m.columns, own, y);
     if (m.columns)
-        r = cross_fit(model->tree, FOLDS, speed_config, &m, label, left_out, err);
+        r = fit_trees(model, old, data, left_out, err);
     if (r == 0)
         combine(model, &m, y, left_out);
     free(own);
     free(y);
-    free(label);
     free(left_out);
     free(m.x);
     return r;
@@ -310,28 +248,32 @@ static void fit_curve(struct model *model, const float *left_out, const bool *co
     model->class_slope = isfinite(a) && isfinite(b) && b > 0 ? b : 0;
 }
 
-static int fit_correct(struct model *model, const struct model_data *data, size_t correct,
-                       struct err *err)
+static int fit_correct(struct model *model, const struct model *old, const struct model_data *data,
+                       size_t correct, struct err *err)
 {
     size_t wrong = data->rows - correct;
     model->correct_rate = ((double)correct + CORRECT_PRIOR * CORRECT_PRIOR_ROWS) /
                           ((double)data->rows + CORRECT_PRIOR_ROWS);
     if (correct < CLASS_MIN || wrong < CLASS_MIN || model->chosen_count == 0)
         return 0;
-    struct matrix m = gather(model, data->x, data->rows, data->columns, NULL);
-    float *label = xcalloc(m.rows, sizeof(*label)), *left_out = xcalloc(m.rows, sizeof(*left_out));
-    for (size_t i = 0; i < m.rows; i++)
+    float *label = xcalloc(data->rows, sizeof(*label)),
+          *left_out = xcalloc(data->rows, sizeof(*left_out));
+    for (size_t i = 0; i < data->rows; i++)
         label[i] = data->correct[i] ? 1 : 0;
-    int r = cross_fit(model->class, CLASS_FOLDS, class_config, &m, label, left_out, err);
+    struct forest_data rows = forest_data_of(data, NULL, label);
+    int r = forest_fit(&model->class, old ? old->class : NULL, &class_config, CLASS_FOLDS, &rows,
+                       err);
     if (r == 0)
-        fit_curve(model, left_out, data->correct, m.rows);
+        r = forest_left_out(model->class, &rows, left_out, err);
+    if (r == 0)
+        fit_curve(model, left_out, data->correct, data->rows);
     free(label);
     free(left_out);
-    free(m.x);
     return r;
 }
 
-int model_fit(struct model **ret, const struct model_data *data, struct err *err)
+int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
+              struct err *err)
 {
     size_t correct = 0;
     for (size_t i = 0; i < data->rows; i++)
@@ -340,10 +282,11 @@ int model_fit(struct model **ret, const struct model_data *data, struct err *err
         return err_set(err, ERR_INVALID, "%zu correct rows are too few to learn from", correct);
     struct model *model = xcalloc(1, sizeof(*model));
     model->columns = data->columns;
-    choose_columns(model, data);
-    int r = fit_speed(model, data, err);
+    model->chosen = forest_columns(data->x, data->rows, data->columns, data->param, NULL,
+                                   &model->chosen_count);
+    int r = fit_speed(model, old, data, err);
     if (r == 0)
-        r = fit_correct(model, data, correct, err);
+        r = fit_correct(model, old, data, correct, err);
     if (r < 0) {
         model_free(model);
         return r;
@@ -356,10 +299,8 @@ void model_free(struct model *model)
 {
     if (!model)
         return;
-    for (size_t i = 0; i < FOLDS; i++)
-        boost_free(model->tree[i]);
-    for (size_t i = 0; i < CLASS_FOLDS; i++)
-        boost_free(model->class[i]);
+    forest_free(model->tree);
+    forest_free(model->class);
     gauss_free(model->gauss);
     free(model->chosen);
     free(model);
@@ -371,15 +312,16 @@ int model_predict(const struct model *model, const float *x, size_t rows, struct
     struct matrix m = gather(model, x, rows, model->columns, NULL);
     float *tree = xcalloc(rows, sizeof(*tree)), *class = xcalloc(rows, sizeof(*class));
     int r = 0;
-    if (model->tree[0])
-        r = mean_predict(model->tree, FOLDS, &m, tree, err);
-    if (r == 0 && model->class[0])
-        r = mean_predict(model->class, CLASS_FOLDS, &m, class, err);
+    if (model->tree)
+        r = forest_predict(model->tree, x, rows, tree, err);
+    if (r == 0 && model->class)
+        r = forest_predict(model->class, x, rows, class, err);
     for (size_t i = 0; r == 0 && i < rows; i++) {
         double mean = 0, sd = 1, p = model->correct_rate;
         gauss_predict(model->gauss, m.x + i * m.columns, &mean, &sd);
-        mean += model->tree_share * (tree[i] - mean);
-        if (model->class[0])
+        if (model->tree)
+            mean += model->tree_share * ((tree[i] - model->y_mean) / model->y_sd - mean);
+        if (model->class)
             p = logistic(model->class_offset + model->class_slope * logit(class[i]));
         out[i] = (struct outlook){
             .model = model,

@@ -7,6 +7,7 @@
 #include "common/err.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define MODEL_CORRECT_MIN 6 // correct rows without which there is no regression
 
@@ -17,13 +18,19 @@ struct model_data {
     const bool *param;   // per column: a template parameter
     const bool *correct; // per row
     const double *y;     // per row; read where correct
+    uint64_t first;      // number of row 0 among all there ever were
+    uint64_t step;       // the model is fitted every so many rows, at least 1
+    size_t rows_max;     // rows never become more
 };
 
 struct model;
 
-// Fits. Deterministic. ERR_INVALID with fewer than MODEL_CORRECT_MIN correct rows; ERR_INTERNAL
+// Fits. Deterministic: a function of the data. old (NULL: none) is a model of earlier rows of the
+// same columns, which saves time: what is still due is shared with it (worker/forest.h). Models that
+// share are made and freed by one thread. ERR_INVALID with fewer than MODEL_CORRECT_MIN correct rows; ERR_INTERNAL
 // from XGBoost.
-MUST_CHECK int model_fit(struct model **ret, const struct model_data *data, struct err *err);
+MUST_CHECK int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
+                         struct err *err);
 void model_free(struct model *model);
 
 // The forecast for one candidate. Valid as long as the model it came from.

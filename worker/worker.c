@@ -113,7 +113,7 @@ static void serve_propose(struct worker *worker, struct exchange *exchange,
     struct err err = ERR_INIT;
     if (!worker->ops->propose) {
         err_set(&err, ERR_UNSUPPORTED,
-                "the engine %s writes no candidates; start kcast-worker with --engine llm",
+                "the engine %s writes no candidates; start kcast-worker with --engine llm or both",
                 worker->ops->name);
         exchange_fail(exchange, &err);
         return;

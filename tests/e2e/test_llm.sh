@@ -120,6 +120,15 @@ search gone || die "search: $(cat "$dir/gone.err")"
 [ "$(field trusted gone)" -eq 0 ] || die "trusted what nobody said"
 [ "$(field measured gone)" -ge 15 ] || die "measured $(field measured gone)"
 
+# ---- engine both with nobody to ask: the static model goes on alone ----
+kill $worker; wait $worker || die "the worker ended with $?"
+start worker "$bin/kcast-worker" --state "$dir/both" --listen tcp://127.0.0.1:0 --engine both --endpoint "$(head -1 "$dir/endpoint.out")" --model tester --llm-deadline 500ms
+worker=$started worker_url=$url
+search both || die "search: $(cat "$dir/both.err")"
+[ "$(field considered both)" -ge 20 ] || die "considered $(field considered both)"
+[ "$(field forecast both)" -ge 1 ] || die "no forecast without an endpoint"
+"$bin/kcast" --pool "$pool" --worker "$worker_url" --json status | grep -q '"engine":"both"' || die "status does not say both"
+
 # ---- wrong settings are one sentence ----
 wrong() { # sentence option…
     local words=$1 status=0
@@ -128,6 +137,7 @@ wrong() { # sentence option…
     [ $status -ne 0 ] && grep -q "$words" "$dir/wrong.out" || die "$*: status $status, $(cat "$dir/wrong.out")"
 }
 wrong "needs --endpoint and --model"
+wrong "engine both needs --endpoint" --engine both
 wrong "needs --model" --endpoint http://127.0.0.1:1/v1
 wrong "not a http" --endpoint ftp://127.0.0.1/v1 --model m
 printf 'secret-4711-never-to-be-seen\n' >"$dir/key"

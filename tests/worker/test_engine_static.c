@@ -247,6 +247,25 @@ observes_that_arrive_together_share_a_fit_and_a_forecast_behind_them_sees_all(vo
     assert_int_equal(f->answer.forecast.forecasts[0].model_version, 20);
 }
 
+static void a_forecast_while_outcomes_are_learnt_comes_from_the_model_that_is_there(void **state)
+{
+    struct fixture *f = *state;
+    observe(f, 0, 40, NULL);
+    forget(f);
+    for (size_t i = 40; i < 60; i++) {
+        post_observe(f, i, i + 1, NULL);
+        post_forecast(f, 77, 2);
+        while (f->answer.forecast.forecasts_count == 0)
+            uv_run(&f->loop, UV_RUN_ONCE);
+        assert_true(f->answer.forecast.forecasts[0].model_version >= 40);
+        assert_true(f->answer.forecast.forecasts[0].trained_rows <= i + 1);
+        message_clear(&forecast_reply_message, &f->answer.forecast);
+    }
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(f->answer.count, 40);
+    assert_int_equal(forecast(f, 77, 2)->model_version, 60);
+}
+
 static void bad_outcomes_are_refused_and_nothing_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +338,7 @@ int main(void)
         TEST(an_outcome_told_twice_counts_once),
         TEST(reopening_gives_the_same_forecasts),
         TEST(observes_that_arrive_together_share_a_fit_and_a_forecast_behind_them_sees_all),
+        TEST(a_forecast_while_outcomes_are_learnt_comes_from_the_model_that_is_there),
         TEST(bad_outcomes_are_refused_and_nothing_is_kept),
         TEST(groups_do_not_mix),
         TEST(closing_answers_what_waits),

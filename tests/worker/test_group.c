@@ -44,7 +44,7 @@ static void add_points(struct group *group, size_t from, size_t to)
 }
 
 // The forecast of one point.
-static struct forecast forecast_of(const struct group *group, struct space_point point,
+static struct forecast forecast_of(struct group *group, struct space_point point,
                                    double incumbent)
 {
     struct candidate_facts candidate = space_candidate(&point, 7);

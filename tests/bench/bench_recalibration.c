@@ -1,0 +1,170 @@
+// Whether the static engine's forecasts should be recalibrated by their own record, as those of
+// language models are: searches over the made-up space of tests/worker/space.h that measure what is
+// not trusted at 0.9, once with the forecast as it is and once recalibrated (worker/recalibrate.h);
+// how many are measured, what is lost, how good forecasts are, and what a confidence is worth.
+//   bench_recalibration [SEARCHES]     default 12
+#include "common/mem.h"
+#include "common/parse.h"
+#include "contract/bins.h"
+#include "tests/worker/space.h"
+#include "worker/calibrate.h"
+#include "worker/group.h"
+#include "worker/recalibrate.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THRESHOLD 0.9
+#define AUDIT 0.1
+#define CONSIDERED 400
+
+static const struct recal_scope scope = {"static", "cpu x", "sgemm"};
+
+struct arm {
+    bool recalibrated;
+    size_t considered, measured, judged, calls, right;
+    double shortfall, confidence;
+    double brier, log_score, raw_brier, raw_log_score; // raw: of the same forecasts as they were
+};
+
+struct search {
+    struct arm *arm;
+    struct group *group;
+    struct recalibration *recalibration;
+    struct calibration *calls; // by the recalibrated forecast
+    double incumbent, best;
+};
+
+static void fail(const struct err *err)
+{
+    fprintf(stderr, "bench_recalibration: %s\n", err->text);
+    exit(1);
+}
+
+static void forecast_one(struct search *search, struct space_point *point, struct forecast *ret)
+{
+    struct candidate_facts candidate = space_candidate(point, 0);
+    struct forecast_request request;
+    struct forecast_reply reply;
+    struct err err = ERR_INIT;
+    message_init(&forecast_request_message, &request);
+    request.incumbent_log2 = search->incumbent;
+    request.candidates = &candidate;
+    request.candidates_count = 1;
+    if (group_fit(search->group, &err) < 0 ||
+        group_forecast(search->group, &request, &reply, &err) < 0)
+        fail(&err);
+    *ret = reply.forecasts[0];
+    free(reply.forecasts);
+}
+
+static struct recal_forecast raw_of(const struct forecast *forecast)
+{
+    struct recal_forecast raw = {.p_correct = forecast->p_correct,
+                                 .p_improves = forecast->p_improves};
+    memcpy(raw.bins, forecast->bins, sizeof(raw.bins));
+    return raw;
+}
+
+// How good was the forecast; the confidence only where there was a call by a model.
+static void judge(struct arm *arm, const struct forecast *forecast, const struct recal_forecast *raw,
+                  const struct space_point *point, bool improves)
+{
+    bool right = (forecast->p_improves >= 0.5) == improves;
+    if (forecast->trained_rows == 0)
+        return;
+    arm->judged++;
+    arm->brier += (forecast->p_improves - improves) * (forecast->p_improves - improves);
+    arm->raw_brier += (raw->p_improves - improves) * (raw->p_improves - improves);
+    if (point->correct) {
+        arm->log_score -= log(fmax(forecast->bins[bin_of(point->log2)], 1e-4));
+        arm->raw_log_score -= log(fmax(raw->bins[bin_of(point->log2)], 1e-4));
+    }
+    arm->calls++;
+    arm->right += right;
+    arm->confidence += forecast->confidence;
+}
+
+static void consider(struct search *search, size_t index, uint64_t seed)
+{
+    struct space_point point = space_point_at(index, seed);
+    struct candidate_facts candidate = space_candidate(&point, index);
+    struct outcome outcome = space_outcome(&point, &candidate);
+    struct observe context;
+    struct forecast forecast;
+    struct recal_answer answer;
+    message_init(&observe_message, &context);
+    forecast_one(search, &point, &forecast);
+    struct recal_forecast raw = raw_of(&forecast);
+    if (search->arm->recalibrated) {
+        recal_apply(search->recalibration, &scope, &raw, RECAL_FOLD_ALL, &answer);
+        memcpy(forecast.bins, answer.bins, sizeof(answer.bins));
+        forecast.p_improves = answer.p_improves;
+        forecast.p_correct = answer.p_correct;
+        if (!forecast.reason)
+            forecast.confidence = calibration_confidence(search->calls, forecast.p_improves);
+    }
+    bool improves = point.correct && point.log2 > search->incumbent;
+    bool trusted = forecast.p_improves < 0.5 && forecast.confidence >= THRESHOLD;
+    double coin = (double)(stats_philox(seed, 9, index) >> 11) * 0x1p-53;
+    judge(search->arm, &forecast, &raw, &point, improves);
+    outcome.p_improves = forecast.p_improves;
+    outcome.incumbent_log2 = search->incumbent;
+    outcome.propensity = trusted ? AUDIT : 1;
+    search->arm->considered++;
+    if (point.correct)
+        search->best = fmax(search->best, point.log2);
+    if (!trusted || coin < AUDIT) {
+        struct recal_outcome known = {.correct = point.correct,
+                                      .improved = improves,
+                                      .log2 = point.log2,
+                                      .propensity = outcome.propensity,
+                                      .key = index};
+        (void)recal_add(search->recalibration, &scope, &raw, &known);
+        recal_refit(search->recalibration);
+        if (forecast.trained_rows > 0)
+            calibration_add(search->calls, forecast.p_improves, improves, outcome.propensity);
+        group_add(search->group, &context, &outcome);
+        search->arm->measured++;
+        if (improves)
+            search->incumbent = point.log2;
+    }
+    message_clear(&forecast_message, &forecast);
+}
+
+static void run(struct arm *arm, uint64_t searches)
+{
+    for (uint64_t seed = 1; seed <= searches; seed++) {
+        size_t order[SPACE_POINTS];
+        struct search search = {.arm = arm,
+                                .group = group_create("sgemm", "cpu x"),
+                                .recalibration = recal_create(NULL),
+                                .calls = calibration_create()};
+        space_order(order, seed);
+        for (size_t i = 0; i < CONSIDERED; i++)
+            consider(&search, order[i], seed);
+        arm->shortfall += (search.best - search.incumbent) / (double)searches;
+        group_free(search.group);
+        recal_free(search.recalibration);
+        calibration_free(search.calls);
+    }
+    printf("%s: %zu of %zu measured, best found below the best considered by %.3f log2; Brier score of"
+           " P(improves) %.5f (raw %.5f), log score of bins %.4f (raw %.4f); calls: confidence %.3f on average, right %.3f\n",
+           arm->recalibrated ? "recalibrated" : "as they are", arm->measured, arm->considered,
+           arm->shortfall, arm->brier / (double)arm->judged, arm->raw_brier / (double)arm->judged,
+           arm->log_score / (double)arm->judged, arm->raw_log_score / (double)arm->judged,
+           arm->confidence / (double)arm->calls, (double)arm->right / (double)arm->calls);
+}
+
+int main(int argc, char **argv)
+{
+    struct arm as_they_are = {.recalibrated = false}, recalibrated = {.recalibrated = true};
+    struct err err = ERR_INIT;
+    uint64_t searches = 12;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && parse_u64(&searches, argv[1], 1, 1000, "SEARCHES", &err) < 0)
+        fail(&err);
+    run(&as_they_are, searches);
+    run(&recalibrated, searches);
+    return 0;
+}

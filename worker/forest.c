@@ -1,0 +1,250 @@
+// Booster k leaves out the rows with number % folds == k. With n rows so far it is due at the last
+// count c <= n that is a multiple of the step with (c / step) % folds == k, and sees rows before c.
+// References are counted without atomics: forests that share boosters are made and freed by one
+// thread. Predicting may happen on another.
+#include "worker/forest.h"
+
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct member {
+    size_t references;
+    uint64_t due;  // trained on rows before this number
+    uint64_t from; // and not before this one
+    size_t *chosen, chosen_count;
+    float mean;          // of the labels; what is added to a regression's predictions
+    bool logistic;
+    struct boost *boost; // NULL: nothing varies, and the mean is the prediction
+};
+
+struct forest {
+    size_t folds, columns;
+    uint64_t step;
+    struct member *member[FOREST_FOLDS_MAX];
+};
+
+// ---- columns ----
+
+// Column c is column d times a constant, plus a constant, as a ratio is over its count: it says
+// nothing new.
+static bool repeats(const float *x, size_t rows, size_t columns, const bool *take, size_t c,
+                    size_t d)
+{
+    double slope = 0, before_c = NAN, before_d = NAN;
+    for (size_t i = 0; i < rows; i++) {
+        double u = x[i * columns + c], v = x[i * columns + d];
+        if (take && !take[i])
+            continue;
+        if (isnan(u) != isnan(v))
+            return false;
+        if (isnan(u))
+            continue;
+        if (!isnan(before_c)) {
+            double du = u - before_c, dv = v - before_d;
+            if ((fabs(du) < 1e-6) != (fabs(dv) < 1e-6))
+                return false;
+            if (fabs(du) >= 1e-6 && slope == 0)
+                slope = dv / du;
+            if (fabs(dv - slope * du) > 1e-4 * (1 + fabs(dv)))
+                return false;
+        }
+        before_c = u;
+        before_d = v;
+    }
+    return true;
+}
+
+static bool varies(const float *x, size_t rows, size_t columns, const bool *take, size_t c)
+{
+    const float *first = NULL;
+    for (size_t i = 0; i < rows; i++) {
+        const float *v = &x[i * columns + c];
+        if (take && !take[i])
+            continue;
+        if (!first)
+            first = v;
+        if (isnan(*v) != isnan(*first) || (!isnan(*v) && fabsf(*v - *first) > 1e-6f))
+            return true;
+    }
+    return false;
+}
+
+size_t *forest_columns(const float *x, size_t rows, size_t columns, const bool *param,
+                       const bool *take, size_t *ret_count)
+{
+    size_t *chosen = xcalloc(columns + 1, sizeof(*chosen)), count = 0;
+    for (int pass = 0; pass < 2; pass++) { // of two equal columns parameters are kept
+        for (size_t c = 0; c < columns; c++) {
+            bool fresh = param[c] == (pass == 0) && varies(x, rows, columns, take, c);
+            for (size_t i = 0; fresh && i < count; i++)
+                fresh = !repeats(x, rows, columns, take, chosen[i], c);
+            if (fresh)
+                chosen[count++] = c;
+        }
+    }
+    *ret_count = count;
+    return chosen;
+}
+
+// ---- members ----
+
+static void drop(struct member *member)
+{
+    if (!member || --member->references > 0)
+        return;
+    boost_free(member->boost);
+    free(member->chosen);
+    free(member);
+}
+
+// Rows of data that keep(i), their chosen columns; *ret_rows of them.
+static float *gather(const struct member *member, const float *x, size_t rows, size_t columns,
+                     const bool *keep, size_t *ret_rows)
+{
+    float *to = xcalloc(rows * member->chosen_count + 1, sizeof(*to));
+    size_t count = 0;
+    for (size_t i = 0; i < rows; i++) {
+        if (keep && !keep[i])
+            continue;
+        for (size_t c = 0; c < member->chosen_count; c++)
+            to[count * member->chosen_count + c] = x[i * columns + member->chosen[c]];
+        count++;
+    }
+    *ret_rows = count;
+    return to;
+}
+
+static int train(struct member *member, size_t k, size_t folds, struct boost_config config,
+                 const struct forest_data *data, struct err *err)
+{
+    bool *keep = xcalloc(data->rows + 1, sizeof(*keep));
+    float *label = xcalloc(data->rows + 1, sizeof(*label)), *x;
+    size_t count = 0, rows;
+    int r = 0;
+    for (size_t i = 0; i < data->rows; i++) {
+        uint64_t number = data->first + i;
+        keep[i] = number >= member->from && number < member->due && number % folds != k &&
+                  (!data->take || data->take[i]);
+        if (keep[i])
+            label[count++] = data->label[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        member->mean += label[i] / (float)count;
+    member->logistic = config.logistic;
+    for (size_t i = 0; i < count && !config.logistic; i++)
+        label[i] -= member->mean;
+    member->chosen = forest_columns(data->x, data->rows, data->columns, data->param, keep,
+                                    &member->chosen_count);
+    x = gather(member, data->x, data->rows, data->columns, keep, &rows);
+    config.seed = (uint32_t)k + 1;
+    if (count > 0 && member->chosen_count > 0)
+        r = boost_train(&member->boost, &config, x, count, member->chosen_count, label, err);
+    free(x);
+    free(keep);
+    free(label);
+    return r;
+}
+
+// The rows that booster k is to be trained on.
+static void find_due(const struct forest_data *data, size_t k, size_t folds, struct member *ret)
+{
+    uint64_t end = data->first + data->rows, turn = end / data->step;
+    uint64_t back = (turn % folds + folds - k) % folds, least = data->first + FOREST_ROWS_LEAST;
+    uint64_t window = data->rows_max - folds * data->step;
+    ret->due = turn >= back ? (turn - back) * data->step : 0;
+    if (ret->due < least)
+        ret->due = least < end ? least : end;
+    ret->from = ret->due > window ? ret->due - window : 0;
+}
+
+int forest_fit(struct forest **ret, const struct forest *old, const struct boost_config *config,
+               size_t folds, const struct forest_data *data, struct err *err)
+{
+    struct forest *forest = xcalloc(1, sizeof(*forest));
+    int r = 0;
+    forest->folds = folds;
+    forest->columns = data->columns;
+    forest->step = data->step;
+    for (size_t k = 0; r == 0 && k < folds; k++) {
+        struct member due = {.references = 1};
+        find_due(data, k, folds, &due);
+        struct member *had = old && old->columns == data->columns ? old->member[k] : NULL;
+        if (had && had->due == due.due && had->from == due.from) {
+            had->references++;
+            forest->member[k] = had;
+            continue;
+        }
+        forest->member[k] = xmemdup(&due, sizeof(due));
+        r = train(forest->member[k], k, folds, *config, data, err);
+    }
+    if (r < 0)
+        forest_free(forest);
+    else
+        *ret = forest;
+    return r;
+}
+
+void forest_free(struct forest *forest)
+{
+    if (!forest)
+        return;
+    for (size_t k = 0; k < forest->folds; k++)
+        drop(forest->member[k]);
+    free(forest);
+}
+
+// ---- predicting ----
+
+static int predict(const struct member *member, const float *x, size_t rows, size_t columns,
+                   const bool *keep, float *out, struct err *err)
+{
+    size_t count;
+    int r = 0;
+    float *part = gather(member, x, rows, columns, keep, &count);
+    for (size_t i = 0; i < count; i++)
+        out[i] = member->mean;
+    if (member->boost && count > 0)
+        r = boost_predict(member->boost, part, count, member->chosen_count, out, err);
+    for (size_t i = 0; r == 0 && i < count && member->boost && !member->logistic; i++)
+        out[i] += member->mean;
+    free(part);
+    return r;
+}
+
+int forest_predict(const struct forest *forest, const float *x, size_t rows, float *out,
+                   struct err *err)
+{
+    float *one = xcalloc(rows + 1, sizeof(*one));
+    int r = 0;
+    memset(out, 0, rows * sizeof(*out));
+    for (size_t k = 0; r == 0 && k < forest->folds; k++) {
+        r = predict(forest->member[k], x, rows, forest->columns, NULL, one, err);
+        for (size_t i = 0; r == 0 && i < rows; i++)
+            out[i] += one[i] / (float)forest->folds;
+    }
+    free(one);
+    return r;
+}
+
+int forest_left_out(const struct forest *forest, const struct forest_data *data, float *out,
+                    struct err *err)
+{
+    float *one = xcalloc(data->rows + 1, sizeof(*one));
+    bool *keep = xcalloc(data->rows + 1, sizeof(*keep));
+    int r = 0;
+    for (size_t k = 0; r == 0 && k < forest->folds; k++) {
+        size_t j = 0;
+        for (size_t i = 0; i < data->rows; i++)
+            keep[i] = (data->first + i) % forest->folds == k && (!data->take || data->take[i]);
+        r = predict(forest->member[k], data->x, data->rows, data->columns, keep, one, err);
+        for (size_t i = 0; r == 0 && i < data->rows; i++) {
+            if (keep[i])
+                out[i] = one[j++];
+        }
+    }
+    free(one);
+    free(keep);
+    return r;
+}
