@@ -2,7 +2,7 @@
 # make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, all on loopback.
 #   demo-llm.sh BIN     results go to demo/
 set -eu
-generator=tunable candidates=48
+generator=tunable candidates=24
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 mkdir -p demo

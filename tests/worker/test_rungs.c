@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define DEADLINE_MS 100000
-#define MAX_TOKENS 700
+#define MAX_TOKENS 300
 
 struct talk {
     struct ask_style style;
@@ -118,7 +118,7 @@ static double sum_of(const struct answer_forecast *forecast)
     return sum;
 }
 
-// These bind the model to the schema: a forecast comes of it whatever the model is worth.
+// Binds the model to the schema: a forecast comes of it whatever the model is worth.
 static void expect_forecast(enum ask_rung rung, enum answer_place place)
 {
     struct talk talk;
@@ -135,7 +135,8 @@ static void expect_forecast(enum ask_rung rung, enum answer_place place)
     answer_release(&talk.answer);
 }
 
-// These leave the model free: it may miss, and then there is a sentence that says how.
+// What leaves the model free: it may miss, and then there is a sentence that says how. Tools are
+// among it, for servers ignore them where the model's own template has none.
 static void expect_forecast_or_reason(enum ask_rung rung)
 {
     struct talk talk;
@@ -143,7 +144,6 @@ static void expect_forecast_or_reason(enum ask_rung rung)
     if (!talk_on(&talk, rung)) {
         skip();
     }
-    assert_non_null(talk.answer.text);
     if (talk.answer.has_forecast) {
         assert_true(fabs(sum_of(&talk.answer.forecast) - 1) < 1e-9);
     } else {
@@ -158,16 +158,16 @@ static void a_strict_schema_gives_a_forecast(void **state)
     expect_forecast(ASK_SCHEMA, ANSWER_CONTENT);
 }
 
-static void a_forced_tool_gives_a_forecast(void **state)
+static void a_forced_tool_gives_an_answer(void **state)
 {
     (void)state;
-    expect_forecast(ASK_FORCED, ANSWER_TOOL);
+    expect_forecast_or_reason(ASK_FORCED);
 }
 
-static void a_required_tool_gives_a_forecast(void **state)
+static void a_required_tool_gives_an_answer(void **state)
 {
     (void)state;
-    expect_forecast(ASK_REQUIRED, ANSWER_TOOL);
+    expect_forecast_or_reason(ASK_REQUIRED);
 }
 
 static void json_mode_gives_an_answer(void **state)
@@ -186,8 +186,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_strict_schema_gives_a_forecast),
-        cmocka_unit_test(a_forced_tool_gives_a_forecast),
-        cmocka_unit_test(a_required_tool_gives_a_forecast),
+        cmocka_unit_test(a_forced_tool_gives_an_answer),
+        cmocka_unit_test(a_required_tool_gives_an_answer),
         cmocka_unit_test(json_mode_gives_an_answer),
         cmocka_unit_test(plain_text_gives_an_answer),
     };
