@@ -1,6 +1,7 @@
 # kernelcast. One non-recursive Makefile; every object lands in build/$(VARIANT)/, so variants never mix.
 #
 #   make demo                  install what is missing, build, search the CPU sgemm problem, show the result
+#   make demo-llm              the same, shorter, with forecasts by a small language model on this machine
 #   make test                  install what is missing, build, run all tests; prints "N passed, N failed"
 #   make                       the programs, debug build, in build/debug/bin
 #   make VARIANT=release       … optimised; also asan, tsan, cov, fuzz
@@ -65,7 +66,7 @@ SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c 
 FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1
 fake_objects = $(patsubst %.c,$(B)/tests/fake/%.o,$(wildcard $(1)))
 
-.PHONY: all demo test check deps fuzz fuzz-run bench format lint install clean
+.PHONY: all demo demo-llm test check deps fuzz fuzz-run bench format lint install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -168,6 +169,12 @@ demo:
 	$(Q)tools/install-deps.sh --run
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)tools/demo.sh build/release/bin
+
+demo-llm:
+	$(Q)tools/install-deps.sh --run
+	$(Q)tools/install-model.sh
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	$(Q)tools/demo-llm.sh build/release/bin
 
 install:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all

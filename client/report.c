@@ -6,6 +6,7 @@
 //   (seconds_before), an incumbent's step where its replication did (event.device_seconds).
 #include "client/report.h"
 #include "client/forecaster.h"
+#include "client/report_model.h"
 #include "client/report_quality.h"
 #include "common/mem.h"
 #include <math.h>
@@ -265,6 +266,7 @@ void report_init(struct report *report, const struct fold *fold)
     report_add_pairs(report);
     report_add_reliability(report);
     report_add_missed(report);
+    report_add_plain(report);
 }
 
 void report_release(struct report *report)

@@ -111,6 +111,15 @@ struct report_missed {
     double estimate_hi;
 };
 
+// The forecasts against a forecaster that always says the average of what was measured before.
+struct report_plain {
+    size_t count;         // pairs with something measured before them
+    size_t closer;        // of these, the forecast was nearer to the outcome
+    double error;         // mean |forecast - measured|, log2; NaN without
+    double average_error; // the same of the average
+    double lo, hi;        // 95 % interval of the share `closer` (Wilson)
+};
+
 struct report {
     const struct fold *fold;
     const struct fold_candidate *best; // the incumbent; NULL without one
@@ -132,6 +141,7 @@ struct report {
     size_t calls_without_record; // calls with confidence 0
     struct report_coverage cover[REPORT_COVER_COUNT];
     struct report_missed missed;
+    struct report_plain plain;
     uint64_t top[REPORT_BEST_MAX]; // candidate numbers: the incumbent, then by measured speedup
     size_t top_count;
     uint64_t tally[FATE_COUNT]; // sums to fold->candidate_count

@@ -4,6 +4,7 @@
 // run file; every text goes through text_add_markup().
 #include "client/report_html.h"
 #include "client/report_charts.h"
+#include "client/report_model.h"
 #include "client/report_sections.h"
 #include "client/report_text.h"
 #include "common/version.h"
@@ -321,6 +322,7 @@ void report_html(struct strbuf *out, const struct report_page *page)
     add_hero(out, page->report);
     add_tiles(out, page->report);
     add_charts(out, page->report);
+    report_section_forecasts(out, page);
     report_section_best(out, page);
     report_section_tally(out, page);
     report_section_source(out, page);

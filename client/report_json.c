@@ -155,6 +155,17 @@ static json_t *forecasts_of(const struct report *report)
     return ret;
 }
 
+static json_t *plain_of(const struct report_plain *plain)
+{
+    json_t *ret = json_object();
+    json_object_set_new(ret, "compared", count(plain->count));
+    json_object_set_new(ret, "closer", count(plain->closer));
+    json_object_set_new(ret, "closer_ci95", interval(plain->lo, plain->hi));
+    json_object_set_new(ret, "error_log2", show_number(plain->error));
+    json_object_set_new(ret, "average_error_log2", show_number(plain->average_error));
+    return ret;
+}
+
 static json_t *missed_of(const struct report_missed *missed)
 {
     json_t *ret = json_object();
@@ -242,6 +253,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "controls_off", count(report->controls_off));
     json_object_set_new(object, "missed", missed_of(&report->missed));
     json_object_set_new(object, "forecasts", forecasts_of(report));
+    json_object_set_new(object, "against_average", plain_of(&report->plain));
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
     add_line(out, object);

@@ -3,6 +3,7 @@
 #   install-deps.sh          what building and testing need
 #   install-deps.sh --run    what building and running need
 #   install-deps.sh --pip    Python's installer, for tools/install-toolkit.sh
+#   install-deps.sh --model  what tools/install-model.sh builds a language model's server with
 #   install-deps.sh --ci     what .ci/run needs besides (clang, sanitizers' runtimes)
 set -eu
 run='gcc libc6-dev make binutils pkg-config libuv1-dev libnng-dev libmsgpack-dev libjansson-dev libsqlite3-dev
@@ -12,9 +13,10 @@ ci='clang libclang-rt-14-dev'
 case "${1:-}" in
 --run) want=$run ;;
 --pip) want='python3 python3-pip' ;;
+--model) want='python3 python3-pip g++ cmake ninja-build binutils' ;;
 --ci) want="$run $test $ci" ;;
 '') want="$run $test" ;;
-*) echo "install-deps.sh: unknown argument $1; use --run, --pip or --ci" >&2; exit 2 ;;
+*) echo "install-deps.sh: unknown argument $1; use --run, --pip, --model or --ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

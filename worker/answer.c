@@ -208,11 +208,15 @@ static void consider(struct finding *finding, const json_t *object, unsigned dep
 
 // ---- log-probabilities ----
 
-// The share of each bin at the token that names it; false when the tokens do not say.
-static bool letters_of(const json_t *token, double bins[static BIN_COUNT])
+// The share of each bin at the token that names it; false when the tokens do not say. Servers that
+// hold a model to a schema may give the log-probabilities from before (llama.cpp's does): then the
+// letters are few of what the model thought of, and yet, among themselves, what it chose from. That
+// counts where the object names this bin (`named`) and most of the letters' share is in sight: a
+// letter that is not listed has at most what the least of the list has.
+static bool letters_of(const json_t *token, bool named, double bins[static BIN_COUNT])
 {
     const json_t *top = json_object_get(token, "top_logprobs");
-    double sum = 0;
+    double sum = 0, least = 1, hidden = 0;
 
     memset(bins, 0, BIN_COUNT * sizeof(*bins));
     for (size_t i = 0; i < json_array_size(top); i++) {
@@ -224,11 +228,14 @@ static bool letters_of(const json_t *token, double bins[static BIN_COUNT])
             bins[bin] += exp(log_p);
             sum += exp(log_p);
         }
+        least = log_p <= 0 ? fmin(least, exp(log_p)) : least;
     }
     for (size_t i = 0; i < BIN_COUNT && sum > 0; i++) {
+        hidden += bins[i] > 0 ? 0 : least;
         bins[i] /= sum;
     }
-    return sum > 0.5; // the letters are most of what the model thought of there
+    // The letters are most of what the model thought of there, or most of the letters are in sight.
+    return sum > 0.5 || (named && sum > hidden);
 }
 
 // The first token behind "bin" that is a letter: its alternatives are a distribution over the bins.
@@ -247,7 +254,7 @@ static bool read_logprobs(const json_t *choice, struct answer_forecast *forecast
             continue;
         }
         if (behind && letter_bin(text) >= 0) {
-            if (!letters_of(token, bins)) {
+            if (!letters_of(token, letter_bin(text) == forecast->stated, bins)) {
                 return false;
             }
             memcpy(forecast->bins, bins, sizeof(bins));

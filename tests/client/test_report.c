@@ -120,6 +120,72 @@ static void put(struct fold_candidate *candidate, uint64_t decision, double prop
         candidate->result->speedup = made_estimate(outcome, 0.01, 8);
 }
 
+// The average of what was measured before: 0, then 0.5, then 1; the forecasts are 0.5 above.
+static void forecasts_are_held_against_the_average(void **state)
+{
+    (void)state;
+    struct fold fold;
+    struct report report;
+    static const double outcome[] = {2, 0, 1, 3};
+    static const uint64_t order[] = {3, 1, 2, 4};
+    fold_init(&fold);
+    fold.candidate_count = 4;
+    fold.candidate = xcalloc(4, sizeof *fold.candidate);
+    for (size_t i = 0; i < 4; i++) {
+        put(&fold.candidate[i], DECISION_MEASURE, 1, 0.5, 0.5, 0.9, outcome[i]);
+        fold.candidate[i].measured_order = order[i];
+    }
+    report_init(&report, &fold);
+    assert_int_equal(report.plain.count, 3); // before the first one nothing was known
+    assert_int_equal(report.plain.closer, 3);
+    assert_true(fabs(report.plain.error - 0.5) < 1e-12);
+    assert_true(fabs(report.plain.average_error - (1 + 1.5 + 2) / 3) < 1e-12);
+    assert_true(report.plain.lo > 0.43 && report.plain.lo < 0.45 && report.plain.hi == 1);
+    report_release(&report);
+    fold_release(&fold);
+}
+
+static void expect_page(const struct fold *fold, const char *part)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct report report;
+    report_init(&report, fold);
+    struct report_page page = {.report = &report};
+    report_html(&out, &page);
+    if (strstr(strbuf_text(&out), part) == NULL)
+        fail_msg("the page lacks: %s", part);
+    strbuf_release(&out);
+    report_release(&report);
+}
+
+static void a_language_models_forecasts_are_accounted_for(void **state)
+{
+    (void)state;
+    struct fold fold;
+    fold_init(&fold);
+    fold.candidate_count = 12;
+    fold.candidate = xcalloc(12, sizeof *fold.candidate);
+    for (size_t i = 0; i < 12; i++) { // 0.5 off, where the average is exact
+        put(&fold.candidate[i], DECISION_MEASURE, 1, 0.5, 0.5, 0.9, 1);
+        fold.candidate[i].measured_order = i + 1;
+        fold.candidate[i].forecast->rung = xstrdup(i < 7 ? "json_schema" : "text");
+    }
+    fold.forecasts = 12;
+    fold.input_tokens = 24000;
+    fold.output_tokens = 1200;
+    fold.model_cost = 0.25;
+    expect_page(&fold, "The forecasts were <b>worse than</b> always saying the average");
+    expect_page(&fold, "7 by json_schema, 5 by text");
+    expect_page(&fold, "24,000 in, 1,200 out; 2,100 a forecast");
+    expect_page(&fold, "0.25, at the worker");
+    fold.candidate[3].forecast_reason = xstrdup("late & <lost>");
+    message_clear(&forecast_message, fold.candidate[3].forecast);
+    free(fold.candidate[3].forecast);
+    fold.candidate[3].forecast = NULL;
+    expect_page(&fold, "1, the last because late &amp; &lt;lost&gt;");
+    fold_release(&fold);
+}
+
 static void audit_estimates_what_was_missed(void **state)
 {
     (void)state;
@@ -313,6 +379,8 @@ int main(void)
         cmocka_unit_test(audit_estimates_what_was_missed),
         cmocka_unit_test(reliability_weighs_audits_by_what_they_stand_for),
         cmocka_unit_test(wilson_interval_is_the_known_one),
+        cmocka_unit_test(forecasts_are_held_against_the_average),
+        cmocka_unit_test(a_language_models_forecasts_are_accounted_for),
         cmocka_unit_test(page_asks_for_nothing_and_runs_nothing),
         cmocka_unit_test(every_kind_of_run_gives_a_page),
         cmocka_unit_test(ten_thousand_candidates_give_a_page_of_bounded_size),

@@ -1,4 +1,5 @@
 // Answers of endpoints, good and bad: where the forecast is found, and what is refused.
+#include "common/strbuf.h"
 #include "worker/answer.h"
 #include <math.h>
 #include <setjmp.h>
@@ -175,6 +176,49 @@ static void one_token_is_a_whole_distribution(void **state)
     answer_release(&answer);
 }
 
+// Log-probabilities from before the schema was enforced: most of the mass is on what it forbids.
+// letter: what the object names; listed: how many of the letters from C on are in the list.
+static struct answer before_schema(char letter, int listed)
+{
+    struct strbuf body = STRBUF_INIT;
+    struct answer answer;
+
+    strbuf_addf(&body,
+                "{\"choices\":[{\"message\":{\"content\":\"{\\\"bin\\\":\\\"%c\\\",\\\"p\\\":{"
+                "\\\"O\\\":1}}\"},\"logprobs\":{\"content\":[{\"token\":\"b\"},{\"token\":\"in\"},"
+                "{\"token\":\"\\\":\"},{\"token\":\" \\\"\"},{\"token\":\"C\",\"top_logprobs\":["
+                "{\"token\":\"1\",\"logprob\":%.9f},{\"token\":\"bin\",\"logprob\":%.9f}",
+                letter, log(0.5), log(0.25));
+    for (int i = 0; i < listed; i++) {
+        strbuf_addf(&body, ",{\"token\":\"%c\",\"logprob\":%.9f}", 'C' + i,
+                    log(i == 0 ? 0.1 : 0.02));
+    }
+    strbuf_adds(&body, "]}]}}]}");
+    answer = read_answer(strbuf_text(&body));
+    strbuf_release(&body);
+    return answer;
+}
+
+static void letters_count_when_most_of_them_are_in_sight(void **state)
+{
+    struct answer answer;
+
+    (void)state;
+    answer = before_schema('C', 5); // 0.18 in sight, ten letters of at most 0.02 are not
+    assert_false(answer.forecast.from_logprobs);
+    assert_true(answer.forecast.bins[14] == 1);
+    answer_release(&answer);
+    answer = before_schema('C', 7); // 0.22, and at most 0.16
+    assert_true(answer.forecast.from_logprobs);
+    assert_int_equal(answer.forecast.stated, 2);
+    assert_true(fabs(answer.forecast.bins[2] - 0.1 / 0.22) < 1e-6);
+    assert_true(fabs(answer.forecast.bins[8] - 0.02 / 0.22) < 1e-6);
+    answer_release(&answer);
+    answer = before_schema('D', 7); // the token was some other letter than the object's
+    assert_false(answer.forecast.from_logprobs);
+    answer_release(&answer);
+}
+
 static void many_braces_cost_little(void **state)
 {
     size_t len = 1 << 20;
@@ -201,6 +245,7 @@ int main(void)
         cmocka_unit_test(what_is_no_completion_is_an_error),
         cmocka_unit_test(usage_counts_also_when_there_is_no_forecast),
         cmocka_unit_test(one_token_is_a_whole_distribution),
+        cmocka_unit_test(letters_count_when_most_of_them_are_in_sight),
         cmocka_unit_test(many_braces_cost_little),
     };
 

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, all on loopback.
+#   demo-llm.sh BIN     results go to demo/
+set -eu
+generator=tunable candidates=24
+bin=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+mkdir -p demo
+name=demo/llm-sgemm-$(date +%Y%m%d-%H%M%S)
+run=$name.run
+state=$(mktemp -d)
+started=()
+cleanup() {
+    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || :; done
+    for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || :; done
+    rm -rf "$state"
+}
+trap cleanup EXIT
+trap 'exit 130' HUP INT TERM
+show() { printf '\n$ %s\n' "$*"; }
+
+# start NAME WORD COMMAND…: in the background until its log has a url on a line with WORD; sets $url.
+start() {
+    local log=$state/$1.log what=$1 word=$2
+    shift 2
+    "$@" >"$log" 2>&1 &
+    started+=($!)
+    for _ in $(seq 600); do
+        url=$(grep -E "$word" "$log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+' | tail -1) || :
+        [ -z "$url" ] || return 0
+        kill -0 "${started[-1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    tail -n 5 "$log" >&2
+    echo "demo-llm.sh: $what did not start" >&2
+    exit 1
+}
+
+start llama-server listening build/model/llama-server -m build/model/smollm2.gguf --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 2 --offline
+endpoint=$url/v1
+start kcastd 'ready|listening' "$bin/kcastd" --devices cpu:1 --state "$state/daemon" --listen tcp://127.0.0.1:0
+pool=$url
+show "kcast-worker --engine llm --endpoint $endpoint --model smollm2 --max-tokens 700 &"
+start kcast-worker 'ready|listening' "$bin/kcast-worker" --state "$state/worker" --listen tcp://127.0.0.1:0 --engine llm \
+    --endpoint "$endpoint" --model smollm2 --max-tokens 700 --llm-at-once 1 --llm-deadline 10m
+worker=$url
+
+show "kcast search problems/cpu/sgemm --run $run --generator $generator --candidates $candidates --batch 4 --seed 1"
+"$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$run" --generator "$generator" \
+    --candidates "$candidates" --batch 4 --seed 1
+show "kcast status"
+"$bin/kcast" --pool "$pool" --worker "$worker" status
+show "kcast eval $run"
+"$bin/kcast" eval "$run"
+show "kcast report $run -o $name.html"
+"$bin/kcast" report "$run" -o "$name.html"
+printf '\nThe model ran here, so its tokens cost no money. Open the report in a browser: %s\n' "$PWD/$name.html"
