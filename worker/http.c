@@ -16,7 +16,8 @@
 
 #define CONNECTIONS_MAX 1024
 #define HEADERS_MAX ((size_t)64 << 10) // bytes, all of an answer's
-#define BUFFER_BYTES 16384L            // the least that curl takes for sending
+#define SEND_BYTES 16384L              // the least that curl takes
+#define RECEIVE_BYTES 4096L            // answers are short
 #define HOPS_MAX 3                     // redirects
 
 struct http {
@@ -382,8 +383,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // see follow
     curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, BUFFER_BYTES); // each request in flight has its own
-    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, RECEIVE_BYTES); // each request in flight has its own
+    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES);
     curl_easy_setopt(e, CURLOPT_USERAGENT, http->user_agent);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, call->headers);
     curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");

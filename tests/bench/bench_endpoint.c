@@ -138,6 +138,9 @@ static void on_pace(uv_timer_t *timer)
     struct bench *bench = timer->data;
 
     for (size_t i = 0; i < IN_FLIGHT / LATENCY_MS && bench->posted < bench->wanted; i++) {
+        if (bench->posted < WARM_UP && bench->posted - bench->done >= IN_FLIGHT) {
+            break; // else what waits for the window to open would pile up
+        }
         post(bench);
     }
 }
