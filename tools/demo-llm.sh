@@ -2,7 +2,7 @@
 # make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, all on loopback.
 #   demo-llm.sh BIN     results go to demo/
 set -eu
-generator=tunable candidates=24
+generator=tunable candidates=16
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 mkdir -p demo
@@ -36,7 +36,8 @@ start() {
     exit 1
 }
 
-start llama-server listening build/model/llama-server -m build/model/smollm2.gguf --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 2 --offline
+# One thread: several wait for each other by spinning, and on a busy machine hardly get on.
+start llama-server listening build/model/llama-server -m build/model/smollm2.gguf --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 1 --offline
 endpoint=$url/v1
 start kcastd 'ready|listening' "$bin/kcastd" --devices cpu:1 --state "$state/daemon" --listen tcp://127.0.0.1:0
 pool=$url
