@@ -2,12 +2,12 @@
 # make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, all on loopback.
 #   demo-llm.sh BIN     results go to demo/
 set -eu
-generator=tunable candidates=24
+generator=tunable candidates=16
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 mkdir -p demo
 name=demo/llm-sgemm-$(date +%Y%m%d-%H%M%S)
-run=$name.run
+file=$name.run
 state=$(mktemp -d)
 started=()
 cleanup() {
@@ -18,6 +18,12 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' HUP INT TERM
 show() { printf '\n$ %s\n' "$*"; }
+# A signal ends the script at once, not after the command.
+run() {
+    "$@" &
+    started+=($!)
+    wait $!
+}
 
 # start NAME WORD COMMAND…: in the background until its log has a url on a line with WORD; sets $url.
 start() {
@@ -36,7 +42,8 @@ start() {
     exit 1
 }
 
-start llama-server listening build/model/llama-server -m build/model/smollm2.gguf --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 2 --offline
+# One thread: several wait for each other by spinning, and on a busy machine hardly get on.
+start llama-server listening build/model/llama-server -m build/model/smollm2.gguf --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 1 --offline
 endpoint=$url/v1
 start kcastd 'ready|listening' "$bin/kcastd" --devices cpu:1 --state "$state/daemon" --listen tcp://127.0.0.1:0
 pool=$url
@@ -45,13 +52,13 @@ start kcast-worker 'ready|listening' "$bin/kcast-worker" --state "$state/worker"
     --endpoint "$endpoint" --model smollm2 --max-tokens 700 --llm-at-once 1 --llm-deadline 10m
 worker=$url
 
-show "kcast search problems/cpu/sgemm --run $run --generator $generator --candidates $candidates --batch 4 --seed 1"
-"$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$run" --generator "$generator" \
+show "kcast search problems/cpu/sgemm --run $file --generator $generator --candidates $candidates --batch 4 --seed 1"
+run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$file" --generator "$generator" \
     --candidates "$candidates" --batch 4 --seed 1
 show "kcast status"
 "$bin/kcast" --pool "$pool" --worker "$worker" status
-show "kcast eval $run"
-"$bin/kcast" eval "$run"
-show "kcast report $run -o $name.html"
-"$bin/kcast" report "$run" -o "$name.html"
+show "kcast eval $file"
+"$bin/kcast" eval "$file"
+show "kcast report $file -o $name.html"
+"$bin/kcast" report "$file" -o "$name.html"
 printf '\nThe model ran here, so its tokens cost no money. Open the report in a browser: %s\n' "$PWD/$name.html"

@@ -44,8 +44,8 @@ metric() {
 }
 field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$dir/search.json"; }
 
-start_server() {
-    start server 'listening' "$model/llama-server" -m "$model/smollm2.gguf" --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 2 --metrics --offline
+start_server() { # one thread: several wait for each other by spinning, and on a busy machine hardly get on
+    start server 'listening' "$model/llama-server" -m "$model/smollm2.gguf" --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 1 --metrics --offline
     server=$started server_url=$url
 }
 
