@@ -75,6 +75,8 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
     struct writing *writing = &p->writing;
     struct run_asked event = {.batch = writing->batch};
     size_t before = writing->count;
+    free(writing->reason);
+    writing->reason = NULL;
     for (size_t i = 0; i < count; i++) {
         event.wanted += writing->request[i].count;
         event.got += reply[i].proposals_count;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, all on loopback.
+# make demo-llm: the demo's search with forecasts by a small language model that runs on this machine, and one whose candidates it
+# writes, all on loopback.
 #   demo-llm.sh BIN     results go to demo/
 set -eu
-generator=tunable candidates=16
+candidates=16 written=2
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 mkdir -p demo
@@ -52,9 +53,12 @@ start kcast-worker 'ready|listening' "$bin/kcast-worker" --state "$state/worker"
     --endpoint "$endpoint" --model smollm2 --max-tokens 700 --llm-at-once 1 --llm-deadline 10m
 worker=$url
 
-show "kcast search problems/cpu/sgemm --run $file --generator $generator --candidates $candidates --batch 4 --seed 1"
-run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$file" --generator "$generator" \
-    --candidates "$candidates" --batch 4 --seed 1
+show "kcast search problems/cpu/sgemm --run $file --candidates $candidates --batch 4 --seed 1"
+run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$file" --candidates "$candidates" --batch 4 --seed 1
+# So small a model writes hardly a program that compiles: that its candidates are all wrong is a result, too.
+show "kcast search problems/cpu/sgemm --run $name-written.run --generator llm --candidates $written --batch $written --seed 1"
+run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$name-written.run" --generator llm \
+    --candidates "$written" --batch "$written" --seed 1 || :
 show "kcast status"
 "$bin/kcast" --pool "$pool" --worker "$worker" status
 show "kcast eval $file"

@@ -84,6 +84,24 @@ grep -q "$server_url/v1 model smollm2, rung json_schema" "$dir/status" || die "s
 grep -qE '<dd>[0-9]+ by json_schema' "$dir/hill.html" || die "the report does not say how the model answered"
 "$bin/kcast" eval "$dir/hill.run" | grep -q 'engine llm' || die "eval knows no engine llm"
 
+stop $worker $server
+
+# ---- candidates that it writes: hardly any will do, but each has its verdict, and every token is counted ----
+start_server
+start writer 'ready|listening' "$bin/kcast-worker" --state "$dir/writer" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$server_url/v1" \
+    --model smollm2 --max-tokens 200 --llm-at-once 1
+worker=$started worker_url=$url status=0
+timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g llm --run "$dir/written.run" --candidates 1 --batch 1 --seed 3 \
+    >"$dir/search.json" 2>"$dir/search.err" || status=$?
+case $status in
+0 | 1) [ "$(field considered)" -eq 1 ] && [ "$(field proposals)" -ge 1 ] || die "written: $(cat "$dir/search.json")" ;; # 1: it is wrong
+*) grep -q "got no candidate: the answer holds no program" "$dir/search.err" || die "search -g llm: status $status, $(cat "$dir/search.err")" ;;
+esac
+asked=$("$bin/kcast" export "$dir/written.run" --events | sed -n 's/.*"kind":"\(asked\|forecast\)".*"input_tokens":\([0-9]*\),"output_tokens":\([0-9]*\).*/\2 \3/p' |
+    awk '{i += $1; o += $2} END {print i + 0, o + 0}')
+counted="$(($(metric prompt_tokens_total) + $(metric prompt_tokens_cached_total))) $(metric tokens_predicted_total)"
+[ "$asked" = "$counted" ] || die "the run has $asked tokens in and out, the server counted $counted"
+
 stop $worker $daemon $server
 worker= daemon= server=
 echo "ok"
