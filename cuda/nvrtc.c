@@ -4,6 +4,7 @@
 #include "common/library.h"
 #include <stdint.h>
 #include <stdio.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,33 @@ static const struct {
 
 // ---- the library ----
 
+// NVRTC opens its library of built-ins by name alone when it compiles, and the loader finds it only where
+// the toolkit is known to it. One of that name that is loaded already will do. Stays loaded, like NVRTC.
+static void load_builtins(const char *nvrtc)
+{
+    static const char begin[] = "libnvrtc-builtins.so.";
+    const char *slash = strrchr(nvrtc, '/');
+    char *folder = slash != NULL ? xstrndup(nvrtc, (size_t)(slash - nvrtc)) : NULL;
+    DIR *dir = folder != NULL ? opendir(folder) : NULL;
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, begin, strlen(begin)) == 0) {
+            char *path = xasprintf("%s/%s", folder, entry->d_name);
+            const char *const names[] = {path, NULL};
+            void *library;
+            struct err err = ERR_INIT;
+
+            (void)!library_open(&library, names, NULL, 0, &err); // without it compiling says so
+            free(path);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    free(folder);
+}
+
 int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *err)
 {
     struct nvrtc *n = xcalloc(1, sizeof(*n));
@@ -93,7 +121,10 @@ int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *er
         {"nvrtcGetPTXSize", &n->ptx_size, true},
         {"nvrtcGetPTX", &n->ptx, true},
     };
-    int status = library_open(&n->library, names, symbols, ARRAY_LEN(symbols), err);
+    int status;
+
+    load_builtins(toolkit->nvrtc);
+    status = library_open(&n->library, names, symbols, ARRAY_LEN(symbols), err);
 
     if (status != 0) {
         free(n);
