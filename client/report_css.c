@@ -39,6 +39,7 @@ const char report_css[] =
     "color:var(--blue)}\n"
     ".number.none{color:var(--ink);font-size:38px;letter-spacing:-.02em}\n"
     ".hero .after{color:var(--quiet);font-size:15px;margin-top:6px;max-width:46ch}\n"
+    ".claim+.facts{margin-top:14px}\n"
     ".claim{font-size:21px;line-height:1.4;letter-spacing:-.01em;font-weight:400}.claim "
     "b{font-weight:700}\n"
     ".strip{display:flex;height:18px;border-radius:4px;overflow:hidden;margin:14px 0 "

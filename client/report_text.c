@@ -178,7 +178,9 @@ void text_add_percent(struct strbuf *out, double share)
         return;
     }
     double percent = share * 100;
-    if (percent > 0 && percent < 0.095)
+    if (percent > 0 && percent < 0.01)
+        strbuf_adds(out, "below 0.01"); // models promise next to nothing
+    else if (percent > 0 && percent < 0.095)
         add_significant(out, percent);
     else
         strbuf_addf(out, "%.*f", percent >= 9.95 || percent == 0 ? 0 : 1, percent);

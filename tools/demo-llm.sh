@@ -13,6 +13,7 @@ state=$(mktemp -d)
 started=()
 cleanup() {
     for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || :; done
+    kill -9 "${started[0]:-}" 2>/dev/null || : # the server waits for answers that nobody wants any more
     for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || :; done
     rm -rf "$state"
 }

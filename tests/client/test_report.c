@@ -9,6 +9,7 @@
 #include "client/report_html.h"
 #include "client/report_json.h"
 #include "client/report_quality.h"
+#include "client/report_text.h"
 #include "common/file.h"
 #include "tests/client/test_report_markup.h"
 #include "tests/client/test_report_run.h"
@@ -184,6 +185,11 @@ static void a_language_models_forecasts_are_accounted_for(void **state)
     fold.candidate[3].forecast = NULL;
     expect_page(&fold, "1, the last because late &amp; &lt;lost&gt;");
     fold_release(&fold);
+
+    struct strbuf percent = STRBUF_INIT;
+    text_add_percent(&percent, 1e-12);
+    assert_non_null(strstr(strbuf_text(&percent), "below 0.01"));
+    strbuf_release(&percent);
 }
 
 static void audit_estimates_what_was_missed(void **state)
