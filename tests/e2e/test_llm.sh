@@ -7,7 +7,7 @@ hill=$root/tests/data/client/hill
 dir=$(mktemp -d)
 daemon= worker= endpoint=
 cleanup() {
-    for pid in $daemon $worker $endpoint ${writer:-}; do kill -9 "$pid" 2>/dev/null || :; done
+    for pid in $daemon $worker $endpoint ${writer:-} ${own:-}; do kill -9 "$pid" 2>/dev/null || :; done
     rm -rf "$dir"
 }
 trap cleanup EXIT
@@ -64,7 +64,7 @@ start writer "$build/tests/support/fake_endpoint" GOOD
 writer=$started writer_url=$url
 # propose NAME: a search whose candidates are written, by a worker that knows nothing; prints how many requests it took
 propose() {
-    local name=$1 own
+    local name=$1
     rm -rf "$dir/$name"
     start "$name" "$bin/kcast-worker" --state "$dir/$name" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$writer_url" --model tester
     own=$started worker_url=$url
@@ -72,6 +72,7 @@ propose() {
     "$@" "$name"
     "$bin/kcast" --pool "$pool" --worker "$worker_url" --json status | sed -n 's/.*"requests":\([0-9]*\),"retries".*/\1/p' >"$dir/$name.requests"
     kill $own; wait $own || die "the worker ended with $?"
+    own=
 }
 written() { timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g llm --run "$dir/$1.run" --candidates 16 --batch 4 --seed 3 >"$dir/$1.json" 2>"$dir/$1.err"; }
 whole() { written "$1" || die "search -g llm: $(cat "$dir/$1.err")"; }
