@@ -21,7 +21,8 @@ die() { echo "FAILED: $*"; tail -n 8 "$dir"/*.log 2>/dev/null || :; exit 1; }
 start() {
     local name=$1 word=$2
     shift 2
-    "$@" >"$dir/$name.log" 2>&1 &
+    : >"$dir/$name.log" # of one that had the name before
+    "$@" >>"$dir/$name.log" 2>&1 &
     started=$!
     for _ in $(seq 1200); do
         url=$(grep -E "$word" "$dir/$name.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+' | tail -1) || :
