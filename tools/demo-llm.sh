@@ -3,7 +3,7 @@
 # writes, all on loopback.
 #   demo-llm.sh BIN     results go to demo/
 set -eu
-candidates=16 written=2
+candidates=6 written=1
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 mkdir -p demo
@@ -54,8 +54,8 @@ start kcast-worker 'ready|listening' "$bin/kcast-worker" --state "$state/worker"
     --endpoint "$endpoint" --model smollm2 --max-tokens 700 --llm-at-once 1 --llm-deadline 10m
 worker=$url
 
-show "kcast search problems/cpu/sgemm --run $file --candidates $candidates --batch 4 --seed 1"
-run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$file" --candidates "$candidates" --batch 4 --seed 1
+show "kcast search problems/cpu/sgemm --run $file --candidates $candidates --batch 2 --seed 1"
+run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$file" --candidates "$candidates" --batch 2 --seed 1
 # So small a model writes hardly a program that compiles: that its candidates are all wrong is a result, too.
 show "kcast search problems/cpu/sgemm --run $name-written.run --generator llm --candidates $written --batch $written --seed 1"
 run "$bin/kcast" --pool "$pool" --worker "$worker" search problems/cpu/sgemm --run "$name-written.run" --generator llm \
