@@ -1,13 +1,12 @@
 // Design note. A question is one candidate; it asks `samples` times, one after another, because most of
 // the prompt is then in the endpoint's cache. Each sample may be refused (the ladder goes down and the
-// same sample is asked again), be unusable (asked again, LLM_TRIES in all), or fail (the question ends
+// same sample is asked again), be unusable (asked again, TRIES in all), or fail (the question ends
 // with what samples it has, or with a reason).
 //
 // Money: before a question is asked its search must be below its caps; what an attempt used is added
 // when it is known, and an attempt that got no answer but may have been served is charged its input, as
 // estimated.
 #include "worker/llm.h"
-#include "common/digest.h"
 #include "common/mem.h"
 #include "worker/answer.h"
 #include "worker/llm_state.h"
@@ -17,24 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TRIES 8
+
 struct question {
-    struct llm *llm;
-    struct question *next; // in ready
-    char *search, *candidate, *account;
+    struct llm_talk talk; // first
     struct digest key;
-    unsigned tries;
     uint64_t samples; // usable ones so far
     double correct_sum, bins[BIN_COUNT];
     uint64_t correct_count;
-    char reason[ERR_TEXT_MAX];
-    struct llm_answer answer;
+    bool cached;
     enum ask_rung rung;
-    struct ask_style used; // of the request under way
     void (*done)(void *owner, const struct llm_answer *answer);
     void *owner;
 };
-
-static void post(struct question *question);
 
 // ---- the end of a question ----
 
@@ -45,97 +39,51 @@ static double mean_correct(const struct question *question)
                : NAN;
 }
 
-static void finish(struct question *question)
+static void mean_bins(const struct question *question, double ret[static BIN_COUNT])
 {
-    struct llm *llm = question->llm;
-    struct llm_answer *answer = &question->answer;
-
-    if (question->samples > 0) {
-        for (size_t i = 0; i < BIN_COUNT; i++) {
-            answer->bins[i] = question->bins[i] / (double)question->samples;
-        }
-        answer->p_correct = mean_correct(question);
-        answer->rung = ask_rung_name(question->rung);
-    } else {
-        answer->reason = question->reason;
+    for (size_t i = 0; i < BIN_COUNT; i++) {
+        ret[i] = question->bins[i] / (double)question->samples;
     }
-    llm->open--;
-    question->done(question->owner, answer);
-    free(question->search);
-    free(question->candidate);
-    free(question->account);
-    free(question);
 }
 
-static void on_ready(uv_timer_t *timer)
-{
-    struct llm *llm = timer->data;
-
-    while (llm->ready) {
-        struct question *question = llm->ready;
-
-        llm->ready = question->next;
-        finish(question);
-    }
-    llm_answer_wishes(llm);
-}
-
-void llm_wake(struct llm *llm)
-{
-    (void)uv_timer_start(&llm->timer, on_ready, 0, 0);
-}
-
-static void finish_soon(struct question *question)
-{
-    question->next = question->llm->ready;
-    question->llm->ready = question;
-    llm_wake(question->llm);
-}
-
-static void remember(struct question *question)
+static void remember(const struct question *question)
 {
     struct forecast forecast;
     double bins[BIN_COUNT];
 
-    for (size_t i = 0; i < BIN_COUNT; i++) {
-        bins[i] = question->bins[i] / (double)question->samples;
-    }
+    mean_bins(question, bins);
     message_init(&forecast_message, &forecast);
     forecast.p_correct = mean_correct(question);
     forecast.bins = bins;
     forecast.bins_count = BIN_COUNT;
     forecast.rung = (char *)(uintptr_t)ask_rung_name(question->rung);
-    cache_add(question->llm->cache, &question->key, &forecast_message, &forecast);
+    cache_add(question->talk.llm->cache, &question->key, &forecast_message, &forecast);
 }
 
-// ---- money ----
-
-static double estimate_tokens(const struct question *question)
+static void finish(struct llm_talk *talk)
 {
-    return (double)(strlen(question->search) + strlen(question->candidate) +
-                    question->llm->rules.len) /
-           LLM_BYTES_PER_TOKEN;
-}
+    struct question *question = (struct question *)talk;
+    struct llm_answer answer = {
+        .input_tokens = talk->input_tokens,
+        .output_tokens = talk->output_tokens,
+        .cost = talk->cost,
+        .seconds = talk->seconds,
+        .cached = question->cached,
+    };
 
-static void charge(struct question *question, size_t endpoint, const struct answer_usage *usage)
-{
-    struct llm *llm = question->llm;
-
-    question->answer.input_tokens += usage->input;
-    question->answer.output_tokens += usage->output;
-    question->answer.cost += account_charge(&llm->book, question->account,
-                                            endpoints_config(llm->endpoints, endpoint), usage);
-}
-
-static bool may_ask(struct question *question)
-{
-    struct err err = ERR_INIT;
-
-    if (account_may_spend(&question->llm->book, question->account, &err) != 0) {
-        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
-        return false;
+    if (question->samples > 0) {
+        mean_bins(question, answer.bins);
+        answer.p_correct = mean_correct(question);
+        answer.rung = ask_rung_name(question->rung);
+        if (!question->cached) {
+            remember(question);
+        }
+    } else {
+        answer.reason = talk->reason;
     }
-    return true;
+    question->done(question->owner, &answer);
+    llm_talk_release(talk);
+    free(question);
 }
 
 // ---- answers ----
@@ -155,108 +103,57 @@ static void pool(struct question *question, const struct answer_forecast *foreca
 // Whether the question goes on with another request.
 static bool read_answer(struct question *question, const struct endpoint_result *result)
 {
-    struct ask_style *style = &question->llm->style[result->endpoint];
+    struct llm_talk *talk = &question->talk;
+    struct ask_style *style = &talk->style[result->endpoint];
     struct err err = ERR_INIT, why = ERR_INIT;
     struct answer answer;
     int status = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
 
-    charge(question, result->endpoint, &answer.usage);
+    llm_talk_charge(talk, result->endpoint, &answer.usage);
     if (status == 0 && answer.has_forecast) {
-        ask_usable(style, &question->used);
-        question->rung = question->used.rung;
+        ask_usable(style, &talk->used);
+        question->rung = talk->used.rung;
         pool(question, &answer.forecast);
-        question->tries = 0;
+        talk->tries = 0;
     } else {
-        ask_unusable(style, &question->used);
-        (void)snprintf(question->reason, sizeof(question->reason), "%s",
+        ask_unusable(style, &talk->used);
+        (void)snprintf(talk->reason, sizeof(talk->reason), "%s",
                        status == 0 ? why.text : err.text);
     }
     answer_release(&answer);
-    return question->samples < question->llm->config.samples && question->tries < LLM_TRIES;
+    return question->samples < talk->llm->config.samples && talk->tries < TRIES;
 }
 
-static void on_result(void *owner, const struct endpoint_result *result)
+static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
 {
-    struct question *question = owner;
-    struct llm *llm = question->llm;
-    bool again = false;
+    bool refused = result->status == 400 || result->status == 404 || result->status == 415 ||
+                   result->status == 422;
 
-    question->answer.seconds += result->seconds;
-    for (unsigned i = 0; i < result->maybe_billed; i++) {
-        struct answer_usage usage = {.input = (uint64_t)estimate_tokens(question)};
-
-        charge(question, result->endpoint, &usage);
+    if (result->status == 200) {
+        return read_answer((struct question *)talk, result);
     }
-    if (result->err.code != ERR_NONE) {
-        (void)snprintf(question->reason, sizeof(question->reason), "%s", result->err.text);
-    } else if (result->status == 200) {
-        again = read_answer(question, result);
-    } else if ((result->status == 400 || result->status == 404 || result->status == 415 ||
-                result->status == 422) &&
-               ask_refused(&llm->style[result->endpoint], &question->used,
-                           (const char *)result->body.data,
-                           result->body.len)) {
-        again = question->tries < LLM_TRIES;
-        (void)snprintf(question->reason, sizeof(question->reason),
+    if (refused && ask_refused(&talk->style[result->endpoint], &talk->used,
+                               (const char *)result->body.data, result->body.len)) {
+        (void)snprintf(talk->reason, sizeof(talk->reason),
                        "the endpoint refuses every way to ask (status %ld)", result->status);
-    } else {
-        (void)snprintf(question->reason, sizeof(question->reason),
-                       "the endpoint answers with status %ld", result->status);
+        return talk->tries < TRIES;
     }
-    if (again && !llm->closing && may_ask(question)) {
-        post(question);
-        return;
-    }
-    if (question->samples > 0) {
-        remember(question);
-    }
-    finish(question);
+    (void)snprintf(talk->reason, sizeof(talk->reason), "the endpoint answers with status %ld",
+                   result->status);
+    return false;
 }
 
 // ---- questions ----
 
-static void build(void *owner, size_t endpoint, struct strbuf *body)
+static struct digest key_of(const struct llm_talk *talk)
 {
-    struct question *question = owner;
-    struct llm *llm = question->llm;
-    struct ask ask = {
-        .model = endpoints_config(llm->endpoints, endpoint)->model,
-        .rules = strbuf_text(&llm->rules),
-        .search = question->search,
-        .candidate = question->candidate,
-        .max_tokens = llm->config.max_tokens,
-        .temperature = llm->config.temperature,
-        .forecast = true,
-    };
-
-    question->used = llm->style[endpoint];
-    ask_body(body, &ask, &question->used);
-}
-
-static void post(struct question *question)
-{
-    struct llm *llm = question->llm;
-    struct endpoint_call call = {
-        .path = "/chat/completions",
-        .build = build,
-        .done = on_result,
-        .owner = question,
-        .deadline_ms = llm->config.deadline_ms,
-        .tokens = estimate_tokens(question) + (double)llm->config.max_tokens,
-    };
-
-    question->tries++;
-    endpoints_post(llm->endpoints, &call);
-}
-
-static struct digest key_of(const struct llm *llm, const struct question *question)
-{
+    const struct llm *llm = talk->llm;
     struct digest_state *state = digest_begin();
 
     digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
     digest_add_text(state, llm_model(llm));
-    digest_add_text(state, question->search);
-    digest_add_text(state, question->candidate);
+    digest_add_text(state, talk->search);
+    digest_add_text(state, talk->last);
     digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
     digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
     return digest_end(state);
@@ -265,7 +162,7 @@ static struct digest key_of(const struct llm *llm, const struct question *questi
 static bool known(struct question *question)
 {
     struct forecast forecast;
-    bool found = cache_find(question->llm->cache, &question->key, &forecast_message, &forecast);
+    bool found = cache_find(question->talk.llm->cache, &question->key, &forecast_message, &forecast);
 
     if (!found) {
         return false;
@@ -279,8 +176,8 @@ static bool known(struct question *question)
             question->correct_count = 1;
         }
         question->rung = ask_rung_of(forecast.rung);
-        question->answer.cached = true;
-        question->llm->hits++;
+        question->cached = true;
+        question->talk.llm->hits++;
     }
     message_clear(&forecast_message, &forecast);
     return found;
@@ -290,32 +187,36 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner)
 {
     struct question *question = xcalloc(1, sizeof(*question));
+    struct llm_talk *talk = &question->talk;
     struct strbuf search = STRBUF_INIT, candidate = STRBUF_INIT;
 
-    llm->open++;
-    llm->questions++;
-    question->llm = llm;
+    *talk = (struct llm_talk){
+        .llm = llm,
+        .rules = strbuf_text(&llm->rules),
+        .account = xstrdup(request->search ? request->search : ""),
+        .forecast = true,
+        .style = llm->style,
+        .answered = answered,
+        .finish = finish,
+    };
     question->done = done;
     question->owner = owner;
-    question->account = xstrdup(request->search ? request->search : "");
     if (!request->context || request->candidates[index].source.len == 0) {
-        (void)snprintf(question->reason, sizeof(question->reason),
+        (void)snprintf(talk->reason, sizeof(talk->reason),
                        "the request has no %s for a language model to read",
                        request->context ? "source of the candidate" : "context");
-        question->search = xstrdup("");
-        question->candidate = xstrdup("");
-        finish_soon(question);
+        llm_talk_finish_soon(talk);
         return;
     }
     prompt_search(&search, request);
     prompt_candidate(&candidate, request, &request->candidates[index]);
-    question->search = strbuf_detach(&search);
-    question->candidate = strbuf_detach(&candidate);
-    question->key = key_of(llm, question);
-    if (known(question) || !may_ask(question)) {
-        finish_soon(question);
+    talk->search = strbuf_detach(&search);
+    talk->last = strbuf_detach(&candidate);
+    question->key = key_of(talk);
+    if (known(question) || !llm_talk_may_ask(talk)) {
+        llm_talk_finish_soon(talk);
     } else {
-        post(question);
+        llm_talk_post(talk);
     }
 }
 
@@ -399,6 +300,6 @@ void llm_close(struct llm *llm)
     }
     llm->closing = true;
     endpoints_close(llm->endpoints); // answers what is under way
-    on_ready(&llm->timer);
+    llm_talk_finish_all(llm);
     uv_close((uv_handle_t *)&llm->timer, on_closed);
 }

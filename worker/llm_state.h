@@ -1,16 +1,15 @@
-// The inside of struct llm, for llm*.c only: llm.c asks for forecasts, llm_propose.c for candidates.
+// The inside of struct llm, for llm*.c only: llm.c asks for forecasts, llm_propose.c for candidates; what
+// both do with endpoints, prices and caps is in llm_talk.c.
 #ifndef WORKER_LLM_STATE_H
 #define WORKER_LLM_STATE_H
 
+#include "common/digest.h"
 #include "common/strbuf.h"
 #include "worker/account.h"
 #include "worker/ask.h"
 #include "worker/cache.h"
 #include "worker/llm.h"
 #include <uv.h>
-
-#define LLM_TRIES 8
-#define LLM_BYTES_PER_TOKEN 3.5 // of source code, for estimates
 
 struct llm {
     struct llm_config config;
@@ -20,16 +19,37 @@ struct llm {
     struct cache *cache;
     struct strbuf rules;
     struct digest rules_digest;
-    uint64_t questions, hits;
+    uint64_t hits;
     uv_timer_t timer; // answers that are known at once
-    struct question *ready;
-    struct wish *ready_wish;
-    size_t open;
+    struct llm_talk *ready;
     bool closing;
 };
 
-// Runs what is ready from the loop, outside of everything.
-void llm_wake(struct llm *llm);
-void llm_answer_wishes(struct llm *llm); // llm_propose.c: those that are ready
+// One question until it has its answer, over all its requests. First in what it belongs to.
+struct llm_talk {
+    struct llm *llm;
+    struct llm_talk *next; // in ready
+    const char *rules;     // outlives it
+    char *search, *last;   // of the prompt; its own
+    char *account;         // search that pays; its own
+    bool forecast;         // as in struct ask
+    struct ask_style *style; // [endpoint]
+    struct ask_style used;   // of the request under way
+    size_t endpoint; // that was asked last
+    unsigned tries;  // requests
+    char reason[ERR_TEXT_MAX]; // why there is no answer, so far
+    uint64_t input_tokens, output_tokens; // of every attempt
+    double cost, seconds;
+    // An answer with any status; whether to ask again.
+    bool (*answered)(struct llm_talk *talk, const struct endpoint_result *result);
+    void (*finish)(struct llm_talk *talk); // the end of it, and of what it belongs to
+};
+
+bool llm_talk_may_ask(struct llm_talk *talk); // false: a cap is reached, talk->reason says which
+void llm_talk_charge(struct llm_talk *talk, size_t endpoint, const struct answer_usage *usage);
+void llm_talk_post(struct llm_talk *talk);
+void llm_talk_finish_soon(struct llm_talk *talk); // from the loop, outside of everything
+void llm_talk_finish_all(struct llm *llm);        // those that were to be finished soon
+void llm_talk_release(struct llm_talk *talk);     // its own texts
 
 #endif
