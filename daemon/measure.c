@@ -24,6 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Of each GPU. Two, because the one that a crash takes with it cannot serve the next search.
+#define SPARES 2
+
 struct run {
     struct measure_config config;
     struct job *job; // NULL: cancelled
@@ -279,7 +282,7 @@ void run_keep_spare(const struct measure_config *config, const struct device *de
 {
     struct executor_config spare = executor_of(config, device);
 
-    executor_pool_spare(config->executors, &spare, 1);
+    executor_pool_spare(config->executors, &spare, SPARES);
 }
 
 static void execute(struct run *run)

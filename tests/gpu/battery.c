@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FILES_MAX 256
 #define SERVED_S 1.0
@@ -32,6 +33,9 @@ static bool as_expected(const struct entry *entry)
     const char *most = strstr(entry->expect, "not faster than ");
     double limit = INFINITY;
 
+    if (entry->verdict == VERDICT_QUARANTINED && strstr(entry->expect, "or quarantined") != NULL) {
+        return true;
+    }
     if (strncmp(entry->expect, "ratio", 5) != 0) {
         return strcmp(verdict_name(entry->verdict), entry->expect) == 0;
     }
@@ -94,6 +98,7 @@ static int is_source(const struct dirent *entry)
 
 struct verdict_time {
     uint64_t at_ns, verdict;
+    struct accounts seconds;
 };
 
 static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
@@ -103,12 +108,17 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     (void)tag;
     time->at_ns = uv_hrtime();
     time->verdict = error == NULL && info->result != NULL ? info->result->verdict : 0;
+    if (time->verdict != 0 && info->result->seconds != NULL) {
+        time->seconds = *info->result->seconds;
+    }
 }
 
 // Runs one crash in a search of its own; returns whether the neighbour had its verdict in time.
 static bool neighbour(struct session *session, const struct problem_dir *dir, const char *folder,
                       const char *name, unsigned number)
 {
+    // The one before has used up the processes that wait for new searches.
+    const struct timespec rest = {.tv_sec = 2};
     struct verdict_time crash = {.at_ns = 0}, honest = {.at_ns = 0};
     struct pool *pool[2];
     struct strbuf source = STRBUF_INIT;
@@ -118,6 +128,7 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
     struct job_spec spec;
     double later;
 
+    (void)nanosleep(&rest, NULL);
     for (size_t i = 0; i < 2; i++) {
         char search[64];
 
@@ -141,9 +152,11 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
         die(&err);
     }
     later = ((double)honest.at_ns - (double)crash.at_ns) * 1e-9;
-    printf("%s after %s (%s) another search's candidate is %s %.3f s later\n",
+    printf("%s after %s (%s) another search's candidate is %s %.3f s later: GPU held %.3f s, "
+           "thereof %.3f timing\n",
            later <= SERVED_S && verdict_is_ratio(honest.verdict) ? "ok  " : "FAIL", name,
-           verdict_name(crash.verdict), verdict_name(honest.verdict), later);
+           verdict_name(crash.verdict), verdict_name(honest.verdict), later, honest.seconds.held,
+           honest.seconds.time);
     pool_close(pool[0]);
     pool_close(pool[1]);
     strbuf_release(&source);

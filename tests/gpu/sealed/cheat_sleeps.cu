@@ -1,4 +1,4 @@
-// expect: ratio not faster than 1.1
+// expect: ratio not faster than 1.1, or quarantined
 // Sleeps in its first launches, so that it is measured less often.
 __device__ int launches;
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
