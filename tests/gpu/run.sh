@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# Steps: probe problems battery bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
+# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
 # in build/gpu when that is not set. Prints a short table last.
 set -u
 cd "$(dirname "$0")/../.."
@@ -31,7 +31,7 @@ step() {
 }
 
 start_daemon() {
-    "$bin/kcastd" --devices cuda --state "$work/state" >"$out/kcastd.log" 2>&1 &
+    "$bin/kcastd" --devices "${KCAST_DEVICES:-cuda}" --state "$work/state" >"$out/kcastd.log" 2>&1 &
     daemon=$!
     for _ in $(seq 200); do
         "$bin/kcast" status >"$out/status.log" 2>&1 && break
