@@ -38,7 +38,7 @@ record() { # problem port
     local name=$1 port=$2 run=$work/$1.run
     cp -r "$problems/$name" "$work/$name" && (cd "$work/$name" && trim "$name")
     "$bin/kcast" search "$work/$name" --pool "tcp://127.0.0.1:$port" --no-worker --policy all --strategy best-of-n --batch 32 \
-        --candidates 0 --seed 1 --max-time "${seconds}s" --quiet --run "$run" --json >"$out/$name.json" 2>"$out/$name.log" ||
+        --candidates "${KCAST_SPACE_CANDIDATES:-1040}" --seed 1 --max-time "${seconds}s" --quiet --run "$run" --json >"$out/$name.json" 2>"$out/$name.log" ||
         { echo "$name: failed"; tail -3 "$out/$name.log"; }
 }
 
@@ -56,9 +56,8 @@ done
 export -f record axis trim
 export bin work out problems seconds
 lane=0
-for list in "${KCAST_LANES[@]:-}" "sgemm gemv cross_entropy" "bf16_gemm rope softmax" "attention axpy transpose rmsnorm_residual" "layernorm swiglu stencil5 reduce_sum"; do
-    [ -n "$list" ] || continue
-    printf '%s\n' $list | xargs -P 2 -I{} bash -c "record {} $((7500 + lane % gpus))" &
+for list in "sgemm" "cross_entropy axpy gemv" "softmax rope layernorm" "transpose rmsnorm_residual reduce_sum"; do
+    printf '%s\n' $list | xargs -P 4 -I{} bash -c "record {} $((7500 + lane % gpus))" &
     lanes+=($!)
     lane=$((lane + 1))
 done
