@@ -47,7 +47,7 @@ CFLAGS   += -std=gnu11 $(WARN) $(FLAGS_$(VARIANT))
 LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
 
 LIBS_kcastd       := -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast        := -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast        := -lz -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-worker := -lcurl -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
 LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -lnng -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread

@@ -41,6 +41,7 @@
 #include "proto/exec.def"
 #include "proto/worker.def"
 #include "proto/run.def"
+#include "proto/space.def"
 #undef MESSAGE
 
 #define MESSAGE(name, ...) &name##_message,
@@ -51,6 +52,7 @@ const struct message *const all_messages[] = {
 #include "proto/exec.def"
 #include "proto/worker.def"
 #include "proto/run.def"
+#include "proto/space.def"
 };
 const size_t all_messages_count = ARRAY_LEN(all_messages);
 

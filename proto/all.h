@@ -27,6 +27,7 @@
 #include "proto/exec.def"
 #include "proto/worker.def"
 #include "proto/run.def"
+#include "proto/space.def"
 #undef MESSAGE
 #undef FIELD
 #undef FIELD_ONE
