@@ -142,25 +142,6 @@ bool forecaster_busy(const struct forecaster *forecaster)
 
 // ---- asking ----
 
-bool forecaster_wants(const struct fold *fold, uint64_t candidate)
-{
-    const struct fold_candidate *c = &fold->candidate[candidate - 1];
-    return c->proposed.duplicate_of == 0 && c->object_duplicate_of == 0 && c->compiled != NULL &&
-           c->compiled->verdict == VERDICT_NONE && !c->forecast_done;
-}
-
-void forecaster_facts(const struct fold_candidate *candidate, struct candidate_facts *ret)
-{
-    *ret = (struct candidate_facts){
-        .id = candidate->proposed.candidate,
-        .digest = candidate->proposed.source,
-        .features = candidate->compiled->features,
-        .features_count = candidate->compiled->features_count,
-        .params = candidate->proposed.params,
-        .params_count = candidate->proposed.params_count,
-    };
-}
-
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
 {
     forecaster_callback *callback = forecaster->callback;
@@ -250,27 +231,8 @@ void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint
         uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
         return;
     }
-    struct forecast_request request = {
-        .problem = fold->started.problem,
-        .problem_digest = fold->started.problem_json,
-        .device_class = fold->session.device_class,
-        .device_facts = fold->session.device_facts,
-        .device_facts_count = fold->session.device_facts_count,
-        .incumbent_log2 = fold_incumbent_before(fold, visible),
-        .candidates = xcalloc((size_t)(last - first + 1), sizeof(*request.candidates)),
-        .search = fold->started.search,
-        .margin_log2 = FORECAST_MARGIN_LOG2,
-    };
-    if (fold->baseline != NULL) {
-        request.baseline_features = fold->baseline->features;
-        request.baseline_features_count = fold->baseline->features_count;
-    }
-    for (uint64_t id = first; id <= last; id++) {
-        if (forecaster_wants(fold, id)) {
-            forecaster_facts(&fold->candidate[id - 1],
-                             &request.candidates[request.candidates_count++]);
-        }
-    }
+    struct forecast_request request;
+    forecast_questions(fold, first, last, visible, &request);
     if (asks_models(forecaster)) {
         add_texts(forecaster, fold, visible, &request);
     }
@@ -278,7 +240,7 @@ void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint
                 &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
                 on_forecasts, begin_call(forecaster));
     release_texts(&request);
-    free(request.candidates);
+    forecast_questions_free(&request);
 }
 
 // ---- telling ----
@@ -289,38 +251,6 @@ static void finish_telling(struct forecaster *forecaster, bool ok)
     forecaster->told = NULL;
     forecaster->busy = false;
     told(forecaster->owner, ok, forecaster->rows);
-}
-
-// The outcome of a measured candidate. key must be freed.
-static bool make_outcome(const struct fold *fold, uint64_t id, struct candidate_facts *facts,
-                         struct outcome *ret)
-{
-    const struct fold_candidate *candidate = &fold->candidate[id - 1];
-    const struct result *result = candidate->result;
-    if (result == NULL) {
-        return false;
-    }
-    forecaster_facts(candidate, facts);
-    *ret = (struct outcome){
-        .candidate = facts,
-        .verdict = result->verdict,
-        .log2 = NAN,
-        .lo = NAN,
-        .hi = NAN,
-        .audit = candidate->decided.decision == DECISION_AUDIT,
-        .propensity = candidate->decided.propensity,
-        .margin_log2 = FORECAST_MARGIN_LOG2,
-        .incumbent_log2 = candidate->decided.incumbent_log2,
-        .p_improves = candidate->forecast != NULL ? candidate->forecast->p_improves : NAN,
-        .raw = candidate->forecast != NULL ? candidate->forecast->raw : NULL,
-        .key = xasprintf("%s/%llu", fold->started.search, (unsigned long long)id),
-    };
-    if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {
-        ret->log2 = result->speedup->log2;
-        ret->lo = result->speedup->lo;
-        ret->hi = result->speedup->hi;
-    }
-    return true;
 }
 
 static void on_observed(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
@@ -354,35 +284,15 @@ static void on_nobody_told(uv_timer_t *timer)
 static void tell_more(struct forecaster *forecaster)
 {
     const struct fold *fold = forecaster->fold;
-    struct candidate_facts *facts = xcalloc(OBSERVE_MAX, sizeof(*facts));
-    struct observe observe = {
-        .problem = fold->started.problem,
-        .problem_digest = fold->started.problem_json,
-        .device_class = fold->session.device_class,
-        .device_facts = fold->session.device_facts,
-        .device_facts_count = fold->session.device_facts_count,
-        .outcomes = xcalloc(OBSERVE_MAX, sizeof(*observe.outcomes)),
-    };
-    if (fold->baseline != NULL) {
-        observe.baseline_features = fold->baseline->features;
-        observe.baseline_features_count = fold->baseline->features_count;
-    }
-    while (forecaster->tell_next <= forecaster->tell_last && observe.outcomes_count < OBSERVE_MAX) {
-        size_t at = observe.outcomes_count;
-        observe.outcomes_count +=
-            make_outcome(fold, forecaster->tell_next++, &facts[at], &observe.outcomes[at]);
-    }
+    struct observe observe;
+    forecast_outcomes(fold, &forecaster->tell_next, forecaster->tell_last, OBSERVE_MAX, &observe);
     if (observe.outcomes_count == 0) {
         uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
     } else {
         remote_call(forecaster->worker, OP_OBSERVE, &observe_message, &observe, &observed_message,
                     OBSERVE_MS, on_observed, begin_call(forecaster));
     }
-    for (size_t i = 0; i < observe.outcomes_count; i++) {
-        free(observe.outcomes[i].key);
-    }
-    free(observe.outcomes);
-    free(facts);
+    forecast_outcomes_free(&observe);
 }
 
 void forecaster_tell(struct forecaster *forecaster, const struct fold *fold, uint64_t after,

@@ -5,15 +5,13 @@
 #define CLIENT_FORECASTER_H
 
 #include "client/fold.h"
+#include "client/forecast_request.h"
 #include "client/search_text.h"
 #include "client/session.h"
 #include "common/err.h"
 #include "proto/all.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-// An improvement is at least this much, as log2: half a percent.
-#define FORECAST_MARGIN_LOG2 0.0072
 
 struct forecaster;
 
@@ -35,24 +33,17 @@ bool forecaster_busy(const struct forecaster *forecaster);
 // forecasts: one per candidate in any order, found by id; the callee may take them. NULL when there
 // are none; reason says why then.
 typedef void forecaster_callback(void *owner, struct forecast_reply *forecasts, const char *reason);
-// Asks about those of candidates first … last for which forecaster_wants, with what came of candidates
+// Asks about those of candidates first … last for which forecast_wants (client/forecast_request.h), with what came of candidates
 // 1 … visible. The callback runs later, exactly once, unless the forecaster is freed before. Not while
 // busy.
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
                     uint64_t last, uint64_t visible, forecaster_callback *callback,
                     void *owner);
-// Compiled, not a duplicate, and not forecast yet.
-bool forecaster_wants(const struct fold *fold, uint64_t candidate);
-
 // Tells the outcomes of candidates after … last, in messages of bounded size. rows: what the worker
 // knows afterwards. ok: false when it could not be told. The callback runs later, exactly once. Not
 // while busy.
 typedef void forecaster_told(void *owner, bool ok, uint64_t rows);
 void forecaster_tell(struct forecaster *forecaster, const struct fold *fold, uint64_t after,
                      uint64_t last, forecaster_told *callback, void *owner);
-
-// A request for these facts, for `kcast forecast` too. Arrays are borrowed from fold; free only the
-// candidates array.
-void forecaster_facts(const struct fold_candidate *candidate, struct candidate_facts *ret);
 
 #endif

@@ -119,7 +119,7 @@ void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct 
 {
     char key[32];
     snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
-    pool_submit(p->pool, key, spec, priority, callback, p, id);
+    p->peers.submit(p->peers.pool, key, spec, priority, callback, p, id);
 }
 
 void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error)
@@ -168,18 +168,18 @@ static void tell(struct pipeline *p)
     if (!is_over(p) && batch + PIPELINE_LAG > p->forecast + 1) { // forecasts before must not profit
         batch = p->forecast + 1 > PIPELINE_LAG ? p->forecast + 1 - PIPELINE_LAG : 0;
     }
-    if (batch <= p->told_batch || forecaster_busy(p->forecaster)) {
+    if (batch <= p->told_batch || p->peers.busy(p->peers.forecaster)) {
         return;
     }
     p->told_batch = batch;
     p->telling = batch_last(p, batch);
-    forecaster_tell(p->forecaster, p->fold, p->told, p->telling, on_told, p);
+    p->peers.tell(p->peers.forecaster, p->fold, p->told, p->telling, on_told, p);
 }
 
 // ---- interface ----
 
-int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold, struct pool *pool,
-                    struct forecaster *forecaster, struct proposer *proposer,
+int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
+                    const struct pipeline_peers *peers, struct proposer *proposer,
                     const struct generator *generator, struct err *err)
 {
     const struct run_started *started = &fold->started;
@@ -196,8 +196,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold, s
     struct pipeline *p = xcalloc(1, sizeof(*p));
     p->run = run;
     p->fold = fold;
-    p->pool = pool;
-    p->forecaster = forecaster;
+    p->peers = *peers;
     p->proposer = proposer;
     p->generator = generator;
     p->strategy = strategy;
@@ -283,7 +282,7 @@ void pipeline_stop(struct pipeline *p, const char *reason)
 bool pipeline_done(const struct pipeline *p, const char **ret_reason)
 {
     if (!is_over(p) || p->settled < p->decided || p->told_batch < p->settled ||
-        forecaster_busy(p->forecaster)) {
+        p->peers.busy(p->peers.forecaster)) {
         return false;
     }
     *ret_reason = p->stop != NULL ? p->stop : p->exhausted;

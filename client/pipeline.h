@@ -22,13 +22,30 @@
 
 struct pipeline;
 
-// All arguments stay the caller's and must outlive the pipeline. proposer is for generators that ask,
-// and NULL for others. fold is that of run, which has its
-// RUN_STARTED, RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
+// Who measures and who forecasts: a daemon and a worker (pipeline_peers_of), or a space that stands
+// for both (replay/). Callbacks never run inside a call. See client/pool.h and client/forecaster.h
+// for what the functions promise.
+struct pipeline_peers {
+    void *pool;
+    void (*submit)(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
+                   pool_callback *callback, void *owner, uint64_t tag);
+    void (*ack)(void *pool, uint64_t job);
+    void *forecaster;
+    void (*ask)(void *forecaster, const struct fold *fold, uint64_t first, uint64_t last,
+                uint64_t visible, forecaster_callback *callback, void *owner);
+    void (*tell)(void *forecaster, const struct fold *fold, uint64_t after, uint64_t last,
+                 forecaster_told *callback, void *owner);
+    bool (*busy)(const void *forecaster);
+};
+// Both stay the caller's.
+struct pipeline_peers pipeline_peers_of(struct pool *pool, struct forecaster *forecaster);
+
+// All arguments stay the caller's and must outlive the pipeline, peers alone is copied. proposer is
+// for generators that ask, and NULL for others. fold is that of run, which has its RUN_STARTED,
+// RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
-                               struct pool *pool, struct forecaster *forecaster,
-                               struct proposer *proposer, const struct generator *generator,
-                               struct err *err);
+                               const struct pipeline_peers *peers, struct proposer *proposer,
+                               const struct generator *generator, struct err *err);
 // Whether the worker is being asked for candidates.
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine

@@ -13,7 +13,7 @@ static int record_forecasts(struct pipeline *p, struct forecast_reply *reply, co
     int code = run_begin(p->run, err);
     for (uint64_t id = batch_first(p, p->asking); code == 0 && id <= batch_last(p, p->asking);
          id++) {
-        if (!forecaster_wants(p->fold, id)) {
+        if (!forecast_wants(p->fold, id)) {
             continue;
         }
         struct run_forecast event = {.candidate = id,
@@ -45,7 +45,7 @@ static void on_forecasts(void *owner, struct forecast_reply *reply, const char *
 static bool wants_forecasts(const struct pipeline *p, uint64_t batch)
 {
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
-        if (forecaster_wants(p->fold, id)) {
+        if (forecast_wants(p->fold, id)) {
             return true;
         }
     }
@@ -64,13 +64,13 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
         *progress = true;
         return;
     }
-    if (forecaster_busy(p->forecaster) ||
+    if (p->peers.busy(p->peers.forecaster) ||
         (batch > PIPELINE_LAG && p->told_batch < batch - PIPELINE_LAG)) {
         return;
     }
     p->asking = batch;
-    forecaster_ask(p->forecaster, p->fold, batch_first(p, batch), batch_last(p, batch),
-                   visible_from(p, batch), on_forecasts, p);
+    p->peers.ask(p->peers.forecaster, p->fold, batch_first(p, batch), batch_last(p, batch),
+                 visible_from(p, batch), on_forecasts, p);
 }
 
 // ---- decide ----

@@ -52,7 +52,7 @@ static void on_measured(void *owner, uint64_t id, struct job_info *info, const s
     struct run_measured event;
     make_measured(id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, info, &event);
     if (pipeline_append(p, RUN_MEASURED, &event, &p->failure) == 0) {
-        pool_ack(p->pool, info->job);
+        p->peers.ack(p->peers.pool, info->job);
     }
 }
 
@@ -117,7 +117,7 @@ static void on_replicated(void *owner, uint64_t id, struct job_info *info, const
     if (error != NULL) {
         pipeline_fail(p, 'r', id, error);
     } else if (record_replication(p, id, info, &p->failure) == 0) {
-        pool_ack(p->pool, info->job);
+        p->peers.ack(p->peers.pool, info->job);
     }
 }
 

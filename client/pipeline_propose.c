@@ -234,7 +234,7 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         p->compiled = id - 1;
         for (uint64_t i = first; i < id; i++) {
             if (p->slot[i - 1].job != 0) {
-                pool_ack(p->pool, p->slot[i - 1].job);
+                p->peers.ack(p->peers.pool, p->slot[i - 1].job);
             }
         }
     }

@@ -43,8 +43,7 @@ struct writing {
 struct pipeline {
     struct run *run;
     struct fold *fold;
-    struct pool *pool;
-    struct forecaster *forecaster;
+    struct pipeline_peers peers;
     struct proposer *proposer; // NULL when the generator does not ask
     struct writing writing;
     const struct generator *generator;

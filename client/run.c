@@ -242,6 +242,26 @@ int run_create(struct run **ret, const char *path, struct err *err)
     return code;
 }
 
+int run_create_in_memory(struct run **ret, struct err *err)
+{
+    struct run *run = xcalloc(1, sizeof(*run));
+    int code = 0;
+    run->path = xstrdup("a run in memory");
+    run->lock_fd = -1;
+    if (sqlite3_open(":memory:", &run->db) != SQLITE_OK) {
+        code = err_set(err, ERR_SYSTEM, "no memory for a run");
+    }
+    if (code == 0) {
+        code = execute(run, schema, "creating", err);
+    }
+    if (code != 0) {
+        run_close(run);
+        return code;
+    }
+    *ret = run;
+    return 0;
+}
+
 // Looks at what the file says it is, then at the numbering of its events.
 static int check_format(struct run *run, struct err *err)
 {

@@ -49,6 +49,8 @@ struct run_event {
 
 // Creates path; ERR_CONFLICT when it exists.
 MUST_CHECK int run_create(struct run **ret, const char *path, struct err *err);
+// One that no file holds and that is gone with run_close: for replaying.
+MUST_CHECK int run_create_in_memory(struct run **ret, struct err *err);
 // Opens for appending; takes a lock so that two clients cannot drive one run (ERR_BUSY).
 // ERR_VERSION for another RUN_FORMAT, ERR_CORRUPT for what is no run file; neither is changed.
 MUST_CHECK int run_open(struct run **ret, const char *path, struct err *err);

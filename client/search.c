@@ -351,8 +351,9 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = compile_baseline(s, err);
     }
     if (code == 0) {
-        code = pipeline_create(&s->pipeline, s->run, s->fold, s->pool, s->forecaster, s->proposer,
-                               s->generator, err);
+        struct pipeline_peers peers = pipeline_peers_of(s->pool, s->forecaster);
+        code = pipeline_create(&s->pipeline, s->run, s->fold, &peers, s->proposer, s->generator,
+                               err);
     }
     message_clear(&device_info_message, &device);
     free(sandbox);
