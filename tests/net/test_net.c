@@ -59,7 +59,7 @@ static void open_service(struct fixture *f, const char *url)
 {
     struct err err = ERR_INIT;
     struct service_config config = {.url = url,
-                                    .contexts = 8,
+                                    .exchanges_max = 8,
                                     .parked_max = 5,
                                     .message_max = 1 << 20,
                                     .epoch = 77,
@@ -307,7 +307,7 @@ static void an_open_listener_is_refused(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     struct service *open;
-    struct service_config config = {.url = "tcp://0.0.0.0:0", .contexts = 1, .parked_max = 1, .message_max = 1024};
+    struct service_config config = {.url = "tcp://0.0.0.0:0", .exchanges_max = 1, .parked_max = 1, .message_max = 1024};
     assert_int_equal(service_create(&open, &f->loop, &config, &err), ERR_DENIED);
     assert_non_null(strstr(err.text, "not on loopback"));
     config.url = service_url(f->service);
