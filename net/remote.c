@@ -8,9 +8,10 @@
 // next connection. One timer serves the earliest of deadlines, link_due_ns (CONNECTING) and retry_ns
 // (DOWN); it may fire too early, never too late, and looks at everything then.
 //
-// A call that ends goes to the list `ending` with its error, and finish_calls runs the callbacks.
-// They may do anything, also close the remote: its memory stays until the loop has closed the timer,
-// and after them only `closing` is looked at.
+// A call that ends without a reply goes to the list `ending` with its error and wakes the loop, and
+// finish_calls runs the callbacks: so all of them run from the poll, and a uv_run(UV_RUN_ONCE) in
+// which one ran returns. (From a timer that is due when it begins it would go on to wait.) A callback
+// may do anything, also close the remote: its memory stays until the loop has closed the handles.
 #include "net/remote.h"
 
 #include "common/clock.h"
@@ -53,6 +54,8 @@ struct remote {
     char *url;
     struct url address;
     uv_timer_t timer;
+    uv_async_t wake; // there are calls in `ending`
+    int handles;     // not closed yet
     uint64_t timer_ns; // when it fires; UINT64_MAX: it does not
     enum link_state state;
     uint64_t retry_ns;        // DOWN: not before
@@ -98,6 +101,9 @@ static void end_call(struct call *call, const struct err *why)
         call->err = *why;
     }
     DL_APPEND(call->remote->ending, call);
+    if (!call->remote->closing) {
+        (void)uv_async_send(&call->remote->wake);
+    }
 }
 
 // All of them, or only those that were sent.
@@ -122,6 +128,11 @@ static void finish_calls(struct remote *remote)
         call->callback(call->owner, &call->err, 0, NULL);
         free_call(call);
     }
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    finish_calls(wake->data);
 }
 
 // --- the timer
@@ -258,7 +269,6 @@ static void attempt_failed(struct remote *remote, bool refused)
         end_calls(remote, &err, false);
     }
     arm_link(remote);
-    finish_calls(remote);
 }
 
 static void on_end(void *owner, const struct err *why);
@@ -313,7 +323,6 @@ static void on_end(void *owner, const struct err *why)
                   remote->url, why->text);
     end_calls(remote, &err, true);
     arm_link(remote);
-    finish_calls(remote);
 }
 
 static void on_resolved(void *owner, const struct sockaddr_storage *addresses, size_t count,
@@ -366,7 +375,6 @@ static void end_overdue(struct remote *remote, uint64_t now_ns)
             end_call(call, &err);
         }
     }
-    finish_calls(remote);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -377,9 +385,6 @@ static void on_timer(uv_timer_t *timer)
 
     remote->timer_ns = UINT64_MAX;
     end_overdue(remote, now_ns);
-    if (remote->closing) {
-        return;
-    }
     if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
         begin_attempt(remote);
     } else if (remote->state == LINK_CONNECTING && remote->link_due_ns <= now_ns) {
@@ -409,6 +414,12 @@ int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct 
         return rc;
     }
     remote = xcalloc(1, sizeof(*remote));
+    rc = uv_async_init(loop, &remote->wake, on_wake);
+    if (rc != 0) {
+        free(remote);
+        return err_set_errno(err, ERR_SYSTEM, -rc, "cannot prepare a connection to %s", url);
+    }
+    remote->wake.data = remote;
     remote->loop = loop;
     remote->url = xstrdup(url);
     remote->address = address;
@@ -416,6 +427,7 @@ int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct 
     remote->timer_ns = UINT64_MAX;
     (void)uv_timer_init(loop, &remote->timer);
     remote->timer.data = remote;
+    remote->handles = 2;
     *ret = remote;
     return 0;
 }
@@ -474,8 +486,10 @@ static void on_closed(uv_handle_t *handle)
 {
     struct remote *remote = handle->data;
 
-    free(remote->url);
-    free(remote);
+    if (--remote->handles == 0) {
+        free(remote->url);
+        free(remote);
+    }
 }
 
 void remote_close(struct remote *remote)
@@ -494,6 +508,7 @@ void remote_close(struct remote *remote)
     end_calls(remote, &err, false);
     finish_calls(remote);
     uv_close((uv_handle_t *)&remote->timer, on_closed);
+    uv_close((uv_handle_t *)&remote->wake, on_closed);
 }
 
 // --- waiting calls

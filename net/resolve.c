@@ -48,7 +48,7 @@ int resolve_start(struct resolve **ret, uv_loop_t *loop, const struct url *url,
     code = uv_getaddrinfo(loop, &resolve->request, on_resolved, url->host, port, &hints);
     if (code != 0) {
         free(resolve);
-        return err_set(err, ERR_SYSTEM, "cannot look up %s: %s", url->host, uv_strerror(code));
+        return err_set(err, ERR_SYSTEM, "%s", uv_strerror(code));
     }
     *ret = resolve;
     return 0;

@@ -15,7 +15,7 @@ struct resolve;
 // or count 0 and the reason. The resolve is gone afterwards.
 typedef void resolve_callback(void *owner, const struct sockaddr_storage *addresses, size_t count,
                               const struct err *why);
-// ERR_SYSTEM when it cannot be begun. *url is not needed after this.
+// ERR_SYSTEM with the reason alone when it cannot be begun. *url is not needed after this.
 MUST_CHECK int resolve_start(struct resolve **ret, uv_loop_t *loop, const struct url *url,
                              resolve_callback *on_end, void *owner, struct err *err);
 // on_end does not run; freed by the loop. NULL is fine.
