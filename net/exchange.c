@@ -1,6 +1,6 @@
-// Design note. An exchange lives from the arrival of its request to its answer; it is in one list of
-// the service, so that the few events that concern many (a connection ends, the service closes) find
-// them. An answer is packed straight into the frame that is sent.
+// Design note. An exchange lives from the arrival of its request to its answer; it is in one list
+// of the service, so that the few events that concern many (a connection ends, the service closes)
+// find them. An answer is packed straight into the frame that is sent.
 //
 // parked_max < exchanges_max keeps room for requests that are answered at once: parked ones alone
 // can never fill the house.

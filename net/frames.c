@@ -96,7 +96,8 @@ int frames_peek(const struct frames *frames, struct frames_view *ret, struct err
                        frames->frame_max);
     }
     if (have - FRAMES_HEAD_LEN >= len) {
-        *ret = (struct frames_view){.item = FRAMES_FRAME, .data = head + FRAMES_HEAD_LEN, .len = len};
+        *ret =
+            (struct frames_view){.item = FRAMES_FRAME, .data = head + FRAMES_HEAD_LEN, .len = len};
     }
     return 0;
 }

@@ -1,7 +1,7 @@
-// Design note. The socket is polled and accepted from here rather than by libuv's own listener: that
-// one accepts and closes what waits when there are no descriptors left, and if another thread takes
-// the descriptor that it keeps for this it turns in a circle. Here the poll rests for a moment, and
-// who wants to connect stays in the kernel's queue.
+// Design note. The socket is polled and accepted from here rather than by libuv's own listener:
+// that one accepts and closes what waits when there are no descriptors left, and if another thread
+// takes the descriptor that it keeps for this it turns in a circle. Here the poll rests for a
+// moment, and who wants to connect stays in the kernel's queue.
 #include "net/listener.h"
 
 #include "common/mem.h"
@@ -127,9 +127,9 @@ static int read_port(struct listener *listener, const char *text, struct err *er
     if (getsockname(listener->fd, (struct sockaddr *)&address, &len) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "cannot listen on %s", text);
     }
-    listener->port = ntohs(address.ss_family == AF_INET6
-                               ? ((const struct sockaddr_in6 *)&address)->sin6_port
-                               : ((const struct sockaddr_in *)&address)->sin_port);
+    listener->port =
+        ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
+                                            : ((const struct sockaddr_in *)&address)->sin_port);
     return 0;
 }
 

@@ -1,80 +1,23 @@
-// Design note. Calls are in a table by id, sent or not, until they end; the way to the other side is
-//
-//   DOWN ──(a call waits, retry_ns)──▶ RESOLVING ─▶ CONNECTING ──(greeting)──▶ UP
-//    ▲                                     │    each address in turn │          │
-//    └──────────(none left)────────────────┴─────────────────────────┴──(broke)─┘
-//
-// and a call is sent when it is UP. When it breaks, what was sent ends; what was not waits for the
-// next connection. One timer serves the earliest of deadlines, link_due_ns (CONNECTING) and retry_ns
-// (DOWN); it may fire too early, never too late, and looks at everything then.
+// Design note. Calls are in a table by id, sent or not, until they end; net/link.c makes the
+// connection on which they are sent. One timer serves the earliest of deadlines and what the link
+// waits for; it may fire too early, never too late, and looks at everything then.
 //
 // A call that ends without a reply goes to the list `ending` with its error and wakes the loop, and
 // finish_calls runs the callbacks: so all of them run from the poll, and a uv_run(UV_RUN_ONCE) in
-// which one ran returns. (From a timer that is due when it begins it would go on to wait.) A callback
-// may do anything, also close the remote: its memory stays until the loop has closed the handles.
-#include "net/remote.h"
+// which one ran returns. (From a timer that is due when it begins it would go on to wait.) A
+// callback may do anything, also close the remote: its memory stays until the loop has closed the
+// handles.
+#include "net/remote_state.h"
 
 #include "common/clock.h"
 #include "common/version.h"
 #include "net/frames.h"
-#include "net/resolve.h"
-#include "net/stream.h"
-#include "net/url.h"
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
-#define REPLY_MAX ((size_t)17 << 20)   // bytes of a frame
 #define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
-#define CONNECT_NS (3000 * NS_PER_MS)  // for one address, with the greeting
-#define BACKOFF_MIN_NS (50 * NS_PER_MS)
-#define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 #define HELLO_TIMEOUT_MS 5000
-
-struct call {
-    struct remote *remote;
-    uint64_t id;
-    struct strbuf frame; // until it is sent
-    bool sent;
-    uint64_t deadline_ns;         // uv_hrtime
-    const struct message *answer; // what the reply's body is
-    remote_callback *callback;
-    void *owner;
-    struct err err;    // it has ended so
-    UT_hash_handle hh; // in remote->calls
-    struct call *prev; // in remote->ending
-    struct call *next;
-};
-
-enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_UP };
-
-struct remote {
-    uv_loop_t *loop;
-    char *url;
-    struct url address;
-    uv_timer_t timer;
-    uv_async_t wake; // there are calls in `ending`
-    int handles;     // not closed yet
-    uint64_t timer_ns; // when it fires; UINT64_MAX: it does not
-    enum link_state state;
-    uint64_t retry_ns;        // DOWN: not before
-    uint64_t link_due_ns;     // CONNECTING: the address is given up
-    uint64_t backoff_ns;      // after the last attempt; 0: it succeeded
-    const char *wanted;       // the program whose HELLO is asked for; NULL: none
-    struct resolve *resolve;  // RESOLVING
-    struct stream *stream;    // CONNECTING, UP
-    struct err trouble;       // why there is no connection
-    struct sockaddr_storage addresses[RESOLVE_MAX];
-    size_t address_count;
-    size_t address_next; // to try
-    size_t request_max;  // bytes of a frame
-    uint64_t next_id;
-    struct call *calls; // by id
-    size_t unsent;      // of these
-    struct call *ending;
-    bool closing;
-};
 
 static void on_timer(uv_timer_t *timer);
 
@@ -106,8 +49,7 @@ static void end_call(struct call *call, const struct err *why)
     }
 }
 
-// All of them, or only those that were sent.
-static void end_calls(struct remote *remote, const struct err *why, bool sent_only)
+void remote_end_calls(struct remote *remote, const struct err *why, bool sent_only)
 {
     struct call *call;
     struct call *next;
@@ -137,7 +79,7 @@ static void on_wake(uv_async_t *wake)
 
 // --- the timer
 
-static void arm(struct remote *remote, uint64_t at_ns)
+void remote_arm(struct remote *remote, uint64_t at_ns)
 {
     uint64_t now_ns = uv_hrtime();
 
@@ -145,15 +87,6 @@ static void arm(struct remote *remote, uint64_t at_ns)
         remote->timer_ns = at_ns;
         (void)uv_timer_start(&remote->timer, on_timer,
                              at_ns > now_ns ? (at_ns - now_ns) / NS_PER_MS + 1 : 0, 0);
-    }
-}
-
-static void arm_link(struct remote *remote)
-{
-    if (remote->state == LINK_CONNECTING) {
-        arm(remote, remote->link_due_ns);
-    } else if (remote->state == LINK_DOWN && remote->unsent > 0) {
-        arm(remote, remote->retry_ns);
     }
 }
 
@@ -192,7 +125,7 @@ static void finish_by_reply(struct call *call, const struct reply *reply)
 
 // A reply whose call has ended (its deadline passed) is nobody's. One without an id is about
 // something that the server could not read.
-static bool on_frame(void *owner, const void *data, size_t len)
+bool remote_on_frame(void *owner, const void *data, size_t len)
 {
     struct remote *remote = owner;
     struct err err = ERR_INIT;
@@ -215,8 +148,6 @@ static bool on_frame(void *owner, const void *data, size_t len)
     return true;
 }
 
-// --- the connection
-
 static void send_call(struct call *call)
 {
     call->sent = true;
@@ -224,136 +155,15 @@ static void send_call(struct call *call)
     stream_send(call->remote->stream, &call->frame);
 }
 
-static void on_greeting(void *owner)
+void remote_send_calls(struct remote *remote)
 {
-    struct remote *remote = owner;
     struct call *call;
     struct call *next;
 
-    remote->state = LINK_UP;
-    remote->backoff_ns = 0;
-    err_clear(&remote->trouble);
     HASH_ITER (hh, remote->calls, call, next) {
         if (!call->sent && call->err.code == ERR_NONE) {
             send_call(call);
         }
-    }
-}
-
-// No address is left. What waits goes on waiting, unless that is hopeless or was not asked for.
-static void attempt_failed(struct remote *remote, bool refused)
-{
-    struct err err = ERR_INIT;
-    const char *reason = remote->trouble.text;
-
-    remote->backoff_ns = remote->backoff_ns < BACKOFF_MIN_NS / 2 ? BACKOFF_MIN_NS
-                                                                 : 2 * remote->backoff_ns;
-    if (remote->backoff_ns > BACKOFF_MAX_NS) {
-        remote->backoff_ns = BACKOFF_MAX_NS;
-    }
-    remote->state = LINK_DOWN;
-    remote->retry_ns = uv_hrtime() + remote->backoff_ns;
-    if (remote->trouble.code == ERR_PROTOCOL) {
-        (void)err_set(&err, ERR_PROTOCOL,
-                      "%s does not speak kernelcast's protocol (%s); check --pool and --worker",
-                      remote->url, reason);
-    } else if (remote->wanted && remote->trouble.code == ERR_NOT_FOUND) {
-        (void)err_set(&err, ERR_UNREACHABLE, "%s: host \"%s\" is not known: %s", remote->url,
-                      remote->address.host, reason);
-    } else if (remote->wanted && refused) {
-        (void)err_set(&err, ERR_UNREACHABLE,
-                      "no %s answers on %s; start one, name another, or use --local: %s",
-                      remote->wanted, remote->url, reason);
-    }
-    if (err.code != ERR_NONE) {
-        end_calls(remote, &err, false);
-    }
-    arm_link(remote);
-}
-
-static void on_end(void *owner, const struct err *why);
-
-static void try_next_address(struct remote *remote, bool refused)
-{
-    struct stream_config config = {
-        .frame_max = REPLY_MAX,
-        .on_greeting = on_greeting,
-        .on_frame = on_frame,
-        .on_end = on_end,
-        .owner = remote,
-    };
-
-    if (remote->address_next == remote->address_count) {
-        attempt_failed(remote, refused);
-        return;
-    }
-    remote->state = LINK_CONNECTING;
-    remote->link_due_ns = uv_hrtime() + CONNECT_NS;
-    remote->stream = stream_connect(
-        remote->loop, (struct sockaddr *)&remote->addresses[remote->address_next++], &config);
-    arm_link(remote);
-}
-
-// That another protocol is spoken at one of the addresses outweighs that nobody is at the others.
-static void note_trouble(struct remote *remote, enum err_code code, const char *reason)
-{
-    if (remote->trouble.code != ERR_PROTOCOL) {
-        err_clear(&remote->trouble);
-        (void)err_set(&remote->trouble, code, "%s", reason);
-    }
-}
-
-static void on_end(void *owner, const struct err *why)
-{
-    struct remote *remote = owner;
-    bool refused = !stream_was_connected(remote->stream);
-    struct err err = ERR_INIT;
-
-    remote->stream = NULL;
-    if (remote->state != LINK_UP) {
-        note_trouble(remote, why->code, why->text);
-        try_next_address(remote, refused);
-        return;
-    }
-    remote->state = LINK_DOWN;
-    remote->retry_ns = uv_hrtime();
-    (void)err_set(&err, why->code,
-                  why->code == ERR_PROTOCOL ? "%s sent no valid reply: %s"
-                                            : "the connection to %s broke: %s",
-                  remote->url, why->text);
-    end_calls(remote, &err, true);
-    arm_link(remote);
-}
-
-static void on_resolved(void *owner, const struct sockaddr_storage *addresses, size_t count,
-                        const struct err *why)
-{
-    struct remote *remote = owner;
-
-    remote->resolve = NULL;
-    remote->address_count = count;
-    remote->address_next = 0;
-    if (count > 0) {
-        memcpy(remote->addresses, addresses, count * sizeof(*addresses));
-    } else {
-        note_trouble(remote, ERR_NOT_FOUND, why->text);
-    }
-    try_next_address(remote, false);
-}
-
-static void begin_attempt(struct remote *remote)
-{
-    struct sockaddr_storage address;
-    struct err err = ERR_INIT;
-
-    err_clear(&remote->trouble);
-    if (url_address(&remote->address, &address)) {
-        on_resolved(remote, &address, 1, NULL);
-    } else if (resolve_start(&remote->resolve, remote->loop, &remote->address, on_resolved, remote,
-                             &err) == 0) {
-        remote->state = LINK_RESOLVING;
-    } else {
-        on_resolved(remote, NULL, 0, &err);
     }
 }
 
@@ -385,21 +195,10 @@ static void on_timer(uv_timer_t *timer)
 
     remote->timer_ns = UINT64_MAX;
     end_overdue(remote, now_ns);
-    if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
-        begin_attempt(remote);
-    } else if (remote->state == LINK_CONNECTING && remote->link_due_ns <= now_ns) {
-        bool refused = !stream_was_connected(remote->stream);
-
-        note_trouble(remote, ERR_UNREACHABLE,
-                     refused ? strerror(ETIMEDOUT) : "it takes connections but does not greet");
-        stream_close(remote->stream);
-        remote->stream = NULL;
-        try_next_address(remote, refused);
-    }
+    link_on_time(remote, now_ns);
     for (call = remote->calls; call; call = call->hh.next) {
-        arm(remote, call->deadline_ns);
+        remote_arm(remote, call->deadline_ns);
     }
-    arm_link(remote);
 }
 
 // --- interface
@@ -478,8 +277,8 @@ void remote_call(struct remote *remote, enum op op, const struct message *body_m
     } else if (remote->state == LINK_UP && stream_is_open(remote->stream)) {
         send_call(call);
     }
-    arm(remote, call->deadline_ns);
-    arm_link(remote);
+    remote_arm(remote, call->deadline_ns);
+    link_arm(remote);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -500,12 +299,9 @@ void remote_close(struct remote *remote)
         return;
     }
     remote->closing = true;
-    resolve_cancel(remote->resolve);
-    stream_close(remote->stream);
-    remote->state = LINK_DOWN;
-    remote->stream = NULL;
+    link_close(remote);
     (void)err_set(&err, ERR_STOPPED, "the connection to %s was closed", remote->url);
-    end_calls(remote, &err, false);
+    remote_end_calls(remote, &err, false);
     finish_calls(remote);
     uv_close((uv_handle_t *)&remote->timer, on_closed);
     uv_close((uv_handle_t *)&remote->wake, on_closed);

@@ -1,6 +1,7 @@
-// The caller's side: one connection to one daemon or worker. Calls are asynchronous on a libuv loop;
-// each has a deadline and gets exactly one callback. Many may be under way at once; they are
-// answered in any order. Nothing is sent twice: a repeated call is the caller's decision.
+// The caller's side: one connection to one daemon or worker. Calls are asynchronous on a libuv
+// loop; each has a deadline and gets exactly one callback. Many may be under way at once; they are
+// answered in any order. Nothing is sent twice: a repeated call is the caller's decision. The
+// program ignores SIGPIPE.
 #ifndef NET_REMOTE_H
 #define NET_REMOTE_H
 
@@ -43,8 +44,8 @@ MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
                                 const struct message *answer, void *reply, uint64_t deadline_ms,
                                 struct err *err);
 
-// HELLO, waiting: checks that the peer is `program` and shares a protocol version. ERR_UNREACHABLE at
-// once when nobody listens there. *ret is owned by the caller.
+// HELLO, waiting: checks that the peer is `program` and shares a protocol version. ERR_UNREACHABLE
+// at once when nobody listens there. *ret is owned by the caller.
 MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
                             struct err *err);
 

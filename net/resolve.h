@@ -11,8 +11,8 @@
 
 struct resolve;
 
-// on_end runs once, on the loop and never inside: with addresses (count ≥ 1; valid during the call),
-// or count 0 and the reason. The resolve is gone afterwards.
+// on_end runs once, on the loop and never inside: with addresses (count ≥ 1; valid during the
+// call), or count 0 and the reason. The resolve is gone afterwards.
 typedef void resolve_callback(void *owner, const struct sockaddr_storage *addresses, size_t count,
                               const struct err *why);
 // ERR_SYSTEM with the reason alone when it cannot be begun. *url is not needed after this.

@@ -1,7 +1,7 @@
 // A request/reply server on TCP: connections of frames on one side, the libuv loop on the other.
 // Requests arrive on the loop thread as decoded envelopes; each must be answered exactly once, at
 // once or later (a long poll), and in any order. Owns the listener, the connections and the open
-// exchanges. Knows nothing of what the operations mean.
+// exchanges. Knows nothing of what the operations mean. The program ignores SIGPIPE.
 #ifndef NET_SERVICE_H
 #define NET_SERVICE_H
 
@@ -14,9 +14,9 @@
 struct service;
 struct exchange; // one request waiting for its reply
 
-#define SERVICE_CONNECTIONS_MAX 1024             // more are closed
-#define SERVICE_GREETING_MS 10000                // a connection that has not greeted by then is closed
-#define SERVICE_UNSENT_MAX ((size_t)64 << 20)    // bytes; who leaves more unread is not read from
+#define SERVICE_CONNECTIONS_MAX 1024          // more are closed
+#define SERVICE_GREETING_MS 10000             // a connection that has not greeted by then is closed
+#define SERVICE_UNSENT_MAX ((size_t)64 << 20) // bytes; who leaves more unread is not read from
 
 struct service_config {
     const char *url;        // tcp://127.0.0.1:7410; port 0 picks a free one

@@ -264,7 +264,8 @@ static void begin(struct stream *stream)
 {
     stream->connected = true;
     set_peer(stream);
-    // Without these the connection is slower, or its silent end is noticed later: no reason to fail.
+    // Without these the connection is slower, or its silent end is noticed later: no reason to
+    // fail.
     (void)uv_tcp_nodelay(&stream->tcp, 1);
     (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
     gather(stream, xmemdup(frames_greeting, sizeof(frames_greeting)), sizeof(frames_greeting));

@@ -1,6 +1,7 @@
 // One TCP connection as frames in both directions, on a libuv loop: the only place through which
-// bytes go in and out. Greets, cuts what arrives into frames, gathers what is sent. Knows nothing of
-// what the frames mean, nor which side it is on once it is connected.
+// bytes go in and out. Greets, cuts what arrives into frames, gathers what is sent. Knows nothing
+// of what the frames mean, nor which side it is on once it is connected. The program ignores
+// SIGPIPE.
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
 
@@ -24,9 +25,9 @@ struct stream_config {
     bool (*on_frame)(void *owner, const void *data, size_t len);
     // Something that was sent has left for the kernel. NULL: need not be told.
     void (*on_sent)(void *owner);
-    // The stream is over and is freed after this call. ERR_UNREACHABLE (not connected, closed by the
-    // other side, broken), ERR_PROTOCOL (other bytes than frames), or what stream_end gave; the text
-    // is the reason alone.
+    // The stream is over and is freed after this call. ERR_UNREACHABLE (not connected, closed by
+    // the other side, broken), ERR_PROTOCOL (other bytes than frames), or what stream_end gave; the
+    // text is the reason alone.
     void (*on_end)(void *owner, const struct err *why);
     void *owner;
 };

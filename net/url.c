@@ -11,7 +11,8 @@ static const char scheme[] = "tcp://";
 int url_parse(struct url *ret, const char *text, struct err *err)
 {
     if (strncmp(text, scheme, strlen(scheme)) != 0)
-        return err_set(err, ERR_INVALID, "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
+        return err_set(err, ERR_INVALID,
+                       "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
     const char *host = text + strlen(scheme);
     const char *host_end = strrchr(host, ':');
     bool bracketed = *host == '[';
@@ -47,7 +48,8 @@ bool url_is_loopback(const struct url *url)
 
 bool url_address(const struct url *url, struct sockaddr_storage *ret)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *list = NULL;
     char port[8];
 

@@ -426,6 +426,7 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool)
     struct fake *fake = xcalloc(1, sizeof(*fake));
     struct err error = ERR_INIT;
     uv_signal_t forget;
+    (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&fake->loop);
     uv_signal_init(&fake->loop, &forget);
     forget.data = fake;

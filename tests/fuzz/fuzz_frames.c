@@ -78,8 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     strbuf_add(&bytes, data + 1, len - 1);
     struct seen whole = read_by((const uint8_t *)bytes.data, bytes.len, SIZE_MAX);
     struct seen pieces = read_by((const uint8_t *)bytes.data, bytes.len, 1 + data[0] / 2);
-    if (whole.hash != pieces.hash || whole.frames != pieces.frames ||
-        whole.error != pieces.error) {
+    if (whole.hash != pieces.hash || whole.frames != pieces.frames || whole.error != pieces.error) {
         abort();
     }
     strbuf_release(&bytes);

@@ -1,5 +1,5 @@
-// A service and a remote in one loop on loopback, and bare sockets that talk to the one or the other.
-// Everything waits for events: helpers turn the loop until what they wait for has happened.
+// A service and a remote in one loop on loopback, and bare sockets that talk to the one or the
+// other. Everything waits for events: helpers turn the loop until what they wait for has happened.
 #ifndef TESTS_NET_FIXTURE_H
 #define TESTS_NET_FIXTURE_H
 
@@ -14,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@
 #include <cmocka.h>
 
 #define HELD_MAX 2048
-#define CALL_MS 100000            // far beyond what a test takes
+#define CALL_MS 100000             // far beyond what a test takes
 #define BLOB_LEN ((size_t)4 << 20) // of a reply to BLOB_HAVE
 
 struct fixture {
@@ -141,6 +142,7 @@ static inline int set_up(void **state)
                                         .on_refusal = on_refusal,
                                         .owner = f};
     f->blob_data = xcalloc(1, BLOB_LEN + 1);
+    (void)signal(SIGPIPE, SIG_IGN);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     open_service(f, "tcp://127.0.0.1:0");
     assert_int_equal(remote_create(&f->remote, &f->loop, service_url(f->service), &err), 0);
