@@ -1,11 +1,14 @@
 // Design note. Calls are in a table by id, sent or not, until they end; net/link.c makes the
 // connection on which they are sent. One timer serves the earliest of deadlines and what the link
-// waits for; it may fire too early, never too late, and looks at everything then.
+// waits for; it may fire too early, never too late, and everything is looked at then.
 //
-// A call that ends without a reply goes to the list `ending` with its error and wakes the loop, and
-// finish_calls runs the callbacks: so all of them run from the poll, and a uv_run(UV_RUN_ONCE) in
-// which one ran returns. (From a timer that is due when it begins it would go on to wait.) A
-// callback may do anything, also close the remote: its memory stays until the loop has closed the
+// The timer does nothing but wake the loop's poll, and a call that ends without a reply goes to the
+// list `ending` and does the same. on_wake then looks at the time and runs the callbacks. So a
+// reply that lies there already, because the program was busy elsewhere, is read before its call's
+// deadline is looked at; and as all callbacks run from the poll, a uv_run(UV_RUN_ONCE) in which one
+// ran returns (from a timer that is due when it begins it would go on to wait).
+//
+// A callback may do anything, also close the remote: its memory stays until the loop has closed the
 // handles.
 #include "net/remote_state.h"
 
@@ -70,11 +73,6 @@ static void finish_calls(struct remote *remote)
         call->callback(call->owner, &call->err, 0, NULL);
         free_call(call);
     }
-}
-
-static void on_wake(uv_async_t *wake)
-{
-    finish_calls(wake->data);
 }
 
 // --- the timer
@@ -187,18 +185,26 @@ static void end_overdue(struct remote *remote, uint64_t now_ns)
     }
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_wake(uv_async_t *wake)
 {
-    struct remote *remote = timer->data;
+    struct remote *remote = wake->data;
     uint64_t now_ns = uv_hrtime();
     const struct call *call;
 
-    remote->timer_ns = UINT64_MAX;
     end_overdue(remote, now_ns);
     link_on_time(remote, now_ns);
     for (call = remote->calls; call; call = call->hh.next) {
         remote_arm(remote, call->deadline_ns);
     }
+    finish_calls(remote);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct remote *remote = timer->data;
+
+    remote->timer_ns = UINT64_MAX;
+    (void)uv_async_send(&remote->wake);
 }
 
 // --- interface

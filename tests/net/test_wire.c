@@ -303,16 +303,22 @@ static void a_call_is_not_sent_before_the_greeting(void **state)
     close(listener);
 }
 
-static void send_reply(struct fixture *f, int fd, uint64_t id)
+static void pack_reply(struct strbuf *frame, uint64_t id)
 {
-    struct strbuf frame = STRBUF_INIT;
     struct err err = ERR_INIT;
     struct status status;
 
     message_init(&status_message, &status);
-    frame_begin(&frame);
-    assert_int_equal(reply_pack(&frame, id, 1, &status_message, &status, &err), 0);
-    frame_end(&frame);
+    frame_begin(frame);
+    assert_int_equal(reply_pack(frame, id, 1, &status_message, &status, &err), 0);
+    frame_end(frame);
+}
+
+static void send_reply(struct fixture *f, int fd, uint64_t id)
+{
+    struct strbuf frame = STRBUF_INIT;
+
+    pack_reply(&frame, id);
     raw_send(f, fd, frame.data, frame.len);
     strbuf_release(&frame);
 }
@@ -337,6 +343,35 @@ static void replies_are_matched_by_id(void **state)
     send_reply(f, fd, 1);
     run_until(f, 2);
     assert_int_equal(f->successes, 2);
+    close(fd);
+    close(listener);
+}
+
+// The program was busy elsewhere: a reply that lies there when it comes back is no late one.
+static void a_reply_that_has_arrived_counts(void **state)
+{
+    struct fixture *f = *state;
+    int listener = raw_listen(f);
+    int fd;
+
+    call_status(f);
+    fd = raw_accept(f, listener);
+    raw_greet(f, fd);
+    raw_expect_greeting(f, fd);
+    raw_skip_request(f, fd);
+    send_reply(f, fd, 1);
+    run_until(f, 1);
+    for (uint64_t id = 2; id < 12; id++) {
+        struct strbuf frame = STRBUF_INIT;
+
+        call(f, OP_STATUS, NULL, NULL, &status_message, 2);
+        pack_reply(&frame, id);
+        assert_int_equal(send(fd, frame.data, frame.len, 0), frame.len);
+        (void)usleep(4000); // its deadline has passed, and the loop has not run
+        run_until(f, (int)id);
+        assert_int_equal(f->last_error, ERR_NONE);
+        strbuf_release(&frame);
+    }
     close(fd);
     close(listener);
 }
@@ -390,6 +425,7 @@ int main(void)
         TEST(another_server_is_told_in_a_sentence),
         TEST(a_call_is_not_sent_before_the_greeting),
         TEST(replies_are_matched_by_id),
+        TEST(a_reply_that_has_arrived_counts),
         TEST(noise_instead_of_a_reply_ends_the_connection),
     };
 
