@@ -25,7 +25,7 @@
 #define STOP_POLL_MS 5
 #define STOP_MAX_MS 15000
 #define RESIDENT_MAX ((size_t)64 << 20) // results kept in memory
-#define CONTEXTS 1024
+#define EXCHANGES_MAX 1024
 #define PARKED_MAX 768
 #define MESSAGE_MAX ((size_t)16 << 20)
 #define COMPILE_SLOTS_MAX 64
@@ -301,6 +301,13 @@ static void start_watch(struct daemon *daemon)
     daemon->watch = watch_create(daemon->loop, &config);
 }
 
+static void on_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
+{
+    (void)owner;
+    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
+              (unsigned long long)untold);
+}
+
 static int open_service(struct daemon *daemon, struct err *err)
 {
     struct dispatch_config dispatch = {
@@ -319,11 +326,12 @@ static int open_service(struct daemon *daemon, struct err *err)
     };
     struct service_config service = {
         .url = daemon->config.listen,
-        .contexts = CONTEXTS,
+        .exchanges_max = EXCHANGES_MAX,
         .parked_max = PARKED_MAX,
         .message_max = MESSAGE_MAX,
         .epoch = (uint64_t)clock_wall_ns(&clock_system),
         .on_request = dispatch_request,
+        .on_refusal = on_refusal,
     };
     int rc;
 

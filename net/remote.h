@@ -1,5 +1,7 @@
-// The caller's side: one connection to one daemon or worker. Calls are asynchronous on a libuv loop; each gets its own nng
-// context, a deadline, and exactly one callback. nng's own resending is off: a repeated call is the caller's decision.
+// The caller's side: one connection to one daemon or worker. Calls are asynchronous on a libuv
+// loop; each has a deadline and gets exactly one callback. Many may be under way at once; they are
+// answered in any order. Nothing is sent twice: a repeated call is the caller's decision. The
+// program ignores SIGPIPE.
 #ifndef NET_REMOTE_H
 #define NET_REMOTE_H
 
@@ -10,27 +12,41 @@
 
 struct remote;
 
-// Does not connect yet; calls fail with ERR_UNREACHABLE while nobody listens. ERR_INVALID when url is no tcp:// url.
-MUST_CHECK int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct err *err);
+// Does not connect yet: the first call does. ERR_INVALID when url is no tcp:// url.
+MUST_CHECK int remote_create(struct remote **ret, uv_loop_t *loop, const char *url,
+                             struct err *err);
 const char *remote_url(const struct remote *remote);
-// Pending calls get their callback with ERR_STOPPED before this returns. Freed when the loop has closed the handles.
+// Pending calls get their callback with ERR_STOPPED before this returns. Freed when the loop has
+// closed the handles. May be called from a callback. NULL is fine.
 void remote_close(struct remote *remote);
 
-// error is NULL on success, and reply then points to the reply message's struct, valid during the callback (the callee may
-// take its insides and zero them). On failure *error says why, and retry_after_ms is set with ERR_BUSY.
-typedef void remote_callback(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply);
+// error is NULL on success, and reply then points to the reply message's struct, valid during the
+// callback (the callee may take its insides and zero them). On failure *error says why, and
+// retry_after_ms is set with ERR_BUSY.
+typedef void remote_callback(void *owner, const struct err *error, uint64_t retry_after_ms,
+                             void *reply);
 
 // Sends op with body; the callback runs on the loop thread, never inside this function.
-// answer describes the reply's body. body is packed at once and stays the caller's. deadline_ms: of the whole call.
-void remote_call(struct remote *remote, enum op op, const struct message *body_message, const void *body,
-                 const struct message *answer, uint64_t deadline_ms, remote_callback *callback, void *owner);
+// answer describes the reply's body. body is packed at once and stays the caller's.
+// deadline_ms: of the whole call.
+//
+// A call that finds no connection waits for one, which is tried for again and again, until its
+// deadline: ERR_TIMED_OUT. One that was sent when the connection broke ends with ERR_UNREACHABLE at
+// once; what became of it is not known. ERR_PROTOCOL when the other side speaks something else.
+void remote_call(struct remote *remote, enum op op, const struct message *body_message,
+                 const void *body, const struct message *answer, uint64_t deadline_ms,
+                 remote_callback *callback, void *owner);
 
-// The same, waiting: runs the loop until the call is finished (for short commands; nothing else may be going on in it).
-// *reply is uninitialised before and owned by the caller on success.
-MUST_CHECK int remote_call_sync(struct remote *remote, enum op op, const struct message *body_message, const void *body,
-                                const struct message *answer, void *reply, uint64_t deadline_ms, struct err *err);
+// The same, waiting: runs the loop until the call is finished (for short commands; nothing else may
+// be going on in it). *reply is uninitialised before and owned by the caller on success.
+MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
+                                const struct message *body_message, const void *body,
+                                const struct message *answer, void *reply, uint64_t deadline_ms,
+                                struct err *err);
 
-// HELLO: checks that the peer is `program` and shares a protocol version. *ret is owned by the caller.
-MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret, struct err *err);
+// HELLO, waiting: checks that the peer is `program` and shares a protocol version. ERR_UNREACHABLE
+// at once when nobody listens there. *ret is owned by the caller.
+MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
+                            struct err *err);
 
 #endif

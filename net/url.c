@@ -2,6 +2,7 @@
 
 #include "common/parse.h"
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ static const char scheme[] = "tcp://";
 int url_parse(struct url *ret, const char *text, struct err *err)
 {
     if (strncmp(text, scheme, strlen(scheme)) != 0)
-        return err_set(err, ERR_INVALID, "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
+        return err_set(err, ERR_INVALID,
+                       "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
     const char *host = text + strlen(scheme);
     const char *host_end = strrchr(host, ':');
     bool bracketed = *host == '[';
@@ -42,4 +44,21 @@ bool url_is_loopback(const struct url *url)
     if (inet_pton(AF_INET, url->host, &v4) == 1)
         return (ntohl(v4.s_addr) >> 24) == 127;
     return inet_pton(AF_INET6, url->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool url_address(const struct url *url, struct sockaddr_storage *ret)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    char port[8];
+
+    (void)snprintf(port, sizeof(port), "%u", url->port);
+    if (getaddrinfo(url->host, port, &hints, &list) != 0) {
+        return false;
+    }
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, list->ai_addr, list->ai_addrlen);
+    freeaddrinfo(list);
+    return true;
 }

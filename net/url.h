@@ -5,6 +5,7 @@
 #include "common/err.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define URL_HOST_MAX 256
 
@@ -17,5 +18,7 @@ struct url {
 MUST_CHECK int url_parse(struct url *ret, const char *text, struct err *err);
 // Whether the host is this machine and nobody else can reach it: localhost, 127.0.0.0/8, ::1.
 bool url_is_loopback(const struct url *url);
+// The host as an address, with the port, when it is written as one; false when it is a name.
+bool url_address(const struct url *url, struct sockaddr_storage *ret);
 
 #endif

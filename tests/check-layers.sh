@@ -21,7 +21,7 @@ done
 
 # library header -> the modules that may include it
 declare -A owner=(
-    [nng/]='net/' [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|worker/cache|client/run'
+    [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|worker/cache|client/run'
     [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/boost.c' [curl/]='worker/http.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
     [ini.h]='common/options.c' [zlib.h]='client/space.c' [mbedtls/]='common/digest.c'
 )

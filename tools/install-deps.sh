@@ -6,7 +6,7 @@
 #   install-deps.sh --model  what tools/install-model.sh builds a language model's server with
 #   install-deps.sh --ci     what .ci/run needs besides (clang, sanitizers' runtimes)
 set -eu
-run='gcc libc6-dev make binutils pkg-config libuv1-dev libnng-dev libmsgpack-dev libjansson-dev libsqlite3-dev
+run='gcc libc6-dev make binutils pkg-config libuv1-dev libmsgpack-dev libjansson-dev libsqlite3-dev
      libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev'
 test='libcmocka-dev procps'
 ci='clang libclang-rt-14-dev'

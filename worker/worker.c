@@ -1,5 +1,6 @@
 // An exchange that the engine works on is parked; its waiter lives until the engine's callback.
-// When the service closes first, the waiter loses its exchange and the answer is thrown away.
+// When its caller goes or the service closes first, the waiter loses its exchange and the answer is
+// thrown away; the engine's work goes on, so it counts until then.
 #include "worker/worker.h"
 
 #include "common/log.h"
@@ -8,8 +9,9 @@
 #include "net/service.h"
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
-#define CONTEXTS 64
+#define EXCHANGES_MAX 64
 #define PARKED_MAX 56
 #define REQUEST_BYTES_MAX ((size_t)16 << 20)
 #define RETRY_MS 50
@@ -21,13 +23,17 @@ struct worker {
     const struct clock *clock;
     uint64_t started_ns;
     char *state_dir;
+    struct waiter *waiters; // list of what the engine has not answered yet
+    size_t waiter_count;
 };
 
 struct waiter {
-    struct worker *worker;
+    struct worker *worker;        // NULL: closed
     struct exchange *exchange;    // NULL: dropped
     const struct message *answer; // descriptor of the reply
     const char *what;             // for the log
+    struct waiter *prev;
+    struct waiter *next;
 };
 
 static void on_drop(void *opaque)
@@ -41,9 +47,13 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
                                       const char *what, const struct message *answer)
 {
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){worker, exchange, answer, what};
-    if (exchange_park(exchange, on_drop, waiter))
+    *waiter = (struct waiter){
+        .worker = worker, .exchange = exchange, .answer = answer, .what = what};
+    if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, on_drop, waiter)) {
+        DL_APPEND(worker->waiters, waiter);
+        worker->waiter_count++;
         return waiter;
+    }
     struct err err = ERR_INIT;
     err_set(&err, ERR_BUSY, "%d requests are waiting for this worker already", PARKED_MAX);
     exchange_fail_busy(exchange, &err, RETRY_MS);
@@ -63,6 +73,10 @@ static void on_engine_done(void *opaque, const struct err *error, const void *re
         exchange_fail(waiter->exchange, error);
     else
         exchange_reply(waiter->exchange, waiter->answer, reply);
+    if (waiter->worker) {
+        DL_DELETE(waiter->worker->waiters, waiter);
+        waiter->worker->waiter_count--;
+    }
     free(waiter);
 }
 
@@ -164,6 +178,13 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
     }
 }
 
+static void on_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
+{
+    (void)owner;
+    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
+              (unsigned long long)untold);
+}
+
 int worker_create(struct worker **ret, const struct worker_config *config, struct err *err)
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
@@ -171,11 +192,12 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
         .loop = config->loop, .state_dir = config->state_dir, .llm = config->llm};
     struct service_config service_config = {
         .url = config->url,
-        .contexts = CONTEXTS,
+        .exchanges_max = EXCHANGES_MAX,
         .parked_max = PARKED_MAX,
         .message_max = REQUEST_BYTES_MAX,
         .epoch = stats_entropy(),
         .on_request = on_request,
+        .on_refusal = on_refusal,
         .owner = worker,
     };
     worker->ops = config->ops;
@@ -200,10 +222,16 @@ const char *worker_url(const struct worker *worker)
 
 void worker_close(struct worker *worker)
 {
+    struct waiter *waiter;
+
     if (!worker)
         return;
     if (worker->service)
         service_close(worker->service);
+    // The engine may answer later.
+    DL_FOREACH (worker->waiters, waiter) {
+        waiter->worker = NULL;
+    }
     if (worker->engine)
         worker->ops->close(worker->engine);
     free(worker->state_dir);

@@ -194,7 +194,10 @@ static inline void fake_on_wait_over(uv_timer_t *timer)
 
 static inline void fake_on_drop(void *waiter)
 {
-    ((struct fake_wait *)waiter)->exchange = NULL;
+    struct fake_wait *w = waiter;
+    w->exchange = NULL;
+    message_clear(&wait_message, &w->wait);
+    uv_timer_stop(&w->timer);
 }
 
 static inline void fake_wait(struct fake *fake, struct exchange *exchange, struct wait *wait)
@@ -423,6 +426,7 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool)
     struct fake *fake = xcalloc(1, sizeof(*fake));
     struct err error = ERR_INIT;
     uv_signal_t forget;
+    (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&fake->loop);
     uv_signal_init(&fake->loop, &forget);
     forget.data = fake;
@@ -434,7 +438,7 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool)
         fake->wait[i].fake = fake;
     }
     struct service_config config = {.url = pool,
-                                    .contexts = 64,
+                                    .exchanges_max = 64,
                                     .parked_max = 32,
                                     .message_max = 16 << 20,
                                     .epoch = 1,
@@ -459,7 +463,7 @@ struct fake_process {
     char pool[64], worker[64]; // urls
 };
 
-// Starts both in a child, which ends with this process. Before any nng call of the caller.
+// Starts both in a child, which ends with this process. The caller has no threads yet.
 static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const char *pool)
 {
     int fd[2];

@@ -6,6 +6,7 @@
 #include "tests/support/program.h"
 #include "tests/worker/space.h"
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static void launch(struct fixture *f)
 // Waits for READY and connects.
 static void start(struct fixture *f)
 {
+    (void)signal(SIGPIPE, SIG_IGN); // a worker that is killed is an error of write(2)
     launch(f);
     if (!program_wait_ready(&f->program))
         fail_msg("kcast-worker is not ready: %s", program_log(&f->program));

@@ -6,6 +6,7 @@
 #include "contract/verdict.h"
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ void daemon_client_init(struct daemon_client *client)
     program_init(&client->program);
     client->state = xasprintf("%s/state", client->program.dir);
     client->log = xasprintf("%s/fake.log", client->program.dir);
+    (void)signal(SIGPIPE, SIG_IGN); // a daemon that is killed is an error of write(2)
     (void)uv_loop_init(&client->loop);
 }
 

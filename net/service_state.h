@@ -1,0 +1,69 @@
+// What net/service.c (connections) and net/exchange.c (answers) share. Nobody else includes it.
+#ifndef NET_SERVICE_STATE_H
+#define NET_SERVICE_STATE_H
+
+#include "net/listener.h"
+#include "net/service.h"
+#include "net/stream.h"
+#include "net/url.h"
+
+struct connection {
+    struct service *service;
+    struct stream *stream;
+    bool greeted;
+    uint64_t greet_by_ms; // on the loop's clock
+    bool starved;         // in the service's list: a frame waits for room in the house
+    bool choked;          // a frame waits until replies have left
+    struct connection *prev;
+    struct connection *next;
+    struct connection *starved_prev;
+    struct connection *starved_next;
+};
+
+struct exchange {
+    struct service *service;
+    struct connection *connection; // NULL: it has gone
+    uint64_t request_id;
+    uint64_t arrived_ns;  // uv_hrtime
+    uint64_t deadline_ms; // relative to arrived_ns; 0: none
+    bool parked;
+    void (*on_drop)(void *waiter);
+    void *waiter;
+    struct exchange *prev;
+    struct exchange *next;
+};
+
+struct service {
+    uv_loop_t *loop;
+    struct listener *listener;
+    uv_timer_t greeting; // for the first of those that have not greeted
+    uv_timer_t room;     // of 0 ms: reads on from those that are starved
+    int handles;         // not closed yet
+    struct service_config config;
+    struct connection *connections; // list
+    struct connection *starved;     // list, who waits longest first
+    size_t connection_count;
+    struct exchange *exchanges; // list of those that are open
+    size_t exchange_count;
+    size_t parked;
+    uint64_t requests;
+    uint64_t told_ns; // when on_refusal ran last; 0: never
+    uint64_t untold;
+    bool closing;
+    char url[URL_HOST_MAX + 32];
+};
+
+// For a request that has arrived.
+struct exchange *exchange_create(struct service *service, struct connection *connection);
+// Decodes the request and gives it to the handler, or answers with an error.
+void exchange_serve(struct exchange *exchange, const void *data, size_t len);
+// Takes it out of the service and frees it, unanswered.
+void exchange_free(struct exchange *exchange);
+// The connection ends: parked exchanges are dropped, the others are answered into nothing.
+void exchanges_leave(struct service *service, const struct connection *connection);
+// The service closes: none is left.
+void exchanges_drop(struct service *service);
+// There is room in the house for one more.
+void service_has_room(struct service *service);
+
+#endif

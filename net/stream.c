@@ -1,0 +1,354 @@
+// Design note. A stream is connecting, then open, then ending: end() closes the handle at once, and
+// the close callback, where nothing of libuv's refers to the stream any more, tells the owner and
+// frees it. Everything that happens in between finds `ending` and does nothing.
+//
+// What is sent goes to the kernel at once, except while frames are handed out: the answers to all
+// frames of one read leave in one write.
+#include "net/stream.h"
+
+#include "common/mem.h"
+#include "net/frames.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEEPALIVE_S 60
+#define PEER_MAX (INET6_ADDRSTRLEN + 16)
+
+struct stream {
+    uv_tcp_t tcp;
+    uv_connect_t connect;
+    struct stream_config config;
+    struct frames frames;
+    uv_buf_t *gathered; // to be written together; their memory is ours
+    size_t gathered_count;
+    size_t gathered_size; // elements allocated
+    size_t unsent;        // bytes, gathered or being written
+    bool connected;
+    bool corked; // gather only
+    bool paused; // a frame was not taken
+    bool ending;
+    bool silent;    // the owner is not told
+    struct err why; // it ends
+    char peer[PEER_MAX];
+};
+
+struct write {
+    uv_write_t request;
+    size_t len; // bytes of all
+    size_t count;
+    uv_buf_t buf[]; // count
+};
+
+static void free_buffers(uv_buf_t *buf, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(buf[i].base);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct stream *stream = handle->data;
+
+    if (!stream->silent) {
+        stream->config.on_end(stream->config.owner, &stream->why);
+    }
+    free_buffers(stream->gathered, stream->gathered_count);
+    free(stream->gathered);
+    frames_release(&stream->frames);
+    free(stream);
+}
+
+static void end(struct stream *stream, enum err_code code, const char *reason)
+{
+    if (!stream->ending) {
+        stream->ending = true;
+        (void)err_set(&stream->why, code, "%s", reason);
+        uv_close((uv_handle_t *)&stream->tcp, on_closed);
+    }
+}
+
+static void end_by_uv(struct stream *stream, int code)
+{
+    end(stream, ERR_UNREACHABLE, code == UV_EOF ? "the other side closed it" : strerror(-code));
+}
+
+// --- out
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct write *write = (struct write *)request;
+    struct stream *stream = request->handle->data;
+
+    stream->unsent -= write->len;
+    free_buffers(write->buf, write->count);
+    free(write);
+    if (stream->ending) {
+        return;
+    }
+    if (status < 0) {
+        end_by_uv(stream, status);
+    } else if (stream->config.on_sent) {
+        stream->config.on_sent(stream->config.owner);
+    }
+}
+
+static void flush(struct stream *stream)
+{
+    size_t count = stream->gathered_count;
+    struct write *write;
+    int code;
+
+    if (count == 0 || stream->ending) {
+        return;
+    }
+    write = xcalloc(1, sizeof(*write) + count * sizeof(*write->buf));
+    write->count = count;
+    for (size_t i = 0; i < count; i++) {
+        write->buf[i] = stream->gathered[i];
+        write->len += write->buf[i].len;
+    }
+    stream->gathered_count = 0;
+    code = uv_write(&write->request, (uv_stream_t *)&stream->tcp, write->buf, (unsigned)count,
+                    on_written);
+    if (code != 0) { // and on_written does not run
+        stream->unsent -= write->len;
+        free_buffers(write->buf, count);
+        free(write);
+        end_by_uv(stream, code);
+    }
+}
+
+// base is malloc'd and ours from now on.
+static void gather(struct stream *stream, char *base, size_t len)
+{
+    if (stream->gathered_count == stream->gathered_size) {
+        stream->gathered_size = stream->gathered_size ? 2 * stream->gathered_size : 4;
+        stream->gathered =
+            xrealloc(stream->gathered, stream->gathered_size, sizeof(*stream->gathered));
+    }
+    stream->gathered[stream->gathered_count++] = uv_buf_init(base, (unsigned)len);
+    stream->unsent += len;
+    if (!stream->corked) {
+        flush(stream);
+    }
+}
+
+void stream_send(struct stream *stream, struct strbuf *frame_taken)
+{
+    size_t len = frame_taken->len;
+
+    if (stream_is_open(stream)) {
+        gather(stream, strbuf_detach(frame_taken), len);
+    } else {
+        strbuf_release(frame_taken);
+    }
+}
+
+size_t stream_unsent(const struct stream *stream)
+{
+    return stream->unsent;
+}
+
+// --- in
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    struct stream *stream = handle->data;
+    char *base;
+    size_t len;
+
+    (void)suggested;
+    // An empty buffer makes libuv call on_read with UV_ENOBUFS.
+    *ret = frames_room(&stream->frames, &base, &len, NULL) == 0 ? uv_buf_init(base, (unsigned)len)
+                                                                : uv_buf_init(NULL, 0);
+}
+
+// True when there may be more.
+static bool hand_out_one(struct stream *stream, const struct frames_view *view)
+{
+    if (view->item == FRAMES_GREETING) {
+        frames_take(&stream->frames, view);
+        if (stream->config.on_greeting) {
+            stream->config.on_greeting(stream->config.owner);
+        }
+    } else if (stream->config.on_frame(stream->config.owner, view->data, view->len)) {
+        frames_take(&stream->frames, view);
+    } else {
+        stream->paused = true;
+    }
+    return !stream->paused && !stream->ending;
+}
+
+static void hand_out(struct stream *stream)
+{
+    struct err err = ERR_INIT;
+    struct frames_view view;
+    int rc;
+
+    stream->corked = true;
+    do {
+        rc = frames_peek(&stream->frames, &view, &err);
+    } while (rc == 0 && view.item != FRAMES_MORE && hand_out_one(stream, &view));
+    stream->corked = false;
+    flush(stream);
+    if (rc != 0) {
+        end(stream, err.code, err.text);
+    } else if (stream->paused && !stream->ending) {
+        (void)uv_read_stop((uv_stream_t *)&stream->tcp);
+    }
+}
+
+static void on_read(uv_stream_t *handle, ssize_t len, const uv_buf_t *buf)
+{
+    struct stream *stream = handle->data;
+
+    (void)buf;
+    if (len > 0) {
+        frames_filled(&stream->frames, (size_t)len);
+        hand_out(stream);
+    } else if (len < 0) {
+        end_by_uv(stream, (int)len);
+    }
+}
+
+static void read_on(struct stream *stream)
+{
+    int code = uv_read_start((uv_stream_t *)&stream->tcp, on_room, on_read);
+
+    if (code != 0 && code != UV_EALREADY) {
+        end_by_uv(stream, code);
+    }
+}
+
+void stream_resume(struct stream *stream)
+{
+    if (stream->paused && !stream->ending) {
+        stream->paused = false;
+        hand_out(stream);
+        if (!stream->paused && !stream->ending) {
+            read_on(stream);
+        }
+    }
+}
+
+// --- begin and end
+
+static void set_peer(struct stream *stream)
+{
+    struct sockaddr_storage address = {0};
+    int len = sizeof(address);
+    char host[INET6_ADDRSTRLEN] = "";
+
+    (void)snprintf(stream->peer, sizeof(stream->peer), "?");
+    if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &len) != 0) {
+        return;
+    }
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
+
+        (void)uv_ip4_name(in, host, sizeof(host));
+        (void)snprintf(stream->peer, sizeof(stream->peer), "%s:%u", host, ntohs(in->sin_port));
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
+
+        (void)uv_ip6_name(in6, host, sizeof(host));
+        (void)snprintf(stream->peer, sizeof(stream->peer), "[%s]:%u", host, ntohs(in6->sin6_port));
+    }
+}
+
+static void begin(struct stream *stream)
+{
+    stream->connected = true;
+    set_peer(stream);
+    // Without these the connection is slower, or its silent end is noticed later: no reason to
+    // fail.
+    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
+    gather(stream, xmemdup(frames_greeting, sizeof(frames_greeting)), sizeof(frames_greeting));
+    if (!stream->ending) {
+        read_on(stream);
+    }
+}
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct stream *stream = request->handle->data;
+
+    if (status == 0 && !stream->ending) {
+        begin(stream);
+    } else {
+        end_by_uv(stream, status);
+    }
+}
+
+static struct stream *create(uv_loop_t *loop, const struct stream_config *config)
+{
+    struct stream *stream = xcalloc(1, sizeof(*stream));
+
+    stream->config = *config;
+    frames_init(&stream->frames, config->frame_max);
+    (void)snprintf(stream->peer, sizeof(stream->peer), "?");
+    (void)uv_tcp_init(loop, &stream->tcp); // makes no socket yet
+    stream->tcp.data = stream;
+    return stream;
+}
+
+struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
+                              const struct stream_config *config)
+{
+    struct stream *stream = create(loop, config);
+    int code = uv_tcp_connect(&stream->connect, &stream->tcp, address, on_connected);
+
+    if (code != 0) {
+        end_by_uv(stream, code);
+    }
+    return stream;
+}
+
+int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
+                  const struct stream_config *config, struct err *err)
+{
+    struct stream *stream = create(loop, config);
+    int code = uv_tcp_open(&stream->tcp, fd_taken);
+
+    if (code != 0) {
+        close(fd_taken);
+        stream_close(stream);
+        return err_set_errno(err, ERR_SYSTEM, -code, "cannot use an accepted connection");
+    }
+    *ret = stream;
+    begin(stream);
+    return 0;
+}
+
+bool stream_is_open(const struct stream *stream)
+{
+    return stream->connected && !stream->ending;
+}
+
+bool stream_was_connected(const struct stream *stream)
+{
+    return stream->connected;
+}
+
+const char *stream_peer(const struct stream *stream)
+{
+    return stream->peer;
+}
+
+void stream_end(struct stream *stream, enum err_code code, const char *reason)
+{
+    end(stream, code, reason);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (stream) {
+        stream->silent = true;
+        end(stream, ERR_STOPPED, "closed");
+    }
+}
