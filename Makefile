@@ -49,6 +49,7 @@ LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
 LIBS_kcastd       := -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast        := -lz -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
 LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
@@ -56,7 +57,7 @@ sources = $(filter-out %/main.c %_host.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract) $(call sources,net)
-PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast
+PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast-replay $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
 GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
@@ -78,7 +79,7 @@ $(B)/lib.a: $(call objects,$(LIB_SRC))
 define folder
 $(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
 endef
-$(foreach f,daemon exec cuda worker client,$(eval $(call folder,$(f))))
+$(foreach f,daemon exec cuda worker client replay,$(eval $(call folder,$(f))))
 $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
 
 $(B)/%.a:
@@ -88,6 +89,7 @@ $(B)/%.a:
 $(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
 $(B)/bin/kcast-exec: $(B)/exec/main.o $(B)/cuda.a $(B)/exec.a $(B)/lib.a
 $(B)/bin/kcast-worker: $(B)/worker/main.o $(B)/worker.a $(B)/lib.a
+$(B)/bin/kcast-replay: $(B)/replay/main.o $(B)/replay.a $(B)/client.a $(B)/worker.a $(B)/lib.a
 $(B)/bin/kcast: $(B)/client/main.o $(B)/client.a $(B)/lib.a
 $(B)/bin/%:
 	@mkdir -p $(@D)

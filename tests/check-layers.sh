@@ -9,6 +9,7 @@ declare -A may=(
     [common]="common" [proto]="proto common" [contract]="contract common" [net]="net proto common"
     [daemon]="daemon net contract proto common" [exec]="exec contract proto common" [cuda]="cuda exec contract proto common"
     [worker]="worker net contract proto common" [client]="client net contract proto common"
+    [replay]="replay client worker net contract proto common"
 )
 for folder in "${!may[@]}"; do
     while IFS=: read -r file _ include; do

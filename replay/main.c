@@ -1,0 +1,248 @@
+// kcast-replay, which `kcast replay` runs: searches spaces again in simulated time.
+#include "client/policy.h"
+#include "client/space.h"
+#include "client/strategy.h"
+#include "common/err.h"
+#include "common/exit.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include "common/version.h"
+#include "replay/summary.h"
+#include "replay/tasks.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPACES_MAX 256
+
+struct settings {
+    char *policy, *strategy, *budget;
+    double confidence, audit;
+    uint64_t seeds, first_seed, candidates, measurements, batch, devices, compile_slots, searches,
+        jobs;
+    bool json, help, version;
+};
+
+#define ROW(field) offsetof(struct settings, field)
+static const struct option_row option_table[] = {
+    {"policy", 'p', OPTION_TEXT, ROW(policy), "LIST", "all,threshold", 0, 0, NULL,
+     "policies of `kcast search`, separated by commas; \"all\" does without a surrogate"},
+    {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
+     "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
+     "control"},
+    {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
+     "as for `kcast search`"},
+    {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL, "as for `kcast search`"},
+    {"budget", 'b', OPTION_TEXT, ROW(budget), "TIME|SHARE%", NULL, 0, 0, NULL,
+     "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; default: "
+     "no limit"},
+    {"candidates", 'n', OPTION_U64, ROW(candidates), "N", "0", 0, 1e9, NULL,
+     "consider at most N candidates; 0: all there are"},
+    {"measurements", 'm', OPTION_U64, ROW(measurements), "N", "0", 0, 1e9, NULL,
+     "measure at most N candidates; 0: no limit"},
+    {"batch", 0, OPTION_U64, ROW(batch), "N", "8", 1, 64, NULL, "as for `kcast search`"},
+    {"seeds", 0, OPTION_U64, ROW(seeds), "N", "30", 1, 100000, NULL,
+     "searches of each arm on each space"},
+    {"seed", 's', OPTION_U64, ROW(first_seed), "N", "1", 0, 1e15, NULL, "the first of them"},
+    {"searches", 0, OPTION_U64, ROW(searches), "N", "1", 1, 64, NULL,
+     "searches of the same space at the same time, which share the devices"},
+    {"devices", 0, OPTION_U64, ROW(devices), "N", "1", 1, 1024, NULL, "simulated devices"},
+    {"compile-slots", 0, OPTION_U64, ROW(compile_slots), "N", "14", 1, 1024, NULL,
+     "simulated compilations at once"},
+    {"jobs", 'j', OPTION_U64, ROW(jobs), "N", "0", 0, 1024, NULL,
+     "processes; 0: one per processor; outcomes do not depend on it"},
+    {"json", 0, OPTION_FLAG, ROW(json), NULL, NULL, 0, 0, NULL,
+     "print one JSON object per search and line on stdout instead of the table"},
+    {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "print this help"},
+    {"version", 'V', OPTION_FLAG, ROW(version), NULL, NULL, 0, 0, NULL, "print the version"},
+    {.name = NULL},
+};
+
+static void print_help(void)
+{
+    printf("usage: kcast replay [OPTION…] SPACE…\n\n"
+           "Search spaces again, in simulated time with recorded costs, many times.\n\noptions:\n");
+    options_print(option_table, stdout);
+}
+
+// "10%" or a time.
+static int read_budget(const char *text, struct tasks *tasks, struct err *err)
+{
+    size_t len = text != NULL ? strlen(text) : 0;
+    uint64_t ns;
+    int status;
+
+    tasks->budget_share = tasks->common.budget_seconds = NAN;
+    if (len == 0) {
+        return 0;
+    }
+    if (text[len - 1] == '%') {
+        char *number = xstrndup(text, len - 1);
+
+        status = parse_f64(&tasks->budget_share, number, 0.001, 1e6, "--budget", err);
+        tasks->budget_share /= 100;
+        free(number);
+        return status;
+    }
+    status = parse_duration(&ns, text, "--budget", err);
+    tasks->common.budget_seconds = (double)ns * 1e-9;
+    return status;
+}
+
+// The next word of a list; advances *list.
+static char *next_word(const char **list)
+{
+    const char *end = strchrnul(*list, ',');
+    char *word = xstrndup(*list, (size_t)(end - *list));
+
+    *list = *end != '\0' ? end + 1 : end;
+    return word;
+}
+
+static int add_arm(struct arm *arm, size_t *count, const struct policy *policy, const char *word,
+                   struct err *err)
+{
+    const struct strategy *strategy = strategy_find(word);
+
+    if (strategy == NULL) {
+        return err_set(err, ERR_USAGE, "--strategy: there is no strategy \"%.60s\"", word);
+    }
+    if (*count == TASKS_ARMS_MAX) {
+        return err_set(err, ERR_USAGE, "more than %d arms", TASKS_ARMS_MAX);
+    }
+    arm[*count] = (struct arm){.policy = policy->name,
+                               .strategy = strategy->name,
+                               .surrogate = strcmp(policy->name, "all") != 0};
+    (void)snprintf(arm[*count].name, sizeof(arm[*count].name), "%s/%s", policy->name,
+                   strategy->name);
+    (*count)++;
+    return 0;
+}
+
+static int make_arms(const struct settings *settings, struct arm *arm, size_t *ret, struct err *err)
+{
+    const char *policies = settings->policy;
+    size_t count = 0;
+    int status = 0;
+
+    while (*policies != '\0' && status == 0) {
+        char *word = next_word(&policies);
+        const struct policy *policy = policy_find(word);
+        const char *strategies = settings->strategy;
+
+        if (policy == NULL) {
+            status = err_set(err, ERR_USAGE, "--policy: there is no policy \"%.60s\"", word);
+        }
+        while (*strategies != '\0' && status == 0) {
+            char *strategy = next_word(&strategies);
+
+            status = add_arm(arm, &count, policy, strategy, err);
+            free(strategy);
+        }
+        free(word);
+    }
+    if (status == 0 && count == 0) {
+        status = err_set(err, ERR_USAGE, "--policy and --strategy name no arm");
+    }
+    *ret = count;
+    return status;
+}
+
+static int read_spaces(char **path, size_t count, struct catalogue **ret, struct err *err)
+{
+    if (count == 0 || count > SPACES_MAX) {
+        return err_set(err, ERR_USAGE, "1 to %d spaces are to be named; `kcast replay --help` says "
+                       "more", SPACES_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *base = file_base_name(path[i]), *dot = strrchr(base, '.');
+        char *name = xstrndup(base, dot != NULL && dot != base ? (size_t)(dot - base) : strlen(base));
+        struct space space;
+        int status = space_read(&space, path[i], err);
+
+        if (status == 0) {
+            status = catalogue_create(&ret[i], &space, name, err);
+        }
+        free(name);
+        if (status != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
+{
+    struct catalogue *space[SPACES_MAX] = {NULL};
+    struct arm arm[TASKS_ARMS_MAX];
+    struct player_outcome *outcome = NULL;
+    struct tasks tasks = {
+        .space = space,
+        .spaces = count,
+        .arm = arm,
+        .seeds = settings->seeds,
+        .first_seed = settings->first_seed,
+        .searches = settings->searches,
+        .lab = {.devices = (unsigned)settings->devices,
+                .compile_slots = (unsigned)settings->compile_slots},
+        .common = {.confidence = settings->confidence,
+                   .audit = settings->audit,
+                   .measurements = settings->measurements,
+                   .candidates = settings->candidates,
+                   .batch = settings->batch},
+        .processes =
+            settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+    };
+    int status = make_arms(settings, arm, &tasks.arms, err);
+
+    if (status == 0) {
+        status = read_budget(settings->budget, &tasks, err);
+    }
+    if (status == 0) {
+        status = read_spaces(path, count, space, err);
+    }
+    if (status == 0) {
+        outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
+        status = tasks_run(&tasks, outcome, err);
+    }
+    if (status == 0) {
+        (settings->json ? summary_json : summary_print)(&tasks, outcome, stdout);
+    }
+    free(outcome);
+    for (size_t i = 0; i < count && i < SPACES_MAX; i++) {
+        catalogue_free(space[i]);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.policy = NULL};
+    struct err err = ERR_INIT;
+    char **argument = NULL;
+    size_t count = 0;
+    int status = options_defaults(option_table, &settings, &err);
+
+    if (status == 0) {
+        status = options_parse(option_table, &settings, argc, argv, &argument, &count, &err);
+    }
+    if (status == 0 && settings.help) {
+        print_help();
+    } else if (status == 0 && settings.version) {
+        printf("kcast-replay %s\n", KCAST_VERSION);
+    } else if (status == 0) {
+        status = replay(&settings, argument, count, &err);
+    }
+    if (status == 0 && fflush(stdout) != 0) {
+        status = err_set(&err, ERR_SYSTEM, "cannot write to stdout");
+    }
+    if (status != 0) {
+        fprintf(stderr, "kcast replay: %s\n", err.text);
+    }
+    free(argument);
+    options_release(option_table, &settings);
+    return status != 0 ? err_exit(status) : EXIT_OK;
+}

@@ -1,0 +1,253 @@
+#include "replay/player.h"
+#include "client/fold.h"
+#include "client/forecast_request.h"
+#include "client/pipeline.h"
+#include "client/run.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include "replay/learner.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct player {
+    struct player_config config;
+    struct sim *sim;
+    struct run *run;
+    struct fold fold;
+    struct lab_search *jobs;
+    struct learner *learner;
+    struct pipeline *pipeline;
+    double ended_at; // simulated; NaN: not yet
+};
+
+// ---- peers ----
+
+static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
+                   pool_callback *callback, void *owner, uint64_t tag)
+{
+    (void)key; // a player submits nothing twice
+    lab_submit(pool, spec, priority, callback, owner, tag);
+}
+
+static void ack(void *pool, uint64_t job)
+{
+    (void)pool;
+    (void)job;
+}
+
+static void ask(void *learner, const struct fold *fold, uint64_t first, uint64_t last,
+                uint64_t visible, forecaster_callback *callback, void *owner)
+{
+    learner_ask(learner, fold, first, last, visible, callback, owner);
+}
+
+static void tell(void *learner, const struct fold *fold, uint64_t after, uint64_t last,
+                 forecaster_told *callback, void *owner)
+{
+    learner_tell(learner, fold, after, last, callback, owner);
+}
+
+static bool busy(const void *learner)
+{
+    return learner_busy(learner);
+}
+
+// ---- the first events ----
+
+static struct digest identity_of(const struct space_head *head)
+{
+    return digest_is_zero(&head->problem_json) ? digest_of(head->problem, strlen(head->problem))
+                                               : head->problem_json;
+}
+
+static int record_start(struct player *player, struct err *err)
+{
+    const struct player_config *config = &player->config;
+    const struct space_head *head = &catalogue_space(config->catalogue)->head;
+    struct digest identity = identity_of(head);
+    struct run_started event = {
+        .problem = xstrdup(head->problem),
+        .problem_json = identity,
+        .reference = digest_is_zero(&head->reference) ? identity : head->reference,
+        .baseline = digest_is_zero(&head->baseline_source) ? identity : head->baseline_source,
+        .generator = xstrdup("space"),
+        .strategy = xstrdup(config->strategy),
+        .policy = xstrdup(config->policy),
+        .confidence = config->confidence,
+        .audit = config->audit,
+        .seed = config->seed,
+        .budget_seconds = config->budget_seconds,
+        .measurements_max = config->measurements,
+        .candidates_max = config->candidates,
+        .search = xasprintf("replay-%llu", (unsigned long long)config->seed),
+        .started_at = NAN,
+        .release = xstrdup(KCAST_VERSION),
+        .wall_limit_seconds = NAN,
+        .batch = config->batch,
+    };
+
+    return pipeline_record(player->run, &player->fold, RUN_STARTED, &event, err);
+}
+
+static int record_session(struct player *player, struct err *err)
+{
+    const struct space_head *head = &catalogue_space(player->config.catalogue)->head;
+    struct run_session event = {.pool = xstrdup("replay"),
+                                .device_class = xstrdup(head->device_class),
+                                .at = NAN,
+                                .device_facts_count = head->device_facts_count};
+
+    event.device_facts = xcalloc(head->device_facts_count + 1, sizeof(*event.device_facts));
+    for (size_t i = 0; i < head->device_facts_count; i++) {
+        message_copy(&fact_message, &event.device_facts[i], &head->device_facts[i]);
+    }
+    return pipeline_record(player->run, &player->fold, RUN_SESSION, &event, err);
+}
+
+static int record_baseline(struct player *player, struct err *err)
+{
+    const struct space_head *head = &catalogue_space(player->config.catalogue)->head;
+    struct run_baseline event = {.compiled = xmalloc(sizeof(*event.compiled))};
+
+    if (head->baseline != NULL) {
+        message_copy(&compiled_message, event.compiled, head->baseline);
+    } else {
+        message_init(&compiled_message, event.compiled);
+    }
+    return pipeline_record(player->run, &player->fold, RUN_BASELINE, &event, err);
+}
+
+// ---- a search ----
+
+int player_create(struct player **ret, struct sim *sim, struct lab *lab,
+                  const struct player_config *config, struct err *err)
+{
+    struct player *player = xcalloc(1, sizeof(*player));
+    struct pipeline_peers peers = {.submit = submit, .ack = ack, .ask = ask, .tell = tell,
+                                   .busy = busy};
+    int status;
+
+    player->config = *config;
+    player->sim = sim;
+    player->ended_at = NAN;
+    fold_init(&player->fold);
+    player->jobs = lab_search_create(lab, config->catalogue);
+    player->learner = learner_create(sim, config->surrogate);
+    peers.pool = player->jobs;
+    peers.forecaster = player->learner;
+    status = run_create_in_memory(&player->run, err);
+    if (status == 0) {
+        status = record_start(player, err);
+    }
+    if (status == 0) {
+        status = record_session(player, err);
+    }
+    if (status == 0) {
+        status = record_baseline(player, err);
+    }
+    if (status == 0) {
+        status = pipeline_create(&player->pipeline, player->run, &player->fold, &peers, NULL,
+                                 catalogue_generator(config->catalogue), err);
+    }
+    if (status == 0) {
+        status = player_advance(player, err);
+    }
+    if (status != 0) {
+        player_free(player);
+        return status;
+    }
+    *ret = player;
+    return 0;
+}
+
+void player_free(struct player *player)
+{
+    if (player != NULL) {
+        pipeline_free(player->pipeline);
+        learner_free(player->learner);
+        lab_search_free(player->jobs);
+        fold_release(&player->fold);
+        run_close(player->run);
+        free(player);
+    }
+}
+
+bool player_done(const struct player *player)
+{
+    return !isnan(player->ended_at);
+}
+
+int player_advance(struct player *player, struct err *err)
+{
+    const char *reason;
+    int status;
+
+    if (player_done(player)) {
+        return 0;
+    }
+    status = pipeline_advance(player->pipeline, err);
+    if (status == 0 && learner_failure(player->learner) != NULL) {
+        return err_set(err, ERR_INTERNAL, "%s", learner_failure(player->learner));
+    }
+    if (status == 0 && pipeline_done(player->pipeline, &reason)) {
+        player->ended_at = sim_now(player->sim);
+    }
+    return status;
+}
+
+// ---- what came of it ----
+
+// Who knows the space knows what was missed.
+static void count_missed(const struct player *player, struct player_outcome *ret)
+{
+    for (size_t i = 0; i < player->fold.candidate_count; i++) {
+        const struct fold_candidate *c = &player->fold.candidate[i];
+        const struct space_candidate *truth =
+            catalogue_find(player->config.catalogue, &c->proposed.source);
+        double log2 = truth != NULL ? space_log2(truth) : NAN;
+        bool decided = c->decided.decision == DECISION_MEASURE ||
+                       c->decided.decision == DECISION_AUDIT ||
+                       c->decided.decision == DECISION_TRUST;
+
+        if (decided && log2 > c->decided.incumbent_log2 + FORECAST_MARGIN_LOG2) {
+            ret->improvers++;
+            ret->missed += c->decided.decision == DECISION_TRUST;
+        }
+    }
+}
+
+void player_outcome(const struct player *player, struct player_outcome *ret)
+{
+    const struct fold *fold = &player->fold;
+
+    *ret = (struct player_outcome){
+        .considered = fold->considered,
+        .measured = fold->measured,
+        .audited = fold->audited,
+        .trusted = fold->trusted,
+        .records = fold->records,
+        .device_seconds = fold->device_seconds,
+        .compile_seconds = fold->compile_seconds,
+        .seconds = player->ended_at,
+        .best_log2 = fold_incumbent_log2(fold),
+    };
+    for (size_t i = 0; i < fold->incumbent_count; i++) {
+        const struct run_incumbent *event = &fold->incumbent[i].event;
+
+        ret->steps += ret->steps < PLAYER_STEPS_MAX;
+        ret->step[ret->steps - 1] = (struct player_step){.device_seconds = event->device_seconds,
+                                                         .log2 = event->speedup->log2};
+    }
+    count_missed(player, ret);
+}
+
+double player_reached(const struct player_outcome *outcome, double log2)
+{
+    for (size_t i = 0; i < outcome->steps; i++) {
+        if (outcome->step[i].log2 >= log2) {
+            return outcome->step[i].device_seconds;
+        }
+    }
+    return log2 <= 0 ? 0 : INFINITY;
+}

@@ -1,0 +1,197 @@
+// Processes take the next task from a counter that they share, and leave outcomes in memory that they
+// share: nothing is sent. A task is a simulation of its own, so that outcomes do not depend on who
+// computes what.
+#include "replay/tasks.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STREAM_SEARCH 0x7365617263ULL
+
+struct shared {
+    atomic_size_t next, failed; // task; number of the failed one plus 1
+    struct err err;             // of the failed one
+    struct player_outcome outcome[];
+};
+
+size_t tasks_index(const struct tasks *t, size_t space, size_t arm, uint64_t seed, uint64_t search)
+{
+    return (size_t)((((space * t->arms + arm) * t->seeds) + seed) * t->searches + search);
+}
+
+size_t tasks_count(const struct tasks *t)
+{
+    return tasks_index(t, t->spaces, 0, 0, 0);
+}
+
+static struct player_config config_of(const struct tasks *t, size_t space, size_t arm,
+                                      uint64_t seed, uint64_t search)
+{
+    struct player_config config = t->common;
+
+    config.catalogue = t->space[space];
+    config.policy = t->arm[arm].policy;
+    config.strategy = t->arm[arm].strategy;
+    config.surrogate = t->arm[arm].surrogate;
+    config.seed = t->first_seed + seed; // the same for every arm
+    if (search > 0) {
+        config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
+    }
+    if (!isnan(t->budget_share)) {
+        config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);
+    }
+    return config;
+}
+
+static int play(struct sim *sim, struct player **player, size_t count, struct err *err)
+{
+    size_t done = 0;
+    int status = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        done += player_done(player[i]);
+    }
+    while (status == 0 && done < count) {
+        if (!sim_step(sim)) {
+            return err_set(err, ERR_INTERNAL,
+                           "a replay has nothing to wait for and is not at its end");
+        }
+        done = 0;
+        for (size_t i = 0; i < count && status == 0; i++) {
+            status = player_advance(player[i], err);
+            done += player_done(player[i]);
+        }
+    }
+    return status;
+}
+
+// Task number n: an arm on a space with a seed.
+static int run_task(const struct tasks *t, size_t n, struct player_outcome *outcome,
+                    struct err *err)
+{
+    uint64_t seed = n % t->seeds;
+    size_t arm = n / t->seeds % t->arms, space = (size_t)(n / t->seeds / t->arms);
+    struct player **player = xcalloc(t->searches, sizeof(*player));
+    struct sim *sim = sim_create();
+    struct lab *lab = lab_create(sim, &t->lab);
+    int status = 0;
+
+    for (uint64_t i = 0; i < t->searches && status == 0; i++) {
+        struct player_config config = config_of(t, space, arm, seed, i);
+
+        status = player_create(&player[i], sim, lab, &config, err);
+    }
+    if (status == 0) {
+        status = play(sim, player, t->searches, err);
+    }
+    for (uint64_t i = 0; i < t->searches; i++) {
+        if (status == 0) {
+            player_outcome(player[i], &outcome[tasks_index(t, space, arm, seed, i)]);
+        }
+        player_free(player[i]);
+    }
+    if (status != 0) {
+        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]), t->arm[arm].name,
+                 (unsigned long long)(t->first_seed + seed));
+    }
+    lab_free(lab);
+    sim_free(sim);
+    free(player);
+    return status;
+}
+
+static void work(const struct tasks *t, struct shared *shared)
+{
+    size_t total = t->spaces * t->arms * t->seeds;
+
+    for (size_t n = atomic_fetch_add(&shared->next, 1); n < total && atomic_load(&shared->failed) == 0;
+         n = atomic_fetch_add(&shared->next, 1)) {
+        struct err err = ERR_INIT;
+        size_t none = 0;
+
+        if (run_task(t, n, shared->outcome, &err) != 0 &&
+            atomic_compare_exchange_strong(&shared->failed, &none, n + 1)) {
+            shared->err = err;
+        }
+    }
+}
+
+static int start_workers(const struct tasks *t, struct shared *shared, pid_t *pid, struct err *err)
+{
+    pid_t parent = getpid();
+
+    for (uint64_t i = 0; i < t->processes; i++) {
+        pid[i] = fork();
+        if (pid[i] < 0) {
+            return err_set_errno(err, ERR_SYSTEM, errno, "cannot start a process for replaying");
+        }
+        if (pid[i] == 0) {
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+                work(t, shared);
+            }
+            _exit(0);
+        }
+    }
+    return 0;
+}
+
+// The worst of what they ended with.
+static int await_workers(const struct tasks *t, pid_t *pid, struct err *err)
+{
+    int status = 0;
+
+    for (uint64_t i = 0; i < t->processes; i++) {
+        int how = 0;
+
+        if (pid[i] <= 0) {
+            continue;
+        }
+        while (waitpid(pid[i], &how, 0) < 0 && errno == EINTR) {
+        }
+        if (how != 0 && status == 0) {
+            status = err_set(err, ERR_INTERNAL, "a process for replaying ended by signal %d",
+                             WIFSIGNALED(how) ? WTERMSIG(how) : 0);
+        }
+    }
+    return status;
+}
+
+int tasks_run(const struct tasks *t, struct player_outcome *outcome, struct err *err)
+{
+    size_t count = tasks_count(t), size = sizeof(struct shared) + count * sizeof(*outcome);
+    struct shared *shared =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t *pid = xcalloc(t->processes, sizeof(*pid));
+    struct err ended = ERR_INIT;
+    int status, rc;
+
+    if (shared == MAP_FAILED) {
+        free(pid);
+        return err_set_errno(err, ERR_SYSTEM, errno, "no memory for %zu outcomes", count);
+    }
+    status = start_workers(t, shared, pid, err);
+    rc = await_workers(t, pid, &ended);
+    if (status == 0 && rc != 0) {
+        *err = ended;
+        status = rc;
+    }
+    if (status == 0 && atomic_load(&shared->failed) != 0) {
+        *err = shared->err;
+        status = err->code;
+    }
+    if (status == 0) {
+        memcpy(outcome, shared->outcome, count * sizeof(*outcome));
+    }
+    (void)munmap(shared, size);
+    free(pid);
+    return status;
+}
