@@ -183,7 +183,7 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/kernelcast $(DESTDIR)$(PREFIX)/share/kernelcast \
 	    $(DESTDIR)$(PREFIX)/share/doc/kernelcast
 	install -m 755 build/release/bin/kcastd build/release/bin/kcast build/release/bin/kcast-worker $(DESTDIR)$(PREFIX)/bin
-	install -m 755 build/release/bin/kcast-exec $(DESTDIR)$(PREFIX)/libexec/kernelcast
+	install -m 755 build/release/bin/kcast-exec build/release/bin/kcast-replay $(DESTDIR)$(PREFIX)/libexec/kernelcast
 	cp -R problems $(DESTDIR)$(PREFIX)/share/kernelcast/
 	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
 

@@ -15,12 +15,13 @@ struct command {
     const struct option_row *option; // ends with a NULL name; NULL when there are none
     size_t options_size;             // of the struct that the rows fill
     size_t argument_min, argument_max;
+    const char *program; // which does it, with all that follows on the command line; NULL: run does
     // Returns an exit code. On failure err holds the sentence, which main prints to stderr.
     // options: filled struct; argument[0..count).
     int (*run)(struct session *session, const void *options, char **argument, size_t count, struct err *err);
 };
 
 extern const struct command cmd_search, cmd_resume, cmd_measure, cmd_forecast, cmd_status, cmd_jobs, cmd_cancel, cmd_drain, cmd_undrain, cmd_report,
-    cmd_export, cmd_eval, cmd_problem_list, cmd_problem_check, cmd_problem_new;
+    cmd_export, cmd_eval, cmd_problem_list, cmd_problem_check, cmd_problem_new, cmd_replay;
 
 #endif

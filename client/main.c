@@ -6,6 +6,7 @@
 // argument), once with both tables joined into one.
 #include "client/command.h"
 #include "client/session.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/version.h"
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GLOBAL(field) offsetof(struct session_options, field)
 #define GLOBAL_SIZE                                                                                \
@@ -42,7 +44,7 @@ static const struct option_row global_rows[] = {
 
 static const struct command *const commands[] = {
     &cmd_search,      &cmd_resume, &cmd_measure,      &cmd_forecast,
-    &cmd_report,      &cmd_export, &cmd_eval,         &cmd_problem_list, &cmd_problem_check,
+    &cmd_report,      &cmd_export, &cmd_eval, &cmd_replay,         &cmd_problem_list, &cmd_problem_check,
     &cmd_problem_new, &cmd_status, &cmd_jobs,         &cmd_cancel, &cmd_drain, &cmd_undrain,
 };
 
@@ -225,12 +227,31 @@ static int run_command(const struct command *command, const struct session_optio
     return status;
 }
 
+// Becomes the command's program. Returns only when it cannot.
+static int become(const struct command *command, int argc, char **argv, struct err *err)
+{
+    char *path = NULL;
+    int code = file_own_program(&path, command->program, err);
+    if (code == 0) {
+        argv[argc] = NULL;
+        fflush(stdout);
+        signal(SIGPIPE, SIG_DFL);
+        execv(path, argv);
+        code = err_set_errno(err, ERR_SYSTEM, errno, "cannot run %s", path);
+    }
+    free(path);
+    return err_exit(code);
+}
+
 static int run_line(int argc, char **argv, struct err *err)
 {
     const struct command *command;
     int code = find_command(&argc, argv, &command, err);
     if (code != 0) {
         return err_exit(code);
+    }
+    if (command != NULL && command->program != NULL) {
+        return become(command, argc, argv, err);
     }
     struct option_row *rows = join_rows(command);
     char *target = xcalloc(1, GLOBAL_SIZE + (command != NULL ? command->options_size : 0));

@@ -440,3 +440,28 @@ int file_own_dir(char **ret, struct err *err)
     *ret = dir_name(path);
     return 0;
 }
+
+int file_own_program(char **ret, const char *name, struct err *err)
+{
+    static const char *const place[] = {"", "/../libexec/kernelcast"};
+    char *dir = NULL, *path = NULL;
+    int status = file_own_dir(&dir, err);
+
+    for (size_t i = 0; i < ARRAY_LEN(place) && status == 0 && path == NULL; i++) {
+        path = xasprintf("%s%s/%s", dir, place[i], name);
+        if (!file_exists(path)) {
+            free(path);
+            path = NULL;
+        }
+    }
+    if (status == 0 && path == NULL) {
+        status = err_set(err, ERR_NOT_FOUND,
+                         "%s is neither in %s nor in %s/../libexec/kernelcast; install kernelcast whole",
+                         name, dir, dir);
+    }
+    free(dir);
+    if (status == 0) {
+        *ret = path;
+    }
+    return status;
+}

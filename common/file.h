@@ -35,6 +35,8 @@ MUST_CHECK int file_remove_tree(const char *path, struct err *err);
 MUST_CHECK int file_make_temp_dir(char **ret, const char *prefix, struct err *err);
 // The last component of path; points into path.
 const char *file_base_name(const char *path);
+// Another program of ours: beside the running one, else in ../libexec/kernelcast. malloc'd. ERR_NOT_FOUND names both places.
+MUST_CHECK int file_own_program(char **ret, const char *name, struct err *err);
 // The folder of the running executable, malloc'd.
 MUST_CHECK int file_own_dir(char **ret, struct err *err);
 

@@ -141,30 +141,6 @@ static char *default_state_dir(struct err *err)
     return NULL;
 }
 
-static char *default_exec(struct err *err)
-{
-    static const char *const place[] = {"", "/../libexec/kernelcast", "/../libexec"};
-    char *dir = NULL;
-    char *path = NULL;
-
-    if (file_own_dir(&dir, err) != 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(place) && !path; i++) {
-        path = xasprintf("%s%s/kcast-exec", dir, place[i]);
-        if (!file_exists(path)) {
-            free(path);
-            path = NULL;
-        }
-    }
-    if (!path) {
-        (void)err_set(err, ERR_SYSTEM,
-                      "kcast-exec is neither in %s nor in %s/../libexec/kernelcast", dir, dir);
-    }
-    free(dir);
-    return path;
-}
-
 static enum log_level level_of(const char *name)
 {
     static const struct {
@@ -301,9 +277,10 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     }
     if (settings->state && (!settings->exec || !settings->exec[0])) {
         free(settings->exec);
-        settings->exec = default_exec(err);
+        settings->exec = NULL;
+        rc = file_own_program(&settings->exec, "kcast-exec", err);
     }
-    if (!settings->state || !settings->exec) {
+    if (!settings->state || rc != 0) {
         return (int)err->code;
     }
     if (settings->parent_death) {

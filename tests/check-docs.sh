@@ -23,13 +23,13 @@ done < <(grep -noE '\]\([^)# ]+[^) ]*\)' README.md docs/*.md problems/*/*/README
 for target in $(grep -ohE '`make( VARIANT=[a-z]+)? [a-z][a-z-]*' README.md docs/*.md | sed -E 's/.* //' | sort -u); do
     grep -qE "^(\.PHONY:.* )?$target( |:|\$)" Makefile || grep -qE "^$target:" Makefile || complain "documents name \`make $target\`, which the Makefile does not have"
 done
-for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|tests|tools|problems|docs)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -vE 'NAME|NNN' | sort -u); do
+for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|replay|tests|tools|problems|docs)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -vE 'NAME|NNN' | sort -u); do
     [ -e "$path" ] || complain "documents name $path, which does not exist"
 done
 
 # Every program's version is the one of the source.
 version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)
-for program in kcast kcastd kcast-worker kcast-exec; do
+for program in kcast kcastd kcast-worker kcast-exec kcast-replay; do
     "$bin/$program" --version | grep -q "$version" || complain "$program --version does not say $version"
 done
 exit $bad

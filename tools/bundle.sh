@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/kernelcast
 mkdir -p "$root/bin" "$root/lib" "$root/share/kernelcast" "$root/share/doc/kernelcast"
-for program in kcastd kcast-exec kcast-worker kcast "$@"; do
+for program in kcastd kcast-exec kcast-worker kcast-replay kcast "$@"; do
     cp "$build/bin/$program" "$root/bin/"
     strip --strip-debug "$root/bin/$program"
 done

@@ -44,13 +44,14 @@ generate() {
     echo "$marker"
     echo
     operations
-    for f in envelope daemon result worker run exec; do
+    for f in envelope daemon result worker run space exec; do
         case $f in
         envelope) echo '## Envelopes and HELLO' ;;
         daemon) echo '## kcastd' ;;
         result) echo '## Results' ;;
         worker) echo '## kcast-worker' ;;
         run) echo '## Events of a run file' ;;
+        space) echo '## Spaces' ;;
         exec) echo '## Plans and reports of kcast-exec' ;;
         esac
         echo
