@@ -103,8 +103,8 @@ $(B)/%.o: %.c Makefile
 
 # A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
 folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(notdir $(patsubst %/,%,$(dir $(1)))).a)
-# cuda/ stands on exec/.
-below_of = $(if $(findstring /tests/cuda/,$(1)),$(B)/exec.a)
+# cuda/ stands on exec/, replay/ on client/ and worker/.
+below_of = $(if $(findstring /tests/cuda/,$(1)),$(B)/exec.a) $(if $(findstring /tests/replay/,$(1)),$(B)/client.a $(B)/worker.a)
 .SECONDEXPANSION:
 $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/tally.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)

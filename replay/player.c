@@ -244,10 +244,13 @@ void player_outcome(const struct player *player, struct player_outcome *ret)
 
 double player_reached(const struct player_outcome *outcome, double log2)
 {
+    if (log2 <= 0) {
+        return 0;
+    }
     for (size_t i = 0; i < outcome->steps; i++) {
         if (outcome->step[i].log2 >= log2) {
             return outcome->step[i].device_seconds;
         }
     }
-    return log2 <= 0 ? 0 : INFINITY;
+    return INFINITY;
 }
