@@ -26,9 +26,9 @@
 struct search_options {
     char *run;
     char *generator, *strategy, *policy;
-    double confidence, audit;
+    double confidence, audit, share;
     uint64_t budget_ns, max_time_ns;
-    uint64_t measurements, candidates, batch;
+    uint64_t measurements, candidates, batch, wide;
     char *seed;
 };
 
@@ -42,12 +42,16 @@ static const struct option_row rows[] = {
      "model), pool:DIR, pool:FILE.jsonl"},
     {"strategy", 0, OPTION_CHOICE, ROW(strategy), "NAME", STRATEGY_DEFAULT, 0, 0,
      "best-of-n|greedy", "which candidate comes next"},
-    {"policy", 0, OPTION_CHOICE, ROW(policy), "NAME", "threshold", 0, 0, "threshold|all",
-     "which forecasts are trusted; all measures every candidate"},
+    {"policy", 0, OPTION_CHOICE, ROW(policy), "NAME", "threshold", 0, 0,
+     "threshold|budget|all",
+     "which candidates are measured: those whose forecast cannot be trusted, the most promising share, "
+     "or all"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
      "trust a forecast of no improvement from this confidence on"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL,
      "measure trusted candidates anyway with this probability, down to half of it for the surest"},
+    {"share", 0, OPTION_F64, ROW(share), "SHARE", "0.15", 0.001, 1, NULL,
+     "of the candidates, so many are measured by --policy budget"},
     {"budget", 'b', OPTION_DURATION, ROW(budget_ns), "TIME", NULL, 0, 0, NULL,
      "stop when so much device time is used; \"90s\", \"5m\""},
     {"measurements", 'm', OPTION_U64, ROW(measurements), "N", NULL, 0, 0, NULL,
@@ -60,6 +64,8 @@ static const struct option_row rows[] = {
      "of all random choices; default: drawn"},
     {"batch", 0, OPTION_U64, ROW(batch), "N", "8", 1, PIPELINE_BATCH_MAX, NULL,
      "candidates considered at a time"},
+    {"wide", 0, OPTION_U64, ROW(wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL,
+     "the same after the first four batches; default: 64 for --policy budget, else as before"},
     {0},
 };
 
@@ -108,6 +114,7 @@ static int fill_started(struct run_started *started, const struct search_options
         .policy = xstrdup(options->policy),
         .confidence = options->confidence,
         .audit = options->audit,
+        .share = options->share,
         .seed = stats_entropy(),
         .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
         .measurements_max = options->measurements,
@@ -116,6 +123,8 @@ static int fill_started(struct run_started *started, const struct search_options
         .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
         .command = command_line(),
         .batch = options->batch,
+        .wide = options->wide > 0 ? options->wide
+                : strcmp(options->policy, "budget") == 0 ? PIPELINE_BATCH_MAX : 0,
     };
     return options->seed == NULL
                ? 0

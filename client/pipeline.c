@@ -1,6 +1,7 @@
 // Batches on their way.
 //
-// Candidates 1, 2, 3 … form batches of started.batch consecutive ids. A decision depends on the
+// Candidates 1, 2, 3 … form batches of consecutive ids: the first PIPELINE_EARLY of started.batch ids each,
+// the others of started.wide: when forecasts are worth something, more are made per measurement. A decision depends on the
 // seed and on a part of the log that is fixed beforehand, never on what happens to have arrived:
 //
 //   propose(k)   one transaction. Sees the proposals of all earlier batches and the outcomes of
@@ -178,6 +179,11 @@ static void tell(struct pipeline *p)
 
 // ---- interface ----
 
+static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
+{
+    return wanted < 1 ? otherwise : wanted > PIPELINE_BATCH_MAX ? PIPELINE_BATCH_MAX : wanted;
+}
+
 int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
                     const struct pipeline_peers *peers, struct proposer *proposer,
                     const struct generator *generator, struct err *err)
@@ -201,9 +207,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
     p->generator = generator;
     p->strategy = strategy;
     p->policy = policy;
-    p->batch = started->batch < 1                    ? PIPELINE_BATCH_DEFAULT
-               : started->batch > PIPELINE_BATCH_MAX ? PIPELINE_BATCH_MAX
-                                                     : started->batch;
+    p->batch = batch_size(started->batch, PIPELINE_BATCH_DEFAULT);
+    p->wide = batch_size(started->wide, p->batch);
     pipeline_add_slots(p);
     for (uint64_t id = 1; id <= fold->candidate_count; id++) {
         const struct fold_candidate *candidate = candidate_of(p, id);

@@ -75,8 +75,10 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
 
 // ---- decide ----
 
-// Decides about one candidate. The reason is malloc'd.
-static void make_decision(const struct pipeline *p, uint64_t id, struct run_decided *ret)
+// Decides about one candidate of the batch that ends with last; ret->incumbent_log2 is given. The reason
+// is malloc'd.
+static void make_decision(const struct pipeline *p, uint64_t id, uint64_t last,
+                          struct run_decided *ret)
 {
     const struct fold_candidate *candidate = candidate_of(p, id);
     const struct run_started *started = &p->fold->started;
@@ -96,7 +98,9 @@ static void make_decision(const struct pipeline *p, uint64_t id, struct run_deci
         .forecast_reason = candidate->forecast_reason,
         .confidence = started->confidence,
         .audit = started->audit,
+        .share = started->share,
     };
+    input.standing = policy_standing(p->fold, id, last, ret->incumbent_log2, &input.compared);
     struct policy_decision decision;
     p->policy->decide(&input, &decision);
     ret->decision = decision.decision;
@@ -121,7 +125,7 @@ static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
             continue;
         }
         struct run_decided event = {.incumbent_log2 = incumbent};
-        make_decision(p, id, &event);
+        make_decision(p, id, batch_last(p, batch), &event);
         if (event.decision == DECISION_MEASURE || event.decision == DECISION_AUDIT) {
             p->stop = spent_limit(p, &spent);
         }

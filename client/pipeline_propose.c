@@ -58,14 +58,14 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
     const struct run_started *started = &p->fold->started;
     uint64_t count = p->fold->candidate_count;
     struct spent spent = spent_count(p, visible_from(p, batch), visible_from(p, batch));
-    *ret_want = p->batch;
-    if (started->candidates_max != 0 && count + p->batch > started->candidates_max) {
+    *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
+    if (started->candidates_max != 0 && count + *ret_want > started->candidates_max) {
         *ret_want = started->candidates_max > count ? started->candidates_max - count : 0;
     }
     if (*ret_want == 0) {
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
     }
-    if (count % p->batch != 0) {
+    if (count != batch_end(p, batch - 1)) {
         return xstrdup(p->generator->asks ? "no more new candidates came"
                                           : "every candidate considered");
     }

@@ -49,7 +49,8 @@ struct pipeline {
     const struct generator *generator;
     const struct strategy *strategy;
     const struct policy *policy;
-    uint64_t batch;    // candidates of one
+    uint64_t batch;    // candidates of each of the first PIPELINE_EARLY
+    uint64_t wide;     // and of each later one
     struct slot *slot; // slot i is of candidate i + 1
     size_t slot_count;
     struct first *source, *object;       // uthash
@@ -65,19 +66,28 @@ struct pipeline {
     struct err failure;     // in a callback
 };
 
+// Candidates of all batches up to this one, as far as there are enough.
+static inline uint64_t batch_end(const struct pipeline *p, uint64_t batch)
+{
+    return batch <= PIPELINE_EARLY ? batch * p->batch
+                                   : PIPELINE_EARLY * p->batch + (batch - PIPELINE_EARLY) * p->wide;
+}
+
 static inline uint64_t batch_count(const struct pipeline *p)
 {
-    return (p->fold->candidate_count + p->batch - 1) / p->batch;
+    uint64_t count = p->fold->candidate_count, early = batch_end(p, PIPELINE_EARLY);
+    return count <= early ? (count + p->batch - 1) / p->batch
+                          : PIPELINE_EARLY + (count - early + p->wide - 1) / p->wide;
 }
 
 static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
 {
-    return (batch - 1) * p->batch + 1;
+    return batch_end(p, batch - 1) + 1;
 }
 
 static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t last = batch * p->batch;
+    uint64_t last = batch_end(p, batch);
     return last < p->fold->candidate_count ? last : p->fold->candidate_count;
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "contract/bins.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -70,6 +71,40 @@ static void decide_threshold(const struct policy_input *input, struct policy_dec
              forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
 }
 
+// Early forecasts have little to be compared with, and their model little to go by.
+#define COMPARED_LEAST 16
+
+static void decide_budget(const struct policy_input *input, struct policy_decision *ret)
+{
+    const struct forecast *forecast = input->forecast;
+    measure(ret);
+    ret->confidence = NAN;
+    if (!usable(forecast)) {
+        decide_threshold(input, ret);
+        return;
+    }
+    ret->confidence = forecast->confidence;
+    if (forecast->trained_rows == 0 || input->compared < COMPARED_LEAST) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "too little is known yet to choose by (%llu outcomes, %zu forecasts)",
+                 (unsigned long long)forecast->trained_rows, input->compared);
+        return;
+    }
+    if (input->standing < input->share) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "%.0f %% of the last %zu forecasts promise more, less than %.0f %%",
+                 100 * input->standing, input->compared, 100 * input->share);
+        return;
+    }
+    ret->propensity = input->audit;
+    bool audit = audit_coin(input->seed, input->candidate, ret->propensity);
+    ret->decision = audit ? DECISION_AUDIT : DECISION_TRUST;
+    snprintf(ret->reason, sizeof(ret->reason),
+             "%.0f %% of the last %zu forecasts promise more, at least %.0f %%%s",
+             100 * input->standing, input->compared, 100 * input->share,
+             audit ? "; measured as an audit" : "");
+}
+
 static void decide_all(const struct policy_input *input, struct policy_decision *ret)
 {
     measure(ret);
@@ -79,8 +114,43 @@ static void decide_all(const struct policy_input *input, struct policy_decision 
 
 static const struct policy policies[] = {
     {"threshold", "trust a forecast of no improvement that is confident enough", decide_threshold},
+    {"budget", "measure a share of the candidates, those that promise most", decide_budget},
     {"all", "measure every candidate", decide_all},
 };
+
+// ---- standing ----
+
+double policy_promise(const struct forecast *forecast, double log2)
+{
+    if (forecast->bins_count != BIN_COUNT) {
+        return forecast->expected_improvement;
+    }
+    return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
+}
+
+double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t last, double incumbent,
+                       size_t *ret_compared)
+{
+    const struct forecast *own = fold->candidate[candidate - 1].forecast;
+    size_t compared = 0, more = 0;
+    double promise;
+
+    *ret_compared = 0;
+    if (!usable(own)) {
+        return 0;
+    }
+    promise = policy_promise(own, incumbent);
+    for (uint64_t id = last; id >= 1 && compared < POLICY_WINDOW; id--) {
+        const struct forecast *other = fold->candidate[id - 1].forecast;
+
+        if (usable(other) && other->trained_rows > 0) {
+            compared++;
+            more += policy_promise(other, incumbent) > promise;
+        }
+    }
+    *ret_compared = compared;
+    return compared > 0 ? (double)more / (double)compared : 0;
+}
 
 const struct policy *policy_find(const char *name)
 {

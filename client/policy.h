@@ -3,6 +3,7 @@
 #ifndef CLIENT_POLICY_H
 #define CLIENT_POLICY_H
 
+#include "client/fold.h"
 #include "client/run.h"
 #include "proto/all.h"
 #include <stdint.h>
@@ -14,7 +15,12 @@ struct policy_input {
     const char *forecast_reason;     // why; may be NULL
     double confidence;               // τ
     double audit;                    // largest share of trusted candidates that is measured anyway
+    double share;                    // of policy budget
+    double standing;                 // share of the latest forecasts that promise more (policy_standing)
+    size_t compared;                 // with so many forecasts, its own included
 };
+
+#define POLICY_WINDOW 64 // forecasts that a candidate's is compared with
 
 struct policy_decision {
     enum decision decision; // MEASURE, TRUST or AUDIT
@@ -29,5 +35,15 @@ struct policy {
 };
 
 const struct policy *policy_find(const char *name); // NULL when there is none
+
+// What a forecast lets one expect beyond this log2 speedup: E(max(y - log2, 0)), 0 where the candidate
+// is wrong. Shifted arithmetically, so that forecasts that were made before the incumbent changed need
+// not be made again.
+double policy_promise(const struct forecast *forecast, double log2);
+// Compares a candidate's promise beyond the incumbent with those of the last POLICY_WINDOW candidates 1
+// … last that have a usable forecast. Returns the share of them that promise more, and in *ret_compared
+// how many there were.
+double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t last, double incumbent,
+                       size_t *ret_compared);
 
 #endif

@@ -20,8 +20,8 @@
 
 struct settings {
     char *policy, *strategy, *budget;
-    double confidence, audit;
-    uint64_t seeds, first_seed, candidates, measurements, batch, devices, compile_slots, searches,
+    double confidence, audit, share;
+    uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots, searches,
         jobs;
     bool json, help, version;
 };
@@ -36,6 +36,7 @@ static const struct option_row option_table[] = {
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
      "as for `kcast search`"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL, "as for `kcast search`"},
+    {"share", 0, OPTION_F64, ROW(share), "SHARE", "0.15", 0.001, 1, NULL, "as for `kcast search`"},
     {"budget", 'b', OPTION_TEXT, ROW(budget), "TIME|SHARE%", NULL, 0, 0, NULL,
      "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; default: "
      "no limit"},
@@ -44,6 +45,8 @@ static const struct option_row option_table[] = {
     {"measurements", 'm', OPTION_U64, ROW(measurements), "N", "0", 0, 1e9, NULL,
      "measure at most N candidates; 0: no limit"},
     {"batch", 0, OPTION_U64, ROW(batch), "N", "8", 1, 64, NULL, "as for `kcast search`"},
+    {"wide", 0, OPTION_U64, ROW(wide), "N", "0", 0, 64, NULL,
+     "as for `kcast search`; 0: 64 for policy budget, else as --batch"},
     {"seeds", 0, OPTION_U64, ROW(seeds), "N", "30", 1, 100000, NULL,
      "searches of each arm on each space"},
     {"seed", 's', OPTION_U64, ROW(first_seed), "N", "1", 0, 1e15, NULL, "the first of them"},
@@ -190,9 +193,11 @@ static int replay(const struct settings *settings, char **path, size_t count, st
                 .compile_slots = (unsigned)settings->compile_slots},
         .common = {.confidence = settings->confidence,
                    .audit = settings->audit,
+                   .share = settings->share,
                    .measurements = settings->measurements,
                    .candidates = settings->candidates,
-                   .batch = settings->batch},
+                   .batch = settings->batch,
+                   .wide = settings->wide},
         .processes =
             settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };

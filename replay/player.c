@@ -76,6 +76,7 @@ static int record_start(struct player *player, struct err *err)
         .policy = xstrdup(config->policy),
         .confidence = config->confidence,
         .audit = config->audit,
+        .share = config->share,
         .seed = config->seed,
         .budget_seconds = config->budget_seconds,
         .measurements_max = config->measurements,
@@ -85,6 +86,7 @@ static int record_start(struct player *player, struct err *err)
         .release = xstrdup(KCAST_VERSION),
         .wall_limit_seconds = NAN,
         .batch = config->batch,
+        .wide = config->wide,
     };
 
     return pipeline_record(player->run, &player->fold, RUN_STARTED, &event, err);

@@ -16,12 +16,12 @@ struct player_config {
     const struct catalogue *catalogue;
     const char *strategy, *policy;
     bool surrogate;  // whether a model makes forecasts
-    double confidence, audit;
+    double confidence, audit, share;
     uint64_t seed;
     double budget_seconds; // NaN: no limit
     uint64_t measurements; // 0: no limit
     uint64_t candidates;   // 0: no limit
-    uint64_t batch;
+    uint64_t batch, wide; // as in run_started
 };
 
 #define PLAYER_STEPS_MAX 64

@@ -2,6 +2,7 @@
 // share: nothing is sent. A task is a simulation of its own, so that outcomes do not depend on who
 // computes what.
 #include "replay/tasks.h"
+#include "client/pipeline.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include <errno.h>
@@ -45,6 +46,9 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
     config.seed = t->first_seed + seed; // the same for every arm
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
+    }
+    if (config.wide == 0 && strcmp(config.policy, "budget") == 0) {
+        config.wide = PIPELINE_BATCH_MAX; // as kcast search does
     }
     if (!isnan(t->budget_share)) {
         config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);
