@@ -1,7 +1,6 @@
 // Booster k leaves out the rows with number % folds == k. With n rows so far it is due at the last
-// count c <= n that is a multiple of the step with (c / step) % folds == k, and sees rows before c.
-// References are counted without atomics: forests that share boosters are made and freed by one
-// thread. Predicting may happen on another.
+// turn of the schedule by n with turn % folds == k, and sees the rows that were there at that turn.
+// It sees at most rows_max less what may have come since, so that they are there at any fit.
 #include "worker/forest.h"
 
 #include "common/mem.h"
@@ -10,7 +9,7 @@
 #include <string.h>
 
 struct member {
-    size_t references;
+    size_t references; // atomic
     uint64_t due;  // trained on rows before this number
     uint64_t from; // and not before this one
     size_t *chosen, chosen_count;
@@ -21,7 +20,6 @@ struct member {
 
 struct forest {
     size_t folds, columns;
-    uint64_t step;
     struct member *member[FOREST_FOLDS_MAX];
 };
 
@@ -92,7 +90,7 @@ size_t *forest_columns(const float *x, size_t rows, size_t columns, const bool *
 
 static void drop(struct member *member)
 {
-    if (!member || --member->references > 0)
+    if (!member || __atomic_sub_fetch(&member->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     boost_free(member->boost);
     free(member->chosen);
@@ -150,10 +148,11 @@ static int train(struct member *member, size_t k, size_t folds, struct boost_con
 // The rows that booster k is to be trained on.
 static void find_due(const struct forest_data *data, size_t k, size_t folds, struct member *ret)
 {
-    uint64_t end = data->first + data->rows, turn = end / data->step;
+    const struct schedule *schedule = &data->schedule;
+    uint64_t end = data->first + data->rows, turn = schedule_turn(schedule, end);
     uint64_t back = (turn % folds + folds - k) % folds, least = data->first + FOREST_ROWS_LEAST;
-    uint64_t window = data->rows_max - folds * data->step;
-    ret->due = turn >= back ? (turn - back) * data->step : 0;
+    uint64_t window = schedule->rows_max - (folds + 1) * schedule_step_max(schedule);
+    ret->due = turn >= back ? schedule_count(schedule, turn - back) : 0;
     if (ret->due < least)
         ret->due = least < end ? least : end;
     ret->from = ret->due > window ? ret->due - window : 0;
@@ -166,13 +165,12 @@ int forest_fit(struct forest **ret, const struct forest *old, const struct boost
     int r = 0;
     forest->folds = folds;
     forest->columns = data->columns;
-    forest->step = data->step;
     for (size_t k = 0; r == 0 && k < folds; k++) {
         struct member due = {.references = 1};
         find_due(data, k, folds, &due);
         struct member *had = old && old->columns == data->columns ? old->member[k] : NULL;
         if (had && had->due == due.due && had->from == due.from) {
-            had->references++;
+            __atomic_add_fetch(&had->references, 1, __ATOMIC_RELAXED);
             forest->member[k] = had;
             continue;
         }

@@ -1,13 +1,14 @@
 // Boosters that each leave a fold of the rows out (worker/boost.h): their mean is the prediction,
 // and each row has one by a booster that has not seen it. So that a new row costs the training of
-// one booster and not of all, they are trained in turn: at most `folds` steps ago, each on the rows
-// that were there then. What is trained on what follows from the rows' numbers alone, not from the
+// one booster and not of all, they are trained in turn: at most `folds` turns of the schedule ago,
+// each on the rows that were there then. What is trained on what follows from the rows' numbers alone, not from the
 // history of calls: fitting all at once gives the same forest.
 #ifndef WORKER_FOREST_H
 #define WORKER_FOREST_H
 
 #include "common/err.h"
 #include "worker/boost.h"
+#include "worker/schedule.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,17 +20,16 @@ struct forest_data {
     const float *x; // rows x columns, row-major; NaN is missing
     size_t rows, columns;
     uint64_t first;      // number of row 0; later rows follow
-    uint64_t step;       // every so many rows a booster is due, at least 1
     const bool *param;   // per column: of two equal columns a parameter is kept
     const bool *take;    // per row; NULL: all
     const float *label;  // per row; read where taken
-    size_t rows_max;     // a booster sees at most this many, the newest less `folds` steps
+    struct schedule schedule; // one booster is trained at each turn
 };
 
 struct forest;
 
 // Fits. Boosters that old (NULL: none) has and that are still due are shared with it; old stays as
-// it is. Errors are boost_train's. Where nothing varies a booster
+// it is, and either may be freed first, by any thread. Errors are boost_train's. Where nothing varies a booster
 // is the mean of its labels.
 MUST_CHECK int forest_fit(struct forest **ret, const struct forest *old,
                           const struct boost_config *config, size_t folds,
