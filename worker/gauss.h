@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GAUSS_FIT_ROWS 496    // rows of one fit, the newest: the cost is cubic
-#define GAUSS_EXTRA_ROWS 16   // that it is meant to be extended by at most
+#define GAUSS_FIT_ROWS 512    // rows of one fit, the newest: the cost is cubic
 #define GAUSS_SEARCH_ROWS 128 // of these, the newest are used to find the weights
 #define GAUSS_OWN_MAX 12      // columns with a weight of their own; further ones share
 

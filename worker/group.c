@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN_EACH_ROWS 256 // up to here every row is a turn of training (worker/schedule.h)
+#define TURN_EACH_ROWS 128 // up to here every row is a turn of training (worker/schedule.h)
 #define PRIOR_CORRECT 0.8 // before there is a model
 #define PRIOR_SD 1.5      // of log2 speedup, likewise
 #define PRIOR_ROWS 2.0    // what they are worth

@@ -14,7 +14,7 @@
 
 #define ROWS_MAX 400
 #define COLUMNS 4
-#define SCHEDULE {.each = 256, .rows_max = 4000}
+#define SCHEDULE {.each = 128, .rows_max = 4000}
 
 struct data {
     float x[ROWS_MAX * COLUMNS];
