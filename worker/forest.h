@@ -1,8 +1,8 @@
 // Boosters that each leave a fold of the rows out (worker/boost.h): their mean is the prediction,
 // and each row has one by a booster that has not seen it. So that a new row costs the training of
 // one booster and not of all, they are trained in turn: at most `folds` turns of the schedule ago,
-// each on the rows that were there then. What is trained on what follows from the rows' numbers alone, not from the
-// history of calls: fitting all at once gives the same forest.
+// each on the rows that were there then. What is trained on what follows from the rows' numbers
+// alone, not from the history of calls: fitting all at once gives the same forest.
 #ifndef WORKER_FOREST_H
 #define WORKER_FOREST_H
 
@@ -29,8 +29,8 @@ struct forest_data {
 struct forest;
 
 // Fits. Boosters that old (NULL: none) has and that are still due are shared with it; old stays as
-// it is, and either may be freed first, by any thread. Errors are boost_train's. Where nothing varies a booster
-// is the mean of its labels.
+// it is, and either may be freed first, by any thread. Errors are boost_train's. Where nothing
+// varies a booster is the mean of its labels.
 MUST_CHECK int forest_fit(struct forest **ret, const struct forest *old,
                           const struct boost_config *config, size_t folds,
                           const struct forest_data *data, struct err *err);

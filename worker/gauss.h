@@ -23,8 +23,8 @@ struct gauss;
 // rows the last are taken. Deterministic.
 struct gauss *gauss_fit(const float *x, size_t rows, size_t columns, const bool *own,
                         const double *y);
-// What old is after more rows, with its weights, its noise and its columns' centres kept; old stays.
-// Quadratic in the rows. The same whether rows come one by one or at once.
+// What old is after more rows, with its weights, its noise and its columns' centres kept; old
+// stays. Quadratic in the rows. The same whether rows come one by one or at once.
 struct gauss *gauss_extend(const struct gauss *old, const float *x, size_t rows, const double *y);
 void gauss_free(struct gauss *gauss);
 

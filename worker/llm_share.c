@@ -1,8 +1,8 @@
-// The same question asked again while it is open is not asked of an endpoint: it waits for the first
-// one's answer, and costs nothing. A failure of the endpoint's is everybody's. When the first one's own
-// time or its search's money ran out, the next one that has time and money left asks, until its own
-// deadline, and the rest wait for that one. A question is never given up because whoever asked it first
-// has gone: what was asked for is answered, and remembered.
+// The same question asked again while it is open is not asked of an endpoint: it waits for the
+// first one's answer, and costs nothing. A failure of the endpoint's is everybody's. When the first
+// one's own time or its search's money ran out, the next one that has time and money left asks,
+// until its own deadline, and the rest wait for that one. A question is never given up because
+// whoever asked it first has gone: what was asked for is answered, and remembered.
 #include "worker/llm_state.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // Speed. Two regressions on the correct rows: a Gaussian process (smooth, strong from a dozen rows
 // on) and boosted trees (steps and thresholds, strong from a hundred on), trees as the mean of
-// FOLDS models that each leave a fold out (worker/forest.h). Each row gets a prediction by models that have not seen
-// it: the process's closed form, the fold's trees. From these follow
+// FOLDS models that each leave a fold out (worker/forest.h). Each row gets a prediction by models
+// that have not seen it: the process's closed form, the fold's trees. From these follow
 //   the share of the trees in the centre: least squares, shrunk to TREE_SHARE_PRIOR by
 //   SHARE_PRIOR_ROWS rows; the residuals z = (y - centre) / scale, scale being the process's own
 //   standard deviation at that row.
@@ -259,8 +259,8 @@ static void fit_process(struct model *model, const struct model_data *data, size
     free(m.x);
 }
 
-// The process, and with it the columns and the scale of y: at a turn anew, between turns the old one
-// with the rows since.
+// The process, and with it the columns and the scale of y: at a turn anew, between turns the old
+// one with the rows since.
 static void make_process(struct model *model, const struct model *old,
                          const struct model_data *data)
 {

@@ -17,6 +17,6 @@ struct schedule {
 
 uint64_t schedule_count(const struct schedule *schedule, uint64_t turn); // rows at that turn
 uint64_t schedule_turn(const struct schedule *schedule, uint64_t count); // the last by that count
-uint64_t schedule_step_max(const struct schedule *schedule);             // distance of turns in the end
+uint64_t schedule_step_max(const struct schedule *schedule);             // their final distance
 
 #endif
