@@ -12,7 +12,7 @@ struct member {
     size_t references; // atomic
     uint64_t due;  // trained on rows before this number
     uint64_t from; // and not before this one
-    size_t *chosen, chosen_count;
+    size_t *chosen, chosen_count; // names of columns
     float mean;          // of the labels; what is added to a regression's predictions
     bool logistic;
     struct boost *boost; // NULL: nothing varies, and the mean is the prediction
@@ -21,6 +21,7 @@ struct member {
 struct forest {
     size_t folds, columns;
     struct member *member[FOREST_FOLDS_MAX];
+    size_t *place[FOREST_FOLDS_MAX]; // of its chosen columns in this forest's matrix
 };
 
 // ---- columns ----
@@ -86,6 +87,22 @@ size_t *forest_columns(const float *x, size_t rows, size_t columns, const bool *
     return chosen;
 }
 
+size_t *forest_find(const size_t *name, size_t columns, const size_t *wanted, size_t count)
+{
+    size_t *place = xcalloc(count + 1, sizeof(*place));
+    for (size_t i = 0; i < count; i++) {
+        size_t c = 0;
+        while (c < columns && (name ? name[c] : c) != wanted[i])
+            c++;
+        if (c == columns) {
+            free(place);
+            return NULL;
+        }
+        place[i] = c;
+    }
+    return place;
+}
+
 // ---- members ----
 
 static void drop(struct member *member)
@@ -97,17 +114,17 @@ static void drop(struct member *member)
     free(member);
 }
 
-// Rows of data that keep(i), their chosen columns; *ret_rows of them.
-static float *gather(const struct member *member, const float *x, size_t rows, size_t columns,
-                     const bool *keep, size_t *ret_rows)
+// Rows of data that keep(i), `places` of their columns; *ret_rows of them.
+static float *gather(const size_t *place, size_t places, const float *x, size_t rows,
+                     size_t columns, const bool *keep, size_t *ret_rows)
 {
-    float *to = xcalloc(rows * member->chosen_count + 1, sizeof(*to));
+    float *to = xcalloc(rows * places + 1, sizeof(*to));
     size_t count = 0;
     for (size_t i = 0; i < rows; i++) {
         if (keep && !keep[i])
             continue;
-        for (size_t c = 0; c < member->chosen_count; c++)
-            to[count * member->chosen_count + c] = x[i * columns + member->chosen[c]];
+        for (size_t c = 0; c < places; c++)
+            to[count * places + c] = x[i * columns + place[c]];
         count++;
     }
     *ret_rows = count;
@@ -135,7 +152,10 @@ static int train(struct member *member, size_t k, size_t folds, struct boost_con
         label[i] -= member->mean;
     member->chosen = forest_columns(data->x, data->rows, data->columns, data->param, keep,
                                     &member->chosen_count);
-    x = gather(member, data->x, data->rows, data->columns, keep, &rows);
+    x = gather(member->chosen, member->chosen_count, data->x, data->rows, data->columns, keep,
+               &rows);
+    for (size_t c = 0; c < member->chosen_count && data->name; c++)
+        member->chosen[c] = data->name[member->chosen[c]];
     config.seed = (uint32_t)k + 1;
     if (count > 0 && member->chosen_count > 0)
         r = boost_train(&member->boost, &config, x, count, member->chosen_count, label, err);
@@ -158,6 +178,21 @@ static void find_due(const struct forest_data *data, size_t k, size_t folds, str
     ret->from = ret->due > window ? ret->due - window : 0;
 }
 
+// Takes the old forest's booster, if it is the one that is due and its columns are still there.
+static bool share(struct forest *forest, const struct forest *old, size_t k,
+                  const struct member *due, const struct forest_data *data)
+{
+    struct member *had = old ? old->member[k] : NULL;
+    if (!had || had->due != due->due || had->from != due->from)
+        return false;
+    forest->place[k] = forest_find(data->name, data->columns, had->chosen, had->chosen_count);
+    if (!forest->place[k])
+        return false;
+    __atomic_add_fetch(&had->references, 1, __ATOMIC_RELAXED);
+    forest->member[k] = had;
+    return true;
+}
+
 int forest_fit(struct forest **ret, const struct forest *old, const struct boost_config *config,
                size_t folds, const struct forest_data *data, struct err *err)
 {
@@ -168,14 +203,12 @@ int forest_fit(struct forest **ret, const struct forest *old, const struct boost
     for (size_t k = 0; r == 0 && k < folds; k++) {
         struct member due = {.references = 1};
         find_due(data, k, folds, &due);
-        struct member *had = old && old->columns == data->columns ? old->member[k] : NULL;
-        if (had && had->due == due.due && had->from == due.from) {
-            __atomic_add_fetch(&had->references, 1, __ATOMIC_RELAXED);
-            forest->member[k] = had;
+        if (share(forest, old, k, &due, data))
             continue;
-        }
-        forest->member[k] = xmemdup(&due, sizeof(due));
-        r = train(forest->member[k], k, folds, *config, data, err);
+        struct member *member = forest->member[k] = xmemdup(&due, sizeof(due));
+        r = train(member, k, folds, *config, data, err);
+        forest->place[k] =
+            forest_find(data->name, data->columns, member->chosen, member->chosen_count);
     }
     if (r < 0)
         forest_free(forest);
@@ -188,19 +221,23 @@ void forest_free(struct forest *forest)
 {
     if (!forest)
         return;
-    for (size_t k = 0; k < forest->folds; k++)
+    for (size_t k = 0; k < forest->folds; k++) {
         drop(forest->member[k]);
+        free(forest->place[k]);
+    }
     free(forest);
 }
 
 // ---- predicting ----
 
-static int predict(const struct member *member, const float *x, size_t rows, size_t columns,
+static int predict(const struct forest *forest, size_t k, const float *x, size_t rows,
                    const bool *keep, float *out, struct err *err)
 {
+    const struct member *member = forest->member[k];
     size_t count;
     int r = 0;
-    float *part = gather(member, x, rows, columns, keep, &count);
+    float *part = gather(forest->place[k], member->chosen_count, x, rows, forest->columns, keep,
+                         &count);
     for (size_t i = 0; i < count; i++)
         out[i] = member->mean;
     if (member->boost && count > 0)
@@ -218,7 +255,7 @@ int forest_predict(const struct forest *forest, const float *x, size_t rows, flo
     int r = 0;
     memset(out, 0, rows * sizeof(*out));
     for (size_t k = 0; r == 0 && k < forest->folds; k++) {
-        r = predict(forest->member[k], x, rows, forest->columns, NULL, one, err);
+        r = predict(forest, k, x, rows, NULL, one, err);
         for (size_t i = 0; r == 0 && i < rows; i++)
             out[i] += one[i] / (float)forest->folds;
     }
@@ -236,7 +273,7 @@ int forest_left_out(const struct forest *forest, const struct forest_data *data,
         size_t j = 0;
         for (size_t i = 0; i < data->rows; i++)
             keep[i] = (data->first + i) % forest->folds == k && (!data->take || data->take[i]);
-        r = predict(forest->member[k], data->x, data->rows, data->columns, keep, one, err);
+        r = predict(forest, k, data->x, data->rows, keep, one, err);
         for (size_t i = 0; r == 0 && i < data->rows; i++) {
             if (keep[i])
                 out[i] = one[j++];

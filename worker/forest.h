@@ -20,6 +20,8 @@ struct forest_data {
     const float *x; // rows x columns, row-major; NaN is missing
     size_t rows, columns;
     uint64_t first;      // number of row 0; later rows follow
+    const size_t *name;  // per column: a number that it keeps when columns come in between; NULL:
+                         // its index
     const bool *param;   // per column: of two equal columns a parameter is kept
     const bool *take;    // per row; NULL: all
     const float *label;  // per row; read where taken
@@ -42,6 +44,9 @@ MUST_CHECK int forest_predict(const struct forest *forest, const float *x, size_
 // For every taken row of data the prediction of the booster that leaves it out.
 MUST_CHECK int forest_left_out(const struct forest *forest, const struct forest_data *data,
                                float *out, struct err *err);
+
+// Where the columns with these names are, malloc'd; NULL when one is missing.
+size_t *forest_find(const size_t *name, size_t columns, const size_t *wanted, size_t count);
 
 // The columns that vary and do not repeat another one, chosen[*ret_count], malloc'd; parameters
 // first. take as above.

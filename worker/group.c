@@ -172,6 +172,7 @@ static void prepare_lesson(const struct group *group, struct lesson *ret)
         .x = ret->x,
         .rows = rows,
         .columns = columns,
+        .name = ret->order,
         .param = ret->param,
         .correct = ret->correct,
         .y = ret->y,

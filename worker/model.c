@@ -75,6 +75,7 @@ struct model {
     size_t columns;               // of the data
     uint64_t end;                 // rows that there ever were
     uint64_t anchor;              // the same when the next three were found
+    size_t *name;                 // of the columns; NULL: their index
     size_t *chosen, chosen_count; // those that vary and do not repeat another one
     double y_mean, y_sd;          // y is standardised before fitting
     struct gauss *gauss;
@@ -172,6 +173,7 @@ static struct forest_data forest_data_of(const struct model_data *data, const bo
                                .rows = data->rows,
                                .columns = data->columns,
                                .first = data->first,
+                               .name = data->name,
                                .param = data->param,
                                .take = take,
                                .label = label,
@@ -259,6 +261,17 @@ static void fit_process(struct model *model, const struct model_data *data, size
     free(m.x);
 }
 
+// Where the old model's columns are now; NULL when one is missing.
+static size_t *find_chosen(const struct model *old, const struct model_data *data)
+{
+    size_t *wanted = xcalloc(old->chosen_count + 1, sizeof(*wanted));
+    for (size_t i = 0; i < old->chosen_count; i++)
+        wanted[i] = old->name ? old->name[old->chosen[i]] : old->chosen[i];
+    size_t *place = forest_find(data->name, data->columns, wanted, old->chosen_count);
+    free(wanted);
+    return place;
+}
+
 // The process, and with it the columns and the scale of y: at a turn anew, between turns the old
 // one with the rows since.
 static void make_process(struct model *model, const struct model *old,
@@ -266,9 +279,9 @@ static void make_process(struct model *model, const struct model *old,
 {
     size_t from, to = find_anchor(data, &from), known = to;
     model->anchor = data->first + to;
-    bool extend = old && old->anchor == model->anchor && old->columns == data->columns;
+    model->chosen = old && old->anchor == model->anchor ? find_chosen(old, data) : NULL;
+    bool extend = model->chosen != NULL;
     if (extend) {
-        model->chosen = xmemdup(old->chosen, (old->chosen_count + 1) * sizeof(*old->chosen));
         model->chosen_count = old->chosen_count;
         model->y_mean = old->y_mean;
         model->y_sd = old->y_sd;
@@ -365,6 +378,8 @@ int model_fit(struct model **ret, const struct model *old, const struct model_da
     struct model *model = xcalloc(1, sizeof(*model));
     model->references = 1;
     model->columns = data->columns;
+    if (data->name && data->columns > 0)
+        model->name = xmemdup(data->name, data->columns * sizeof(*data->name));
     model->end = data->first + data->rows;
     int r = fit_speed(model, old, data, err);
     if (r == 0)
@@ -391,6 +406,7 @@ void model_free(struct model *model)
     forest_free(model->tree);
     forest_free(model->class);
     gauss_free(model->gauss);
+    free(model->name);
     free(model->chosen);
     free(model);
 }

@@ -16,6 +16,7 @@
 struct model_data {
     const float *x; // rows x columns, row-major; NaN is missing
     size_t rows, columns;
+    const size_t *name;  // per column: as in worker/forest.h
     const bool *param;   // per column: a template parameter
     const bool *correct; // per row
     const double *y;     // per row; read where correct
@@ -26,7 +27,7 @@ struct model_data {
 struct model;
 
 // Fits. Deterministic: a function of the data. old (NULL: none) is a model of earlier rows of the
-// same columns, which saves time: what is not yet to be trained again is shared with it
+// same columns or fewer, which saves time: what is not yet to be trained again is shared with it
 // (worker/forest.h) or extended (worker/gauss.h). ERR_INVALID with fewer than MODEL_CORRECT_MIN
 // correct rows; ERR_INTERNAL from XGBoost.
 MUST_CHECK int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
