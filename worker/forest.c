@@ -1,7 +1,6 @@
 // Booster k leaves out the rows with number % folds == k. With n rows so far it is due at the last
-// count c <= n that is a multiple of the step with (c / step) % folds == k, and sees rows before c.
-// References are counted without atomics: forests that share boosters are made and freed by one
-// thread. Predicting may happen on another.
+// turn of the schedule by n with turn % folds == k, and sees the rows that were there at that turn.
+// It sees at most rows_max less what may have come since, so that they are there at any fit.
 #include "worker/forest.h"
 
 #include "common/mem.h"
@@ -10,10 +9,10 @@
 #include <string.h>
 
 struct member {
-    size_t references;
+    size_t references; // atomic
     uint64_t due;  // trained on rows before this number
     uint64_t from; // and not before this one
-    size_t *chosen, chosen_count;
+    size_t *chosen, chosen_count; // names of columns
     float mean;          // of the labels; what is added to a regression's predictions
     bool logistic;
     struct boost *boost; // NULL: nothing varies, and the mean is the prediction
@@ -21,8 +20,8 @@ struct member {
 
 struct forest {
     size_t folds, columns;
-    uint64_t step;
     struct member *member[FOREST_FOLDS_MAX];
+    size_t *place[FOREST_FOLDS_MAX]; // of its chosen columns in this forest's matrix
 };
 
 // ---- columns ----
@@ -88,28 +87,44 @@ size_t *forest_columns(const float *x, size_t rows, size_t columns, const bool *
     return chosen;
 }
 
+size_t *forest_find(const size_t *name, size_t columns, const size_t *wanted, size_t count)
+{
+    size_t *place = xcalloc(count + 1, sizeof(*place));
+    for (size_t i = 0; i < count; i++) {
+        size_t c = 0;
+        while (c < columns && (name ? name[c] : c) != wanted[i])
+            c++;
+        if (c == columns) {
+            free(place);
+            return NULL;
+        }
+        place[i] = c;
+    }
+    return place;
+}
+
 // ---- members ----
 
 static void drop(struct member *member)
 {
-    if (!member || --member->references > 0)
+    if (!member || __atomic_sub_fetch(&member->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     boost_free(member->boost);
     free(member->chosen);
     free(member);
 }
 
-// Rows of data that keep(i), their chosen columns; *ret_rows of them.
-static float *gather(const struct member *member, const float *x, size_t rows, size_t columns,
-                     const bool *keep, size_t *ret_rows)
+// Rows of data that keep(i), `places` of their columns; *ret_rows of them.
+static float *gather(const size_t *place, size_t places, const float *x, size_t rows,
+                     size_t columns, const bool *keep, size_t *ret_rows)
 {
-    float *to = xcalloc(rows * member->chosen_count + 1, sizeof(*to));
+    float *to = xcalloc(rows * places + 1, sizeof(*to));
     size_t count = 0;
     for (size_t i = 0; i < rows; i++) {
         if (keep && !keep[i])
             continue;
-        for (size_t c = 0; c < member->chosen_count; c++)
-            to[count * member->chosen_count + c] = x[i * columns + member->chosen[c]];
+        for (size_t c = 0; c < places; c++)
+            to[count * places + c] = x[i * columns + place[c]];
         count++;
     }
     *ret_rows = count;
@@ -137,7 +152,10 @@ static int train(struct member *member, size_t k, size_t folds, struct boost_con
         label[i] -= member->mean;
     member->chosen = forest_columns(data->x, data->rows, data->columns, data->param, keep,
                                     &member->chosen_count);
-    x = gather(member, data->x, data->rows, data->columns, keep, &rows);
+    x = gather(member->chosen, member->chosen_count, data->x, data->rows, data->columns, keep,
+               &rows);
+    for (size_t c = 0; c < member->chosen_count && data->name; c++)
+        member->chosen[c] = data->name[member->chosen[c]];
     config.seed = (uint32_t)k + 1;
     if (count > 0 && member->chosen_count > 0)
         r = boost_train(&member->boost, &config, x, count, member->chosen_count, label, err);
@@ -150,13 +168,29 @@ static int train(struct member *member, size_t k, size_t folds, struct boost_con
 // The rows that booster k is to be trained on.
 static void find_due(const struct forest_data *data, size_t k, size_t folds, struct member *ret)
 {
-    uint64_t end = data->first + data->rows, turn = end / data->step;
+    const struct schedule *schedule = &data->schedule;
+    uint64_t end = data->first + data->rows, turn = schedule_turn(schedule, end);
     uint64_t back = (turn % folds + folds - k) % folds, least = data->first + FOREST_ROWS_LEAST;
-    uint64_t window = data->rows_max - folds * data->step;
-    ret->due = turn >= back ? (turn - back) * data->step : 0;
+    uint64_t window = schedule->rows_max - (folds + 1) * schedule_step_max(schedule);
+    ret->due = turn >= back ? schedule_count(schedule, turn - back) : 0;
     if (ret->due < least)
         ret->due = least < end ? least : end;
     ret->from = ret->due > window ? ret->due - window : 0;
+}
+
+// Takes the old forest's booster, if it is the one that is due and its columns are still there.
+static bool share(struct forest *forest, const struct forest *old, size_t k,
+                  const struct member *due, const struct forest_data *data)
+{
+    struct member *had = old ? old->member[k] : NULL;
+    if (!had || had->due != due->due || had->from != due->from)
+        return false;
+    forest->place[k] = forest_find(data->name, data->columns, had->chosen, had->chosen_count);
+    if (!forest->place[k])
+        return false;
+    __atomic_add_fetch(&had->references, 1, __ATOMIC_RELAXED);
+    forest->member[k] = had;
+    return true;
 }
 
 int forest_fit(struct forest **ret, const struct forest *old, const struct boost_config *config,
@@ -166,18 +200,15 @@ int forest_fit(struct forest **ret, const struct forest *old, const struct boost
     int r = 0;
     forest->folds = folds;
     forest->columns = data->columns;
-    forest->step = data->step;
     for (size_t k = 0; r == 0 && k < folds; k++) {
         struct member due = {.references = 1};
         find_due(data, k, folds, &due);
-        struct member *had = old && old->columns == data->columns ? old->member[k] : NULL;
-        if (had && had->due == due.due && had->from == due.from) {
-            had->references++;
-            forest->member[k] = had;
+        if (share(forest, old, k, &due, data))
             continue;
-        }
-        forest->member[k] = xmemdup(&due, sizeof(due));
-        r = train(forest->member[k], k, folds, *config, data, err);
+        struct member *member = forest->member[k] = xmemdup(&due, sizeof(due));
+        r = train(member, k, folds, *config, data, err);
+        forest->place[k] =
+            forest_find(data->name, data->columns, member->chosen, member->chosen_count);
     }
     if (r < 0)
         forest_free(forest);
@@ -190,19 +221,23 @@ void forest_free(struct forest *forest)
 {
     if (!forest)
         return;
-    for (size_t k = 0; k < forest->folds; k++)
+    for (size_t k = 0; k < forest->folds; k++) {
         drop(forest->member[k]);
+        free(forest->place[k]);
+    }
     free(forest);
 }
 
 // ---- predicting ----
 
-static int predict(const struct member *member, const float *x, size_t rows, size_t columns,
+static int predict(const struct forest *forest, size_t k, const float *x, size_t rows,
                    const bool *keep, float *out, struct err *err)
 {
+    const struct member *member = forest->member[k];
     size_t count;
     int r = 0;
-    float *part = gather(member, x, rows, columns, keep, &count);
+    float *part = gather(forest->place[k], member->chosen_count, x, rows, forest->columns, keep,
+                         &count);
     for (size_t i = 0; i < count; i++)
         out[i] = member->mean;
     if (member->boost && count > 0)
@@ -220,7 +255,7 @@ int forest_predict(const struct forest *forest, const float *x, size_t rows, flo
     int r = 0;
     memset(out, 0, rows * sizeof(*out));
     for (size_t k = 0; r == 0 && k < forest->folds; k++) {
-        r = predict(forest->member[k], x, rows, forest->columns, NULL, one, err);
+        r = predict(forest, k, x, rows, NULL, one, err);
         for (size_t i = 0; r == 0 && i < rows; i++)
             out[i] += one[i] / (float)forest->folds;
     }
@@ -238,7 +273,7 @@ int forest_left_out(const struct forest *forest, const struct forest_data *data,
         size_t j = 0;
         for (size_t i = 0; i < data->rows; i++)
             keep[i] = (data->first + i) % forest->folds == k && (!data->take || data->take[i]);
-        r = predict(forest->member[k], data->x, data->rows, data->columns, keep, one, err);
+        r = predict(forest, k, data->x, data->rows, keep, one, err);
         for (size_t i = 0; r == 0 && i < data->rows; i++) {
             if (keep[i])
                 out[i] = one[j++];

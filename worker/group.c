@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIT_EACH_ROWS                                                                              \
-    256 // up to here each row changes the model, up to twice this every other one, …
+#define TURN_EACH_ROWS 128 // up to here every row is a turn of training (worker/schedule.h)
 #define PRIOR_CORRECT 0.8 // before there is a model
 #define PRIOR_SD 1.5      // of log2 speedup, likewise
 #define PRIOR_ROWS 2.0    // what they are worth
@@ -132,26 +131,11 @@ void group_skip(struct group *group, uint64_t count)
     group->added += count;
 }
 
-// What the model should have learnt from when `added` outcomes are there.
-static uint64_t fit_step(uint64_t added)
+// Columns in the order of their names.
+static float *make_matrix(const struct group *group, const size_t *order, size_t columns)
 {
-    uint64_t step = 1, rows = added < GROUP_ROWS_MAX ? added : GROUP_ROWS_MAX;
-    while (rows / step > FIT_EACH_ROWS)
-        step *= 2;
-    return step;
-}
-
-static uint64_t fit_due(uint64_t added)
-{
-    return added - added % fit_step(added);
-}
-
-// The matrix of the oldest `rows` rows, columns in the order of their names.
-static float *make_matrix(const struct group *group, const size_t *order, size_t columns,
-                          size_t rows)
-{
-    float *x = xcalloc(rows * columns + 1, sizeof(*x));
-    for (size_t i = 0; i < rows; i++) {
+    float *x = xcalloc(group->count * columns + 1, sizeof(*x));
+    for (size_t i = 0; i < group->count; i++) {
         for (size_t c = 0; c < columns; c++)
             x[i * columns + c] = feature_row_value(&group->row[i].feature, order[c]);
     }
@@ -167,12 +151,13 @@ struct lesson {
     size_t *order, correct_count;
 };
 
-static void prepare_lesson(const struct group *group, uint64_t due, struct lesson *ret)
+// Only the learning thread changes rows and columns: it reads them without the lock.
+static void prepare_lesson(const struct group *group, struct lesson *ret)
 {
-    size_t rows = group->count - (size_t)(group->added - due);
+    size_t rows = group->count;
     size_t columns = feature_columns_count(group->columns);
     ret->order = feature_columns_sorted(group->columns);
-    ret->x = make_matrix(group, ret->order, columns, rows);
+    ret->x = make_matrix(group, ret->order, columns);
     ret->param = xcalloc(columns + 1, sizeof(*ret->param));
     ret->correct = xcalloc(rows + 1, sizeof(*ret->correct));
     ret->y = xcalloc(rows + 1, sizeof(*ret->y));
@@ -187,12 +172,12 @@ static void prepare_lesson(const struct group *group, uint64_t due, struct lesso
         .x = ret->x,
         .rows = rows,
         .columns = columns,
+        .name = ret->order,
         .param = ret->param,
         .correct = ret->correct,
         .y = ret->y,
-        .first = due - rows,
-        .step = fit_step(due),
-        .rows_max = GROUP_ROWS_MAX,
+        .first = group->added - rows,
+        .schedule = {.each = TURN_EACH_ROWS, .rows_max = GROUP_ROWS_MAX},
     };
 }
 
@@ -207,15 +192,12 @@ static void release_lesson(struct lesson *lesson)
 
 int group_fit(struct group *group, struct err *err)
 {
-    uint64_t due = fit_due(group->added);
     struct lesson lesson = {.x = NULL};
     struct model *model = NULL, *old = group->model;
     int r = 0;
-    if (due == group->version)
+    if (group->added == group->version)
         return 0;
-    pthread_mutex_lock(&group->lock);
-    prepare_lesson(group, due, &lesson);
-    pthread_mutex_unlock(&group->lock);
+    prepare_lesson(group, &lesson);
     if (lesson.data.rows >= GROUP_ROWS_MIN && lesson.correct_count >= MODEL_CORRECT_MIN)
         r = model_fit(&model, old, &lesson.data, err); // forecasts are made meanwhile
     if (r == 0) {
@@ -225,7 +207,7 @@ int group_fit(struct group *group, struct err *err)
         group->model_columns = lesson.data.columns;
         group->model_correct = lesson.correct_count;
         group->order = lesson.order;
-        group->version = due;
+        group->version = group->added;
         lesson.order = NULL;
         pthread_mutex_unlock(&group->lock);
         model_free(old);
@@ -262,15 +244,18 @@ static struct outlook prior_outlook(const struct group *group)
     };
 }
 
-static int predict(const struct group *group, const struct forecast_request *request,
-                   struct outlook *out, struct err *err)
+// What forecasts are made of, as it was at one moment; the group may learn on.
+struct basis {
+    struct model *model; // held; NULL: prior is all there is
+    struct outlook prior;
+    float *x; // the candidates, for the model
+    uint64_t version;
+    char *reason; // NULL: to be trusted
+};
+
+static float *candidate_matrix(const struct group *group, const struct forecast_request *request)
 {
     size_t n = request->candidates_count, columns = group->model_columns;
-    if (!group->model) {
-        for (size_t i = 0; i < n; i++)
-            out[i] = prior_outlook(group);
-        return 0;
-    }
     float *x = xcalloc(n * columns + 1, sizeof(*x));
     for (size_t i = 0; i < n; i++) {
         struct feature_facts facts = {
@@ -285,9 +270,7 @@ static int predict(const struct group *group, const struct forecast_request *req
             x[i * columns + c] = feature_row_value(&row, group->order[c]);
         feature_row_clear(&row);
     }
-    int r = model_predict(group->model, x, n, out, err);
-    free(x);
-    return r;
+    return x;
 }
 
 static char *reason_of(const struct group *group)
@@ -302,7 +285,28 @@ static char *reason_of(const struct group *group)
     return NULL;
 }
 
-static void fill_forecast(const struct group *group, const struct outlook *outlook, double bar,
+static struct basis take_basis(struct group *group, const struct forecast_request *request)
+{
+    pthread_mutex_lock(&group->lock);
+    struct basis basis = {.model = model_hold(group->model),
+                          .version = group->version,
+                          .reason = reason_of(group)};
+    if (basis.model)
+        basis.x = candidate_matrix(group, request);
+    else
+        basis.prior = prior_outlook(group);
+    pthread_mutex_unlock(&group->lock);
+    return basis;
+}
+
+static void release_basis(struct basis *basis)
+{
+    model_free(basis->model);
+    free(basis->x);
+    free(basis->reason);
+}
+
+static void fill_forecast(const struct basis *basis, const struct outlook *outlook, double bar,
                           struct forecast *ret)
 {
     double below = 0;
@@ -317,30 +321,46 @@ static void fill_forecast(const struct group *group, const struct outlook *outlo
     ret->mean_log2 = outlook_mean(outlook);
     ret->p_improves = outlook->p_correct * (1 - outlook_cdf(outlook, bar));
     ret->expected_improvement = outlook->p_correct * outlook_excess(outlook, bar);
-    ret->model_version = group->version;
-    ret->trained_rows = group->model ? group->version : 0;
-    ret->reason = reason_of(group);
-    ret->confidence = ret->reason ? 0 : calibration_confidence(group->calibration, ret->p_improves);
+    ret->model_version = basis->version;
+    ret->trained_rows = basis->model ? basis->version : 0;
+    ret->reason = basis->reason ? xstrdup(basis->reason) : NULL;
+}
+
+static void fill_reply(struct group *group, const struct forecast_request *request,
+                       const struct basis *basis, const struct outlook *outlook,
+                       struct forecast_reply *ret)
+{
+    size_t n = request->candidates_count;
+    double bar = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
+    *ret = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*ret->forecasts)),
+                                   .forecasts_count = n};
+    for (size_t i = 0; i < n; i++) {
+        ret->forecasts[i].id = request->candidates[i].id;
+        ret->forecasts[i].seconds = NAN;
+        fill_forecast(basis, &outlook[i], bar, &ret->forecasts[i]);
+    }
+    pthread_mutex_lock(&group->lock);
+    for (size_t i = 0; i < n && !basis->reason; i++) {
+        struct forecast *forecast = &ret->forecasts[i];
+        forecast->confidence = calibration_confidence(group->calibration, forecast->p_improves);
+    }
+    pthread_mutex_unlock(&group->lock);
 }
 
 int group_forecast(struct group *group, const struct forecast_request *request,
                    struct forecast_reply *ret, struct err *err)
 {
     size_t n = request->candidates_count;
-    double bar = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
     struct outlook *outlook = xcalloc(n + 1, sizeof(*outlook));
-    pthread_mutex_lock(&group->lock);
-    int r = predict(group, request, outlook, err);
-    if (r == 0) {
-        *ret = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*ret->forecasts)),
-                                       .forecasts_count = n};
-        for (size_t i = 0; i < n; i++) {
-            ret->forecasts[i].id = request->candidates[i].id;
-            ret->forecasts[i].seconds = NAN;
-            fill_forecast(group, &outlook[i], bar, &ret->forecasts[i]);
-        }
-    }
-    pthread_mutex_unlock(&group->lock);
+    struct basis basis = take_basis(group, request);
+    int r = 0;
+    for (size_t i = 0; i < n && !basis.model; i++)
+        outlook[i] = basis.prior;
+    if (basis.model)
+        r = model_predict(basis.model, basis.x, n, outlook, err);
+    if (r == 0)
+        fill_reply(group, request, &basis, outlook, ret);
+    release_basis(&basis);
     free(outlook);
     return r;
 }

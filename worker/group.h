@@ -30,8 +30,7 @@ void group_add(struct group *group, const struct observe *context, const struct 
 // a group that is full then fits at the same counts as if it had never stopped.
 void group_skip(struct group *group, uint64_t count);
 
-// Fits the model to what was added, unless it is up to date. Beyond a few hundred rows only every
-// few rows change the model. On failure the old model stays.
+// Fits the model to all that was added, unless it is up to date. On failure the old model stays.
 MUST_CHECK int group_fit(struct group *group, struct err *err);
 
 // Whether a forecast need not wait for the learning thread: there is a model, or there are too few

@@ -392,7 +392,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
     curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(e, CURLOPT_PIPEWAIT, 0L);
+    // Over TLS the handshake says whether one connection bears them all; else only an answer would.
+    curl_easy_setopt(e, CURLOPT_PIPEWAIT, strncasecmp(request->url, "https:", 6) == 0 ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)request->deadline_ms);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_ms);

@@ -1,5 +1,5 @@
 // HTTP for language-model endpoints: libcurl's multi interface on a libuv loop. Connections are kept
-// and shared (HTTP/2 where the server has it), proxies come from the environment, certificates are
+// and shared (by all requests at once with HTTP/2, where a server has it over TLS), proxies come from the environment, certificates are
 // always checked. A request has a deadline and its answer a bound. A redirect is followed at the same
 // scheme, host and port only, and is an error otherwise, so that a key goes nowhere else. No header of
 // a request, and so no key, is ever in an error or a log.

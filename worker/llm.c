@@ -20,7 +20,6 @@
 
 struct question {
     struct llm_talk talk; // first
-    struct digest key;
     uint64_t samples; // usable ones so far
     double correct_sum, bins[BIN_COUNT];
     uint64_t correct_count;
@@ -57,7 +56,7 @@ static void remember(const struct question *question)
     forecast.bins = bins;
     forecast.bins_count = BIN_COUNT;
     forecast.rung = (char *)(uintptr_t)ask_rung_name(question->rung);
-    cache_add(question->talk.llm->cache, &question->key, &forecast_message, &forecast);
+    cache_add(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
 }
 
 static void finish(struct llm_talk *talk)
@@ -124,6 +123,23 @@ static bool read_answer(struct question *question, const struct endpoint_result 
     return question->samples < talk->llm->config.samples && talk->tries < TRIES;
 }
 
+static bool share(struct llm_talk *talk, const struct llm_talk *from)
+{
+    struct question *question = (struct question *)talk;
+    const struct question *first = (const struct question *)from;
+
+    if (first->samples == 0) {
+        return false;
+    }
+    question->samples = first->samples;
+    memcpy(question->bins, first->bins, sizeof(question->bins));
+    question->correct_sum = first->correct_sum;
+    question->correct_count = first->correct_count;
+    question->rung = first->rung;
+    question->cached = true;
+    return true;
+}
+
 static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
 {
     bool refused = result->status == 400 || result->status == 404 || result->status == 415 ||
@@ -162,7 +178,7 @@ static struct digest key_of(const struct llm_talk *talk)
 static bool known(struct question *question)
 {
     struct forecast forecast;
-    bool found = cache_find(question->talk.llm->cache, &question->key, &forecast_message, &forecast);
+    bool found = cache_find(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
 
     if (!found) {
         return false;
@@ -197,6 +213,7 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
         .forecast = true,
         .style = llm->style,
         .answered = answered,
+        .share = share,
         .finish = finish,
     };
     question->done = done;
@@ -212,11 +229,11 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
     prompt_candidate(&candidate, request, &request->candidates[index]);
     talk->search = strbuf_detach(&search);
     talk->last = strbuf_detach(&candidate);
-    question->key = key_of(talk);
-    if (known(question) || !llm_talk_may_ask(talk)) {
+    talk->key = key_of(talk);
+    if (known(question)) {
         llm_talk_finish_soon(talk);
     } else {
-        llm_talk_post(talk);
+        llm_talk_begin(talk);
     }
 }
 

@@ -38,7 +38,8 @@ struct llm_answer {
 MUST_CHECK int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
                           const char *cache_path, struct err *err);
 const char *llm_model(const struct llm *llm); // of the first endpoint
-// Asks about candidate `index` of the request, which outlives the call. done runs once, on the loop,
+// Asks about candidate `index` of the request, which outlives the call. A question that is open already
+// is not asked twice: its answer is cached then. done runs once, on the loop,
 // not inside this call.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner);

@@ -17,7 +17,6 @@ struct wish {
     struct llm_talk talk; // first
     struct propose_request request;
     char *rules;
-    struct digest key;
     struct propose_reply reply;
     void (*done)(void *owner, const struct propose_reply *reply);
     void *owner;
@@ -88,7 +87,21 @@ static void remember(const struct wish *wish)
 
     reply.model = (char *)(uintptr_t)model_of(&wish->talk);
     reply.cached = true; // and its tokens and cost are 0, as they will be then
-    cache_add(wish->talk.llm->cache, &wish->key, &propose_reply_message, &reply);
+    cache_add(wish->talk.llm->cache, &wish->talk.key, &propose_reply_message, &reply);
+}
+
+static bool share(struct llm_talk *talk, const struct llm_talk *from)
+{
+    struct wish *wish = (struct wish *)talk;
+    const struct wish *first = (const struct wish *)from;
+
+    if (first->reply.proposals_count == 0) {
+        return false;
+    }
+    message_copy(&propose_reply_message, &wish->reply, &first->reply);
+    wish->reply.model = xstrdup(model_of(from));
+    wish->reply.cached = true;
+    return true;
 }
 
 static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
@@ -160,15 +173,14 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
         .account = xstrdup(wish->request.search ? wish->request.search : ""),
         .style = llm->propose_style,
         .answered = answered,
+        .share = share,
         .finish = finish,
     };
-    wish->key = key_of(talk);
-    if (cache_find(llm->cache, &wish->key, &propose_reply_message, &wish->reply)) {
+    talk->key = key_of(talk);
+    if (cache_find(llm->cache, &talk->key, &propose_reply_message, &wish->reply)) {
         llm->hits++;
         llm_talk_finish_soon(talk);
-    } else if (!llm_talk_may_ask(talk)) {
-        llm_talk_finish_soon(talk);
     } else {
-        llm_talk_post(talk);
+        llm_talk_begin(talk);
     }
 }

@@ -17,6 +17,7 @@ bool llm_talk_may_ask(struct llm_talk *talk)
 
     if (account_may_spend(&talk->llm->book, talk->account, &err) != 0) {
         (void)snprintf(talk->reason, sizeof(talk->reason), "%s", err.text);
+        talk->own_end = true;
         return false;
     }
     return true;
@@ -63,13 +64,14 @@ static void on_result(void *owner, const struct endpoint_result *result)
     }
     if (result->err.code != ERR_NONE) {
         (void)snprintf(talk->reason, sizeof(talk->reason), "%s", result->err.text);
+        talk->own_end = result->err.code == ERR_TIMED_OUT;
     } else {
         again = talk->answered(talk, result);
     }
     if (again && !talk->llm->closing && llm_talk_may_ask(talk)) {
         llm_talk_post(talk);
     } else {
-        talk->finish(talk);
+        llm_talk_end(talk);
     }
 }
 
@@ -81,7 +83,7 @@ void llm_talk_post(struct llm_talk *talk)
         .build = build,
         .done = on_result,
         .owner = talk,
-        .deadline_ms = config->deadline_ms,
+        .deadline_ms = talk->deadline_ms,
         .tokens = estimate_tokens(talk) + (double)config->max_tokens,
     };
 

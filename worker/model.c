@@ -1,10 +1,13 @@
 // Speed. Two regressions on the correct rows: a Gaussian process (smooth, strong from a dozen rows
 // on) and boosted trees (steps and thresholds, strong from a hundred on), trees as the mean of
-// FOLDS models that each leave a fold out (worker/forest.h). Each row gets a prediction by models that have not seen
-// it: the process's closed form, the fold's trees. From these follow
+// FOLDS models that each leave a fold out (worker/forest.h). Each row gets a prediction by models
+// that have not seen it: the process's closed form, the fold's trees. From these follow
 //   the share of the trees in the centre: least squares, shrunk to TREE_SHARE_PRIOR by
 //   SHARE_PRIOR_ROWS rows; the residuals z = (y - centre) / scale, scale being the process's own
 //   standard deviation at that row.
+// Both are found from the rows that the process knows, the newest few hundred. Its weights and the
+// boosters are trained in turn (worker/schedule.h); in between it learns each row as it is, and so
+// do the share and the shape.
 // The forecast is centre + scale * Z. Z mixes the left-out residuals, each widened by a normal
 // kernel, with a heavy-tailed prior shape that is worth SHAPE_PRIOR_ROWS rows: the recalibration
 // map of Kuleshov et al. 2018 (R(u) on left-out probabilities), shrunk to the identity. It repairs
@@ -27,6 +30,8 @@
 #define FOLDS 10
 #define CLASS_FOLDS 5
 #define CLASS_MIN 3
+#define SPEED_QUARTER 2 // of a turn's distance before the process (worker/schedule.h)
+#define CLASS_QUARTER 1
 #define CORRECT_PRIOR 0.8
 #define CORRECT_PRIOR_ROWS 2.0
 #define TREE_SHARE_PRIOR 0.25
@@ -66,7 +71,11 @@ struct atom {
 static const struct atom prior_shape[] = {{0.55, 0, 0.8}, {0.35, 0, 1.3}, {0.10, 0, 2.6}};
 
 struct model {
+    size_t references;            // atomic
     size_t columns;               // of the data
+    uint64_t end;                 // rows that there ever were
+    uint64_t anchor;              // the same when the next three were found
+    size_t *name;                 // of the columns; NULL: their index
     size_t *chosen, chosen_count; // those that vary and do not repeat another one
     double y_mean, y_sd;          // y is standardised before fitting
     struct gauss *gauss;
@@ -79,7 +88,7 @@ struct model {
     double class_offset, class_slope; // logit p = offset + slope * logit of the mean of class
 };
 
-// The rows of one class or all, with the chosen columns only.
+// The rows of one kind or all, with the chosen columns only.
 struct matrix {
     float *x;
     size_t rows, columns;
@@ -130,44 +139,47 @@ static void make_shape(struct model *model, double *z, size_t n)
     model->shape_count = atoms + ARRAY_LEN(prior_shape);
 }
 
-// Fits the share of the trees and the shape to left-out predictions.
-static void combine(struct model *model, const struct matrix *m, const double *y,
-                    const float *left_out)
+// Fits the share of the trees and the shape to left-out predictions of the rows that the process
+// knows, which are the last ones; y and tree are of these rows.
+static void combine(struct model *model, const double *y, const float *tree)
 {
-    double *mean = xcalloc(m->rows, sizeof(*mean)), *sd = xcalloc(m->rows, sizeof(*sd));
+    size_t n = gauss_rows(model->gauss);
+    double *mean = xcalloc(n, sizeof(*mean)), *sd = xcalloc(n, sizeof(*sd));
     double above = 0, below = 0, variance = 0;
-    for (size_t i = 0; i < m->rows; i++) {
-        gauss_left_out(model->gauss, m->x, i, &mean[i], &sd[i]);
-        double gap = left_out[i] - mean[i];
+    for (size_t i = 0; i < n; i++) {
+        gauss_left_out(model->gauss, i, &mean[i], &sd[i]);
+        double gap = tree[i] - mean[i];
         above += gap * (y[i] - mean[i]);
         below += gap * gap;
-        variance += gap * gap / (double)m->rows;
+        variance += gap * gap / (double)n;
     }
     double prior = SHARE_PRIOR_ROWS * variance;
     model->tree_share =
         below > 0 ? (above + TREE_SHARE_PRIOR * prior) / (below + prior) : TREE_SHARE_PRIOR;
     model->tree_share = fmin(fmax(model->tree_share, 0), 1);
-    for (size_t i = 0; i < m->rows; i++) {
-        double centre = mean[i] + model->tree_share * (left_out[i] - mean[i]);
+    for (size_t i = 0; i < n; i++) {
+        double centre = mean[i] + model->tree_share * (tree[i] - mean[i]);
         mean[i] = (y[i] - centre) / sd[i];
     }
-    make_shape(model, mean, m->rows);
+    make_shape(model, mean, n);
     free(mean);
     free(sd);
 }
 
 static struct forest_data forest_data_of(const struct model_data *data, const bool *take,
-                                         const float *label)
+                                         const float *label, unsigned quarter)
 {
-    return (struct forest_data){.x = data->x,
-                                .rows = data->rows,
-                                .columns = data->columns,
-                                .first = data->first,
-                                .step = data->step,
-                                .param = data->param,
-                                .take = take,
-                                .label = label,
-                                .rows_max = data->rows_max};
+    struct forest_data rows = {.x = data->x,
+                               .rows = data->rows,
+                               .columns = data->columns,
+                               .first = data->first,
+                               .name = data->name,
+                               .param = data->param,
+                               .take = take,
+                               .label = label,
+                               .schedule = data->schedule};
+    rows.schedule.quarter = quarter;
+    return rows;
 }
 
 // Trees of the speed; their left-out predictions in the model's units into left_out, one for each
@@ -180,7 +192,7 @@ static int fit_trees(struct model *model, const struct model *old, const struct 
     size_t n = 0;
     for (size_t i = 0; i < data->rows; i++)
         label[i] = (float)data->y[i]; // not standardised: that changes with each row
-    struct forest_data rows = forest_data_of(data, data->correct, label);
+    struct forest_data rows = forest_data_of(data, data->correct, label, SPEED_QUARTER);
     int r = forest_fit(&model->tree, old ? old->tree : NULL, &speed_config, FOLDS, &rows, err);
     if (r == 0)
         r = forest_left_out(model->tree, &rows, all, err);
@@ -193,31 +205,114 @@ static int fit_trees(struct model *model, const struct model *old, const struct 
     return r;
 }
 
+// The correct rows with index from .. to - 1; *ret_y, malloc'd, is standardised as the model says.
+static struct matrix correct_rows(const struct model *model, const struct model_data *data,
+                                  size_t from, size_t to, double **ret_y)
+{
+    double *y = xcalloc(to - from + 1, sizeof(*y));
+    size_t n = 0;
+    for (size_t i = from; i < to; i++) {
+        if (data->correct[i])
+            y[n++] = (data->y[i] - model->y_mean) / model->y_sd;
+    }
+    *ret_y = y;
+    return gather(model, data->x + from * data->columns, to - from, data->columns,
+                  data->correct + from);
+}
+
+// How many of the rows were there at the last turn: the scale of y, the columns and the weights of
+// the process are of these. *ret_from is the first of them that will be there until the next turn.
+static size_t find_anchor(const struct model_data *data, size_t *ret_from)
+{
+    struct schedule schedule = data->schedule;
+    size_t rows = data->rows, correct = 0;
+    schedule.quarter = 0;
+    uint64_t end = data->first + rows, window = schedule.rows_max - schedule_step_max(&schedule);
+    uint64_t anchor = schedule_count(&schedule, schedule_turn(&schedule, end));
+    uint64_t from = anchor > window ? anchor - window : 0;
+    *ret_from = from > data->first ? (size_t)(from - data->first) : 0;
+    for (size_t i = *ret_from; i < rows && data->first + i < anchor; i++)
+        correct += data->correct[i];
+    if (correct < MODEL_CORRECT_MIN) { // what matters came since
+        *ret_from = 0;
+        return rows;
+    }
+    return (size_t)(anchor - data->first);
+}
+
+static void fit_process(struct model *model, const struct model_data *data, size_t from, size_t to)
+{
+    bool *own = xcalloc(data->columns + 1, sizeof(*own));
+    double *y;
+    model->chosen = forest_columns(data->x + from * data->columns, to - from, data->columns,
+                                   data->param, NULL, &model->chosen_count);
+    for (size_t c = 0; c < model->chosen_count; c++)
+        own[c] = data->param[model->chosen[c]];
+    model->y_mean = 0;
+    model->y_sd = 1;
+    struct matrix m = correct_rows(model, data, from, to, &y);
+    model->y_mean = stats_mean(y, m.rows);
+    model->y_sd = fmax(sqrt(stats_variance(y, m.rows)), Y_SD_MIN);
+    for (size_t i = 0; i < m.rows; i++)
+        y[i] = (y[i] - model->y_mean) / model->y_sd;
+    model->gauss = gauss_fit(m.x, m.rows, m.columns, own, y);
+    free(own);
+    free(y);
+    free(m.x);
+}
+
+// Where the old model's columns are now; NULL when one is missing.
+static size_t *find_chosen(const struct model *old, const struct model_data *data)
+{
+    size_t *wanted = xcalloc(old->chosen_count + 1, sizeof(*wanted));
+    for (size_t i = 0; i < old->chosen_count; i++)
+        wanted[i] = old->name ? old->name[old->chosen[i]] : old->chosen[i];
+    size_t *place = forest_find(data->name, data->columns, wanted, old->chosen_count);
+    free(wanted);
+    return place;
+}
+
+// The process, and with it the columns and the scale of y: at a turn anew, between turns the old
+// one with the rows since.
+static void make_process(struct model *model, const struct model *old,
+                         const struct model_data *data)
+{
+    size_t from, to = find_anchor(data, &from), known = to;
+    model->anchor = data->first + to;
+    model->chosen = old && old->anchor == model->anchor ? find_chosen(old, data) : NULL;
+    bool extend = model->chosen != NULL;
+    if (extend) {
+        model->chosen_count = old->chosen_count;
+        model->y_mean = old->y_mean;
+        model->y_sd = old->y_sd;
+        known = (size_t)(old->end - data->first);
+    } else {
+        fit_process(model, data, from, to);
+    }
+    if (extend || known < data->rows) {
+        struct gauss *anchored = model->gauss;
+        double *y;
+        struct matrix m = correct_rows(model, data, known, data->rows, &y);
+        model->gauss = gauss_extend(extend ? old->gauss : anchored, m.x, m.rows, y);
+        gauss_free(anchored);
+        free(y);
+        free(m.x);
+    }
+}
+
 static int fit_speed(struct model *model, const struct model *old, const struct model_data *data,
                      struct err *err)
 {
-    struct matrix m = gather(model, data->x, data->rows, data->columns, data->correct);
-    double *y = xcalloc(m.rows, sizeof(*y));
-    float *left_out = xcalloc(m.rows, sizeof(*left_out));
-    bool *own = xcalloc(m.columns + 1, sizeof(*own));
-    size_t n = 0;
+    double *y;
     int r = 0;
-    for (size_t i = 0; i < data->rows; i++) {
-        if (data->correct[i])
-            y[n++] = data->y[i];
-    }
-    model->y_mean = stats_mean(y, n);
-    model->y_sd = fmax(sqrt(stats_variance(y, n)), Y_SD_MIN);
-    for (size_t i = 0; i < n; i++)
-        y[i] = (y[i] - model->y_mean) / model->y_sd;
-    for (size_t c = 0; c < m.columns; c++)
-        own[c] = data->param[model->chosen[c]];
-    model->gauss = gauss_fit(m.x, m.rows, m.columns, own, y);
+    make_process(model, old, data);
+    struct matrix m = correct_rows(model, data, 0, data->rows, &y);
+    float *left_out = xcalloc(m.rows, sizeof(*left_out));
+    size_t older = m.rows - gauss_rows(model->gauss);
     if (m.columns)
         r = fit_trees(model, old, data, left_out, err);
     if (r == 0)
-        combine(model, &m, y, left_out);
-    free(own);
+        combine(model, y + older, left_out + older);
     free(y);
     free(left_out);
     free(m.x);
@@ -260,7 +355,7 @@ static int fit_correct(struct model *model, const struct model *old, const struc
           *left_out = xcalloc(data->rows, sizeof(*left_out));
     for (size_t i = 0; i < data->rows; i++)
         label[i] = data->correct[i] ? 1 : 0;
-    struct forest_data rows = forest_data_of(data, NULL, label);
+    struct forest_data rows = forest_data_of(data, NULL, label, CLASS_QUARTER);
     int r = forest_fit(&model->class, old ? old->class : NULL, &class_config, CLASS_FOLDS, &rows,
                        err);
     if (r == 0)
@@ -281,9 +376,11 @@ int model_fit(struct model **ret, const struct model *old, const struct model_da
     if (correct < MODEL_CORRECT_MIN)
         return err_set(err, ERR_INVALID, "%zu correct rows are too few to learn from", correct);
     struct model *model = xcalloc(1, sizeof(*model));
+    model->references = 1;
     model->columns = data->columns;
-    model->chosen = forest_columns(data->x, data->rows, data->columns, data->param, NULL,
-                                   &model->chosen_count);
+    if (data->name && data->columns > 0)
+        model->name = xmemdup(data->name, data->columns * sizeof(*data->name));
+    model->end = data->first + data->rows;
     int r = fit_speed(model, old, data, err);
     if (r == 0)
         r = fit_correct(model, old, data, correct, err);
@@ -295,13 +392,21 @@ int model_fit(struct model **ret, const struct model *old, const struct model_da
     return 0;
 }
 
+struct model *model_hold(struct model *model)
+{
+    if (model)
+        __atomic_add_fetch(&model->references, 1, __ATOMIC_RELAXED);
+    return model;
+}
+
 void model_free(struct model *model)
 {
-    if (!model)
+    if (!model || __atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     forest_free(model->tree);
     forest_free(model->class);
     gauss_free(model->gauss);
+    free(model->name);
     free(model->chosen);
     free(model);
 }

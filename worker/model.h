@@ -5,6 +5,7 @@
 #define WORKER_MODEL_H
 
 #include "common/err.h"
+#include "worker/schedule.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,23 +16,24 @@
 struct model_data {
     const float *x; // rows x columns, row-major; NaN is missing
     size_t rows, columns;
+    const size_t *name;  // per column: as in worker/forest.h
     const bool *param;   // per column: a template parameter
     const bool *correct; // per row
     const double *y;     // per row; read where correct
     uint64_t first;      // number of row 0 among all there ever were
-    uint64_t step;       // the model is fitted every so many rows, at least 1
-    size_t rows_max;     // rows never become more
+    struct schedule schedule; // of what is dear; its quarter is not read
 };
 
 struct model;
 
 // Fits. Deterministic: a function of the data. old (NULL: none) is a model of earlier rows of the
-// same columns, which saves time: what is still due is shared with it (worker/forest.h). Models that
-// share are made and freed by one thread. ERR_INVALID with fewer than MODEL_CORRECT_MIN correct rows; ERR_INTERNAL
-// from XGBoost.
+// same columns or fewer, which saves time: what is not yet to be trained again is shared with it
+// (worker/forest.h) or extended (worker/gauss.h). ERR_INVALID with fewer than MODEL_CORRECT_MIN
+// correct rows; ERR_INTERNAL from XGBoost.
 MUST_CHECK int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
                          struct err *err);
-void model_free(struct model *model);
+struct model *model_hold(struct model *model); // one more owner, who calls model_free(); any thread
+void model_free(struct model *model);          // any thread
 
 // The forecast for one candidate. Valid as long as the model it came from.
 struct outlook {

@@ -17,7 +17,8 @@
 //                and at most κ of the others' at each level above; what that leaves is in
 //                the distribution of u = F(y) (worker/pit_map.h): calibrated F = R ∘ F
 //   P(correct),
-//   P(improves)  first a beta map (worker/beta_map.h), pulled towards that of the level above; then
+//   P(improves)  first a beta map (worker/beta_map.h), pulled towards that of the level above as far
+//                as others' outcomes made that one, else towards what that one was pulled to; then
 //                Venn-Abers (worker/venn_abers.h), shrunk likewise, but slowly: an isotonic fit of a
 //                hundred outcomes is noisier than the three parameters of a beta map
 //

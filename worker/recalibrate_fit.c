@@ -117,20 +117,33 @@ struct room {
     bool *event;
 };
 
-// A node's beta map is pulled towards that of the node above, which was fitted before it.
+// What a node's beta map is pulled towards: the map of the node above, as far as that is made of
+// others' outcomes; as far as it is made of the node's own, what that one was pulled towards.
+static struct beta_map pull_of(const struct fit *above, const struct fit *own, bool correct)
+{
+    const struct beta_map *map = correct ? &above->beta_correct : &above->beta_improves;
+    const struct beta_map *pull = correct ? &above->pull_correct : &above->pull_improves;
+    const struct venn_abers *all = correct ? &above->correct : &above->improves;
+    const struct venn_abers *mine = correct ? &own->correct : &own->improves;
+    double share = all->weight > 0 ? fmax(1 - mine->weight / all->weight, 0) : 0;
+    return (struct beta_map){.a = pull->a + share * (map->a - pull->a),
+                             .b = pull->b + share * (map->b - pull->b),
+                             .c = pull->c + share * (map->c - pull->c)};
+}
+
+// The node above was fitted before.
 static void fit_event(struct node *node, enum recal_fold fold, enum list list,
                       const struct room *room, size_t count)
 {
     struct fit *fit = &node->fit[fold];
-    const struct fit *above = node->parent != NULL ? &node->parent->fit[fold] : NULL;
     bool correct = list == LIST_CORRECT;
+    struct beta_map *pull = correct ? &fit->pull_correct : &fit->pull_improves;
     venn_abers_fit(correct ? &fit->correct : &fit->improves, room->value, room->weight, room->event,
                    count);
-    beta_map_fit(correct ? &fit->beta_correct : &fit->beta_improves,
-                 above == NULL ? &beta_map_identity
-                 : correct     ? &above->beta_correct
-                               : &above->beta_improves,
-                 room->value, room->weight, room->event, count);
+    *pull = node->parent == NULL ? beta_map_identity
+                                 : pull_of(&node->parent->fit[fold], fit, correct);
+    beta_map_fit(correct ? &fit->beta_correct : &fit->beta_improves, pull, room->value,
+                 room->weight, room->event, count);
 }
 
 static void fit_node(struct node *node, enum recal_fold fold, enum list list,

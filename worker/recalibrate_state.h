@@ -18,6 +18,7 @@ struct fit {
     struct pit_map bins;
     struct venn_abers correct, improves;
     struct beta_map beta_correct, beta_improves;
+    struct beta_map pull_correct, pull_improves; // what they were pulled towards
 };
 
 struct node {

@@ -24,7 +24,7 @@ struct tls_stub {
     mbedtls_ssl_config config;
     mbedtls_net_context server;
     pthread_t thread;
-    char pem[4096], url[64];
+    char pem[4096], key_pem[4096], url[64];
     size_t requests; // of the thread until it has ended
 };
 
@@ -71,6 +71,9 @@ static void make_certificate(struct tls_stub *stub, enum tls_stub_kind kind)
     must(mbedtls_x509_crt_parse(&stub->certificate, (unsigned char *)stub->pem,
                                 strlen(stub->pem) + 1),
          "read its certificate");
+    must(mbedtls_pk_write_key_pem(&stub->key, (unsigned char *)stub->key_pem,
+                                  sizeof(stub->key_pem)),
+         "write its key");
     mbedtls_x509write_crt_free(&writing);
     mbedtls_mpi_free(&serial);
 }
@@ -167,6 +170,11 @@ const char *tls_stub_url(const struct tls_stub *stub)
 const char *tls_stub_certificate(const struct tls_stub *stub)
 {
     return stub->pem;
+}
+
+const char *tls_stub_key(const struct tls_stub *stub)
+{
+    return stub->key_pem;
 }
 
 size_t tls_stub_stop(struct tls_stub *stub)

@@ -18,6 +18,7 @@ enum tls_stub_kind {
 struct tls_stub *tls_stub_start(enum tls_stub_kind kind);
 const char *tls_stub_url(const struct tls_stub *stub);         // "https://127.0.0.1:PORT/v1"
 const char *tls_stub_certificate(const struct tls_stub *stub); // PEM; signed by itself
+const char *tls_stub_key(const struct tls_stub *stub);         // PEM, of the certificate's
 size_t tls_stub_stop(struct tls_stub *stub);                   // how many requests it has read
 
 #endif

@@ -41,10 +41,9 @@ static struct forest_data data_of(size_t from, size_t to)
                                 .rows = to - from,
                                 .columns = COLUMNS,
                                 .first = from,
-                                .step = 1,
                                 .param = param,
                                 .label = label + from,
-                                .rows_max = 100};
+                                .schedule = {.each = 100, .rows_max = 100}};
 }
 
 static void fit(struct forest **forest, const struct forest *old, const struct forest_data *data)

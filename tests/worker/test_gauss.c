@@ -75,7 +75,7 @@ static void missing_values_and_constant_columns_are_harmless(void **state)
     for (size_t i = 0; i < 20; i++) {
         gauss_predict(gauss, x + i * COLUMNS, &mean, &sd);
         assert_true(isfinite(mean) && isfinite(sd) && sd > 0);
-        gauss_left_out(gauss, x, i, &mean, &sd);
+        gauss_left_out(gauss, i, &mean, &sd);
         assert_true(isfinite(mean) && isfinite(sd) && sd > 0);
     }
     gauss_free(gauss);
@@ -108,29 +108,81 @@ static void a_left_out_row_is_predicted_worse_than_a_seen_one(void **state)
         double mean, sd;
         gauss_predict(gauss, x + i * COLUMNS, &mean, &sd);
         seen += fabs(mean - y[i]);
-        gauss_left_out(gauss, x, i, &mean, &sd);
+        gauss_left_out(gauss, i, &mean, &sd);
         unseen += fabs(mean - y[i]);
     }
     assert_true(unseen > seen);
     gauss_free(gauss);
 }
 
-static void old_rows_beyond_the_limit_are_predicted_not_left_out(void **state)
+static void of_many_rows_the_newest_are_taken(void **state)
 {
     (void)state;
-    size_t rows = GAUSS_ROWS_MAX + 3;
+    size_t rows = GAUSS_FIT_ROWS + 3;
     float *x = calloc(rows * COLUMNS, sizeof(*x));
-    double *y = calloc(rows, sizeof(*y)), a, b, sd;
+    double *y = calloc(rows, sizeof(*y)), mean, sd;
     fill(x, y, rows, 5);
     struct gauss *gauss = gauss_fit(x, rows, COLUMNS, own, y);
-    gauss_left_out(gauss, x, 1, &a, &sd);
-    gauss_predict(gauss, x + COLUMNS, &b, &sd);
-    assert_true(a == b);
-    gauss_left_out(gauss, x, rows - 1, &a, &sd);
-    assert_true(fabs(a - y[rows - 1]) < 0.2);
+    assert_int_equal(gauss_rows(gauss), GAUSS_FIT_ROWS);
+    for (size_t i = 0; i < GAUSS_FIT_ROWS; i++) {
+        gauss_left_out(gauss, i, &mean, &sd);
+        assert_true(fabs(mean - y[i + 3]) < 0.2);
+    }
     gauss_free(gauss);
     free(x);
     free(y);
+}
+
+static void a_row_left_out_is_a_row_never_seen(void **state)
+{
+    (void)state;
+    float x[30 * COLUMNS];
+    double y[30], mean[2], sd[2];
+    fill(x, y, 30, 6);
+    struct gauss *most = gauss_fit(x, 29, COLUMNS, own, y);
+    struct gauss *all = gauss_extend(most, x + 29 * COLUMNS, 1, y + 29);
+    gauss_predict(most, x + 29 * COLUMNS, &mean[0], &sd[0]);
+    gauss_left_out(all, 29, &mean[1], &sd[1]);
+    assert_float_equal(mean[0], mean[1], 1e-9);
+    gauss_free(most);
+    gauss_free(all);
+}
+
+static void rows_one_by_one_or_at_once_are_the_same(void **state)
+{
+    (void)state;
+    float x[60 * COLUMNS], t[20 * COLUMNS];
+    double y[60], z[20];
+    fill(x, y, 60, 7);
+    fill(t, z, 20, 8);
+    struct gauss *first = gauss_fit(x, 40, COLUMNS, own, y), *step = gauss_extend(first, x, 0, y);
+    struct gauss *whole = gauss_extend(first, x + 40 * COLUMNS, 20, y + 40);
+    for (size_t i = 40; i < 60; i++) {
+        struct gauss *next = gauss_extend(step, x + i * COLUMNS, 1, y + i);
+        gauss_free(step);
+        step = next;
+    }
+    assert_int_equal(gauss_rows(step), 60);
+    double before = 0, after = 0;
+    for (size_t i = 0; i < 20; i++) {
+        double mean[3], sd[3];
+        gauss_predict(step, t + i * COLUMNS, &mean[0], &sd[0]);
+        gauss_predict(whole, t + i * COLUMNS, &mean[1], &sd[1]);
+        gauss_predict(first, t + i * COLUMNS, &mean[2], &sd[2]);
+        assert_true(mean[0] == mean[1] && sd[0] == sd[1]);
+        after += fabs(mean[0] - z[i]);
+        before += fabs(mean[2] - z[i]);
+    }
+    assert_true(after < before); // what was added was learnt
+    for (size_t i = 0; i < 60; i++) {
+        double mean[2], sd[2];
+        gauss_left_out(step, i, &mean[0], &sd[0]);
+        gauss_left_out(whole, i, &mean[1], &sd[1]);
+        assert_true(mean[0] == mean[1] && sd[0] == sd[1]);
+    }
+    gauss_free(first);
+    gauss_free(step);
+    gauss_free(whole);
 }
 
 int main(void)
@@ -141,7 +193,9 @@ int main(void)
         cmocka_unit_test(missing_values_and_constant_columns_are_harmless),
         cmocka_unit_test(equal_rows_do_not_break_the_factor),
         cmocka_unit_test(a_left_out_row_is_predicted_worse_than_a_seen_one),
-        cmocka_unit_test(old_rows_beyond_the_limit_are_predicted_not_left_out),
+        cmocka_unit_test(of_many_rows_the_newest_are_taken),
+        cmocka_unit_test(a_row_left_out_is_a_row_never_seen),
+        cmocka_unit_test(rows_one_by_one_or_at_once_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,19 +200,64 @@ static void equal_outcomes_give_equal_forecasts(void **state)
     group_free(two);
 }
 
-static void a_large_group_fits_only_every_few_rows(void **state)
+static void in_a_large_group_every_outcome_is_learnt(void **state)
 {
-    struct group *group = *state;
-    add_points(group, 0, 600);
-    assert_int_equal(group_fit(group, NULL), 0);
-    assert_int_equal(group_version(group), 600);
-    add_points(group, 600, 603);
-    assert_int_equal(group_fit(group, NULL), 0);
-    assert_int_equal(group_version(group), 600);
-    assert_int_equal(group_rows(group), 603);
-    add_points(group, 603, 604);
-    assert_int_equal(group_fit(group, NULL), 0);
-    assert_int_equal(group_version(group), 604);
+    struct group *one = *state, *two = group_create("sgemm", "cpu x");
+    add_points(one, 0, 600);
+    assert_int_equal(group_fit(one, NULL), 0);
+    for (size_t i = 600; i < 610; i++) { // over a turn of each part
+        add_points(one, i, i + 1);
+        assert_int_equal(group_fit(one, NULL), 0);
+        assert_int_equal(group_version(one), i + 1);
+    }
+    add_points(two, 0, 610);
+    assert_int_equal(group_fit(two, NULL), 0);
+    for (size_t i = 0; i < SPACE_POINTS; i += 37) {
+        struct forecast a = forecast_of(one, space_point_at(i, 1), 2),
+                        b = forecast_of(two, space_point_at(i, 1), 2);
+        assert_true(message_equal(&forecast_message, &a, &b));
+        forecast_end(&a);
+        forecast_end(&b);
+    }
+    group_free(two);
+}
+
+// From row 165 on candidates have a feature whose name sorts before all others.
+static void add_with_late_feature(struct group *group, size_t from, size_t to)
+{
+    size_t order[SPACE_POINTS];
+    struct observe context;
+    message_init(&observe_message, &context);
+    space_order(order, 5);
+    for (size_t i = from; i < to; i++) {
+        struct space_point point = space_point_at(order[i % SPACE_POINTS], 1);
+        struct candidate_facts candidate = space_candidate(&point, i);
+        struct fact feature[3] = {point.feature[0], point.feature[1],
+                                  {(char *)"aaa", point.param[0].value * point.param[1].value}};
+        candidate.features = feature;
+        candidate.features_count = i < 165 ? 2 : 3;
+        struct outcome outcome = space_outcome(&point, &candidate);
+        group_add(group, &context, &outcome);
+    }
+}
+
+static void a_feature_that_comes_late_changes_no_order(void **state)
+{
+    struct group *one = *state, *two = group_create("sgemm", "cpu x");
+    for (size_t rows = 150; rows < 180; rows++) { // turns are two rows apart here
+        add_with_late_feature(one, rows == 150 ? 0 : rows, rows + 1);
+        assert_int_equal(group_fit(one, NULL), 0);
+    }
+    add_with_late_feature(two, 0, 180);
+    assert_int_equal(group_fit(two, NULL), 0);
+    for (size_t i = 0; i < SPACE_POINTS; i += 37) {
+        struct forecast a = forecast_of(one, space_point_at(i, 1), 2),
+                        b = forecast_of(two, space_point_at(i, 1), 2);
+        assert_true(message_equal(&forecast_message, &a, &b));
+        forecast_end(&a);
+        forecast_end(&b);
+    }
+    group_free(two);
 }
 
 // One search by threshold routing.
@@ -286,7 +331,8 @@ int main(void)
         TEST(bins_are_a_distribution_and_improvement_falls_with_the_incumbent),
         TEST(absurd_facts_are_survived),
         TEST(equal_outcomes_give_equal_forecasts),
-        TEST(a_large_group_fits_only_every_few_rows),
+        TEST(in_a_large_group_every_outcome_is_learnt),
+        TEST(a_feature_that_comes_late_changes_no_order),
         TEST(searches_measure_a_fifth_and_find_the_best_within_a_tenth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
