@@ -356,6 +356,7 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
             .id = c->id,
             .p_correct = 0.9,
             .mean_log2 = y,
+            .expected_improvement = fmax(y - incumbent, 0),
             .p_improves = y > incumbent ? 0.9 : 0.1,
             .confidence = fake->told_count < FAKE_LEARNT ? 0
                           : fake->told_count % 2 == 0    ? 0.92

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "client/policy.h"
+#include "contract/bins.h"
 #include <math.h>
 #include <string.h>
 
@@ -89,6 +90,78 @@ static void audits_have_their_share_and_are_reproducible(void **state)
     assert_int_equal(decide("threshold", &doubtful, 1, 1).decision, DECISION_AUDIT);
 }
 
+static void a_budget_measures_those_that_stand_well(void **state)
+{
+    struct forecast forecast = {.p_improves = 0.1, .confidence = 0.99, .trained_rows = 20};
+    struct policy_input input = {.candidate = 1, .seed = 42, .forecast = &forecast, .share = 0.2};
+    struct policy_decision decision;
+    const struct policy *policy = policy_find("budget");
+    size_t audits = 0;
+    (void)state;
+    assert_non_null(policy);
+    input.compared = 30;
+    input.standing = 0.19;
+    policy->decide(&input, &decision);
+    assert_true(decision.decision == DECISION_MEASURE && decision.propensity == 1);
+    input.standing = 0.2;
+    policy->decide(&input, &decision);
+    assert_true(decision.decision == DECISION_TRUST && decision.propensity == 0);
+    input.audit = 0.25;
+    for (input.candidate = 1; input.candidate <= 4000; input.candidate++) {
+        policy->decide(&input, &decision);
+        assert_true(decision.propensity == 0.25);
+        audits += decision.decision == DECISION_AUDIT;
+    }
+    assert_true(audits > 850 && audits < 1150);
+    input.compared = 3; // too few to compare with
+    policy->decide(&input, &decision);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    input.compared = 30;
+    forecast.trained_rows = 0; // nothing is known yet
+    policy->decide(&input, &decision);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    input.forecast = NULL;
+    input.forecast_reason = "the worker sleeps";
+    policy->decide(&input, &decision);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    assert_non_null(strstr(decision.reason, "the worker sleeps"));
+}
+
+#define COUNT 100
+
+static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
+{
+    struct fold_candidate candidate[COUNT] = {{.decided = {0}}};
+    struct forecast forecast[COUNT] = {{.id = 0}};
+    double bins[COUNT][BIN_COUNT] = {{0}};
+    struct fold fold = {.candidate = candidate, .candidate_count = COUNT};
+    size_t compared;
+    (void)state;
+    // Candidate i promises the more the greater i is; every tenth has no forecast.
+    for (size_t i = 0; i < COUNT; i++) {
+        bins[i][bin_of(-0.6)] = 1 - (double)i / COUNT;
+        bins[i][bin_of(1.1)] = (double)i / COUNT;
+        forecast[i] = (struct forecast){.p_correct = 1, .p_improves = 0.3, .confidence = 0.9,
+                                        .trained_rows = 20, .bins = bins[i],
+                                        .bins_count = BIN_COUNT};
+        candidate[i].forecast = i % 10 == 9 ? NULL : &forecast[i];
+    }
+    assert_true(policy_standing(&fold, 99, 99, 0, &compared) == 0);
+    assert_int_equal(compared, POLICY_WINDOW);
+    assert_true(fabs(policy_standing(&fold, 51, 99, 0, &compared) - 44.0 / 64) < 1e-9);
+    assert_true(policy_standing(&fold, 1, 20, 0, &compared) > 0.9);
+    assert_int_equal(compared, 18);
+    assert_true(policy_standing(&fold, 10, 20, 0, &compared) == 0 && compared == 0); // it has none
+    // What is certain to be a little faster is worth nothing beyond a better incumbent.
+    memset(bins[97], 0, sizeof(bins[97]));
+    bins[97][bin_of(0.3)] = 1;
+    assert_true(policy_promise(&forecast[97], 0) > 0.2);
+    assert_true(policy_promise(&forecast[97], 0.8) == 0);
+    assert_true(policy_promise(&forecast[50], 0.8) > 0.1);
+    forecast[50].p_correct = 0;
+    assert_true(policy_promise(&forecast[50], 0.8) == 0);
+}
+
 static void unknown_policy_is_not_found(void **state)
 {
     (void)state;
@@ -102,6 +175,8 @@ int main(void)
         cmocka_unit_test(without_a_forecast_is_measured_and_says_why),
         cmocka_unit_test(policy_all_trusts_nobody),
         cmocka_unit_test(audits_have_their_share_and_are_reproducible),
+        cmocka_unit_test(a_budget_measures_those_that_stand_well),
+        cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
         cmocka_unit_test(unknown_policy_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

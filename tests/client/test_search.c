@@ -135,6 +135,18 @@ static char *run_path(struct fixture *f, const char *name)
     return xasprintf("%s/%s.run", f->folder, name);
 }
 
+// With batches that become wide, and a policy that compares forecasts.
+static void search_wide(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {"search",   f->problem, "--run",        path,    "--seed",
+                                    "11",       "--policy", "budget",       "--share", "0.3",
+                                    "--batch",  "3",        "--wide",       "16",    "--json",
+                                    "--audit",  "0.3",      "--candidates", "50",    "--quiet",
+                                    NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
 static void search(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {"search", f->problem,     "--run", path,      "--seed",
@@ -284,6 +296,34 @@ static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **s
             fail_msg("%s: %llu jobs ran instead of %llu", fault,
                      (unsigned long long)(jobs_run(f) - before), (unsigned long long)jobs);
         }
+        fold_release(&fold);
+        (void)unlink(killed);
+        free(fault);
+        free(name);
+        free(killed);
+    }
+    fold_release(&expected);
+    free(path);
+}
+
+static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "wide");
+    struct fold expected, fold;
+    search_wide(f, 0, NULL, path);
+    load(&expected, path);
+    assert_int_equal(expected.candidate_count, 50);
+    assert_true(expected.trusted > 5 && expected.audited > 0);
+    for (uint64_t n = 5; n < expected.last_sequence; n += 19) {
+        char *fault = xasprintf("event:%llu", (unsigned long long)n);
+        char *name = xasprintf("wide-%llu", (unsigned long long)n);
+        char *killed = run_path(f, name);
+        search_wide(f, -SIGKILL, fault, killed);
+        resume(f, 0, killed);
+        load(&fold, killed);
+        assert_true(fold.finished);
+        assert_same_decisions(&expected, &fold, fault);
         fold_release(&fold);
         (void)unlink(killed);
         free(fault);
@@ -504,6 +544,7 @@ int main(void)
         cmocka_unit_test(full_disk_loses_nothing),
         cmocka_unit_test(run_of_another_version_is_refused_and_not_touched),
         cmocka_unit_test(killed_at_every_event_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
