@@ -10,6 +10,7 @@
 
 #include "client/run.h"
 #include "common/err.h"
+#include "common/strbuf.h"
 #include "proto/all.h"
 #include <stddef.h>
 
@@ -30,13 +31,18 @@ MUST_CHECK int space_read(struct space *ret, const char *path, struct err *err);
 // From what the gzip stream held. path names it in errors.
 MUST_CHECK int space_parse(struct space *ret, const void *data, size_t len, const char *path,
                            struct err *err);
-// Replaces path when all is written.
+// The other way round, appended to out, whose maximum is the space's. Refuses what space_parse would
+// refuse (no candidates, two of one name, different parameters), with a sentence about path.
+MUST_CHECK int space_pack(const struct space *space, const char *path, struct strbuf *out,
+                          struct err *err);
+// Replaces path when all is written; path is as before otherwise.
 MUST_CHECK int space_write(const struct space *space, const char *path, struct err *err);
 void space_release(struct space *space);
 
 // What a run has measured: its candidates with a result or without an object, but no duplicates.
 // Messages are cut to what replaying needs, numbers to single precision; sources are kept where they
-// are no template's points. ERR_INVALID when nothing was measured.
+// are no template's points. Of two candidates of one name the later gets a number behind it.
+// ERR_INVALID when nothing was measured.
 MUST_CHECK int space_of_run(struct space *ret, struct run *run, struct err *err);
 
 // log2 speedup of a candidate: of its second measurement, where there is one. NaN when it has none.
