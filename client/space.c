@@ -2,9 +2,11 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "contract/verdict.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define MAGIC "KCSPACE1"
@@ -140,8 +142,7 @@ static int check_count(const struct space *space, const char *path, struct err *
                          SPACE_CANDIDATES_MAX);
 }
 
-// Names tell candidates apart, and those that have parameters have the same ones.
-static int check(const struct space *space, const char *path, struct err *err)
+int space_check(const struct space *space, const char *path, struct err *err)
 {
     const struct space_candidate *first = first_with_params(space);
 
@@ -198,7 +199,7 @@ int space_parse(struct space *ret, const void *data, size_t len, const char *pat
         status = err_set(err, ERR_CORRUPT, "%s: something follows the last candidate", path);
     }
     if (status == 0) {
-        status = check(&space, path, err);
+        status = space_check(&space, path, err);
     }
     if (status != 0) {
         space.head.candidates = count;
@@ -249,18 +250,22 @@ static int add(struct strbuf *out, const struct message *message, const void *va
 
 int space_pack(const struct space *space, const char *path, struct strbuf *out, struct err *err)
 {
-    int status = check(space, path, err);
+    int status = space_check(space, path, err);
 
-    strbuf_add(out, MAGIC, MAGIC_LEN);
-    if (status == 0) {
-        status = add(out, &space_head_message, &space->head, err);
+    if (status != 0) {
+        return status;
     }
+    strbuf_add(out, MAGIC, MAGIC_LEN);
+    status = add(out, &space_head_message, &space->head, err);
     for (uint64_t i = 0; i < space->head.candidates && status == 0; i++) {
         status = add(out, &space_candidate_message, &space->candidate[i], err);
     }
-    return status == 0 && out->truncated
-               ? err_set(err, ERR_LIMIT, "%s: a space has at most %zu MiB", path, out->max >> 20)
-               : status;
+    if (status != 0) {
+        return err_wrap(err, "%s", path);
+    }
+    return !out->truncated
+               ? 0
+               : err_set(err, ERR_LIMIT, "%s: a space has at most %zu MiB", path, out->max >> 20);
 }
 
 int space_write(const struct space *space, const char *path, struct err *err)
@@ -284,6 +289,29 @@ int space_write(const struct space *space, const char *path, struct err *err)
     strbuf_release(&data);
     strbuf_release(&packed);
     return status;
+}
+
+// ---- names ----
+
+bool space_is(const char *path)
+{
+    unsigned char head[2] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t got = read(fd, head, sizeof(head));
+    (void)close(fd);
+    return got == (ssize_t)sizeof(head) && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+char *space_path_of(const char *path)
+{
+    const char *name = file_base_name(path), *dot = strrchr(name, '.');
+    size_t len = dot != NULL && dot != name ? (size_t)(dot - path) : strlen(path);
+
+    return xasprintf("%.*s" SPACE_SUFFIX, (int)len, path);
 }
 
 void space_release(struct space *space)
