@@ -237,6 +237,14 @@ static int read_entry(struct tuner *tuner, const char *key, const json_t *object
     return code == 0 ? check_params(tuner, object, path, key, err) : code;
 }
 
+// Of the device it is empty for the backend that compiles C.
+static const char *name_of(const struct tuner *tuner, const char *field)
+{
+    const char *text = json_string_value(json_object_get(tuner->root, field));
+
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
 static int read_cache(struct tuner *tuner, const char *path, struct err *err)
 {
     const json_t *keys = json_object_get(tuner->root, "tune_params_keys");
@@ -247,8 +255,8 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
     int code = 0;
 
     tuner->format = "cache";
-    tuner->device = json_string_value(json_object_get(tuner->root, "device_name"));
-    tuner->kernel = json_string_value(json_object_get(tuner->root, "kernel_name"));
+    tuner->device = name_of(tuner, "device_name");
+    tuner->kernel = name_of(tuner, "kernel_name");
     tuner->problem_size = json_object_get(tuner->root, "problem_size");
     if (!json_is_object(cache) || !json_is_array(keys)) {
         return err_set(err, ERR_INVALID, "%s: its \"cache\" is no object or its %s", path,

@@ -17,7 +17,9 @@
 // The options of the two commands, as their tables lay them out.
 struct export_given {
     char *format;
+    char *output;
     bool events;
+    char *baseline;
 };
 struct report_given {
     char *output;
