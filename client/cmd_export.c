@@ -29,8 +29,10 @@ struct export_options {
 static const struct option_row rows[] = {
     {"format", 0, OPTION_CHOICE, offsetof(struct export_options, format), "FORMAT", "jsonl", 0, 0,
      "jsonl|space|gpu-forecasters",
-     "jsonl: one JSON object per candidate on stdout; space: a file with what a run has measured; "
-     "gpu-forecasters: rows of their evaluation set, of correct candidates, on stdout"},
+     "jsonl: one JSON object per candidate on stdout; space: a file for `kcast replay`, with what "
+     "a run "
+     "has measured; gpu-forecasters: rows of their evaluation set, of correct candidates, on "
+     "stdout"},
     {"output", 'o', OPTION_TEXT, offsetof(struct export_options, output), "FILE", NULL, 0, 0, NULL,
      "where a space goes; default: the run's name with .space"},
     {"events", 0, OPTION_FLAG, offsetof(struct export_options, events), NULL, NULL, 0, 0, NULL,
@@ -219,9 +221,8 @@ static int export_any(struct session *session, const void *options, char **argum
 const struct command cmd_export = {
     .name = "export",
     .arguments = "RUN|SPACE",
-    .help =
-        "Print every candidate, or every event, of a search as JSON lines, or write a space; print "
-        "a space's candidates",
+    .help = "Print the candidates of a search or a space, or a search's events, as JSON lines; or "
+            "write a space",
     .option = rows,
     .options_size = sizeof(struct export_options),
     .argument_min = 1,

@@ -58,6 +58,8 @@ void space_json_candidate(struct strbuf *out, const struct space *space, size_t 
     json_object_set_new(object, "replicated", json_boolean(c->record != NULL));
     json_object_set_new(object, "seconds",
                         show_accounts(c->result != NULL ? c->result->seconds : NULL));
+    json_object_set_new(object, "record_seconds",
+                        show_accounts(c->record != NULL ? c->record->seconds : NULL));
     json_object_set_new(object, "compile_seconds",
                         show_number(c->compiled != NULL ? c->compiled->seconds : NAN));
     json_object_set_new(object, "features",

@@ -56,7 +56,7 @@ def compare(what, rows, results, params):
         held = (result["verification_time"] + result["benchmark_time"]) / 1e3
         assert math.isclose(row["seconds"]["held"], held, rel_tol=1e-9), (what, row)
     median = sorted(r["time"] for r in results if "__error__" not in r)
-    assert base in median and base == median[(len(median) - 1) // 2], f"{what}: the baseline is not the median"
+    assert math.isclose(base, median[(len(median) - 1) // 2], rel_tol=1e-9), f"{what}: the baseline is not the median"
     print(f"{what}: {len(rows)} configurations agree")
 
 
