@@ -132,7 +132,7 @@ static int export_pairs(struct session *session, const struct space *space, cons
     for (size_t i = 0; i < space->head.candidates && code == 0; i++) {
         struct strbuf source = STRBUF_INIT;
         bool known = false;
-        if (!isnan(space_log2(&space->candidate[i])))
+        if (isnormal(exp2(space_log2(&space->candidate[i])))) // also not NaN
             code = space_sources_get(&sources, i, &source, &known, err);
         if (code == 0 && known) {
             space_json_pair(out, space, i, &anchor, &source);

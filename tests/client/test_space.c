@@ -151,6 +151,7 @@ static void damaged_files_are_refused(void **state)
     struct space space = made_space(CANDIDATES);
     struct bytes file;
     assert_int_equal(space_write(&space, space_file, &err), 0);
+    space_release(&space);
     assert_int_equal(file_read(&file, space_file, SPACE_FILE_MAX, &err), 0);
     for (size_t len = 0; len < file.len; len += 7)
         assert_int_equal(read_code(&file, len), ERR_CORRUPT);

@@ -469,6 +469,7 @@ static void sources_that_do_not_fit_are_refused(void **state)
     space.candidate[0].point = 0;
     assert_int_equal(space_sources_get(&sources, 0, &text, &known, NULL), 0);
     assert_true(!known && text.len == 0);
+    strbuf_release(&text);
     space_sources_release(&sources);
     space.head.template_source.data[5] = 'x';
     err_clear(&err);
