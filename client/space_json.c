@@ -50,6 +50,8 @@ void space_json_candidate(struct strbuf *out, const struct space *space, size_t 
     json_object_set_new(object, "name", show_text(c->name));
     json_object_set_new(object, "params", show_facts(c->params, c->params_count));
     json_object_set_new(object, "source", show_digest(&c->digest));
+    json_object_set_new(object, "object",
+                        c->compiled != NULL ? show_digest(&c->compiled->object) : json_null());
     json_object_set_new(object, "verdict", show_text(verdict_name(verdict)));
     json_object_set_new(object, "reason", show_text(reason));
     json_object_set_new(object, "speedup", show_ratio(space_log2(c)));

@@ -3,7 +3,8 @@
 
     tools/spaces-table.py build/debug/bin/kcast docs/h200/spaces/*.space
 
-Speedups are of correct candidates, of the second measurement where there is one; device time is that of all measurements.
+Speedups are of correct candidates, of the second measurement where there is one; device time is that of all measurements,
+each counted once, though candidates of the same object share it.
 """
 import json
 import os
@@ -19,7 +20,8 @@ def row(kcast, path):
     lines = [json.loads(line) for line in text.splitlines()]
     verdicts = [line["verdict"] for line in lines]
     speedups = [line["speedup"] for line in lines if line["speedup"] is not None]
-    held = sum(line[key]["held"] or 0 for line in lines for key in ("seconds", "record_seconds") if line[key])
+    measured = {line["object"] or line["name"]: line for line in lines}.values()
+    held = sum(line[key]["held"] or 0 for line in measured for key in ("seconds", "record_seconds") if line[key])
     return [
         os.path.basename(path).removesuffix(".space"),
         f"{len(lines):,}",
