@@ -124,7 +124,7 @@ static json_t *show_cases(const struct result *result)
     return array;
 }
 
-static json_t *show_accounts(const struct accounts *a)
+json_t *show_accounts(const struct accounts *a)
 {
     return a == NULL
                ? json_null()

@@ -22,6 +22,7 @@ json_t *show_ratio(double log2);                        // 2^log2
 json_t *show_interval(const struct estimate *estimate); // [lo, hi] as ratios
 json_t *show_quantiles(const struct quantiles *quantiles);
 json_t *show_facts(const struct fact *fact, size_t count); // {name: value}
+json_t *show_accounts(const struct accounts *seconds); // {account: seconds}
 // The object of `kcast measure --json` (docs/commands.md) without "candidate" and "problem".
 json_t *show_result(const struct result *result);
 

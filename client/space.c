@@ -2,9 +2,11 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "contract/verdict.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define MAGIC "KCSPACE1"
@@ -33,7 +35,7 @@ static int unpack(const struct bytes *packed, struct strbuf *out, const char *pa
         return err_set(err, ERR_LIMIT, "%s: more than %zu MiB unpacked", path,
                        SPACE_BYTES_MAX >> 20);
     }
-    if (outcome != Z_STREAM_END) {
+    if (outcome != Z_STREAM_END || stream.avail_in > 0) {
         return err_set(err, ERR_CORRUPT, "%s: the file is damaged or no space", path);
     }
     return 0;
@@ -91,34 +93,35 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Names tell candidates apart, and those that have parameters have the same ones.
-static int check(const struct space *space, const char *path, struct err *err)
+// Of the candidates that have parameters, which may be none.
+static const struct space_candidate *first_with_params(const struct space *space)
+{
+    for (uint64_t i = 0; i < space->head.candidates; i++) {
+        if (space->candidate[i].params_count > 0) {
+            return &space->candidate[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_params(const struct space_candidate *a, const struct space_candidate *b)
+{
+    bool same = a->params_count == b->params_count;
+
+    for (size_t i = 0; i < a->params_count && same; i++) {
+        same = strcmp(a->params[i].name, b->params[i].name) == 0 && isfinite(a->params[i].value);
+    }
+    return same;
+}
+
+static int check_names(const struct space *space, const char *path, struct err *err)
 {
     size_t count = (size_t)space->head.candidates;
     char **name = xcalloc(count, sizeof(*name));
-    const struct space_candidate *first = &space->candidate[0];
     int status = 0;
 
-    for (size_t i = 0; i < count && status == 0; i++) {
-        const struct space_candidate *c = &space->candidate[i];
-
-        name[i] = c->name;
-        if (c->params_count != first->params_count) {
-            status = err_set(err, ERR_CORRUPT, "%s: candidate \"%.100s\" has other parameters than the first",
-                             path, c->name);
-        }
-        for (size_t p = 0; p < c->params_count && status == 0; p++) {
-            if (strcmp(c->params[p].name, first->params[p].name) != 0 ||
-                !isfinite(c->params[p].value)) {
-                status = err_set(err, ERR_CORRUPT,
-                                 "%s: candidate \"%.100s\" has other parameters than the first",
-                                 path, c->name);
-            }
-        }
-        if (status == 0 && c->compiled == NULL && c->result == NULL) {
-            status = err_set(err, ERR_CORRUPT, "%s: candidate \"%.100s\" has no outcome", path,
-                             c->name);
-        }
+    for (size_t i = 0; i < count; i++) {
+        name[i] = space->candidate[i].name;
     }
     qsort(name, count, sizeof(*name), by_name);
     for (size_t i = 1; i < count && status == 0; i++) {
@@ -131,6 +134,37 @@ static int check(const struct space *space, const char *path, struct err *err)
     return status;
 }
 
+static int check_count(const struct space *space, const char *path, struct err *err)
+{
+    return space->head.candidates >= 1 && space->head.candidates <= SPACE_CANDIDATES_MAX
+               ? 0
+               : err_set(err, ERR_CORRUPT, "%s: a space has 1 to %zu candidates", path,
+                         SPACE_CANDIDATES_MAX);
+}
+
+int space_check(const struct space *space, const char *path, struct err *err)
+{
+    const struct space_candidate *first = first_with_params(space);
+
+    if (check_count(space, path, err) != 0) {
+        return ERR_CORRUPT;
+    }
+    for (size_t i = 0; i < space->head.candidates; i++) {
+        const struct space_candidate *c = &space->candidate[i];
+
+        if (c->params_count > 0 && !same_params(c, first)) {
+            return err_set(err, ERR_CORRUPT,
+                           "%s: candidate \"%.100s\" has other parameters than \"%.100s\"", path,
+                           c->name, first->name);
+        }
+        if (c->compiled == NULL && c->result == NULL) {
+            return err_set(err, ERR_CORRUPT, "%s: candidate \"%.100s\" has no outcome", path,
+                           c->name);
+        }
+    }
+    return check_names(space, path, err);
+}
+
 int space_parse(struct space *ret, const void *data, size_t len, const char *path, struct err *err)
 {
     struct reader reader = {.at = data, .end = (const unsigned char *)data + len, .path = path};
@@ -139,8 +173,8 @@ int space_parse(struct space *ret, const void *data, size_t len, const char *pat
     int status;
 
     if (len < MAGIC_LEN || memcmp(data, MAGIC, MAGIC_LEN) != 0) {
-        return err_set(err, ERR_CORRUPT, "%s: no space; `kcast export RUN --format space` writes one",
-                       path);
+        return err_set(err, ERR_CORRUPT,
+                       "%s: no space; `kcast export RUN --format space` writes one", path);
     }
     reader.at += MAGIC_LEN;
     status = next(&reader, &space_head_message, &space.head, err);
@@ -150,9 +184,8 @@ int space_parse(struct space *ret, const void *data, size_t len, const char *pat
     if (space.head.format != SPACE_FORMAT) {
         status = err_set(err, ERR_VERSION, "%s: format %llu is not known to this release, %s", path,
                          (unsigned long long)space.head.format, "which reads format 1");
-    } else if (space.head.candidates == 0 || space.head.candidates > SPACE_CANDIDATES_MAX) {
-        status = err_set(err, ERR_CORRUPT, "%s: a space has 1 to %zu candidates", path,
-                         SPACE_CANDIDATES_MAX);
+    } else {
+        status = check_count(&space, path, err);
     }
     while (status == 0 && count < space.head.candidates) {
         if (count == room) {
@@ -166,7 +199,7 @@ int space_parse(struct space *ret, const void *data, size_t len, const char *pat
         status = err_set(err, ERR_CORRUPT, "%s: something follows the last candidate", path);
     }
     if (status == 0) {
-        status = check(&space, path, err);
+        status = space_check(&space, path, err);
     }
     if (status != 0) {
         space.head.candidates = count;
@@ -215,6 +248,26 @@ static int add(struct strbuf *out, const struct message *message, const void *va
     return status;
 }
 
+int space_pack(const struct space *space, const char *path, struct strbuf *out, struct err *err)
+{
+    int status = space_check(space, path, err);
+
+    if (status != 0) {
+        return status;
+    }
+    strbuf_add(out, MAGIC, MAGIC_LEN);
+    status = add(out, &space_head_message, &space->head, err);
+    for (uint64_t i = 0; i < space->head.candidates && status == 0; i++) {
+        status = add(out, &space_candidate_message, &space->candidate[i], err);
+    }
+    if (status != 0) {
+        return err_wrap(err, "%s", path);
+    }
+    return !out->truncated
+               ? 0
+               : err_set(err, ERR_LIMIT, "%s: a space has at most %zu MiB", path, out->max >> 20);
+}
+
 int space_write(const struct space *space, const char *path, struct err *err)
 {
     struct strbuf data, packed;
@@ -222,16 +275,12 @@ int space_write(const struct space *space, const char *path, struct err *err)
 
     strbuf_init(&data, SPACE_BYTES_MAX);
     strbuf_init(&packed, SPACE_FILE_MAX);
-    strbuf_add(&data, MAGIC, MAGIC_LEN);
-    status = add(&data, &space_head_message, &space->head, err);
-    for (uint64_t i = 0; i < space->head.candidates && status == 0; i++) {
-        status = add(&data, &space_candidate_message, &space->candidate[i], err);
-    }
+    status = space_pack(space, path, &data, err);
     if (status == 0) {
         pack(&data, &packed);
-        if (data.truncated || packed.truncated) {
-            status = err_set(err, ERR_LIMIT, "%s: a space has at most %zu MiB, packed %zu MiB", path,
-                             SPACE_BYTES_MAX >> 20, SPACE_FILE_MAX >> 20);
+        if (packed.truncated) {
+            status = err_set(err, ERR_LIMIT, "%s: a packed space has at most %zu MiB", path,
+                             SPACE_FILE_MAX >> 20);
         }
     }
     if (status == 0) {
@@ -240,6 +289,29 @@ int space_write(const struct space *space, const char *path, struct err *err)
     strbuf_release(&data);
     strbuf_release(&packed);
     return status;
+}
+
+// ---- names ----
+
+bool space_is(const char *path)
+{
+    unsigned char head[2] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t got = read(fd, head, sizeof(head));
+    (void)close(fd);
+    return got == (ssize_t)sizeof(head) && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+char *space_path_of(const char *path)
+{
+    const char *name = file_base_name(path), *dot = strrchr(name, '.');
+    size_t len = dot != NULL && dot != name ? (size_t)(dot - path) : strlen(path);
+
+    return xasprintf("%.*s" SPACE_SUFFIX, (int)len, path);
 }
 
 void space_release(struct space *space)
@@ -256,8 +328,7 @@ void space_release(struct space *space)
 
 double space_log2(const struct space_candidate *candidate)
 {
-    const struct result *result =
-        candidate->record != NULL ? candidate->record : candidate->result;
+    const struct result *result = candidate->record != NULL ? candidate->record : candidate->result;
 
     return result != NULL && verdict_is_ratio(result->verdict) && result->speedup != NULL
                ? result->speedup->log2

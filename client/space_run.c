@@ -187,6 +187,50 @@ static int make_head(struct space_head *head, struct run *run, const struct fold
                : run_get_blob(run, &started->template_source, &head->template_source, err);
 }
 
+// The source that everything is compared with, when the run has it.
+static void add_baseline(struct space_head *head, struct run *run)
+{
+    struct err missing = ERR_INIT;
+
+    if (digest_is_zero(&head->baseline_source) ||
+        run_get_blob(run, &head->baseline_source, &head->baseline_text, &missing) != 0) {
+        head->baseline_text = (struct bytes){0};
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct space_candidate *const *left = a, *const *right = b;
+    int order = strcmp((*left)->name, (*right)->name);
+
+    return order != 0 ? order : (*left > *right) - (*left < *right);
+}
+
+// A run tells candidates apart by number and may call two of them the same; the later one gets its
+// number in the space behind the name.
+static void tell_apart(struct space *space)
+{
+    size_t count = (size_t)space->head.candidates;
+    struct space_candidate **sorted = xcalloc(count + 1, sizeof(*sorted));
+    char *first = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = &space->candidate[i];
+    }
+    qsort(sorted, count, sizeof(*sorted), by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (first != NULL && strcmp(first, sorted[i]->name) == 0) {
+            char *name =
+                xasprintf("%.1000s #%zu", first, (size_t)(sorted[i] - space->candidate) + 1);
+            free(sorted[i]->name);
+            sorted[i]->name = name;
+        } else {
+            first = sorted[i]->name;
+        }
+    }
+    free(sorted);
+}
+
 int space_of_run(struct space *ret, struct run *run, struct err *err)
 {
     struct space space = {.candidate = NULL};
@@ -200,12 +244,16 @@ int space_of_run(struct space *ret, struct run *run, struct err *err)
     }
     if (status == 0) {
         status = make_head(&space.head, run, &fold, err);
+    }
+    if (status == 0) {
+        add_baseline(&space.head, run);
         space.candidate = xcalloc(fold.candidate_count + 1, sizeof(*space.candidate));
     }
     for (size_t i = 0; i < fold.candidate_count && status == 0; i++) {
         const struct fold_candidate *c = &fold.candidate[i];
 
-        if (has_outcome(c) || (c->proposed.duplicate_of == 0 && has_outcome(measured_of(&fold, c)))) {
+        if (has_outcome(c) ||
+            (c->proposed.duplicate_of == 0 && has_outcome(measured_of(&fold, c)))) {
             status = add_candidate(&space, run, &fold, c, err);
         }
     }
@@ -213,6 +261,7 @@ int space_of_run(struct space *ret, struct run *run, struct err *err)
         status = err_set(err, ERR_INVALID, "the run has measured nothing");
     }
     fold_release(&fold);
+    tell_apart(&space);
     if (status != 0) {
         space_release(&space);
         return status;

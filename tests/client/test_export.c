@@ -17,7 +17,9 @@
 // The options of the two commands, as their tables lay them out.
 struct export_given {
     char *format;
+    char *output;
     bool events;
+    char *baseline;
 };
 struct report_given {
     char *output;
@@ -177,6 +179,47 @@ static void every_event_is_one_line_of_json(void **state)
     free(path);
 }
 
+static void look_at_space_line(const json_t *object, size_t line)
+{
+    assert_int_equal(json_integer_value(json_object_get(object, "candidate")), line + 1);
+    assert_true(json_is_string(json_object_get(object, "verdict")));
+    measured += json_is_number(json_object_get(object, "speedup"));
+}
+
+static void a_run_becomes_a_space_and_its_lines(void **state)
+{
+    (void)state;
+    const struct made_search search = {.candidates = 60, .seed = 7, .finished = true};
+    char *path = make_run("whole.run", &search), *space = xasprintf("%s/whole.space", work_dir);
+    char *baseline = xasprintf("%s/baseline.c", work_dir);
+    int code;
+    struct export_given options = {.format = (char *)(uintptr_t) "space"};
+    struct bytes text = output_of(&cmd_export, &options, false, path, &code);
+    assert_int_equal(code, EXIT_OK);
+    assert_int_equal(text.len, 0);
+    bytes_clear(&text);
+    options.format = (char *)(uintptr_t) "jsonl";
+    measured = 0;
+    text = output_of(&cmd_export, &options, false, space, &code);
+    assert_int_equal(code, EXIT_OK);
+    size_t lines = each_line(&text, look_at_space_line);
+    assert_true(lines > 40 && lines <= 60 && measured > 30 && measured < lines);
+    bytes_clear(&text);
+    // The made-up run does not hold its baseline's source, and another file is not it.
+    options.format = (char *)(uintptr_t) "gpu-forecasters";
+    for (int i = 0; i < 2; i++) {
+        text = output_of(&cmd_export, &options, false, i == 0 ? space : path, &code);
+        assert_int_equal(code, EXIT_INVALID);
+        assert_int_equal(text.len, 0);
+        bytes_clear(&text);
+        assert_int_equal(file_replace(baseline, "other", 5, false, NULL), 0);
+        options.baseline = baseline;
+    }
+    free(baseline);
+    free(space);
+    free(path);
+}
+
 static void report_goes_beside_the_run_unless_told_otherwise(void **state)
 {
     (void)state;
@@ -243,6 +286,7 @@ int main(void)
         cmocka_unit_test(every_candidate_is_one_line_of_json),
         cmocka_unit_test(bytes_that_are_no_text_still_give_json),
         cmocka_unit_test(every_event_is_one_line_of_json),
+        cmocka_unit_test(a_run_becomes_a_space_and_its_lines),
         cmocka_unit_test(report_goes_beside_the_run_unless_told_otherwise),
         cmocka_unit_test(what_is_no_run_is_refused),
     };

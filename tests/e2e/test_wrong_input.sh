@@ -38,6 +38,22 @@ expect 3 'no port' "$bin/kcast" --pool tcp://nowhere status
 expect 6 'no kcastd answers on tcp://127.0.0.1:1' "$bin/kcast" --pool tcp://127.0.0.1:1 status
 expect 6 'no kcastd answers' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/problems/cpu/scan" "$root/problems/cpu/scan/baseline.c"
 
+# ---- spaces ----
+expect 2 'needs kernel-tuner|gpu-forecasters FILE' "$bin/kcast" import kernel-tuner
+expect 2 'kernel-tuner and gpu-forecasters are' "$bin/kcast" import autotuner x.json
+expect 3 'nowhere.json' "$bin/kcast" import kernel-tuner nowhere.json
+printf '{"pair_id": 1, "problem_id": 2}\n' >rows.jsonl
+expect 3 'rows.jsonl: neither a cache file of Kernel Tuner' "$bin/kcast" import kernel-tuner rows.jsonl
+expect 3 'rows.jsonl:1: "parent_code" is missing' "$bin/kcast" import gpu-forecasters rows.jsonl
+[ ! -e rows.space ] || { echo "a space was made of rows that are none"; bad=1; }
+space=$root/docs/h200/spaces/axpy.space
+head -c 5000 "$space" >cut.space
+expect 3 'cut.space: the file is damaged' "$bin/kcast" export cut.space
+expect 2 'is a space already' "$bin/kcast" export "$space" --format space
+expect 2 'has no events' "$bin/kcast" export "$space" --events
+expect 3 'give the file with --baseline' "$bin/kcast" export "$space" --format gpu-forecasters
+expect 3 'not the baseline that' "$bin/kcast" export "$space" --format gpu-forecasters --baseline "$root/problems/cuda/axpy/reference.cu"
+
 # ---- problems ----
 cp -R "$root/problems/cpu/scan" scan
 sed -i 's/"license"/"frob": 1, "license"/' scan/problem.json

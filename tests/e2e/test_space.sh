@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Spaces at the command line: those that are shipped are as docs/spaces.md says, go out as rows for another tool and come back
+# the same; a file of a tuner comes in.
+set -u
+bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+bad=0
+complain() { echo "$1"; bad=1; }
+
+count=0
+for space in "$root"/docs/h200/spaces/*.space; do
+    name=$(basename "$space" .space)
+    count=$((count + 1))
+    "$bin/kcast" export "$space" >lines || complain "$name: not exported"
+    all=$(wc -l <lines) correct=$(grep -cE '"verdict":"(faster|slower|equivalent|inconclusive)"' lines)
+    said=$(sed -nE "s/^\| $name \| ([0-9,]+) \| ([0-9,]+) \|.*/\1 \2/p" "$root/docs/spaces.md" | tr -d ,)
+    [ "$said" = "$all $correct" ] || complain "$name: docs/spaces.md says \"$said\" of $all candidates, $correct of them correct"
+done
+[ $count -eq 10 ] || complain "$count spaces are shipped"
+
+for name in axpy softmax; do
+    space=$root/docs/h200/spaces/$name.space baseline=$root/problems/cuda/$name/baseline.cu
+    "$bin/kcast" export "$space" --format gpu-forecasters --baseline "$baseline" -q >one.jsonl || complain "$name: no rows"
+    "$bin/kcast" import gpu-forecasters one.jsonl -q || complain "$name: its rows are not taken back"
+    "$bin/kcast" export one.space --format gpu-forecasters -q >two.jsonl || complain "$name: no rows the second time"
+    for file in one two; do sed -E 's/"internal_experiment":.*//; s/("aggregated_speedup":[0-9.]{10})[0-9e.-]*/\1/' $file.jsonl >$file.cut; done
+    [ -s one.cut ] && cmp one.cut two.cut || complain "$name: its rows have changed"
+done
+
+cat >tuned.json <<'TEXT'
+{"device_name": "NVIDIA A100", "kernel_name": "add", "tune_params_keys": ["block"], "tune_params": {"block": [32, 64, 96]}, "cache": {
+"32": {"block": 32, "time": 4.0}, "64": {"block": 64, "time": 1.0}, "96": {"block": 96, "__error__": "RuntimeFailedConfig"},
+TEXT
+"$bin/kcast" import kernel-tuner tuned.json --baseline block=32 --json >said || complain "tuned.json is not taken"
+grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import says $(cat said)"
+"$bin/kcast" export tuned.space >lines
+grep -q '"name":"block=64".*"speedup":4.0' lines && grep -q '"name":"block=96".*"verdict":"crash"' lines || { complain "tuned.space has"; cat lines; }
+exit $bad
