@@ -132,8 +132,8 @@ double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t las
                        size_t *ret_compared)
 {
     const struct forecast *own = fold->candidate[candidate - 1].forecast;
-    size_t compared = 0, more = 0;
-    double promise;
+    size_t compared = 0;
+    double promise, more = 0;
 
     *ret_compared = 0;
     if (!usable(own)) {
@@ -144,12 +144,14 @@ double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t las
         const struct forecast *other = fold->candidate[id - 1].forecast;
 
         if (usable(other) && other->trained_rows > 0) {
+            double theirs = policy_promise(other, incumbent);
+
             compared++;
-            more += policy_promise(other, incumbent) > promise;
+            more += theirs > promise ? 1 : theirs == promise && id != candidate ? 0.5 : 0;
         }
     }
     *ret_compared = compared;
-    return compared > 0 ? (double)more / (double)compared : 0;
+    return compared > 0 ? more / (double)compared : 0;
 }
 
 const struct policy *policy_find(const char *name)

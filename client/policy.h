@@ -41,8 +41,8 @@ const struct policy *policy_find(const char *name); // NULL when there is none
 // not be made again.
 double policy_promise(const struct forecast *forecast, double log2);
 // Compares a candidate's promise beyond the incumbent with those of the last POLICY_WINDOW candidates 1
-// … last that have a usable forecast. Returns the share of them that promise more, and in *ret_compared
-// how many there were.
+// … last that have a usable forecast. Returns the share of them that promise more (as much: counts half), and in
+// *ret_compared how many there were.
 double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t last, double incumbent,
                        size_t *ret_compared);
 

@@ -155,11 +155,16 @@ static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(v
     // What is certain to be a little faster is worth nothing beyond a better incumbent.
     memset(bins[97], 0, sizeof(bins[97]));
     bins[97][bin_of(0.3)] = 1;
-    assert_true(policy_promise(&forecast[97], 0) > 0.2);
+    assert_true(policy_promise(&forecast[97], 0) > 0.1);
     assert_true(policy_promise(&forecast[97], 0.8) == 0);
     assert_true(policy_promise(&forecast[50], 0.8) > 0.1);
     forecast[50].p_correct = 0;
     assert_true(policy_promise(&forecast[50], 0.8) == 0);
+    // Where nobody promises anything nobody stands out.
+    for (size_t i = 0; i < COUNT; i++) {
+        forecast[i].p_correct = 0;
+    }
+    assert_true(fabs(policy_standing(&fold, 99, 99, 0, &compared) - 0.5) < 0.01);
 }
 
 static void unknown_policy_is_not_found(void **state)
