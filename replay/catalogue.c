@@ -23,6 +23,7 @@ struct catalogue {
     size_t *neighbour;               // candidates x axes x 2; NONE: none
     double *place;                   // candidates x axes
     double best_log2, seconds;
+    bool has_costs;
 };
 
 #define NONE SIZE_MAX
@@ -175,6 +176,46 @@ static void find_places(struct catalogue *c, size_t axis)
     free(value);
 }
 
+// ---- costs ----
+
+static bool has_cost(const struct result *result)
+{
+    return result != NULL && fold_held_seconds(result) > 0;
+}
+
+static void set_cost(struct result *result, double seconds)
+{
+    if (result != NULL && !has_cost(result)) {
+        if (result->seconds == NULL) {
+            result->seconds = xmalloc(sizeof(*result->seconds));
+            message_init(&accounts_message, result->seconds);
+        }
+        result->seconds->held = seconds;
+        result->cached = false;
+    }
+}
+
+// A result without a cost gets the mean of the others.
+static void complete_costs(struct catalogue *c)
+{
+    size_t count = c->generator.point_count, known = 0;
+    double sum = 0, mean;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct result *result = c->space.candidate[i].result;
+
+        known += has_cost(result);
+        sum += fold_held_seconds(result);
+    }
+    c->has_costs = known > 0;
+    mean = known > 0 ? sum / (double)known : CATALOGUE_COST_S;
+    for (size_t i = 0; i < count; i++) {
+        set_cost(c->space.candidate[i].result, mean);
+        set_cost(c->space.candidate[i].record, mean);
+        c->seconds += fold_held_seconds(c->space.candidate[i].result);
+    }
+}
+
 // ---- making one ----
 
 int catalogue_create(struct catalogue **ret, struct space *space_take, const char *name,
@@ -198,8 +239,8 @@ int catalogue_create(struct catalogue **ret, struct space *space_take, const cha
         c->entry[i].digest = digest_of(candidate->name, strlen(candidate->name));
         c->entry[i].candidate = i;
         HASH_ADD(hh, c->by_digest, digest, sizeof(struct digest), &c->entry[i]);
-        c->seconds += fold_held_seconds(candidate->result);
     }
+    complete_costs(c);
     axes = c->generator.axis_count;
     c->neighbour = xcalloc(count * axes * 2 + 1, sizeof(*c->neighbour));
     c->place = xcalloc(count * axes + 1, sizeof(*c->place));
@@ -259,4 +300,9 @@ double catalogue_best_log2(const struct catalogue *c)
 double catalogue_seconds(const struct catalogue *c)
 {
     return c->seconds;
+}
+
+bool catalogue_has_costs(const struct catalogue *c)
+{
+    return c->has_costs;
 }

@@ -6,6 +6,7 @@
 #include "client/generator.h"
 #include "client/space.h"
 #include "common/err.h"
+#include <stdbool.h>
 
 struct catalogue;
 
@@ -24,7 +25,10 @@ const struct generator *catalogue_generator(const struct catalogue *catalogue);
 const struct space_candidate *catalogue_find(const struct catalogue *catalogue,
                                              const struct digest *source);
 double catalogue_best_log2(const struct catalogue *catalogue);
-// Device-seconds that measuring every candidate once took.
+// Device-seconds that measuring every candidate once took. Where a measurement's cost is not known it is
+// the mean of the others, and CATALOGUE_COST_S where none is.
 double catalogue_seconds(const struct catalogue *catalogue);
+bool catalogue_has_costs(const struct catalogue *catalogue); // any
+#define CATALOGUE_COST_S 1.0
 
 #endif

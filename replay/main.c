@@ -88,11 +88,14 @@ static int read_budget(const char *text, struct tasks *tasks, struct err *err)
         status = parse_f64(&tasks->budget_share, number, 0.001, 1e6, "--budget", err);
         tasks->budget_share /= 100;
         free(number);
-        return status;
+    } else {
+        status = parse_duration(&ns, text, "--budget", err);
+        tasks->common.budget_seconds = status == 0 ? (double)ns * 1e-9 : NAN;
     }
-    status = parse_duration(&ns, text, "--budget", err);
-    tasks->common.budget_seconds = (double)ns * 1e-9;
-    return status;
+    if (status != 0) {
+        err->code = ERR_USAGE;
+    }
+    return status != 0 ? ERR_USAGE : 0;
 }
 
 // The next word of a list; advances *list.
@@ -172,6 +175,11 @@ static int read_spaces(char **path, size_t count, struct catalogue **ret, struct
         free(name);
         if (status != 0) {
             return status;
+        }
+        if (!catalogue_has_costs(ret[i])) {
+            fprintf(stderr,
+                    "kcast replay: %s has no costs; every measurement is taken to need %g s\n",
+                    path[i], CATALOGUE_COST_S);
         }
     }
     return 0;

@@ -123,6 +123,37 @@ static void a_space_without_a_correct_candidate_is_refused(void **state)
     assert_non_null(strstr(err.text, "toy"));
 }
 
+static void what_has_no_cost_gets_the_mean_and_else_a_second(void **state)
+{
+    struct space space = toy_space();
+    struct catalogue *catalogue;
+    struct err err = ERR_INIT;
+    double with, one = space.candidate[0].result->seconds->held;
+
+    (void)state;
+    catalogue = make_catalogue();
+    with = catalogue_seconds(catalogue);
+    assert_true(catalogue_has_costs(catalogue));
+    catalogue_free(catalogue);
+    free(space.candidate[0].result->seconds);
+    space.candidate[0].result->seconds = NULL;
+    assert_int_equal(catalogue_create(&catalogue, &space, "toy", &err), 0);
+    assert_true(fabs(catalogue_seconds(catalogue) -
+                     (with - one) * (TOY_POINTS - TOY_C) / (TOY_POINTS - TOY_C - 1)) < 1e-9);
+    catalogue_free(catalogue);
+    space = toy_space();
+    for (size_t i = 0; i < TOY_POINTS; i++) {
+        if (space.candidate[i].result != NULL) {
+            free(space.candidate[i].result->seconds);
+            space.candidate[i].result->seconds = NULL;
+        }
+    }
+    assert_int_equal(catalogue_create(&catalogue, &space, "toy", &err), 0);
+    assert_false(catalogue_has_costs(catalogue));
+    assert_true(catalogue_seconds(catalogue) == TOY_POINTS - TOY_C);
+    catalogue_free(catalogue);
+}
+
 // ---- lab ----
 
 struct ending {
@@ -425,6 +456,7 @@ int main(void)
         cmocka_unit_test(points_have_neighbours_on_their_lines),
         cmocka_unit_test(candidates_are_found_by_the_digest_of_their_source),
         cmocka_unit_test(a_space_without_a_correct_candidate_is_refused),
+        cmocka_unit_test(what_has_no_cost_gets_the_mean_and_else_a_second),
         cmocka_unit_test(devices_measure_one_after_another_and_compilers_side_by_side),
         cmocka_unit_test(two_searches_share_a_device_evenly),
         cmocka_unit_test(what_the_space_does_not_know_is_buried),

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# kcast replay at the command line, on shipped spaces: the same seeds give the same lines whatever the number of processes, a
+# surrogate spares measurements, imported spaces without costs work, wrong input is one sentence, and nothing is left behind.
+set -u
+bin=${KCAST_BIN:?} spaces=${KCAST_ROOT:?}/docs/h200/spaces
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+bad=0
+complain() { echo "$1"; bad=1; }
+replay() { "$bin/kcast" replay "$@"; }
+sum() { grep -F "\"policy\":\"$1\"" lines | sed -E "s/.*\"$2\":([0-9.e+-]+).*/\1/" | awk '{s += $1} END {print s}'; } # policy key
+
+arms='--policy all,threshold,budget --strategy best-of-n,greedy --seeds 2 --budget 6%'
+replay $arms --jobs 1 --json "$spaces/rope.space" "$spaces/gemv.space" >lines || complain "replay ended with $?"
+replay $arms --jobs 3 --json "$spaces/rope.space" "$spaces/gemv.space" >again || complain "replay ended with $?"
+cmp lines again || complain 'another number of processes gives other lines'
+[ "$(wc -l <lines)" -eq 24 ] || complain "$(wc -l <lines) lines instead of 24"
+grep -vE '"fraction_of_best":(0\.[5-9]|1)' lines && complain 'a search found less than half of the best'
+awk "BEGIN {exit !($(sum threshold considered) / $(sum threshold measured) > 1.2 * $(sum all considered) / $(sum all measured))}" ||
+    complain "threshold measured $(sum threshold measured) of $(sum threshold considered), all $(sum all measured) of $(sum all considered)"
+grep -F '"policy":"all"' lines | grep -v '"missed":0,' && complain 'all missed something'
+replay $arms "$spaces/rope.space" >table || complain "replay ended with $?"
+grep -qE '^rope +all/best-of-n ' table && grep -qE '^budget/greedy +[0-9.]+ \[' table || { complain 'the table is'; cat table; }
+
+cat >tuned.json <<'TEXT'
+{"device_name": "NVIDIA A100", "kernel_name": "add", "tune_params_keys": ["x", "y"], "cache": {
+"1,1": {"x": 1, "y": 1, "time": 4.0}, "2,1": {"x": 2, "y": 1, "time": 1.0}, "1,2": {"x": 1, "y": 2, "time": 2.0}}}
+TEXT
+"$bin/kcast" import kernel-tuner tuned.json --baseline x=1,y=1 -q || complain 'tuned.json is not taken'
+replay --seeds 1 --policy all --json tuned.space >lines 2>said || complain "replay of tuned.space ended with $?"
+grep -q '"best_log2":2,.*"measured":3,' lines || { complain 'of tuned.space came'; cat lines said; }
+
+refuse() { # exit code, part of the sentence, arguments…
+    local code=$1 sentence=$2 status=0
+    shift 2
+    replay "$@" >said 2>&1 || status=$?
+    [ $status -eq "$code" ] && [ "$(wc -l <said)" -eq 1 ] && grep -qF -- "$sentence" said || { complain "replay $* ended with $status:"; cat said; }
+}
+refuse 2 'there is no policy "hope"' --policy hope "$spaces/rope.space"
+refuse 2 'there is no strategy "hope"' --strategy hope "$spaces/rope.space"
+refuse 2 '1 to 256 spaces'
+refuse 2 '--budget' --budget 10x "$spaces/rope.space"
+refuse 3 'no.space' no.space
+refuse 3 'no space' tuned.json
+head -c 5000 "$spaces/rope.space" >cut.space
+refuse 3 'cut.space: the file is damaged' cut.space
+
+"$bin/kcast" replay --seeds 5000 "$spaces/rope.space" >table 2>&1 &
+pid=$!
+for _ in $(seq 100); do pgrep -P $pid >children && break; sleep 0.05; done
+[ -s children ] || complain 'it started no processes'
+kill -9 $pid
+wait $pid 2>/dev/null
+for _ in $(seq 100); do alive=0; for child in $(cat children); do kill -0 "$child" 2>/dev/null && alive=1; done; [ $alive -eq 0 ] && break; sleep 0.05; done
+[ $alive -eq 0 ] || complain 'its processes outlive it'
+exit $bad
