@@ -75,14 +75,12 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
 
 // ---- decide ----
 
-// Decides about one candidate of the batch that ends with last; ret->incumbent_log2 is given. The reason
-// is malloc'd.
-static void make_decision(const struct pipeline *p, uint64_t id, uint64_t last,
+// Decides about one candidate. The reason is malloc'd.
+static void make_decision(const struct pipeline *p, const struct policy_view *view,
                           struct run_decided *ret)
 {
-    const struct fold_candidate *candidate = candidate_of(p, id);
-    const struct run_started *started = &p->fold->started;
-    ret->candidate = id;
+    const struct fold_candidate *candidate = candidate_of(p, view->candidate);
+    ret->candidate = view->candidate;
     if (candidate->object_duplicate_of != 0) {
         ret->decision = DECISION_REUSE;
         ret->propensity = NAN;
@@ -91,18 +89,8 @@ static void make_decision(const struct pipeline *p, uint64_t id, uint64_t last,
                                 (unsigned long long)candidate->object_duplicate_of);
         return;
     }
-    struct policy_input input = {
-        .candidate = id,
-        .seed = started->seed,
-        .forecast = candidate->forecast,
-        .forecast_reason = candidate->forecast_reason,
-        .confidence = started->confidence,
-        .audit = started->audit,
-        .share = started->share,
-    };
-    input.standing = policy_standing(p->fold, id, last, ret->incumbent_log2, &input.compared);
     struct policy_decision decision;
-    p->policy->decide(&input, &decision);
+    p->policy->decide(view, &decision);
     ret->decision = decision.decision;
     ret->propensity = decision.propensity;
     ret->confidence = decision.confidence;
@@ -125,7 +113,13 @@ static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
             continue;
         }
         struct run_decided event = {.incumbent_log2 = incumbent};
-        make_decision(p, id, batch_last(p, batch), &event);
+        struct policy_view view = {.fold = p->fold,
+                                   .candidate = id,
+                                   .first = batch_first(p, batch),
+                                   .last = batch_last(p, batch),
+                                   .visible = visible,
+                                   .incumbent_log2 = incumbent};
+        make_decision(p, &view, &event);
         if (event.decision == DECISION_MEASURE || event.decision == DECISION_AUDIT) {
             p->stop = spent_limit(p, &spent);
         }

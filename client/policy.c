@@ -32,23 +32,39 @@ static void measure(struct policy_decision *ret)
     ret->propensity = 1;
 }
 
-// A forecast that can be used: probabilities that are some.
-static bool usable(const struct forecast *forecast)
+bool policy_usable(const struct forecast *forecast)
 {
     return forecast != NULL && forecast->p_improves >= 0 && forecast->p_improves <= 1 &&
            forecast->confidence >= 0 && forecast->confidence <= 1;
 }
 
-static void decide_threshold(const struct policy_input *input, struct policy_decision *ret)
+static const struct forecast *forecast_of(const struct policy_view *view)
 {
-    const struct forecast *forecast = input->forecast;
+    return view->fold->candidate[view->candidate - 1].forecast;
+}
+
+// Trusted, but for an audit with this probability.
+static bool trust(const struct policy_view *view, double audit, struct policy_decision *ret)
+{
+    bool coin = audit_coin(view->fold->started.seed, view->candidate, audit);
+
+    ret->propensity = audit;
+    ret->decision = coin ? DECISION_AUDIT : DECISION_TRUST;
+    return coin;
+}
+
+static void decide_threshold(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct run_started *started = &view->fold->started;
+    const struct forecast *forecast = forecast_of(view);
+    const char *why = view->fold->candidate[view->candidate - 1].forecast_reason;
     measure(ret);
     ret->confidence = NAN;
-    if (!usable(forecast)) {
+    if (!policy_usable(forecast)) {
         snprintf(ret->reason, sizeof(ret->reason), "there is no forecast: %.400s",
                  forecast != NULL                 ? "its numbers are no probabilities"
-                 : input->forecast_reason != NULL ? input->forecast_reason
-                                                  : "nobody made one");
+                 : why != NULL ? why
+                               : "nobody made one");
         return;
     }
     ret->confidence = forecast->confidence;
@@ -57,15 +73,14 @@ static void decide_threshold(const struct policy_input *input, struct policy_dec
                  "it is forecast to improve on the incumbent (P = %.2f)", forecast->p_improves);
         return;
     }
-    if (forecast->confidence < input->confidence) {
+    if (forecast->confidence < started->confidence) {
         snprintf(ret->reason, sizeof(ret->reason),
                  "the confidence of the forecast, %.2f, is below %.2f", forecast->confidence,
-                 input->confidence);
+                 started->confidence);
         return;
     }
-    ret->propensity = audit_propensity(input->audit, input->confidence, forecast->confidence);
-    bool audit = audit_coin(input->seed, input->candidate, ret->propensity);
-    ret->decision = audit ? DECISION_AUDIT : DECISION_TRUST;
+    bool audit = trust(
+        view, audit_propensity(started->audit, started->confidence, forecast->confidence), ret);
     snprintf(ret->reason, sizeof(ret->reason),
              "it is forecast not to improve (P = %.2f) with confidence %.2f%s",
              forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
@@ -74,49 +89,49 @@ static void decide_threshold(const struct policy_input *input, struct policy_dec
 // Early forecasts have little to be compared with, and their model little to go by.
 #define COMPARED_LEAST 16
 
-static void decide_budget(const struct policy_input *input, struct policy_decision *ret)
+static void decide_budget(const struct policy_view *view, struct policy_decision *ret)
 {
-    const struct forecast *forecast = input->forecast;
-    measure(ret);
-    ret->confidence = NAN;
-    if (!usable(forecast)) {
-        decide_threshold(input, ret);
+    const struct forecast *forecast = forecast_of(view);
+    double share = view->fold->started.share, standing;
+    size_t compared;
+    if (!policy_usable(forecast)) {
+        decide_threshold(view, ret);
         return;
     }
+    measure(ret);
     ret->confidence = forecast->confidence;
-    if (forecast->trained_rows == 0 || input->compared < COMPARED_LEAST) {
+    standing = policy_standing(view, &compared);
+    if (forecast->trained_rows == 0 || compared < COMPARED_LEAST) {
         snprintf(ret->reason, sizeof(ret->reason),
                  "too little is known yet to choose by (%llu outcomes, %zu forecasts)",
-                 (unsigned long long)forecast->trained_rows, input->compared);
+                 (unsigned long long)forecast->trained_rows, compared);
         return;
     }
-    if (input->standing < input->share) {
+    if (standing < share) {
         snprintf(ret->reason, sizeof(ret->reason),
                  "%.0f %% of the last %zu forecasts promise more, less than %.0f %%",
-                 100 * input->standing, input->compared, 100 * input->share);
+                 100 * standing, compared, 100 * share);
         return;
     }
-    ret->propensity = input->audit;
-    bool audit = audit_coin(input->seed, input->candidate, ret->propensity);
-    ret->decision = audit ? DECISION_AUDIT : DECISION_TRUST;
+    bool audit = trust(view, view->fold->started.audit, ret);
     snprintf(ret->reason, sizeof(ret->reason),
-             "%.0f %% of the last %zu forecasts promise more, at least %.0f %%%s",
-             100 * input->standing, input->compared, 100 * input->share,
-             audit ? "; measured as an audit" : "");
+             "%.0f %% of the last %zu forecasts promise more, at least %.0f %%%s", 100 * standing,
+             compared, 100 * share, audit ? "; measured as an audit" : "");
 }
 
-static void decide_all(const struct policy_input *input, struct policy_decision *ret)
+static void decide_all(const struct policy_view *view, struct policy_decision *ret)
 {
+    const struct forecast *forecast = forecast_of(view);
     measure(ret);
-    ret->confidence = input->forecast != NULL ? input->forecast->confidence : NAN;
+    ret->confidence = forecast != NULL ? forecast->confidence : NAN;
     snprintf(ret->reason, sizeof(ret->reason), "the policy measures every candidate");
 }
 
-static const struct policy policies[] = {
-    {"threshold", "trust a forecast of no improvement that is confident enough", decide_threshold},
-    {"budget", "measure a share of the candidates, those that promise most", decide_budget},
-    {"all", "measure every candidate", decide_all},
-};
+static const struct policy policy_threshold = {
+    "threshold", "trust a forecast of no improvement that is confident enough", decide_threshold, false};
+static const struct policy policy_budget = {
+    "budget", "measure a share of the candidates, those that promise most", decide_budget, false};
+static const struct policy policy_all = {"all", "measure every candidate", decide_all, false};
 
 // ---- standing ----
 
@@ -128,26 +143,26 @@ double policy_promise(const struct forecast *forecast, double log2)
     return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
 }
 
-double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t last, double incumbent,
-                       size_t *ret_compared)
+double policy_standing(const struct policy_view *view, size_t *ret_compared)
 {
-    const struct forecast *own = fold->candidate[candidate - 1].forecast;
-    size_t compared = 0;
+    const struct fold_candidate *candidate = view->fold->candidate;
+    const struct forecast *own = candidate[view->candidate - 1].forecast;
     double promise, more = 0;
+    size_t compared = 0;
 
     *ret_compared = 0;
-    if (!usable(own)) {
+    if (!policy_usable(own)) {
         return 0;
     }
-    promise = policy_promise(own, incumbent);
-    for (uint64_t id = last; id >= 1 && compared < POLICY_WINDOW; id--) {
-        const struct forecast *other = fold->candidate[id - 1].forecast;
+    promise = policy_promise(own, view->incumbent_log2);
+    for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
+        const struct forecast *other = candidate[id - 1].forecast;
 
-        if (usable(other) && other->trained_rows > 0) {
-            double theirs = policy_promise(other, incumbent);
+        if (policy_usable(other) && other->trained_rows > 0) {
+            double theirs = policy_promise(other, view->incumbent_log2);
 
             compared++;
-            more += theirs > promise ? 1 : theirs == promise && id != candidate ? 0.5 : 0;
+            more += theirs > promise ? 1 : theirs == promise && id != view->candidate ? 0.5 : 0;
         }
     }
     *ret_compared = compared;
@@ -156,9 +171,11 @@ double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t las
 
 const struct policy *policy_find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
-        if (strcmp(policies[i].name, name) == 0) {
-            return &policies[i];
+    static const struct policy *const all[] = {&policy_threshold, &policy_budget, &policy_all,
+                                               &policy_published};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (strcmp(all[i]->name, name) == 0) {
+            return all[i];
         }
     }
     return NULL;

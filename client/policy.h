@@ -6,18 +6,15 @@
 #include "client/fold.h"
 #include "client/run.h"
 #include "proto/all.h"
+#include <stdbool.h>
 #include <stdint.h>
 
-struct policy_input {
-    uint64_t candidate;
-    uint64_t seed;                   // of the run, for the audit coin
-    const struct forecast *forecast; // NULL: there is none
-    const char *forecast_reason;     // why; may be NULL
-    double confidence;               // τ
-    double audit;                    // largest share of trusted candidates that is measured anyway
-    double share;                    // of policy budget
-    double standing;                 // share of the latest forecasts that promise more (policy_standing)
-    size_t compared;                 // with so many forecasts, its own included
+struct policy_view {
+    const struct fold *fold; // forecasts of candidates 1 … last may be looked at, outcomes of 1 … visible
+    uint64_t candidate;      // to be decided about
+    uint64_t first, last;    // its batch
+    uint64_t visible;
+    double incumbent_log2;   // among the visible; 0: the baseline
 };
 
 #define POLICY_WINDOW 64 // forecasts that a candidate's is compared with
@@ -31,8 +28,11 @@ struct policy_decision {
 
 struct policy {
     const char *name, *help;
-    void (*decide)(const struct policy_input *input, struct policy_decision *ret);
+    void (*decide)(const struct policy_view *view, struct policy_decision *ret);
+    bool rival; // how others do it, for replaying (client/policy_rivals.c)
 };
+
+extern const struct policy policy_published;
 
 const struct policy *policy_find(const char *name); // NULL when there is none
 
@@ -40,10 +40,11 @@ const struct policy *policy_find(const char *name); // NULL when there is none
 // is wrong. Shifted arithmetically, so that forecasts that were made before the incumbent changed need
 // not be made again.
 double policy_promise(const struct forecast *forecast, double log2);
-// Compares a candidate's promise beyond the incumbent with those of the last POLICY_WINDOW candidates 1
-// … last that have a usable forecast. Returns the share of them that promise more (as much: counts half), and in
+// Probabilities that are some.
+bool policy_usable(const struct forecast *forecast);
+// Compares the candidate's promise beyond the incumbent with those of the last POLICY_WINDOW candidates
+// 1 … last that have a usable forecast of a model. Returns the share of them that promise more (as much: counts half), and in
 // *ret_compared how many there were.
-double policy_standing(const struct fold *fold, uint64_t candidate, uint64_t last, double incumbent,
-                       size_t *ret_compared);
+double policy_standing(const struct policy_view *view, size_t *ret_compared);
 
 #endif

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define STREAM_SEARCH 0x7365617263ULL
+#define PUBLISHED_BATCH 16 // children of a parent that its rule ranks
 
 struct shared {
     atomic_size_t next, failed; // task; number of the failed one plus 1
@@ -49,6 +50,9 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
     }
     if (config.wide == 0 && strcmp(config.policy, "budget") == 0) {
         config.wide = PIPELINE_BATCH_MAX; // as kcast search does
+    }
+    if (strcmp(config.policy, "published") == 0) {
+        config.batch = config.wide = PUBLISHED_BATCH;
     }
     if (!isnan(t->budget_share)) {
         config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);

@@ -7,23 +7,30 @@
 #include <cmocka.h>
 
 #include "client/policy.h"
+#include "common/mem.h"
 #include "contract/bins.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+// Decides about candidate number `candidate`, whose forecast this is.
 static struct policy_decision decide(const char *name, const struct forecast *forecast,
                                      uint64_t candidate, double audit)
 {
-    struct policy_input input = {.candidate = candidate,
-                                 .seed = 42,
-                                 .forecast = forecast,
-                                 .forecast_reason = "the worker sleeps",
-                                 .confidence = 0.9,
-                                 .audit = audit};
+    struct fold_candidate *all = xcalloc((size_t)candidate, sizeof(*all));
+    struct fold fold = {.started = {.seed = 42, .confidence = 0.9, .audit = audit},
+                        .candidate = all,
+                        .candidate_count = (size_t)candidate};
+    struct policy_view view = {
+        .fold = &fold, .candidate = candidate, .first = candidate, .last = candidate};
     struct policy_decision decision;
     const struct policy *policy = policy_find(name);
+    char reason[] = "the worker sleeps";
     assert_non_null(policy);
-    policy->decide(&input, &decision);
+    all[candidate - 1].forecast = (struct forecast *)(uintptr_t)forecast;
+    all[candidate - 1].forecast_reason = reason;
+    policy->decide(&view, &decision);
+    free(all);
     return decision;
 }
 
@@ -90,81 +97,120 @@ static void audits_have_their_share_and_are_reproducible(void **state)
     assert_int_equal(decide("threshold", &doubtful, 1, 1).decision, DECISION_AUDIT);
 }
 
+#define COUNT 100
+
+// Candidate i + 1 promises the more the greater i is; every tenth has no forecast.
+struct many {
+    struct fold_candidate candidate[COUNT];
+    struct forecast forecast[COUNT];
+    double bins[COUNT][BIN_COUNT];
+    struct fold fold;
+};
+
+static void make_many(struct many *many)
+{
+    *many = (struct many){.fold = {.candidate = many->candidate, .candidate_count = COUNT}};
+    many->fold.started.seed = 42;
+    for (size_t i = 0; i < COUNT; i++) {
+        many->bins[i][bin_of(-0.6)] = 1 - (double)i / COUNT;
+        many->bins[i][bin_of(1.1)] = (double)i / COUNT;
+        many->forecast[i] = (struct forecast){.p_correct = 1,
+                                              .p_improves = 0.3,
+                                              .confidence = 0.9,
+                                              .trained_rows = 20,
+                                              .bins = many->bins[i],
+                                              .bins_count = BIN_COUNT};
+        many->candidate[i].forecast = i % 10 == 9 ? NULL : &many->forecast[i];
+    }
+}
+
+static double standing(const struct many *many, uint64_t candidate, uint64_t last,
+                       size_t *ret_compared)
+{
+    struct policy_view view = {.fold = &many->fold, .candidate = candidate, .last = last};
+    return policy_standing(&view, ret_compared);
+}
+
+static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
+{
+    struct many many;
+    size_t compared;
+    (void)state;
+    make_many(&many);
+    assert_true(standing(&many, 99, 99, &compared) == 0);
+    assert_int_equal(compared, POLICY_WINDOW);
+    assert_true(fabs(standing(&many, 51, 99, &compared) - 44.0 / 64) < 1e-9);
+    assert_true(standing(&many, 1, 20, &compared) > 0.9);
+    assert_int_equal(compared, 18);
+    assert_true(standing(&many, 10, 20, &compared) == 0 && compared == 0); // it has none
+    // What is certain to be a little faster is worth nothing beyond a better incumbent.
+    memset(many.bins[97], 0, sizeof(many.bins[97]));
+    many.bins[97][bin_of(0.3)] = 1;
+    assert_true(policy_promise(&many.forecast[97], 0) > 0.1);
+    assert_true(policy_promise(&many.forecast[97], 0.8) == 0);
+    assert_true(policy_promise(&many.forecast[50], 0.8) > 0.1);
+    many.forecast[50].p_correct = 0;
+    assert_true(policy_promise(&many.forecast[50], 0.8) == 0);
+    // Where nobody promises anything nobody stands out.
+    for (size_t i = 0; i < COUNT; i++) {
+        many.forecast[i].p_correct = 0;
+    }
+    assert_true(fabs(standing(&many, 99, 99, &compared) - 0.5) < 0.01);
+}
+
+static struct policy_decision decide_among(const char *name, struct many *many, uint64_t candidate,
+                                           uint64_t first, uint64_t last)
+{
+    struct policy_view view = {
+        .fold = &many->fold, .candidate = candidate, .first = first, .last = last};
+    struct policy_decision decision;
+    policy_find(name)->decide(&view, &decision);
+    return decision;
+}
+
 static void a_budget_measures_those_that_stand_well(void **state)
 {
-    struct forecast forecast = {.p_improves = 0.1, .confidence = 0.99, .trained_rows = 20};
-    struct policy_input input = {.candidate = 1, .seed = 42, .forecast = &forecast, .share = 0.2};
+    struct many many;
     struct policy_decision decision;
-    const struct policy *policy = policy_find("budget");
     size_t audits = 0;
     (void)state;
-    assert_non_null(policy);
-    input.compared = 30;
-    input.standing = 0.19;
-    policy->decide(&input, &decision);
+    make_many(&many);
+    many.fold.started.share = 0.2;
+    decision = decide_among("budget", &many, 97, 97, 99);
     assert_true(decision.decision == DECISION_MEASURE && decision.propensity == 1);
-    input.standing = 0.2;
-    policy->decide(&input, &decision);
+    decision = decide_among("budget", &many, 58, 97, 99);
     assert_true(decision.decision == DECISION_TRUST && decision.propensity == 0);
-    input.audit = 0.25;
-    for (input.candidate = 1; input.candidate <= 4000; input.candidate++) {
-        policy->decide(&input, &decision);
+    many.fold.started.audit = 0.25;
+    for (many.fold.started.seed = 1; many.fold.started.seed <= 4000; many.fold.started.seed++) {
+        decision = decide_among("budget", &many, 58, 97, 99);
         assert_true(decision.propensity == 0.25);
         audits += decision.decision == DECISION_AUDIT;
     }
     assert_true(audits > 850 && audits < 1150);
-    input.compared = 3; // too few to compare with
-    policy->decide(&input, &decision);
+    // Too few to compare with; a model that knows nothing; no forecast.
+    assert_int_equal(decide_among("budget", &many, 1, 1, 12).decision, DECISION_MEASURE);
+    many.forecast[57].trained_rows = 0;
+    assert_int_equal(decide_among("budget", &many, 58, 97, 99).decision, DECISION_MEASURE);
+    decision = decide_among("budget", &many, 60, 97, 99);
     assert_int_equal(decision.decision, DECISION_MEASURE);
-    input.compared = 30;
-    forecast.trained_rows = 0; // nothing is known yet
-    policy->decide(&input, &decision);
-    assert_int_equal(decision.decision, DECISION_MEASURE);
-    input.forecast = NULL;
-    input.forecast_reason = "the worker sleeps";
-    policy->decide(&input, &decision);
-    assert_int_equal(decision.decision, DECISION_MEASURE);
-    assert_non_null(strstr(decision.reason, "the worker sleeps"));
+    assert_non_null(strstr(decision.reason, "no forecast"));
 }
 
-#define COUNT 100
-
-static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
+static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
 {
-    struct fold_candidate candidate[COUNT] = {{.decided = {0}}};
-    struct forecast forecast[COUNT] = {{.id = 0}};
-    double bins[COUNT][BIN_COUNT] = {{0}};
-    struct fold fold = {.candidate = candidate, .candidate_count = COUNT};
-    size_t compared;
+    struct many many;
+    size_t measured = 0;
     (void)state;
-    // Candidate i promises the more the greater i is; every tenth has no forecast.
-    for (size_t i = 0; i < COUNT; i++) {
-        bins[i][bin_of(-0.6)] = 1 - (double)i / COUNT;
-        bins[i][bin_of(1.1)] = (double)i / COUNT;
-        forecast[i] = (struct forecast){.p_correct = 1, .p_improves = 0.3, .confidence = 0.9,
-                                        .trained_rows = 20, .bins = bins[i],
-                                        .bins_count = BIN_COUNT};
-        candidate[i].forecast = i % 10 == 9 ? NULL : &forecast[i];
+    make_many(&many);
+    for (uint64_t id = 41; id <= 56; id++) {
+        struct policy_decision decision = decide_among("published", &many, id, 41, 56);
+        measured += decision.decision == DECISION_MEASURE;
+        if (id > 52 || id == 50) { // the best, and one without a forecast, which is dropped
+            assert_int_equal(decision.decision, id == 50 ? DECISION_TRUST : DECISION_MEASURE);
+        }
     }
-    assert_true(policy_standing(&fold, 99, 99, 0, &compared) == 0);
-    assert_int_equal(compared, POLICY_WINDOW);
-    assert_true(fabs(policy_standing(&fold, 51, 99, 0, &compared) - 44.0 / 64) < 1e-9);
-    assert_true(policy_standing(&fold, 1, 20, 0, &compared) > 0.9);
-    assert_int_equal(compared, 18);
-    assert_true(policy_standing(&fold, 10, 20, 0, &compared) == 0 && compared == 0); // it has none
-    // What is certain to be a little faster is worth nothing beyond a better incumbent.
-    memset(bins[97], 0, sizeof(bins[97]));
-    bins[97][bin_of(0.3)] = 1;
-    assert_true(policy_promise(&forecast[97], 0) > 0.1);
-    assert_true(policy_promise(&forecast[97], 0.8) == 0);
-    assert_true(policy_promise(&forecast[50], 0.8) > 0.1);
-    forecast[50].p_correct = 0;
-    assert_true(policy_promise(&forecast[50], 0.8) == 0);
-    // Where nobody promises anything nobody stands out.
-    for (size_t i = 0; i < COUNT; i++) {
-        forecast[i].p_correct = 0;
-    }
-    assert_true(fabs(policy_standing(&fold, 99, 99, 0, &compared) - 0.5) < 0.01);
+    assert_int_equal(measured, 4); // of 15 that are ranked
+    assert_true(policy_find("published")->rival && !policy_find("budget")->rival);
 }
 
 static void unknown_policy_is_not_found(void **state)
@@ -182,6 +228,7 @@ int main(void)
         cmocka_unit_test(audits_have_their_share_and_are_reproducible),
         cmocka_unit_test(a_budget_measures_those_that_stand_well),
         cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
+        cmocka_unit_test(the_published_rule_measures_a_quarter_of_each_batch),
         cmocka_unit_test(unknown_policy_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
