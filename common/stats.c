@@ -241,6 +241,32 @@ static double log_tail(double t, double nu)
     return log1p(-exp(front) * beta_fraction(exp(log_rest), 0.5, a) / 0.5) - M_LN2;
 }
 
+double stats_beta_cdf(double x, double a, double b)
+{
+    double front;
+
+    if (!(x >= 0.0 && x <= 1.0) || !(a > 0.0 && isfinite(a)) || !(b > 0.0 && isfinite(b))) {
+        return NAN;
+    }
+    if (x == 0.0 || x == 1.0) {
+        return x;
+    }
+    front = exp(a * log(x) + b * log1p(-x) - log_beta(a, b));
+    // The fraction converges quickly on one side of the mean only; the other is its mirror image.
+    if (x < (a + 1.0) / (a + b + 2.0)) {
+        return front * beta_fraction(x, a, b) / a;
+    }
+    return 1.0 - front * beta_fraction(1.0 - x, b, a) / b;
+}
+
+double stats_binomial_cdf(uint64_t k, uint64_t n, double p)
+{
+    if (!(p >= 0.0 && p <= 1.0)) {
+        return NAN;
+    }
+    return k >= n ? 1.0 : stats_beta_cdf(1.0 - p, (double)(n - k), (double)k + 1.0);
+}
+
 static double log_density(double t, double nu)
 {
     double ratio = t / sqrt(nu);

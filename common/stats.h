@@ -37,6 +37,13 @@ double stats_t_quantile(double p, double nu);
 double stats_normal_quantile(double p);
 double stats_normal_cdf(double x);
 
+// The regularised incomplete beta function I_x(a, b), a and b > 0, for x in [0,1], by the continued
+// fraction of Numerical Recipes 6.4. NaN for other arguments. Error < 1e-9 for a and b up to 1e5.
+double stats_beta_cdf(double x, double a, double b);
+// P(X <= k) for X binomial of n trials with probability p: I_{1-p}(n - k, k + 1), DLMF 8.17.5. NaN
+// when p is not in [0,1].
+double stats_binomial_cdf(uint64_t k, uint64_t n, double p);
+
 // Counter-based random numbers (Philox4x32-10, Salmon et al. 2011): the value depends on (seed, stream, index) only.
 struct stats_rng {
     uint64_t seed;

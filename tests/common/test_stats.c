@@ -385,9 +385,51 @@ static void shift_is_the_median_of_all_differences(void **state)
     assert_true(fabs(shift.hi - 100 - (100 - shift.lo)) < 1.001); // by ranks of whole numbers
 }
 
+static void incomplete_beta_agrees_with_closed_forms(void **state)
+{
+    (void)state;
+    for (double x = 0.05; x < 1; x += 0.05) {
+        assert_near(stats_beta_cdf(x, 1, 1), x, 1e-14);
+        assert_near(stats_beta_cdf(x, 3, 1), x * x * x, 1e-14);
+        assert_near(stats_beta_cdf(x, 1, 4), 1 - pow(1 - x, 4), 1e-14);
+        assert_near(stats_beta_cdf(x, 0.5, 0.5), 2 / M_PI * asin(sqrt(x)), 1e-13); // arcsine law
+        assert_near(stats_beta_cdf(x, 7, 2.5) + stats_beta_cdf(1 - x, 2.5, 7), 1, 1e-13);
+    }
+    assert_near(stats_beta_cdf(0, 2, 3), 0, 0);
+    assert_near(stats_beta_cdf(1, 2, 3), 1, 0);
+    assert_near(stats_beta_cdf(0.5, 1e5, 1e5), 0.5, 1e-9);
+    assert_true(isnan(stats_beta_cdf(0.5, 0, 1)) && isnan(stats_beta_cdf(0.5, 1, -1)));
+    assert_true(isnan(stats_beta_cdf(1.5, 1, 1)) && isnan(stats_beta_cdf(NAN, 1, 1)));
+}
+
+static void binomial_agrees_with_the_sum_of_its_terms(void **state)
+{
+    static const double p[] = {0.01, 0.1, 0.5, 0.93};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(p); i++) {
+        for (unsigned n = 1; n <= 60; n++) {
+            double term = pow(1 - p[i], n), sum = 0;
+
+            for (unsigned k = 0; k <= n; k++) {
+                sum += term;
+                assert_near(stats_binomial_cdf(k, n, p[i]), sum, 1e-11);
+                term *= p[i] / (1 - p[i]) * (n - k) / (k + 1);
+            }
+        }
+    }
+    assert_near(stats_binomial_cdf(2, 5, 0.5), 0.5, 1e-14);
+    assert_near(stats_binomial_cdf(0, 3, 0), 1, 0);
+    assert_near(stats_binomial_cdf(2, 3, 1), 0, 0);
+    assert_near(stats_binomial_cdf(9, 3, 0.4), 1, 0);
+    assert_true(isnan(stats_binomial_cdf(1, 3, 1.1)) && isnan(stats_binomial_cdf(1, 3, NAN)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(incomplete_beta_agrees_with_closed_forms),
+        cmocka_unit_test(binomial_agrees_with_the_sum_of_its_terms),
         cmocka_unit_test(shift_is_the_median_of_all_differences),
         cmocka_unit_test(sort_orders_and_puts_nan_last),
         cmocka_unit_test(quantiles_interpolate_as_type_7),
