@@ -89,7 +89,7 @@ static struct score_row row_of(const struct fold_candidate *candidate, uint64_t 
         .confidence = probability(isfinite(confidence) ? confidence : forecast->confidence),
         .mean_log2 = isfinite(mean) ? mean : NAN,
         .correct = verdict_is_ratio(candidate->result->verdict),
-        .improved = report_improved(candidate),
+        .improved = forecast_improved(candidate),
         .log2 = speedup != NULL ? speedup->log2 : NAN,
     };
     if (forecast->bins != NULL)

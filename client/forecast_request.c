@@ -12,6 +12,16 @@ bool forecast_wants(const struct fold *fold, uint64_t candidate)
            c->compiled->verdict == VERDICT_NONE && !c->forecast_done;
 }
 
+bool forecast_improved(const struct fold_candidate *candidate)
+{
+    const struct result *result = candidate->result;
+    double incumbent = candidate->decided.incumbent_log2;
+
+    return result != NULL && verdict_is_ratio(result->verdict) && result->speedup != NULL &&
+           isfinite(result->speedup->log2) &&
+           result->speedup->log2 > (isfinite(incumbent) ? incumbent : 0) + FORECAST_MARGIN_LOG2;
+}
+
 static void fill_facts(const struct fold_candidate *candidate, struct candidate_facts *ret)
 {
     *ret = (struct candidate_facts){

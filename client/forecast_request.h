@@ -13,6 +13,10 @@
 // Compiled, not a duplicate, and not forecast yet.
 bool forecast_wants(const struct fold *fold, uint64_t candidate);
 
+// What a forecast's P(improves) is about: measured, correct, and faster by the margin than the incumbent
+// that its decision saw.
+bool forecast_improved(const struct fold_candidate *candidate);
+
 // Asks about those of candidates first … last that forecast_wants, with the incumbent among candidates
 // 1 … visible, without sources. All but the array candidates is borrowed from the fold.
 void forecast_questions(const struct fold *fold, uint64_t first, uint64_t last, uint64_t visible,

@@ -96,14 +96,6 @@ const struct result *report_result(const struct fold_candidate *candidate)
     return estimate_usable(candidate->record) ? candidate->record : candidate->result;
 }
 
-bool report_improved(const struct fold_candidate *candidate)
-{
-    double incumbent = candidate->decided.incumbent_log2;
-    return estimate_usable(candidate->result) &&
-           candidate->result->speedup->log2 >
-               (isfinite(incumbent) ? incumbent : 0) + FORECAST_MARGIN_LOG2;
-}
-
 static void add_steps(struct report *report)
 {
     const struct fold *fold = report->fold;

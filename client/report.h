@@ -98,16 +98,15 @@ struct report_coverage {
     size_t inside, count;
 };
 
-// What the audit says of the candidates whose forecast was trusted. Hájek's estimator: audited ones
-// count 1 / propensity.
+// What the audit says of the candidates whose forecast was trusted (certify_missed, client/certify.h).
 struct report_missed {
     uint64_t trusted;    // decisions to trust, audited ones included
     uint64_t audited;    // of these, measured anyway, with an outcome
     uint64_t improvers;  // of these, better than the incumbent of their time
     uint64_t unmeasured; // trusted and not measured
     double share;        // estimated share of improvers among the trusted; NaN without an audit
-    double share_hi;     // upper end of its one-sided 95 % interval
-    double estimate;     // improvers among the unmeasured: share * unmeasured
+    double share_hi;     // with 95 % confidence it is no greater
+    double estimate;     // improvers among the unmeasured
     double estimate_hi;
 };
 
@@ -160,8 +159,5 @@ const struct estimate *report_estimate(const struct fold_candidate *candidate);
 // The result that figure is from, or, without one, the first measurement's. NULL when it was not
 // measured.
 const struct result *report_result(const struct fold_candidate *candidate);
-// Whether the measurement found it better than the incumbent of its time, by the margin that
-// forecasts are asked about.
-bool report_improved(const struct fold_candidate *candidate);
 
 #endif

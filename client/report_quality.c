@@ -4,6 +4,8 @@
 // an audited candidate stands for the trusted ones around it. Intervals use Kish's effective number
 // (sum w)^2 / sum w^2 in place of the count.
 #include "client/report_quality.h"
+#include "client/forecast_request.h"
+#include "client/missed.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "contract/bins.h"
@@ -12,7 +14,6 @@
 #include <string.h>
 
 #define Z_TWO_SIDED 1.959963984540054 // 95 %
-#define Z_ONE_SIDED 1.644853626951472
 
 void report_wilson(double share, double n, double z, double *ret_lo, double *ret_hi)
 {
@@ -229,7 +230,7 @@ void report_add_reliability(struct report *report)
             continue;
         if (probability(confidence) && confidence > 0)
             note_outcome(&call, confidence,
-                         (forecast->p_improves >= 0.5) == report_improved(candidate), weight);
+                         (forecast->p_improves >= 0.5) == forecast_improved(candidate), weight);
         else
             report->calls_without_record++;
     }
@@ -239,33 +240,17 @@ void report_add_reliability(struct report *report)
 
 void report_add_missed(struct report *report)
 {
-    struct report_missed *missed = &report->missed;
-    double weight = 0, square = 0, improved = 0;
-    for (size_t i = 0; i < report->fold->candidate_count; i++) {
-        const struct fold_candidate *candidate = &report->fold->candidate[i];
-        bool audit = candidate->decided.decision == DECISION_AUDIT;
-        if (!audit && candidate->decided.decision != DECISION_TRUST)
-            continue;
-        missed->trusted++;
-        if (!audit || candidate->result == NULL) {
-            missed->unmeasured++;
-            continue;
-        }
-        double w = weight_of(candidate);
-        missed->audited++;
-        weight += w;
-        square += w * w;
-        if (report_improved(candidate)) {
-            missed->improvers++;
-            improved += w;
-        }
-    }
-    missed->share = missed->share_hi = missed->estimate = missed->estimate_hi = NAN;
-    if (missed->audited == 0)
-        return;
-    double lo;
-    missed->share = improved / weight;
-    report_wilson(missed->share, weight * weight / square, Z_ONE_SIDED, &lo, &missed->share_hi);
-    missed->estimate = missed->share * (double)missed->unmeasured;
-    missed->estimate_hi = missed->share_hi * (double)missed->unmeasured;
+    struct certify_missed known = missed_of(report->fold);
+    double all = (double)known.discarded, found = (double)known.improvers;
+
+    report->missed = (struct report_missed){
+        .trusted = known.discarded,
+        .audited = known.audited,
+        .improvers = known.improvers,
+        .unmeasured = known.discarded - known.audited,
+        .share = known.share,
+        .share_hi = known.estimated ? known.upper : NAN,
+        .estimate = known.estimated ? fmax(known.share * all - found, 0) : NAN,
+        .estimate_hi = known.estimated ? fmax(known.upper * all - found, 0) : NAN,
+    };
 }

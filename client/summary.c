@@ -1,5 +1,6 @@
 #include "client/summary.h"
 
+#include "client/missed.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -43,9 +44,21 @@ static json_t *best_object(const struct fold *fold)
                      show_facts(best->proposed.params, best->proposed.params_count));
 }
 
+// What of the discarded would have improved: estimated and bounded, not guaranteed beforehand.
+static json_t *risk_object(const struct fold *fold)
+{
+    struct certify_missed missed = missed_of(fold);
+
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:f}", "discarded", (json_int_t)missed.discarded,
+                     "audited", (json_int_t)missed.audited, "improvers",
+                     (json_int_t)missed.improvers, "share", show_number(missed.share), "at_most",
+                     missed.estimated ? show_number(missed.upper) : json_null(), "confidence",
+                     MISSED_CONFIDENCE);
+}
+
 static json_t *make_object(const struct fold *fold, const char *path)
 {
-    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, "
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
                      "s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
                      "best", best_object(fold),                                                //
                      "problem", fold->started.problem,                                         //
@@ -61,6 +74,7 @@ static json_t *make_object(const struct fold *fold, const char *path)
                      "wall_seconds", show_number(fold->wall_seconds),                          //
                      "reason", show_text(fold->finish_reason),                                 //
                      "run", path,                                                              //
+                     "risk", risk_object(fold),                                                //
                      "llm", "proposals", (json_int_t)fold->proposals, "known",                 //
                      (json_int_t)fold->known, "input_tokens",                                  //
                      (json_int_t)fold->input_tokens, "output_tokens",                          //
@@ -88,6 +102,7 @@ static void describe_best(const struct fold *fold, struct strbuf *out)
 static void print_table(const struct fold *fold, const char *path)
 {
     const struct fold_candidate *best = fold_best(fold);
+    struct certify_missed missed = missed_of(fold);
     struct strbuf text = STRBUF_INIT;
     char seconds[64], wall[64];
     describe_best(fold, &text);
@@ -108,6 +123,9 @@ static void print_table(const struct fold *fold, const char *path)
            (unsigned long long)fold->measured, (unsigned long long)fold->audited,
            (unsigned long long)fold->records);
     printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
+    if (missed.discarded > 0) {
+        printf("missed      %s\n", missed.text);
+    }
     if (fold->proposals > 0) {
         printf("proposed    %llu by a language model, of which %llu were there already but for blanks and comments\n",
                (unsigned long long)fold->proposals, (unsigned long long)fold->known);
