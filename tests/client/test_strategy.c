@@ -338,14 +338,16 @@ static void migrants_come_at_the_end_of_an_epoch(void **state)
     generator_free(generator);
 }
 
-// On one island: two that use 40 registers, and a slower one that uses 120.
+// On one island: two that use 40 registers, and a slower one that uses 120. The same for points and
+// for what a language model writes.
 static void an_elite_is_the_best_of_its_behaviour(void **state)
 {
     static const double registers[] = {40, 45, 120}, y[] = {1, 1.5, 0.2};
-    struct generator *generator = make_generator(template_text);
+    struct generator *generator[2] = {make_generator(template_text), NULL};
     struct fold fold;
-    size_t count[4] = {0};
+    struct err err = ERR_INIT;
     (void)state;
+    assert_int_equal(generator_create(&generator[1], "llm", &(struct bytes){0}, "", &err), 0);
     fold_init(&fold);
     for (size_t i = 0; i < 3; i++) {
         add(&fold, i * 100, 0, y[i]);
@@ -354,14 +356,18 @@ static void an_elite_is_the_best_of_its_behaviour(void **state)
         compiled->features[0] = (struct fact){xstrdup("registers"), registers[i]};
         compiled->features_count = 1;
     }
-    struct strategy_view view = {.fold = &fold, .generator = generator, .visible = 3};
-    for (view.seed = 1; view.seed <= 100; view.seed++) {
-        count[strategy_islands.parent(&view, 4)]++;
+    for (size_t i = 0; i < 2; i++) {
+        struct strategy_view view = {.fold = &fold, .generator = generator[i], .visible = 3};
+        size_t count[4] = {0};
+        for (view.seed = 1; view.seed <= 100; view.seed++) {
+            count[strategy_islands.parent(&view, 4)]++;
+            assert_in_range(strategy_puct.parent(&view, 4), 0, 3);
+        }
+        assert_int_equal(count[1], 0);
+        assert_true(count[2] > count[3] && count[3] > 0);
+        generator_free(generator[i]);
     }
-    assert_int_equal(count[1], 0);
-    assert_true(count[2] > count[3] && count[3] > 0);
     fold_release(&fold);
-    generator_free(generator);
 }
 
 static void parents_are_the_best_known_or_a_failure(void **state)
