@@ -41,7 +41,7 @@ static const struct option_row rows[] = {
      "where candidates come from: tunable (the problem's template), llm (the worker's language "
      "model), pool:DIR, pool:FILE.jsonl"},
     {"strategy", 0, OPTION_CHOICE, ROW(strategy), "NAME", STRATEGY_DEFAULT, 0, 0,
-     "best-of-n|greedy", "which candidate comes next"},
+     "best-of-n|greedy|islands|puct", "which candidate comes next"},
     {"policy", 0, OPTION_CHOICE, ROW(policy), "NAME", "threshold", 0, 0,
      "threshold|budget|all",
      "which candidates are measured: those whose forecast cannot be trusted, the most promising share, "

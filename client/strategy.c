@@ -6,10 +6,12 @@
 
 #define STREAM_RANDOM 0x73747261ULL // separates these draws from other uses of the seed
 #define TRIES 64
+#define NEIGHBOUR_MAX 128
 
 const struct strategy *strategy_find(const char *name)
 {
-    static const struct strategy *const all[] = {&strategy_best_of_n, &strategy_greedy};
+    static const struct strategy *const all[] = {&strategy_best_of_n, &strategy_greedy,
+                                                 &strategy_islands, &strategy_puct};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];
@@ -73,5 +75,36 @@ bool strategy_score(const struct strategy_view *view, uint64_t candidate, double
         return false;
     }
     *ret = result->speedup->log2;
+    return true;
+}
+
+bool strategy_failed(const struct strategy_view *view, uint64_t candidate)
+{
+    const struct fold_candidate *c = &view->fold->candidate[candidate - 1];
+    double ignored;
+    return candidate <= view->visible && !strategy_score(view, candidate, &ignored) &&
+           (c->result != NULL || (c->compiled != NULL && c->compiled->verdict != VERDICT_NONE));
+}
+
+double strategy_coin(const struct strategy_view *view, uint64_t stream, uint64_t slot)
+{
+    return (double)(stats_philox(view->seed, stream, slot) >> 11) * 0x1p-53;
+}
+
+bool strategy_neighbour(const struct strategy_view *view, const bool *taken, size_t point,
+                        struct stats_rng *rng, size_t *ret)
+{
+    const struct generator *generator = view->generator;
+    size_t neighbour[NEIGHBOUR_MAX], free_count = 0;
+    size_t count = generator->ops->neighbours(generator, point, neighbour, NEIGHBOUR_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!taken[neighbour[i]]) {
+            neighbour[free_count++] = neighbour[i];
+        }
+    }
+    if (free_count == 0) {
+        return false;
+    }
+    *ret = neighbour[stats_rng_below(rng, free_count)];
     return true;
 }

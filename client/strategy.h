@@ -6,6 +6,7 @@
 
 #include "client/fold.h"
 #include "client/generator.h"
+#include "common/stats.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,7 +35,7 @@ struct strategy {
     uint64_t (*parent)(const struct strategy_view *view, uint64_t slot);
 };
 
-extern const struct strategy strategy_best_of_n, strategy_greedy;
+extern const struct strategy strategy_best_of_n, strategy_greedy, strategy_islands, strategy_puct;
 const struct strategy *strategy_find(const char *name); // NULL when there is none
 
 // For strategies: which points are taken, as point_count flags, malloc'd.
@@ -44,5 +45,13 @@ bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t dra
 // log2 speedup of a visible candidate that was measured and correct: of the replication when there
 // is one. False for all others.
 bool strategy_score(const struct strategy_view *view, uint64_t candidate, double *ret);
+// Whether a visible candidate has an outcome without a score: it did not compile, or was not correct.
+bool strategy_failed(const struct strategy_view *view, uint64_t candidate);
+// A number from 0 to 1 that depends on the seed, the stream (what it is for) and the slot alone.
+double strategy_coin(const struct strategy_view *view, uint64_t stream, uint64_t slot);
+// A free neighbour of the point, drawn uniformly; does not mark it. False when all are taken, or
+// there are none.
+bool strategy_neighbour(const struct strategy_view *view, const bool *taken, size_t point,
+                        struct stats_rng *rng, size_t *ret);
 
 #endif

@@ -56,8 +56,7 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
         struct sample *s = &sample[count];
         *s = (struct sample){.candidate = id, .point = (size_t)candidate->proposed.point - 1};
         s->correct = strategy_score(view, id, &s->y);
-        bool failed = candidate->result != NULL ||
-                      (candidate->compiled != NULL && candidate->compiled->verdict != VERDICT_NONE);
+        bool failed = strategy_failed(view, id);
         if (candidate->proposed.point == 0 || s->point >= view->generator->point_count ||
             (!s->correct && !failed)) {
             continue;
@@ -135,7 +134,7 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     size_t sample_count = gather(view, &sample, &correct);
     for (; count < want; count++) {
         uint64_t slot = view->fold->candidate_count + count + 1;
-        double coin = (double)(stats_philox(view->seed, STREAM_COIN, slot) >> 11) * 0x1p-53;
+        double coin = strategy_coin(view, STREAM_COIN, slot);
         if (slot > START && coin >= EXPLORE &&
             climb(view, sample, sample_count, correct, taken, &out[count])) {
             continue;
@@ -175,7 +174,7 @@ static size_t rank(struct ranked *best, size_t count, struct ranked one)
 // failed, to be repaired, or the baseline.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
-    double coin = (double)(stats_philox(view->seed, STREAM_COIN, slot) >> 11) * 0x1p-53;
+    double coin = strategy_coin(view, STREAM_COIN, slot);
     struct ranked best[PARENTS];
     size_t count = 0;
     uint64_t failed = 0;
@@ -187,8 +186,7 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
         }
         if (strategy_score(view, id, &one.y)) {
             count = rank(best, count, one);
-        } else if (candidate->result != NULL || (candidate->compiled != NULL &&
-                                                 candidate->compiled->verdict != VERDICT_NONE)) {
+        } else if (strategy_failed(view, id)) {
             failed = id;
         }
     }

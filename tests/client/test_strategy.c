@@ -20,6 +20,9 @@ static const char template_text[] = "//@ tune A in (1, 2, 4, 8, 16, 32)\n"
                                     "void f(void) {}\n";
 #define POINTS 360
 
+static const struct strategy *const all[] = {&strategy_best_of_n, &strategy_greedy,
+                                             &strategy_islands, &strategy_puct};
+
 static struct generator *make_generator(const char *text)
 {
     struct bytes bytes = {.data = (unsigned char *)(uintptr_t)text, .len = strlen(text)};
@@ -43,14 +46,14 @@ static double landscape(const struct generator *generator, size_t point)
            (x[3] < 0.5 ? 0.7 : 0);
 }
 
-// Appends a proposal with its outcome to the fold, behind fold_apply's back.
-static void add(struct fold *fold, const struct generator *generator, size_t point)
+// Appends a proposal with its outcome (NaN: it fails) to the fold, behind fold_apply's back.
+static void add(struct fold *fold, size_t point, uint64_t parent, double y)
 {
     size_t n = fold->candidate_count++;
-    double y = landscape(generator, point);
     fold->candidate = xrealloc(fold->candidate, n + 1, sizeof(*fold->candidate));
     fold->candidate[n] =
         (struct fold_candidate){.proposed = {.candidate = n + 1, .point = point + 1}};
+    fold->candidate[n].proposed.parent = parent;
     fold->candidate[n].compiled = xcalloc(1, sizeof(struct compiled));
     fold->candidate[n].result = xcalloc(1, sizeof(struct result));
     fold->candidate[n].result->verdict = isnan(y) ? VERDICT_WRONG : VERDICT_FASTER;
@@ -80,7 +83,7 @@ static size_t simulate(const struct strategy *strategy, const struct generator *
         for (size_t i = 0; i < count; i++) {
             assert_true(choice[i].point < generator->point_count);
             assert_true(choice[i].parent <= view.visible);
-            add(fold, generator, choice[i].point);
+            add(fold, choice[i].point, choice[i].parent, landscape(generator, choice[i].point));
             if (took == 0 && landscape(generator, choice[i].point) > 3 - 0.0144) {
                 took = fold->candidate_count;
             }
@@ -91,11 +94,10 @@ static size_t simulate(const struct strategy *strategy, const struct generator *
 
 static void every_point_comes_exactly_once(void **state)
 {
-    const struct strategy *const all[] = {&strategy_best_of_n, &strategy_greedy};
     struct generator *generator = make_generator(template_text);
     (void)state;
     assert_int_equal(generator->point_count, POINTS);
-    for (size_t s = 0; s < 2; s++) {
+    for (size_t s = 0; s < ARRAY_LEN(all); s++) {
         struct fold fold;
         bool seen[POINTS] = {false};
         assert_true(simulate(all[s], generator, 5, POINTS * 2, &fold) > 0);
@@ -127,47 +129,245 @@ static void seeds_give_different_orders(void **state)
     generator_free(generator);
 }
 
-static void greedy_finds_the_top_sooner_than_chance(void **state)
+static void climbers_find_the_top_sooner_than_chance(void **state)
 {
     struct generator *generator = make_generator(template_text);
-    size_t greedy = 0, chance = 0;
+    size_t mean[ARRAY_LEN(all)] = {0};
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct fold fold;
-        size_t took = simulate(&strategy_greedy, generator, seed, POINTS, &fold);
-        assert_true(took > 0);
-        greedy += took;
-        fold_release(&fold);
-        chance += simulate(&strategy_best_of_n, generator, seed, POINTS, &fold);
-        fold_release(&fold);
+    for (size_t s = 0; s < ARRAY_LEN(all); s++) {
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct fold fold;
+            size_t took = simulate(all[s], generator, seed, POINTS, &fold);
+            assert_true(took > 0);
+            mean[s] += took;
+            fold_release(&fold);
+        }
+        mean[s] /= 20;
+        print_message("%s: found after %zu candidates, in the mean of 20 seeds\n", all[s]->name,
+                      mean[s]);
+        assert_true(s == 0 || mean[s] * 2 < mean[0]);
     }
-    print_message("found after %zu candidates by greedy, %zu by chance, in the mean of 20 seeds\n",
-                  greedy / 20, chance / 20);
-    assert_true(greedy * 2 < chance);
     generator_free(generator);
 }
 
-static void greedy_does_not_look_at_what_is_not_visible(void **state)
+static void what_is_not_visible_is_not_looked_at(void **state)
+{
+    struct generator *generator = make_generator(template_text);
+    (void)state;
+    for (size_t s = 1; s < ARRAY_LEN(all); s++) {
+        struct fold fold;
+        struct strategy_choice before[16], after[16];
+        (void)simulate(all[s], generator, 9, 64, &fold);
+        struct strategy_view view = {
+            .fold = &fold, .generator = generator, .seed = 9, .visible = 40};
+        size_t count = all[s]->choose(&view, 16, before);
+        for (size_t i = 40; i < fold.candidate_count; i++) {
+            if (fold.candidate[i].result->speedup != NULL) {
+                fold.candidate[i].result->speedup->log2 += 10;
+            }
+        }
+        assert_int_equal(all[s]->choose(&view, 16, after), count);
+        assert_memory_equal(before, after, count * sizeof(*before));
+        view.visible = 64;
+        assert_int_equal(all[s]->choose(&view, 16, after), count);
+        assert_memory_not_equal(before, after, count * sizeof(*before));
+        fold_release(&fold);
+    }
+    generator_free(generator);
+}
+
+// Of a candidate that is forecast to be fast but was not measured nothing is made.
+static void forecasts_are_no_speedups(void **state)
+{
+    struct generator *generator = make_generator(template_text);
+    (void)state;
+    for (size_t s = 1; s < ARRAY_LEN(all); s++) {
+        struct fold fold;
+        struct strategy_choice before[16], after[16];
+        (void)simulate(all[s], generator, 2, 64, &fold);
+        struct fold_candidate *trusted = &fold.candidate[20];
+        message_clear(&result_message, trusted->result);
+        free(trusted->result);
+        trusted->result = NULL;
+        struct strategy_view view = {
+            .fold = &fold, .generator = generator, .seed = 2, .visible = 64};
+        size_t count = all[s]->choose(&view, 16, before);
+        trusted->forecast = xcalloc(1, sizeof(*trusted->forecast));
+        trusted->forecast->mean_log2 = 9;
+        assert_int_equal(all[s]->choose(&view, 16, after), count);
+        assert_memory_equal(before, after, count * sizeof(*before));
+        for (size_t i = 0; i < count; i++) {
+            assert_int_not_equal(after[i].parent, 21);
+        }
+        fold_release(&fold);
+    }
+    generator_free(generator);
+}
+
+static bool beside(const struct generator *generator, size_t a, size_t b)
+{
+    size_t neighbour[64], count = generator->ops->neighbours(generator, a, neighbour, 64);
+    for (size_t i = 0; i < count; i++) {
+        if (neighbour[i] == b) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A family of three, the best there is, and thirteen others.
+static void puct_takes_one_of_a_family_for_a_batch(void **state)
 {
     struct generator *generator = make_generator(template_text);
     struct fold fold;
-    struct strategy_choice before[8], after[8];
+    bool had_best = false;
     (void)state;
-    (void)simulate(&strategy_greedy, generator, 9, 64, &fold);
-    struct strategy_view view = {.fold = &fold, .generator = generator, .seed = 9, .visible = 40};
-    size_t count = strategy_greedy.choose(&view, 8, before);
-    for (size_t i = 40; i < fold.candidate_count; i++) {
-        if (fold.candidate[i].result->speedup != NULL) {
-            fold.candidate[i].result->speedup->log2 += 10;
-        }
+    fold_init(&fold);
+    add(&fold, 100, 0, 2.8);
+    add(&fold, 101, 1, 3);
+    add(&fold, 102, 2, 2.2);
+    for (size_t i = 0; i < 13; i++) {
+        add(&fold, 150 + 10 * i, 0, 0.1 * (double)i);
     }
-    assert_int_equal(strategy_greedy.choose(&view, 8, after), count);
-    assert_memory_equal(before, after, count * sizeof(*before));
-    view.visible = 64;
-    assert_int_equal(strategy_greedy.choose(&view, 8, after), count);
-    assert_memory_not_equal(before, after, count * sizeof(*before));
+    struct strategy_view view = {.fold = &fold, .generator = generator, .visible = 16};
+    for (view.seed = 1; view.seed <= 20; view.seed++) {
+        struct strategy_choice choice[24];
+        size_t children[17] = {0}, others = 0;
+        assert_int_equal(strategy_puct.choose(&view, 24, choice), 24);
+        for (size_t i = 0; i < 24; i++) {
+            uint64_t parent = choice[i].parent;
+            children[parent]++;
+            assert_true(
+                parent == 0 ||
+                beside(generator, fold.candidate[parent - 1].proposed.point - 1, choice[i].point));
+        }
+        for (size_t id = 1; id <= 16; id++) {
+            assert_true(children[id] <= 4);
+            others += id > 3 && children[id] > 0;
+        }
+        assert_int_equal((children[1] > 0) + (children[2] > 0) + (children[3] > 0), 1);
+        assert_true(others >= 3);
+        had_best |= children[2] == 4;
+        // For a language model: four at a time, from one family after the other.
+        uint64_t first = strategy_puct.parent(&view, 17), second = strategy_puct.parent(&view, 21);
+        assert_true(first == 0 || first == 2);
+        assert_true(second == 0 || second > 3);
+    }
+    assert_true(had_best);
     fold_release(&fold);
     generator_free(generator);
+}
+
+// What a candidate led to counts, by the best of it: the only one with a good child, itself bad, is
+// taken before those that are better themselves, when the child has no free neighbours any more.
+static void puct_goes_by_the_best_descendant(void **state)
+{
+    struct generator *generator = make_generator(template_text);
+    struct fold fold;
+    size_t neighbour[64];
+    struct strategy_choice choice[4];
+    (void)state;
+    fold_init(&fold);
+    add(&fold, 100, 0, -1);
+    add(&fold, 300, 1, 5);
+    size_t count = generator->ops->neighbours(generator, 300, neighbour, 64);
+    for (size_t i = 0; i < count; i++) {
+        add(&fold, neighbour[i], 1, NAN);
+    }
+    for (size_t i = 0; i < 16; i++) {
+        add(&fold, 5 * i, 0, 0.1 * (double)i);
+    }
+    struct strategy_view view = {
+        .fold = &fold, .generator = generator, .visible = fold.candidate_count};
+    size_t from_it = 0;
+    for (view.seed = 1; view.seed <= 20; view.seed++) {
+        assert_int_equal(strategy_puct.choose(&view, 4, choice), 4);
+        for (size_t i = 0; i < 4; i++) {
+            assert_true(choice[i].parent <= 1);
+            from_it += choice[i].parent == 1;
+        }
+    }
+    assert_true(from_it > 60);
+    fold_release(&fold);
+    generator_free(generator);
+}
+
+// 64 candidates; those of island 1 (5 ... 8, 21 ... 24, ...) are the better ones. Returns who is a
+// parent on island 0 in these slots, over many seeds.
+static void parents_on_island_0(const struct generator *generator, uint64_t first_slot,
+                                size_t count[65])
+{
+    struct fold fold;
+    fold_init(&fold);
+    for (uint64_t id = 1; id <= 64; id++) {
+        add(&fold, (id * 5) % POINTS, 0, (id - 1) / 4 % 4 == 1 ? 2 + 0.01 * (double)id : 0.1);
+    }
+    struct strategy_view view = {.fold = &fold, .generator = generator, .visible = 64};
+    memset(count, 0, 65 * sizeof(*count));
+    for (view.seed = 1; view.seed <= 200; view.seed++) {
+        for (uint64_t slot = first_slot; slot < first_slot + 4; slot++) {
+            count[strategy_islands.parent(&view, slot)]++;
+        }
+    }
+    fold_release(&fold);
+}
+
+static void migrants_come_at_the_end_of_an_epoch(void **state)
+{
+    struct generator *generator = make_generator(template_text);
+    size_t count[65], migrants[3] = {0};
+    static const uint64_t first_slot[3] = {17, 33, 81}; // no epoch is over, one (24), three (72)
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        parents_on_island_0(generator, first_slot[i], count);
+        size_t own = 0;
+        for (uint64_t id = 1; id <= 64; id++) {
+            unsigned island = (unsigned)((id - 1) / 4 % 4);
+            own += island == 0 && count[id] > 0;
+            migrants[i] += island == 1 && count[id] > 0;
+            assert_true(island < 2 || count[id] == 0);
+            assert_true(island == 0 || id <= (first_slot[i] - 1) / 24 * 24 || count[id] == 0);
+        }
+        assert_true(own > 1);
+        assert_in_range(count[0], 40, 160); // 10 % of 800
+    }
+    assert_int_equal(migrants[0], 0);
+    assert_int_equal(migrants[1], 2);
+    assert_int_equal(migrants[2], 2);
+    assert_true(count[56] > 0); // the best of island 1
+    generator_free(generator);
+}
+
+// On one island: two that use 40 registers, and a slower one that uses 120. The same for points and
+// for what a language model writes.
+static void an_elite_is_the_best_of_its_behaviour(void **state)
+{
+    static const double registers[] = {40, 45, 120}, y[] = {1, 1.5, 0.2};
+    struct generator *generator[2] = {make_generator(template_text), NULL};
+    struct fold fold;
+    struct err err = ERR_INIT;
+    (void)state;
+    assert_int_equal(generator_create(&generator[1], "llm", &(struct bytes){0}, "", &err), 0);
+    fold_init(&fold);
+    for (size_t i = 0; i < 3; i++) {
+        add(&fold, i * 100, 0, y[i]);
+        struct compiled *compiled = fold.candidate[i].compiled;
+        compiled->features = xcalloc(1, sizeof(*compiled->features));
+        compiled->features[0] = (struct fact){xstrdup("registers"), registers[i]};
+        compiled->features_count = 1;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct strategy_view view = {.fold = &fold, .generator = generator[i], .visible = 3};
+        size_t count[4] = {0};
+        for (view.seed = 1; view.seed <= 100; view.seed++) {
+            count[strategy_islands.parent(&view, 4)]++;
+            assert_in_range(strategy_puct.parent(&view, 4), 0, 3);
+        }
+        assert_int_equal(count[1], 0);
+        assert_true(count[2] > count[3] && count[3] > 0);
+        generator_free(generator[i]);
+    }
+    fold_release(&fold);
 }
 
 static void parents_are_the_best_known_or_a_failure(void **state)
@@ -216,6 +416,9 @@ static void unknown_strategy_is_not_found(void **state)
     (void)state;
     assert_null(strategy_find("luck"));
     assert_ptr_equal(strategy_find(STRATEGY_DEFAULT), &strategy_greedy);
+    for (size_t s = 0; s < ARRAY_LEN(all); s++) {
+        assert_ptr_equal(strategy_find(all[s]->name), all[s]);
+    }
 }
 
 int main(void)
@@ -223,8 +426,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_point_comes_exactly_once),
         cmocka_unit_test(seeds_give_different_orders),
-        cmocka_unit_test(greedy_finds_the_top_sooner_than_chance),
-        cmocka_unit_test(greedy_does_not_look_at_what_is_not_visible),
+        cmocka_unit_test(climbers_find_the_top_sooner_than_chance),
+        cmocka_unit_test(what_is_not_visible_is_not_looked_at),
+        cmocka_unit_test(forecasts_are_no_speedups),
+        cmocka_unit_test(puct_takes_one_of_a_family_for_a_batch),
+        cmocka_unit_test(puct_goes_by_the_best_descendant),
+        cmocka_unit_test(migrants_come_at_the_end_of_an_epoch),
+        cmocka_unit_test(an_elite_is_the_best_of_its_behaviour),
         cmocka_unit_test(parents_are_the_best_known_or_a_failure),
         cmocka_unit_test(unknown_strategy_is_not_found),
     };
