@@ -6,6 +6,7 @@
 
 #include "common/err.h"
 #include "proto/all.h"
+#include <stdbool.h>
 #include <uv.h>
 
 struct llm_config;
@@ -14,6 +15,7 @@ struct engine_config {
     uv_loop_t *loop;
     const char *state_dir; // exists, and no other process uses it
     const struct llm_config *llm; // language models (worker/llm.h); NULL: none
+    bool recalibrate_static;      // by its own record; those of language models always are
 };
 
 // Runs once per call, on the loop thread, never inside the call. error is NULL on success, and

@@ -33,6 +33,7 @@ struct entry {
 struct engine {
     struct lane *learning, *asking;
     unsigned closed; // lanes
+    bool recalibrates;
     struct store *store;
     pthread_mutex_t lock; // of the next two; entries stay until the end
     struct entry *entry;  // hash table
@@ -77,6 +78,8 @@ static struct entry *add_entry(struct engine *engine, int64_t id, const char *pa
     snprintf(entry->identity, sizeof(entry->identity), "%s\n%s", part, device_class);
     entry->id = id;
     entry->group = group_create(problem, device_class);
+    if (engine->recalibrates)
+        group_recalibrate(entry->group);
     pthread_mutex_lock(&engine->lock);
     HASH_ADD_STR(engine->entry, identity, entry);
     pthread_mutex_unlock(&engine->lock);
@@ -316,6 +319,7 @@ static int static_open(void **ret, const struct engine_config *config, struct er
 {
     struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/worker.db", config->state_dir);
+    engine->recalibrates = config->recalibrate_static;
     pthread_mutex_init(&engine->lock, NULL);
     int r = store_open(&engine->store, path, err);
     free(path);

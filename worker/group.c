@@ -6,6 +6,7 @@
 #include "worker/calibrate.h"
 #include "worker/feature.h"
 #include "worker/model.h"
+#include "worker/recalibrate.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -25,6 +26,8 @@ struct row {
     double y; // log2 speedup, when correct
 };
 
+#define GROUP_MODEL "static" // whose raw forecasts these are
+
 struct group {
     char *problem, *device_class;
     struct feature_columns *columns;
@@ -32,6 +35,7 @@ struct group {
     size_t count, size;
     uint64_t added; // ever
     struct calibration *calibration;
+    struct recalibration *recalibration; // NULL: forecasts stay as the model makes them
     pthread_mutex_t lock; // of all but what only the learning thread uses
     struct model *model;  // NULL: too few rows
     size_t model_columns; // columns of its matrix
@@ -61,11 +65,17 @@ void group_free(struct group *group)
     model_free(group->model);
     free(group->order);
     calibration_free(group->calibration);
+    recal_free(group->recalibration);
     feature_columns_free(group->columns);
     free(group->problem);
     free(group->device_class);
     pthread_mutex_destroy(&group->lock);
     free(group);
+}
+
+void group_recalibrate(struct group *group)
+{
+    group->recalibration = recal_create(NULL);
 }
 
 bool group_takes(const struct outcome *outcome)
@@ -87,6 +97,59 @@ static double number_or(double value, double otherwise)
     return isfinite(value) ? value : otherwise;
 }
 
+// ---- recalibration ----
+
+static struct recal_scope scope_of(const struct group *group)
+{
+    return (struct recal_scope){.model = GROUP_MODEL,
+                                .device_class = group->device_class,
+                                .problem = group->problem};
+}
+
+// Replaces what the model says by what its record makes of it, and keeps the former as raw.
+static void recalibrate(const struct group *group, double bar, struct forecast *forecast)
+{
+    struct recal_scope scope = scope_of(group);
+    struct recal_forecast said = {.p_correct = forecast->p_correct,
+                                  .p_improves = forecast->p_improves};
+    struct raw_forecast *raw = xcalloc(1, sizeof(*raw));
+    struct recal_answer answer;
+
+    memcpy(said.bins, forecast->bins, sizeof(said.bins));
+    *raw = (struct raw_forecast){.model = xstrdup(GROUP_MODEL),
+                                 .p_correct = forecast->p_correct,
+                                 .p_improves = forecast->p_improves,
+                                 .bins = xmemdup(forecast->bins, sizeof(said.bins)),
+                                 .bins_count = BIN_COUNT};
+    forecast->raw = raw;
+    recal_apply(group->recalibration, &scope, &said, RECAL_FOLD_ALL, &answer);
+    memcpy(forecast->bins, answer.bins, sizeof(answer.bins));
+    forecast->mean_log2 = bins_mean(answer.bins);
+    forecast->p_correct = answer.p_correct;
+    forecast->p_improves = answer.p_improves;
+    forecast->expected_improvement = answer.p_correct * bins_expected_excess(answer.bins, bar);
+    forecast->map_version = answer.version;
+}
+
+// Learns what came of a forecast that this group has made.
+static void note_forecast(struct group *group, const struct outcome *outcome,
+                          const struct recal_outcome *known)
+{
+    const struct raw_forecast *raw = outcome->raw;
+    struct recal_scope scope = scope_of(group);
+    struct recal_forecast said = {.p_correct = NAN, .p_improves = NAN};
+
+    if (group->recalibration == NULL || raw == NULL || strcmp(raw->model, GROUP_MODEL) != 0 ||
+        raw->bins_count != BIN_COUNT) {
+        return;
+    }
+    said.p_correct = raw->p_correct;
+    said.p_improves = raw->p_improves;
+    memcpy(said.bins, raw->bins, sizeof(said.bins));
+    (void)recal_add(group->recalibration, &scope, &said, known);
+    recal_refit(group->recalibration);
+}
+
 static void note_call(struct group *group, const struct outcome *outcome, const struct row *row)
 {
     bool by_model = group->added > GROUP_ROWS_MIN; // before that it was prior_outlook()
@@ -95,8 +158,13 @@ static void note_call(struct group *group, const struct outcome *outcome, const 
     double bar = number_or(outcome->incumbent_log2, 0) + number_or(outcome->margin_log2, 0);
     double propensity = number_or(outcome->propensity, 1);
     propensity = fmin(fmax(propensity, PROPENSITY_MIN), 1);
-    calibration_add(group->calibration, outcome->p_improves, row->correct && row->y > bar,
-                    propensity);
+    struct recal_outcome known = {.correct = row->correct,
+                                  .improved = row->correct && row->y > bar,
+                                  .log2 = row->y,
+                                  .propensity = propensity,
+                                  .key = group->added};
+    note_forecast(group, outcome, &known);
+    calibration_add(group->calibration, outcome->p_improves, known.improved, propensity);
 }
 
 void group_add(struct group *group, const struct observe *context, const struct outcome *outcome)
@@ -342,6 +410,8 @@ static void fill_reply(struct group *group, const struct forecast_request *reque
     pthread_mutex_lock(&group->lock);
     for (size_t i = 0; i < n && !basis->reason; i++) {
         struct forecast *forecast = &ret->forecasts[i];
+        if (group->recalibration)
+            recalibrate(group, bar, forecast);
         forecast->confidence = calibration_confidence(group->calibration, forecast->p_improves);
     }
     pthread_mutex_unlock(&group->lock);

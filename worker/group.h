@@ -18,6 +18,9 @@ struct group;
 
 struct group *group_create(const char *problem, const char *device_class);
 void group_free(struct group *group);
+// From now on forecasts are recalibrated (worker/recalibrate.h) by what came of the group's earlier ones,
+// whose raw forecast comes back with their outcome. Before the first outcome.
+void group_recalibrate(struct group *group);
 
 // Whether an outcome can be learnt from: a known verdict that says something about the candidate
 // (not none, not compile-error, not quarantined), with a finite log2 where it is a ratio.

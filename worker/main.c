@@ -21,7 +21,7 @@
 
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
-    bool parent_death, help, version;
+    bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
 
@@ -35,6 +35,9 @@ static const struct option_row option_table[] = {
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
      "folder of what was learnt (see below)"},
+    {"recalibrate-static", 0, OPTION_FLAG, ROW(recalibrate_static), NULL, NULL, 0, 0, NULL,
+     "correct the static model's forecasts by its own record, as language models' are; docs/measuring.md "
+     "says why this is not the default"},
     {"endpoint", 'E', OPTION_TEXT, ROW(llm.endpoint), "URL[*WEIGHT],…", NULL, 0, 0, NULL,
      "OpenAI-compatible endpoints of --engine llm and both: https://host/v1"},
     {"model", 'm', OPTION_TEXT, ROW(llm.model), "NAME", NULL, 0, 0, NULL, "the model to ask there"},
@@ -173,6 +176,7 @@ static int start(struct program *program, struct err *err)
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
         .llm = &llm,
+        .recalibrate_static = settings->recalibrate_static,
     };
     r = worker_create(&program->worker, &config, err);
     llm_settings_release(&llm);

@@ -189,7 +189,10 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
     struct engine_config engine_config = {
-        .loop = config->loop, .state_dir = config->state_dir, .llm = config->llm};
+        .loop = config->loop,
+        .state_dir = config->state_dir,
+        .llm = config->llm,
+        .recalibrate_static = config->recalibrate_static};
     struct service_config service_config = {
         .url = config->url,
         .exchanges_max = EXCHANGES_MAX,

@@ -17,6 +17,7 @@ struct worker_config {
     const char *state_dir; // exists, locked by the caller
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language model
+    bool recalibrate_static;      // as in engine_config
 };
 
 // Opens the engine's state and listens. On failure nothing is left open once the loop has run.

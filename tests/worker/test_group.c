@@ -66,6 +66,52 @@ static void forecast_end(struct forecast *forecast)
     message_clear(&forecast_message, forecast);
 }
 
+static double told_wrong(struct group *group, bool recalibrated)
+{
+    struct observe context;
+    double p;
+    message_init(&observe_message, &context);
+    if (recalibrated)
+        group_recalibrate(group);
+    add_points(group, 0, 100);
+    assert_int_equal(group_fit(group, NULL), 0);
+    // What the model is surest of is wrong every time.
+    for (size_t i = 0; i < 60; i++) {
+        struct space_point point = space_point_at(i, 1);
+        struct candidate_facts candidate = space_candidate(&point, i);
+        struct outcome outcome = space_outcome(&point, &candidate);
+        struct forecast forecast = forecast_of(group, point, -10);
+        assert_true((forecast.raw != NULL) == recalibrated);
+        if (recalibrated) {
+            assert_string_equal(forecast.raw->model, "static");
+            assert_int_equal(forecast.raw->bins_count, BIN_COUNT);
+        }
+        outcome.raw = forecast.raw;
+        outcome.p_improves = forecast.p_improves;
+        outcome.incumbent_log2 = -10;
+        outcome.propensity = 1;
+        outcome.verdict = VERDICT_WRONG;
+        group_add(group, &context, &outcome);
+        forecast_end(&forecast);
+    }
+    // The model has not been fitted again: only the record knows.
+    struct forecast forecast = forecast_of(group, space_point_at(0, 1), -10);
+    p = forecast.p_correct;
+    assert_true((forecast.map_version > 0) == recalibrated);
+    assert_true(forecast.p_improves <= forecast.p_correct + 1e-9);
+    forecast_end(&forecast);
+    return p;
+}
+
+static void forecasts_are_recalibrated_by_their_record_when_asked_for(void **state)
+{
+    struct group *plain = *state, *group = group_create("sgemm", "cpu x");
+    double as_it_is = told_wrong(plain, false), corrected = told_wrong(group, true);
+    assert_true(as_it_is > 0.5);
+    assert_true(corrected < as_it_is - 0.3);
+    group_free(group);
+}
+
 static void eleven_outcomes_are_too_few(void **state)
 {
     struct group *group = *state;
@@ -325,6 +371,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(forecasts_are_recalibrated_by_their_record_when_asked_for),
         TEST(eleven_outcomes_are_too_few),
         TEST(wrong_outcomes_alone_teach_no_speed),
         TEST(only_outcomes_that_say_something_are_taken),
