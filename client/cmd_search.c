@@ -123,9 +123,9 @@ static int fill_started(struct run_started *started, const struct search_options
         .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
         .command = command_line(),
         .batch = options->batch,
-        .wide = options->wide > 0 ? options->wide
-                : strcmp(options->policy, "budget") == 0 ? PIPELINE_BATCH_MAX : 0,
+        .wide = options->wide,
     };
+    policy_batches(policy_find(options->policy), &started->batch, &started->wide);
     return options->seed == NULL
                ? 0
                : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);

@@ -1,5 +1,6 @@
 #include "client/policy.h"
 
+#include "client/pipeline.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "contract/bins.h"
@@ -128,10 +129,25 @@ static void decide_all(const struct policy_view *view, struct policy_decision *r
 }
 
 static const struct policy policy_threshold = {
-    "threshold", "trust a forecast of no improvement that is confident enough", decide_threshold, false};
+    .name = "threshold",
+    .help = "trust a forecast of no improvement that is confident enough",
+    .decide = decide_threshold};
 static const struct policy policy_budget = {
-    "budget", "measure a share of the candidates, those that promise most", decide_budget, false};
-static const struct policy policy_all = {"all", "measure every candidate", decide_all, false};
+    .name = "budget",
+    .help = "measure a share of the candidates, those that promise most",
+    .decide = decide_budget,
+    .wide = PIPELINE_BATCH_MAX};
+static const struct policy policy_all = {
+    .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
+
+void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide)
+{
+    if (policy->batch != 0) {
+        *batch = *wide = policy->batch;
+    } else if (*wide == 0) {
+        *wide = policy->wide;
+    }
+}
 
 // ---- standing ----
 

@@ -29,12 +29,18 @@ struct policy_decision {
 struct policy {
     const char *name, *help;
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
-    bool rival; // how others do it, for replaying (client/policy_rivals.c)
+    bool blind;           // it looks at no forecast
+    bool rival;           // how others do it, for replaying (client/policy_rivals.c)
+    uint64_t batch, wide; // see policy_batches; 0: it does not mind
 };
 
 extern const struct policy policy_published;
 
 const struct policy *policy_find(const char *name); // NULL when there is none
+
+// How many candidates are considered at a time (batch, wide of run_started): what was asked for becomes
+// the policy's own round where it has one, and wide its preference where nothing was asked for (0).
+void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide);
 
 // What a forecast lets one expect beyond this log2 speedup: E(max(y - log2, 0)), 0 where the candidate
 // is wrong. Shifted arithmetically, so that forecasts that were made before the incumbent changed need

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#define ROUND 16            // children of a parent
 #define MEASURED_OF_BATCH 4 // one in so many
 
 // The eight bins of the published label: half octaves from 1/2 to 4.
@@ -59,4 +60,8 @@ static void decide_published(const struct policy_view *view, struct policy_decis
 }
 
 const struct policy policy_published = {
-    "published", "of each batch the quarter with the highest expected bin", decide_published, true};
+    .name = "published",
+    .help = "of each batch the quarter with the highest expected bin",
+    .decide = decide_published,
+    .rival = true,
+    .batch = ROUND};

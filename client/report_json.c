@@ -67,15 +67,6 @@ static json_t *message_value(const struct message *message, const void *value)
     return ret != NULL ? ret : json_null();
 }
 
-static void add_line(struct strbuf *out, json_t *object)
-{
-    char *line = json_dumps(object, JSON_COMPACT);
-    strbuf_adds(out, line != NULL ? line : "{}");
-    strbuf_addc(out, '\n');
-    free(line);
-    json_decref(object);
-}
-
 static json_t *interval(double low, double high)
 {
     json_t *ret = json_array();
@@ -256,7 +247,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "against_average", plain_of(&report->plain));
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
-    add_line(out, object);
+    show_add_line(out, object);
 }
 
 static const char *decision_name(uint64_t decision)
@@ -327,7 +318,7 @@ void report_json_candidate(struct strbuf *out, const struct report *report, uint
     json_object_set_new(object, "source",
                         source != NULL ? text_bytes((const char *)source->data, source->len)
                                        : json_null());
-    add_line(out, object);
+    show_add_line(out, object);
 }
 
 void report_json_event(struct strbuf *out, const struct run_event *event)
@@ -337,5 +328,5 @@ void report_json_event(struct strbuf *out, const struct run_event *event)
     json_object_set_new(object, "at", show_number(event->at));
     json_object_set_new(object, "kind", text(run_event_name(event->kind)));
     json_object_set_new(object, "body", message_value(event->message, event->body));
-    add_line(out, object);
+    show_add_line(out, object);
 }

@@ -162,6 +162,15 @@ json_t *show_result(const struct result *result)
                      show_facts(result->conditions, result->conditions_count));
 }
 
+void show_add_line(struct strbuf *out, json_t *object)
+{
+    char *line = json_dumps(object, JSON_COMPACT);
+    strbuf_adds(out, line != NULL ? line : "{}");
+    strbuf_addc(out, '\n');
+    free(line);
+    json_decref(object);
+}
+
 void show_print(json_t *object)
 {
     char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));

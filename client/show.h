@@ -3,6 +3,7 @@
 #ifndef CLIENT_SHOW_H
 #define CLIENT_SHOW_H
 
+#include "common/strbuf.h"
 #include "proto/all.h"
 #include <jansson.h>
 #include <stddef.h>
@@ -26,6 +27,8 @@ json_t *show_accounts(const struct accounts *seconds); // {account: seconds}
 // The object of `kcast measure --json` (docs/commands.md) without "candidate" and "problem".
 json_t *show_result(const struct result *result);
 
+// One line at the end of out; frees object.
+void show_add_line(struct strbuf *out, json_t *object);
 // One line on stdout; frees object.
 void show_print(json_t *object);
 

@@ -18,16 +18,6 @@ static json_t *text_of(const void *data, size_t len)
     return ret != NULL ? ret : json_null();
 }
 
-static void add_line(struct strbuf *out, json_t *object)
-{
-    char *line = json_dumps(object, JSON_COMPACT);
-
-    strbuf_adds(out, line != NULL ? line : "{}");
-    strbuf_addc(out, '\n');
-    free(line);
-    json_decref(object);
-}
-
 // The interval as ratios; null where there is none.
 static json_t *interval_of(const struct estimate *estimate)
 {
@@ -68,7 +58,7 @@ void space_json_candidate(struct strbuf *out, const struct space *space, size_t 
                         c->compiled != NULL
                             ? show_facts(c->compiled->features, c->compiled->features_count)
                             : json_object());
-    add_line(out, object);
+    show_add_line(out, object);
 }
 
 int space_json_label(double log2_speedup)
@@ -95,5 +85,5 @@ void space_json_pair(struct strbuf *out, const struct space *space, size_t i,
     json_object_set_new(object, "source_id", show_digest(&c->digest));
     json_object_set_new(object, "source_search", show_text("kernelcast"));
     json_object_set_new(object, "internal_experiment", show_text(space->head.origin));
-    add_line(out, object);
+    show_add_line(out, object);
 }

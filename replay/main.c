@@ -121,7 +121,7 @@ static int add_arm(struct arm *arm, size_t *count, const struct policy *policy, 
     }
     arm[*count] = (struct arm){.policy = policy->name,
                                .strategy = strategy->name,
-                               .surrogate = strcmp(policy->name, "all") != 0};
+                               .surrogate = !policy->blind};
     (void)snprintf(arm[*count].name, sizeof(arm[*count].name), "%s/%s", policy->name,
                    strategy->name);
     (*count)++;

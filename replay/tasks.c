@@ -2,7 +2,7 @@
 // share: nothing is sent. A task is a simulation of its own, so that outcomes do not depend on who
 // computes what.
 #include "replay/tasks.h"
-#include "client/pipeline.h"
+#include "client/policy.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define STREAM_SEARCH 0x7365617263ULL
-#define PUBLISHED_BATCH 16 // children of a parent that its rule ranks
 
 struct shared {
     atomic_size_t next, failed; // task; number of the failed one plus 1
@@ -48,12 +47,7 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
     }
-    if (config.wide == 0 && strcmp(config.policy, "budget") == 0) {
-        config.wide = PIPELINE_BATCH_MAX; // as kcast search does
-    }
-    if (strcmp(config.policy, "published") == 0) {
-        config.batch = config.wide = PUBLISHED_BATCH;
-    }
+    policy_batches(policy_find(config.policy), &config.batch, &config.wide);
     if (!isnan(t->budget_share)) {
         config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);
     }

@@ -7,6 +7,7 @@
 #include "common/stats.h"
 #include "contract/score.h"
 #include "contract/verdict.h"
+#include "tests/worker/spoilt.h"
 #include "worker/group.h"
 #include "worker/recalibrate.h"
 #include <math.h>
@@ -92,23 +93,6 @@ static void learn(struct group *group, const struct space *space, const size_t *
     }
 }
 
-// Says everything one bin too fast and three times as sure, in logarithms, as it should.
-static void spoil(struct recal_forecast *forecast, double bar)
-{
-    double *p = forecast->bins, sum = 0, odds;
-
-    for (size_t i = BIN_COUNT; i-- > 0;) {
-        sum += p[i] = i == 0 ? 0 : pow(p[i - 1], 3);
-    }
-    for (size_t i = 0; i < BIN_COUNT; i++) {
-        p[i] /= sum;
-    }
-    odds = fmin(fmax(forecast->p_correct, 1e-6), 1 - 1e-6);
-    odds = pow(odds / (1 - odds), 3) * 4;
-    forecast->p_correct = odds / (1 + odds);
-    forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, bar));
-}
-
 static struct recal_forecast spoilt_forecast(struct group *group, const struct space *space,
                                              const struct space_candidate *c, double bar)
 {
@@ -132,23 +116,6 @@ static struct recal_forecast spoilt_forecast(struct group *group, const struct s
     message_clear(&forecast_reply_message, &reply);
     spoil(&ret, bar);
     return ret;
-}
-
-static struct score_row row_of(const struct recal_outcome *known, double p_correct,
-                               double p_improves, const double *bins)
-{
-    struct score_row row = {.weight = 1,
-                            .p_correct = p_correct,
-                            .p_improves = p_improves,
-                            .confidence = NAN,
-                            .mean_log2 = NAN,
-                            .has_bins = true,
-                            .correct = known->correct,
-                            .improved = known->improved,
-                            .log2 = known->log2};
-
-    memcpy(row.bins, bins, sizeof(row.bins));
-    return row;
 }
 
 // The upper quartile of what was learnt from: what an improvement has to beat.
@@ -200,15 +167,14 @@ static void judge(const struct space *space, uint64_t seed, struct recalibration
         if (i < TRAINED + MAPPED) {
             (void)recal_add(recal, &scope, &said, &known);
         } else {
-            struct recal_answer answer;
+            struct recal_answer answer = as_said(&said);
 
             if (i == TRAINED + MAPPED) {
                 recal_refit(recal);
             }
+            rows->raw[rows->count] = score_row_of(&known, &answer);
             recal_apply(recal, &scope, &said, RECAL_FOLD_ALL, &answer);
-            rows->raw[rows->count] = row_of(&known, said.p_correct, said.p_improves, said.bins);
-            rows->mapped[rows->count++] =
-                row_of(&known, answer.p_correct, answer.p_improves, answer.bins);
+            rows->mapped[rows->count++] = score_row_of(&known, &answer);
         }
     }
     group_free(group);

@@ -3,6 +3,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "contract/score.h"
+#include "tests/worker/spoilt.h"
 #include "worker/drift.h"
 #include "worker/pit_map.h"
 #include "worker/recalibrate.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define SEEDS 30
+#define BAR 0.5 // log2 speedup that an improvement has to beat
 #define FRESH 2000 // forecasts that a map is judged by, none of which it has seen
 
 static const struct recal_scope scope = {"llm", "gpu: H200", "softmax"};
@@ -46,24 +48,11 @@ static void make_truth(struct stats_rng *rng, struct made *to)
     for (size_t i = 0; i < BIN_COUNT; i++)
         p[i] /= sum;
     to->forecast.p_correct = 0.4 + 0.55 * stats_rng_unit(rng);
-    to->forecast.p_improves = to->forecast.p_correct * (1 - bins_cdf(p, 0.5));
+    to->forecast.p_improves = to->forecast.p_correct * (1 - bins_cdf(p, BAR));
     to->outcome = (struct recal_outcome){.propensity = 1, .key = stats_rng_u64(rng)};
     to->outcome.correct = stats_rng_unit(rng) < to->forecast.p_correct;
     to->outcome.log2 = bins_quantile(p, 1e-6 + (1 - 2e-6) * stats_rng_unit(rng));
-    to->outcome.improved = to->outcome.correct && to->outcome.log2 > 0.5;
-}
-
-// Says everything one bin too fast and three times as sure, in logarithms, as it should.
-static void spoil(struct recal_forecast *forecast)
-{
-    double *p = forecast->bins, sum = 0;
-    for (size_t i = BIN_COUNT; i-- > 0;)
-        sum += p[i] = i == 0 ? 0 : pow(p[i - 1], 3);
-    for (size_t i = 0; i < BIN_COUNT; i++)
-        p[i] /= sum;
-    double odds = pow(forecast->p_correct / (1 - forecast->p_correct), 3) * 4;
-    forecast->p_correct = odds / (1 + odds);
-    forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, 0.5));
+    to->outcome.improved = to->outcome.correct && to->outcome.log2 > BAR;
 }
 
 // Says everything 0.6 octaves too slow, and normal with half the spread.
@@ -85,7 +74,7 @@ static struct made make(struct stats_rng *rng, enum kind kind)
     struct made made;
     make_truth(rng, &made);
     if (kind == SPOILT)
-        spoil(&made.forecast);
+        spoil(&made.forecast, BAR);
     if (kind == SLIPPED)
         slip(&made.forecast);
     return made;
@@ -102,21 +91,6 @@ static struct recalibration *learnt(struct stats_rng *rng, size_t outcomes, enum
     return recal;
 }
 
-static struct score_row row_of(const struct made *made, const struct recal_answer *said)
-{
-    struct score_row row = {.weight = 1,
-                            .p_correct = said->p_correct,
-                            .p_improves = said->p_improves,
-                            .confidence = NAN,
-                            .mean_log2 = NAN,
-                            .has_bins = true,
-                            .correct = made->outcome.correct,
-                            .improved = made->outcome.improved,
-                            .log2 = made->outcome.log2};
-    memcpy(row.bins, said->bins, sizeof row.bins);
-    return row;
-}
-
 struct judged {
     struct score_value raw[SCORE_COUNT], mapped[SCORE_COUNT];
 };
@@ -129,13 +103,10 @@ static void judge_scope(struct judged *ret, const struct recalibration *recal,
     struct score_row *raw = xcalloc(FRESH, sizeof *raw), *mapped = xcalloc(FRESH, sizeof *mapped);
     for (size_t i = 0; i < FRESH; i++) {
         struct made made = make(rng, kind);
-        struct recal_answer answer;
-        answer.p_correct = made.forecast.p_correct;
-        answer.p_improves = made.forecast.p_improves;
-        memcpy(answer.bins, made.forecast.bins, sizeof answer.bins);
-        raw[i] = row_of(&made, &answer);
+        struct recal_answer answer = as_said(&made.forecast);
+        raw[i] = score_row_of(&made.outcome, &answer);
         recal_apply(recal, of, &made.forecast, RECAL_FOLD_ALL, &answer);
-        mapped[i] = row_of(&made, &answer);
+        mapped[i] = score_row_of(&made.outcome, &answer);
     }
     score_compute(ret->raw, raw, FRESH, &options);
     score_compute(ret->mapped, mapped, FRESH, &options);

@@ -1,0 +1,55 @@
+// A forecaster that is to be corrected, for the test and the benchmark of recalibration: it says
+// everything one bin too fast and three times as sure, in logarithms, as it should.
+#ifndef TESTS_WORKER_SPOILT_H
+#define TESTS_WORKER_SPOILT_H
+
+#include "contract/score.h"
+#include "worker/recalibrate.h"
+#include <math.h>
+#include <string.h>
+
+// bar: the log2 speedup that an improvement has to beat.
+static inline void spoil(struct recal_forecast *forecast, double bar)
+{
+    double *p = forecast->bins, sum = 0;
+    double odds = fmin(fmax(forecast->p_correct, 1e-6), 1 - 1e-6);
+
+    for (size_t i = BIN_COUNT; i-- > 0;) {
+        sum += p[i] = i == 0 ? 0 : pow(p[i - 1], 3);
+    }
+    for (size_t i = 0; i < BIN_COUNT; i++) {
+        p[i] /= sum;
+    }
+    odds = pow(odds / (1 - odds), 3) * 4;
+    forecast->p_correct = odds / (1 + odds);
+    forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, bar));
+}
+
+// What was said of a candidate, as recal_apply would say it when it changed nothing.
+static inline struct recal_answer as_said(const struct recal_forecast *forecast)
+{
+    struct recal_answer answer = {.p_correct = forecast->p_correct,
+                                  .p_improves = forecast->p_improves};
+
+    memcpy(answer.bins, forecast->bins, sizeof(answer.bins));
+    return answer;
+}
+
+static inline struct score_row score_row_of(const struct recal_outcome *known,
+                                            const struct recal_answer *said)
+{
+    struct score_row row = {.weight = 1,
+                            .p_correct = said->p_correct,
+                            .p_improves = said->p_improves,
+                            .confidence = NAN,
+                            .mean_log2 = NAN,
+                            .has_bins = true,
+                            .correct = known->correct,
+                            .improved = known->improved,
+                            .log2 = known->log2};
+
+    memcpy(row.bins, said->bins, sizeof(row.bins));
+    return row;
+}
+
+#endif
