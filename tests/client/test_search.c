@@ -269,11 +269,34 @@ static void decisions_do_not_depend_on_timing(void **state)
     free(path_b);
 }
 
+typedef void searching(struct fixture *f, int status, const char *fault, const char *path);
+
+// The same search, killed once and resumed, decides the same and runs so many jobs in all.
+static void killed_and_resumed(struct fixture *f, searching *begin, const char *fault,
+                               const struct fold *expected, uint64_t jobs)
+{
+    char *killed = run_path(f, "killed");
+    uint64_t before = jobs_run(f);
+    struct fold fold;
+    begin(f, -SIGKILL, fault, killed);
+    resume(f, 0, killed);
+    load(&fold, killed);
+    assert_true(fold.finished);
+    assert_same_decisions(expected, &fold, fault);
+    if (jobs_run(f) - before != jobs) {
+        fail_msg("%s: %llu jobs ran instead of %llu", fault,
+                 (unsigned long long)(jobs_run(f) - before), (unsigned long long)jobs);
+    }
+    fold_release(&fold);
+    (void)unlink(killed);
+    free(killed);
+}
+
 static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
     char *path = run_path(f, "undisturbed");
-    struct fold expected, fold;
+    struct fold expected;
     uint64_t before = jobs_run(f);
     search(f, 0, NULL, path);
     uint64_t jobs = jobs_run(f) - before;
@@ -284,23 +307,8 @@ static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **s
     bool slow = variant != NULL && strcmp(variant, "debug") != 0 && strcmp(variant, "release") != 0;
     for (uint64_t n = 2; n < expected.last_sequence; n += slow ? 7 : 1) {
         char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
-        char *name = xasprintf("killed-%llu", (unsigned long long)n);
-        char *killed = run_path(f, name);
-        before = jobs_run(f);
-        search(f, -SIGKILL, fault, killed);
-        resume(f, 0, killed);
-        load(&fold, killed);
-        assert_true(fold.finished);
-        assert_same_decisions(&expected, &fold, fault);
-        if (jobs_run(f) - before != jobs) {
-            fail_msg("%s: %llu jobs ran instead of %llu", fault,
-                     (unsigned long long)(jobs_run(f) - before), (unsigned long long)jobs);
-        }
-        fold_release(&fold);
-        (void)unlink(killed);
+        killed_and_resumed(f, search, fault, &expected, jobs);
         free(fault);
-        free(name);
-        free(killed);
     }
     fold_release(&expected);
     free(path);
@@ -310,25 +318,17 @@ static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void
 {
     struct fixture *f = *state;
     char *path = run_path(f, "wide");
-    struct fold expected, fold;
+    struct fold expected;
+    uint64_t before = jobs_run(f);
     search_wide(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
     load(&expected, path);
     assert_int_equal(expected.candidate_count, 50);
     assert_true(expected.trusted > 5 && expected.audited > 0);
     for (uint64_t n = 5; n < expected.last_sequence; n += 19) {
         char *fault = xasprintf("event:%llu", (unsigned long long)n);
-        char *name = xasprintf("wide-%llu", (unsigned long long)n);
-        char *killed = run_path(f, name);
-        search_wide(f, -SIGKILL, fault, killed);
-        resume(f, 0, killed);
-        load(&fold, killed);
-        assert_true(fold.finished);
-        assert_same_decisions(&expected, &fold, fault);
-        fold_release(&fold);
-        (void)unlink(killed);
+        killed_and_resumed(f, search_wide, fault, &expected, jobs);
         free(fault);
-        free(name);
-        free(killed);
     }
     fold_release(&expected);
     free(path);
