@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Records spaces: every point of a problem's template, or of a smaller one, measured without a surrogate in random order.
 #   tests/gpu/spaces.sh build/kernelcast.tar.xz
-# One daemon per GPU, so that a space is of one GPU; problems go round the GPUs, two at a time on each. A space that is not through
-# after KCAST_SPACE_SECONDS (default 380) ends there: what was measured is a random sample of it. Leaves the run files, packed, in
-# $OUT, or in build/gpu when that is not set, and prints how many candidates each one has.
+# One daemon per GPU, so that a space is of one GPU; the problems of a GPU take turns on it. A space that is not through after
+# KCAST_SPACE_SECONDS (default 500), or has KCAST_SPACE_CANDIDATES (default 1600), ends there: what was measured is a random sample of
+# it. Leaves the spaces in one tar file, split, in $OUT, or in build/gpu when that is not set, and prints how many candidates each has.
 set -u
 cd "$(dirname "$0")/../.."
 bundle=$1
 out=${OUT:-build/gpu}
-seconds=${KCAST_SPACE_SECONDS:-380}
+seconds=${KCAST_SPACE_SECONDS:-500}
 mkdir -p "$out"
 work=$(mktemp -d)
 tar -C "$work" -xJf "$bundle" || exit 1
@@ -22,15 +22,19 @@ axis() { sed -i -E "s#^//@ tune $1 in \([^)]*\)#//@ tune $1 in ($2)#" template.c
 # What is left out of templates that are too large to be measured whole.
 trim() {
     case $1 in
+    sgemm) axis BK "8, 16"; axis TM "2, 4, 8"; axis TN "4, 8"; axis STAGES "1, 2, 3"; axis SPLITK "1, 4"; axis TAIL 1; axis MATH 0 ;;
+    bf16_gemm) axis BM "32, 64, 128"; axis BN "64, 128, 256"; axis BK "32, 64"; axis STAGES "2, 3, 4"; axis SPLITK "1, 4"; axis PART 0; axis TAIL 1 ;;
+    batched_gemm) axis TM "1, 2, 4"; axis TN "1, 2, 4"; axis MATS "1, 2, 4, 8"; axis BK "4, 8, 16, 32"; axis SYNC 0; axis TAIL 1; axis SPECIAL 1 ;;
+    conv3x3) axis TH "4, 8"; axis OB "16, 32, 64"; axis PX "1, 2, 4"; axis OC "2, 4, 8"; axis CB "2, 4, 8"; axis SPLIT "1, 2"; axis TAIL 1 ;;
+    conv1d_causal) axis ROWS "1, 2, 4"; axis PER "1, 2, 4"; axis EDGE 1; axis EXP "0, 2"; axis STREAM 0 ;;
+    attention) axis MASK 1; axis KEEP 0 ;;
+    softmax) axis ROWS "1, 2, 4"; axis EXP "0, 1" ;;
+    layernorm) axis ROWS "1, 2, 4, 8"; axis MOMENTS "0, 2"; axis MASK 1 ;;
+    gemv) axis LANES "16, 32, 64, 128"; axis GROUPS "1, 2, 4, 8"; axis UNROLL "1, 4"; axis SPLIT "1, 2, 4"; axis PLACE "0, 2" ;;
+    stencil5) axis BX "32, 64, 128"; axis BY "1, 4, 8"; axis UNROLL "1, 4"; axis BORDER 1 ;;
+    topk) axis THREADS "64, 128, 256, 512"; axis ROWS "1, 2, 4"; axis UNROLL "1, 4"; axis SPLIT "1, 2, 4, 8" ;;
+    embedding_bag) axis BAGS "1, 2, 4, 8"; axis UNROLL "1, 2, 4" ;;
     transpose) axis HINT 0 ;;
-    sgemm) axis BM "32, 64, 128"; axis BK "8, 16"; axis TM "4, 8"; axis TN "4, 8"; axis STAGES "1, 2, 3"; axis SPLITK "1, 4"; axis MATH 0 ;;
-    bf16_gemm) axis BM "32, 64, 128"; axis BN "64, 128, 256"; axis BK "32, 64"; axis WM "1, 2, 4"; axis WN "1, 2, 4"; axis STAGES "1, 2, 3"
-        axis SPLITK "1, 4"; axis PART 0; axis TAIL "0, 1"; axis ORDER "0" ;;
-    attention) axis BM "16, 32, 64, 128"; axis BN "16, 32, 64, 128"; axis LANES "2, 4, 8"; axis EACH "1, 2"; axis STAGES "1, 2"; axis MASK 1 ;;
-    gemv) axis LANES "16, 32, 64, 128"; axis GROUPS "1, 2, 4, 8"; axis ROWS "1, 2, 4"; axis VEC "1, 2, 4"; axis UNROLL "1, 4"; axis SPLIT "1, 4"; axis PLACE "0, 2" ;;
-    rmsnorm_residual) axis THREADS "64, 128, 256, 512"; axis ROWS "1, 2"; axis VEC "1, 2, 4, 8"; axis ITEMS "1, 2, 4"; axis HINT "0, 1" ;;
-    swiglu) axis THREADS "64, 256, 1024"; axis ITEMS "1, 2, 4"; axis WAVES "1, 4"; axis FORM "0, 2" ;;
-    stencil5) axis BX "32, 64, 128"; axis BY "1, 4, 8"; axis ROWS "1, 4, 8, 16"; axis VEC "1, 2, 4"; axis UNROLL "1, 4" ;;
     esac
 }
 
@@ -38,7 +42,7 @@ record() { # problem port
     local name=$1 port=$2 run=$work/$1.run
     cp -r "$problems/$name" "$work/$name" && (cd "$work/$name" && trim "$name")
     "$bin/kcast" search "$work/$name" --pool "tcp://127.0.0.1:$port" --no-worker --policy all --strategy best-of-n --batch 32 \
-        --candidates "${KCAST_SPACE_CANDIDATES:-1040}" --seed 1 --max-time "${seconds}s" --quiet --run "$run" --json >"$out/$name.json" 2>"$out/$name.log" ||
+        --candidates "${KCAST_SPACE_CANDIDATES:-1600}" --seed 1 --max-time "${seconds}s" --quiet --run "$run" --json >"$out/$name.json" 2>"$out/$name.log" ||
         { echo "$name: failed"; tail -3 "$out/$name.log"; }
 }
 
@@ -56,15 +60,19 @@ done
 export -f record axis trim
 export bin work out problems seconds
 lane=0
-for list in "sgemm" "cross_entropy axpy gemv" "softmax rope layernorm" "transpose rmsnorm_residual reduce_sum"; do
+for list in "sgemm softmax cross_entropy topk" "bf16_gemm layernorm rope embedding_bag" "attention transpose gemv batched_gemm" \
+    "conv3x3 conv1d_causal stencil5"; do
     printf '%s\n' $list | xargs -P 4 -I{} bash -c "record {} $((7500 + lane % gpus))" &
     lanes+=($!)
     lane=$((lane + 1))
 done
 wait "${lanes[@]}"
 for run in "$work"/*.run; do
-    echo "$(basename "$run" .run): $("$bin/kcast" report "$run" --json | grep -oE '"(considered|compile_failed|measured)":[0-9]+' | tr '\n' ' ')"
+    name=$(basename "$run" .run)
+    "$bin/kcast" export "$run" --format space -o "$work/$name.space" &&
+        echo "$name: $("$bin/kcast" report "$run" --json | grep -oE '"(considered|compile_failed|measured)":[0-9]+' | head -n 3 | tr '\n' ' ')" &
 done
-tar -C "$work" -cf - $(cd "$work" && ls ./*.run) | xz -T0 -4 | split -b 15M - "$out/spaces.tar.xz."
+wait $(jobs -p | grep -vxF "$(printf '%s\n' "${daemons[@]}")")
+tar -C "$work" -cf - $(cd "$work" && ls ./*.space) | split -b 15M - "$out/spaces.tar."
 rm -f "$out"/*.json "$out"/*.log
 tail -n 2 "$work"/kcastd*.log
