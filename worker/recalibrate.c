@@ -21,7 +21,8 @@
 
 #define WEIGHT_NONE 1e-9
 
-const struct recal_config recal_defaults = {.kappa = {20, 20, 20}, .kappa_event = {300, 300, 300}};
+const struct recal_config recal_defaults = {
+    .kappa = {60, 60, 60}, .kappa_event = {300, 300, 300}, .kappa_temper = 20};
 
 static struct node *node_new(struct recalibration *in, char *name_take, struct node *parent)
 {

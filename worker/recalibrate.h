@@ -14,7 +14,7 @@
 // above, but trusted for the others' number only.)
 //
 //   bins         first a shift and a temperature (worker/temper.h), from the level's own outcomes
-//                and at most κ of the others' at each level above; what that leaves is in
+//                and at most kappa_temper of the others' at each level above; what that leaves is in
 //                the distribution of u = F(y) (worker/pit_map.h): calibrated F = R ∘ F
 //   P(correct),
 //   P(improves)  first a beta map (worker/beta_map.h), pulled towards that of the level above as far
@@ -49,6 +49,7 @@ enum recal_fold recal_fold_without(uint64_t key);
 struct recal_config {
     double kappa[RECAL_LEVELS]; // > 0: so many outcomes weigh as much as the level above
     double kappa_event[RECAL_LEVELS]; // the same for the two probabilities
+    double kappa_temper; // so many of the others' outcomes at a level above choose shift and temperature
 };
 extern const struct recal_config recal_defaults;
 

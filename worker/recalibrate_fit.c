@@ -44,7 +44,7 @@ static void add_evidence(struct recalibration *in)
     }
 }
 
-// The node's own evidence, and of the others at each level above as much as kappa outcomes have.
+// The node's own evidence, and of the others at each level above as much as kappa_temper outcomes have.
 static void weigh_hypotheses(const struct recalibration *in, struct node *node,
                              enum recal_fold fold)
 {
@@ -55,7 +55,7 @@ static void weigh_hypotheses(const struct recalibration *in, struct node *node,
         const struct fit *own = &at->fit[fold];
         double n =
             recal_effective(own->weight, own->weight_square, below->weight, below->weight_square);
-        double trust = at == node ? n : fmin(n, in->config.kappa[at->level]);
+        double trust = at == node ? n : fmin(n, in->config.kappa_temper);
         for (size_t h = 0; h < TEMPER_COUNT && n > 0; h++)
             evidence[h] +=
                 trust * (own->evidence[h] - below->evidence[h]) / (own->weight - below->weight);

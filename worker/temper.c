@@ -9,7 +9,7 @@
 #define PRIOR_AS_IT_IS 0.98
 #define WEIGHT_MIN 1e-4 // hypotheses below are left out of the mixture
 
-static const double temperature[TEMPER_DEGREES] = {0.67, 1, 1.5, 2.2, 3.3};
+static const double temperature[TEMPER_DEGREES] = {0.67, 1, 1.5, 2.2, 3.3, 4.7, 6.6};
 
 bool temper_prepare(struct tempered *ret, const double p[static BIN_COUNT])
 {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #define TEMPER_SHIFTS 5 // -2 … 2 bins
-#define TEMPER_DEGREES 5
+#define TEMPER_DEGREES 7
 #define TEMPER_COUNT (TEMPER_SHIFTS * TEMPER_DEGREES)
 #define TEMPER_FLOOR 5e-4 // added to each bin: what is called impossible may come
 
