@@ -3,7 +3,7 @@
 // The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
 // that depends on seed and slot alone), random again, and otherwise the most promising point among
 // the neighbours of the PARENTS best measured ones. "Promising" is what a kernel regression over
-// all measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
+// measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
 // WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
 // slowest. When all neighbours of all correct points are taken, and where points have no
 // neighbours, everything is random, so the search can neither get stuck nor leave a point out for
@@ -21,6 +21,7 @@
 #define PARENTS 6
 #define WIDTH 0.35
 #define PENALTY 0.5
+#define MEMORY 1024 // measured points that the regression looks at
 #define NEIGHBOUR_MAX 128
 #define STREAM_COIN 0x67726565ULL
 
@@ -45,11 +46,28 @@ static int by_y(const void *a, const void *b)
     return left->candidate < right->candidate ? -1 : 1;
 }
 
+// Keeps the best MEMORY / 2 and every so many of the others, so that a choice costs the same however
+// long the search is. Returns how many are left.
+static size_t thin(struct sample *sample, size_t count, size_t *correct)
+{
+    size_t kept = MEMORY / 2, right = 0;
+
+    for (size_t i = 0; i < MEMORY / 2 && count > MEMORY; i++) {
+        sample[kept++] = sample[MEMORY / 2 + i * (count - MEMORY / 2) / (MEMORY / 2)];
+    }
+    count = count > MEMORY ? kept : count;
+    while (right < count && sample[right].correct) {
+        right++;
+    }
+    *correct = right;
+    return count;
+}
+
 // The visible outcomes, best first; *ret is malloc'd, *ret_correct of them are correct.
 static size_t gather(const struct strategy_view *view, struct sample **ret, size_t *ret_correct)
 {
     struct sample *sample = xcalloc((size_t)view->visible + 1, sizeof(*sample));
-    size_t count = 0, correct = 0;
+    size_t count = 0;
     double worst = 0;
     for (uint64_t id = 1; id <= view->visible; id++) {
         const struct fold_candidate *candidate = &view->fold->candidate[id - 1];
@@ -63,7 +81,6 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
         }
         view->generator->ops->place(view->generator, s->point, s->place);
         worst = s->correct && s->y < worst ? s->y : worst;
-        correct += s->correct;
         count++;
     }
     for (size_t i = 0; i < count; i++) {
@@ -73,8 +90,7 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
     }
     qsort(sample, count, sizeof(*sample), by_y);
     *ret = sample;
-    *ret_correct = correct;
-    return count;
+    return thin(sample, count, ret_correct);
 }
 
 // What the measured points let one expect here.
@@ -96,56 +112,87 @@ static double expectation(const struct generator *generator, const struct sample
     return sum / weight_sum;
 }
 
-// The most promising free neighbour of the best points. Goes beyond PARENTS only when those have no
-// free ones.
-static bool climb(const struct strategy_view *view, const struct sample *sample, size_t count,
-                  size_t correct, bool *taken, struct strategy_choice *ret)
+// A neighbour of one of the best points, with what is expected of it.
+struct hope {
+    struct strategy_choice choice;
+    double y;
+};
+
+struct hopes {
+    struct hope *hope; // malloc'd
+    size_t count, room;
+};
+
+static void add_neighbours(struct hopes *to, const struct generator *generator,
+                           const struct sample *sample, size_t count, const struct sample *of,
+                           bool *known)
 {
-    const struct generator *generator = view->generator;
-    double best = -INFINITY;
-    bool found = false;
-    for (size_t i = 0; i < correct && (i < PARENTS || !found); i++) {
-        size_t neighbour[NEIGHBOUR_MAX];
-        size_t n = generator->ops->neighbours(generator, sample[i].point, neighbour, NEIGHBOUR_MAX);
-        for (size_t j = 0; j < n; j++) {
-            if (taken[neighbour[j]]) {
-                continue;
-            }
-            double y = expectation(generator, sample, count, neighbour[j]);
-            if (y > best) {
-                best = y;
-                *ret =
-                    (struct strategy_choice){.point = neighbour[j], .parent = sample[i].candidate};
-                found = true;
-            }
+    size_t neighbour[NEIGHBOUR_MAX];
+    size_t n = generator->ops->neighbours(generator, of->point, neighbour, NEIGHBOUR_MAX);
+
+    for (size_t i = 0; i < n; i++) {
+        if (known[neighbour[i]]) {
+            continue;
+        }
+        known[neighbour[i]] = true;
+        if (to->count == to->room) {
+            to->room = to->room > 0 ? 2 * to->room : NEIGHBOUR_MAX;
+            to->hope = xrealloc(to->hope, to->room, sizeof(*to->hope));
+        }
+        to->hope[to->count++] =
+            (struct hope){.choice = {.point = neighbour[i], .parent = of->candidate},
+                          .y = expectation(generator, sample, count, neighbour[i])};
+    }
+}
+
+// The most promising free one; false when none is free.
+static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *ret)
+{
+    const struct hope *best = NULL;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct hope *hope = &from->hope[i];
+        if (!taken[hope->choice.point] && (best == NULL || hope->y > best->y)) {
+            best = hope;
         }
     }
-    if (found) {
-        taken[ret->point] = true;
+    if (best == NULL) {
+        return false;
     }
-    return found;
+    *ret = best->choice;
+    taken[ret->point] = true;
+    return true;
 }
 
 static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
 {
-    bool *taken = strategy_taken(view);
+    bool *taken = strategy_taken(view), *known = strategy_taken(view);
+    struct hopes hopes = {0};
     struct sample *sample;
-    size_t correct, count = 0;
-    size_t sample_count = gather(view, &sample, &correct);
+    size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
+
     for (; count < want; count++) {
         uint64_t slot = view->fold->candidate_count + count + 1;
-        double coin = strategy_coin(view, STREAM_COIN, slot);
-        if (slot > START && coin >= EXPLORE &&
-            climb(view, sample, sample_count, correct, taken, &out[count])) {
-            continue;
+        bool found = false;
+
+        if (slot > START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE) {
+            // Beyond PARENTS only when those have no free neighbours.
+            for (; parents < correct && parents < PARENTS; parents++) {
+                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);
+            }
+            while (!(found = pick(&hopes, taken, &out[count])) && parents < correct) {
+                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents++], known);
+            }
         }
-        out[count].parent = 0;
-        if (!strategy_random(view, taken, slot, &out[count].point)) {
+        out[count].parent = found ? out[count].parent : 0;
+        if (!found && !strategy_random(view, taken, slot, &out[count].point)) {
             break;
         }
     }
+    free(hopes.hope);
     free(sample);
     free(taken);
+    free(known);
     return count;
 }
 

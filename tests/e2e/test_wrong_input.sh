@@ -46,13 +46,17 @@ printf '{"pair_id": 1, "problem_id": 2}\n' >rows.jsonl
 expect 3 'rows.jsonl: neither a cache file of Kernel Tuner' "$bin/kcast" import kernel-tuner rows.jsonl
 expect 3 'rows.jsonl:1: "parent_code" is missing' "$bin/kcast" import gpu-forecasters rows.jsonl
 [ ! -e rows.space ] || { echo "a space was made of rows that are none"; bad=1; }
-space=$root/docs/h200/spaces/axpy.space
+space=$root/docs/h200/spaces/transpose.space
 head -c 5000 "$space" >cut.space
 expect 3 'cut.space: the file is damaged' "$bin/kcast" export cut.space
 expect 2 'is a space already' "$bin/kcast" export "$space" --format space
 expect 2 'has no events' "$bin/kcast" export "$space" --events
-expect 3 'give the file with --baseline' "$bin/kcast" export "$space" --format gpu-forecasters
-expect 3 'not the baseline that' "$bin/kcast" export "$space" --format gpu-forecasters --baseline "$root/problems/cuda/axpy/reference.cu"
+cat >tuned.json <<'TEXT'
+{"device_name": "X", "kernel_name": "add", "tune_params_keys": ["x"], "cache": {"1": {"x": 1, "time": 4.0}, "2": {"x": 2, "time": 1.0}}}
+TEXT
+"$bin/kcast" import kernel-tuner tuned.json -q || bad=1
+expect 3 'give the file with --baseline' "$bin/kcast" export tuned.space --format gpu-forecasters
+expect 3 'not the baseline that' "$bin/kcast" export "$space" --format gpu-forecasters --baseline "$root/problems/cuda/transpose/reference.cu"
 
 # ---- problems ----
 cp -R "$root/problems/cpu/scan" scan
