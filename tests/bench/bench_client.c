@@ -1,0 +1,341 @@
+// What the client itself costs: a search of a template through the whole pipeline, with a run file on
+// disk, whose daemon and worker answer at once with results of a recorded space, so that nothing but
+// the client uses the processor.
+//   bench_client SPACE PROBLEM [CANDIDATES]     default 10000; PROBLEM needs a template with as many points
+#include "client/fold.h"
+#include "client/pipeline.h"
+#include "client/problem_dir.h"
+#include "client/space.h"
+#include "common/mem.h"
+#include "common/parse.h"
+#include "common/stats.h"
+#include "common/version.h"
+#include "contract/bins.h"
+#include "tests/bench/tally.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MEASURED 0.15 // of the candidates are forecast to improve
+#define STREAM_ROW 0x726f7773ULL
+
+// An answer that is on its way.
+struct answer {
+    struct answer *next;
+    pool_callback *done; // of a job; else one of the two below
+    forecaster_callback *forecasts;
+    forecaster_told *told;
+    void *owner;
+    uint64_t tag, kind, job, first, last;
+    bool fresh;
+};
+
+struct peers {
+    const struct space *space;
+    struct answer *head, **tail;
+    uint64_t jobs;
+};
+
+struct bench {
+    struct space space;
+    struct problem_dir dir;
+    struct generator *generator;
+    struct peers peers;
+    struct run *run;
+    struct fold fold;
+    struct pipeline *pipeline;
+};
+
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void check(int code, const struct err *err)
+{
+    if (code != 0) {
+        die(err);
+    }
+}
+
+// ---- daemon and worker ----
+
+static void expect(struct peers *peers, struct answer one)
+{
+    struct answer *answer = xmemdup(&one, sizeof(one));
+
+    *peers->tail = answer;
+    peers->tail = &answer->next;
+}
+
+static void submit(void *owner, const char *key, const struct job_spec *spec, uint64_t priority,
+                   pool_callback *callback, void *callee, uint64_t tag)
+{
+    struct peers *peers = owner;
+
+    (void)key;
+    (void)priority;
+    expect(peers, (struct answer){.done = callback,
+                                  .owner = callee,
+                                  .tag = tag,
+                                  .kind = spec->kind,
+                                  .fresh = spec->fresh,
+                                  .job = ++peers->jobs});
+}
+
+static void ack(void *owner, uint64_t job)
+{
+    (void)owner;
+    (void)job;
+}
+
+static void ask(void *owner, const struct fold *fold, uint64_t first, uint64_t last,
+                uint64_t visible, forecaster_callback *callback, void *callee)
+{
+    (void)fold;
+    (void)visible;
+    expect(owner, (struct answer){
+                      .forecasts = callback, .owner = callee, .first = first, .last = last});
+}
+
+static void tell(void *owner, const struct fold *fold, uint64_t after, uint64_t last,
+                 forecaster_told *callback, void *callee)
+{
+    (void)fold;
+    expect(owner,
+           (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
+}
+
+static bool busy(const void *owner)
+{
+    (void)owner;
+    return false;
+}
+
+// The candidate of the space that stands for the tag.
+static const struct space_candidate *row_of(const struct peers *peers, uint64_t tag, bool compiled)
+{
+    uint64_t at = stats_philox(1, STREAM_ROW, tag) % peers->space->head.candidates;
+
+    for (;; at = (at + 1) % peers->space->head.candidates) {
+        const struct space_candidate *row = &peers->space->candidate[at];
+        if (compiled ? row->compiled != NULL && row->compiled->verdict == VERDICT_NONE
+                     : row->result != NULL) {
+            return row;
+        }
+    }
+}
+
+static void answer_job(const struct peers *peers, const struct answer *answer)
+{
+    const struct space_candidate *row = row_of(peers, answer->tag, answer->kind == JOB_COMPILE);
+    struct job_info info;
+
+    message_init(&job_info_message, &info);
+    info.job = answer->job;
+    info.kind = answer->kind;
+    info.state = JOB_DONE;
+    if (answer->kind == JOB_COMPILE) {
+        info.compiled = xmalloc(sizeof(*info.compiled));
+        message_copy(&compiled_message, info.compiled, row->compiled);
+        info.compiled->object = digest_of(&answer->tag, sizeof(answer->tag));
+    } else {
+        info.result = xmalloc(sizeof(*info.result));
+        message_copy(&result_message, info.result, row->result);
+    }
+    answer->done(answer->owner, answer->tag, &info, NULL);
+    message_clear(&job_info_message, &info);
+}
+
+static void answer_forecasts(const struct answer *answer)
+{
+    struct forecast_reply reply = {.forecasts_count = answer->last - answer->first + 1};
+
+    reply.forecasts = xcalloc(reply.forecasts_count, sizeof(*reply.forecasts));
+    for (uint64_t id = answer->first; id <= answer->last; id++) {
+        struct forecast *forecast = &reply.forecasts[id - answer->first];
+        double share = (double)(stats_philox(2, STREAM_ROW, id) >> 11) * 0x1p-53;
+
+        message_init(&forecast_message, forecast);
+        forecast->id = id;
+        forecast->p_correct = 0.9;
+        forecast->p_improves = share < MEASURED ? 0.6 : 0.02;
+        forecast->confidence = fmax(forecast->p_improves, 1 - forecast->p_improves);
+        forecast->trained_rows = id;
+        forecast->bins_count = BIN_COUNT;
+        forecast->bins = xcalloc(BIN_COUNT, sizeof(*forecast->bins));
+        for (size_t bin = 0; bin < BIN_COUNT; bin++) {
+            forecast->bins[bin] = 1.0 / BIN_COUNT;
+        }
+    }
+    answer->forecasts(answer->owner, &reply, NULL);
+    message_clear(&forecast_reply_message, &reply);
+}
+
+// False when nothing is on its way.
+static bool deliver(struct peers *peers)
+{
+    struct answer *answer = peers->head;
+
+    if (answer == NULL) {
+        return false;
+    }
+    peers->head = answer->next;
+    peers->tail = peers->head == NULL ? &peers->head : peers->tail;
+    if (answer->done != NULL) {
+        answer_job(peers, answer);
+    } else if (answer->forecasts != NULL) {
+        answer_forecasts(answer);
+    } else {
+        answer->told(answer->owner, true, answer->last);
+    }
+    free(answer);
+    return true;
+}
+
+// ---- the search ----
+
+static void record_start(struct bench *b, uint64_t candidates)
+{
+    struct run_started started = {.problem = xstrdup(b->dir.problem->name),
+                                  .problem_json = b->dir.json_digest,
+                                  .reference = b->dir.reference_digest,
+                                  .baseline = b->dir.baseline_digest,
+                                  .generator = xstrdup("tunable"),
+                                  .strategy = xstrdup("greedy"),
+                                  .policy = xstrdup("threshold"),
+                                  .confidence = 0.9,
+                                  .audit = 0.05,
+                                  .share = 0.15,
+                                  .seed = 1,
+                                  .budget_seconds = NAN,
+                                  .candidates_max = candidates,
+                                  .search = xstrdup("bench"),
+                                  .release = xstrdup(KCAST_VERSION),
+                                  .wall_limit_seconds = NAN,
+                                  .batch = PIPELINE_BATCH_DEFAULT};
+    struct run_session session = {.pool = xstrdup("bench"),
+                                  .device_class = xstrdup(b->space.head.device_class)};
+    struct run_baseline baseline = {.compiled = xmalloc(sizeof(*baseline.compiled))};
+    struct err err = ERR_INIT;
+
+    message_copy(&compiled_message, baseline.compiled, row_of(&b->peers, 0, true)->compiled);
+    check(pipeline_record(b->run, &b->fold, RUN_STARTED, &started, &err), &err);
+    check(pipeline_record(b->run, &b->fold, RUN_SESSION, &session, &err), &err);
+    check(pipeline_record(b->run, &b->fold, RUN_BASELINE, &baseline, &err), &err);
+}
+
+static void start_pipeline(struct bench *b)
+{
+    struct pipeline_peers peers = {&b->peers, submit, ack, &b->peers, ask, tell, busy};
+    struct err err = ERR_INIT;
+
+    check(pipeline_create(&b->pipeline, b->run, &b->fold, &peers, NULL, b->generator, &err), &err);
+    check(pipeline_advance(b->pipeline, &err), &err);
+}
+
+static void stop(struct bench *b)
+{
+    pipeline_free(b->pipeline);
+    fold_release(&b->fold);
+    run_close(b->run);
+    for (struct answer *next; b->peers.head != NULL; b->peers.head = next) {
+        next = b->peers.head->next;
+        free(b->peers.head);
+    }
+    b->peers.tail = &b->peers.head;
+}
+
+static void search(struct bench *b, const char *path, uint64_t candidates)
+{
+    double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+    double last_cpu = cpu, most = 0;
+    uint64_t mark = 0;
+    const char *reason;
+    struct err err = ERR_INIT;
+    struct stat file;
+
+    fold_init(&b->fold);
+    check(run_create(&b->run, path, &err), &err);
+    record_start(b, candidates);
+    start_pipeline(b);
+    while (!pipeline_done(b->pipeline, &reason)) {
+        if (!deliver(&b->peers)) {
+            (void)err_set(&err, ERR_INTERNAL, "the search waits for nothing");
+            die(&err);
+        }
+        check(pipeline_advance(b->pipeline, &err), &err);
+        if (b->fold.considered >= mark + candidates / 10) { // a tenth
+            double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
+            most = fmax(most, (now - last_cpu) / (double)(b->fold.considered - mark));
+            mark = b->fold.considered;
+            last_cpu = now;
+        }
+    }
+    cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    wall = seconds(CLOCK_MONOTONIC) - wall;
+    printf("%llu considered, %llu measured: %.3f ms of CPU a candidate, %.3f in the dearest tenth; "
+           "%.1f s in all\n",
+           (unsigned long long)b->fold.considered, (unsigned long long)b->fold.measured,
+           1e3 * cpu / (double)b->fold.considered, 1e3 * most, wall);
+    stop(b);
+    printf("run file %.1f MB\n", stat(path, &file) == 0 ? (double)file.st_size / 1e6 : NAN);
+}
+
+static void resume(struct bench *b, const char *path)
+{
+    double wall = seconds(CLOCK_MONOTONIC);
+    struct err err = ERR_INIT;
+
+    fold_init(&b->fold);
+    check(run_open(&b->run, path, &err), &err);
+    check(fold_run(&b->fold, b->run, &err), &err);
+    start_pipeline(b);
+    printf("resumed with %zu candidates in %.3f s\n", b->fold.candidate_count,
+           seconds(CLOCK_MONOTONIC) - wall);
+    stop(b);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {0};
+    struct bytes text;
+    struct err err = ERR_INIT;
+    uint64_t candidates = 10000;
+    char folder[] = "/tmp/bench_client-XXXXXX";
+
+    if (argc < 3 || argc > 4) {
+        (void)fprintf(stderr, "usage: bench_client SPACE PROBLEM [CANDIDATES]\n");
+        return 2;
+    }
+    if (argc == 4) {
+        check(parse_u64(&candidates, argv[3], 10, 1000000, "CANDIDATES", &err), &err);
+    }
+    check(space_read(&b.space, argv[1], &err), &err);
+    check(problem_dir_load(&b.dir, argv[2], &err), &err);
+    check(generator_read(&text, "tunable", &b.dir, &err), &err);
+    check(generator_create(&b.generator, "tunable", &text, "template", &err), &err);
+    bytes_clear(&text);
+    b.peers = (struct peers){.space = &b.space, .tail = &b.peers.head};
+    if (mkdtemp(folder) == NULL) {
+        (void)err_set(&err, ERR_INTERNAL, "%s cannot be made", folder);
+        die(&err);
+    }
+    char *path = xasprintf("%s/bench.run", folder);
+    search(&b, path, candidates);
+    resume(&b, path);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    free(path);
+    generator_free(b.generator);
+    problem_dir_release(&b.dir);
+    space_release(&b.space);
+    return 0;
+}
