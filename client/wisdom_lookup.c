@@ -6,6 +6,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,11 @@ void wisdom_case_name(const struct wisdom_case *shape, struct strbuf *out)
         if (value->integer) {
             strbuf_addf(out, "%" PRId64, value->whole);
         } else {
-            strbuf_addf(out, "%.15g", value->real);
+            // The shorter of two forms that reads back as the same number.
+            char text[40];
+            snprintf(text, sizeof(text), "%.15g", value->real);
+            bool same = !(strtod(text, NULL) < value->real || strtod(text, NULL) > value->real);
+            strbuf_addf(out, same ? "%.15g" : "%.17g", value->real);
         }
     }
 }
