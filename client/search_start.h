@@ -14,42 +14,114 @@
 #include <stdint.h>
 
 struct search_options {
-    char *strategy, *policy;         // names of client/strategy.h and client/policy.h
-    double confidence, audit, share; // of the policies
-    uint64_t budget_ns, max_time_ns; // 0: no limit
+    char *strategy, *policy;           // names of client/strategy.h and client/policy.h
+    double confidence, audit, share;   // of the policies
+    uint64_t budget_ns, max_time_ns;   // 0: no limit
     uint64_t measurements, candidates; // at most; 0: no limit
-    uint64_t batch, wide;              // candidates considered at a time; wide 0: as the policy says
-    char *seed;                        // NULL: drawn
+    uint64_t batch, wide; // candidates considered at a time; wide 0: as the policy says
+    char *seed;           // NULL: drawn
 };
 
 // Rows of an option table (common/options.h) whose struct has a struct search_options at `base`.
 #define SEARCH_ROW(base, field) ((base) + offsetof(struct search_options, field))
 #define SEARCH_OPTION_ROWS(base)                                                                   \
-    {"strategy", 0, OPTION_CHOICE, SEARCH_ROW(base, strategy), "NAME", STRATEGY_DEFAULT, 0, 0,     \
-     "best-of-n|greedy|islands|puct", "which candidate comes next"},                               \
-        {"policy", 0, OPTION_CHOICE, SEARCH_ROW(base, policy), "NAME", "threshold", 0, 0,          \
+    {"strategy",                                                                                   \
+     0,                                                                                            \
+     OPTION_CHOICE,                                                                                \
+     SEARCH_ROW(base, strategy),                                                                   \
+     "NAME",                                                                                       \
+     STRATEGY_DEFAULT,                                                                             \
+     0,                                                                                            \
+     0,                                                                                            \
+     "best-of-n|greedy|islands|puct",                                                              \
+     "which candidate comes next"},                                                                \
+        {"policy",                                                                                 \
+         0,                                                                                        \
+         OPTION_CHOICE,                                                                            \
+         SEARCH_ROW(base, policy),                                                                 \
+         "NAME",                                                                                   \
+         "threshold",                                                                              \
+         0,                                                                                        \
+         0,                                                                                        \
          "threshold|budget|all",                                                                   \
          "which candidates are measured: those whose forecast cannot be trusted, the most "        \
          "promising share, or all"},                                                               \
-        {"confidence", 'c', OPTION_F64, SEARCH_ROW(base, confidence), "P", "0.9", 0, 1, NULL,      \
+        {"confidence",                                                                             \
+         'c',                                                                                      \
+         OPTION_F64,                                                                               \
+         SEARCH_ROW(base, confidence),                                                             \
+         "P",                                                                                      \
+         "0.9",                                                                                    \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
          "trust a forecast of no improvement from this confidence on"},                            \
-        {"audit", 0, OPTION_F64, SEARCH_ROW(base, audit), "SHARE", "0.05", 0, 1, NULL,             \
+        {"audit",                                                                                  \
+         0,                                                                                        \
+         OPTION_F64,                                                                               \
+         SEARCH_ROW(base, audit),                                                                  \
+         "SHARE",                                                                                  \
+         "0.05",                                                                                   \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
          "measure trusted candidates anyway with this probability, down to half of it for the "    \
          "surest"},                                                                                \
-        {"share", 0, OPTION_F64, SEARCH_ROW(base, share), "SHARE", "0.15", 0.001, 1, NULL,         \
-         "of the candidates, so many are measured by --policy budget"},                            \
-        {"budget", 'b', OPTION_DURATION, SEARCH_ROW(base, budget_ns), "TIME", NULL, 0, 0, NULL,    \
+        {"share",    0,                                                                            \
+         OPTION_F64, SEARCH_ROW(base, share),                                                      \
+         "SHARE",    "0.15",                                                                       \
+         0.001,      1,                                                                            \
+         NULL,       "of the candidates, so many are measured by --policy budget"},                \
+        {"budget",                                                                                 \
+         'b',                                                                                      \
+         OPTION_DURATION,                                                                          \
+         SEARCH_ROW(base, budget_ns),                                                              \
+         "TIME",                                                                                   \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
          "stop when so much device time is used; \"90s\", \"5m\""},                                \
-        {"measurements", 'm', OPTION_U64, SEARCH_ROW(base, measurements), "N", NULL, 0, 0, NULL,   \
+        {"measurements",                                                                           \
+         'm',                                                                                      \
+         OPTION_U64,                                                                               \
+         SEARCH_ROW(base, measurements),                                                           \
+         "N",                                                                                      \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
          "measure at most N candidates"},                                                          \
-        {"candidates", 'n', OPTION_U64, SEARCH_ROW(base, candidates), "N", "600", 0, 0, NULL,      \
+        {"candidates",                                                                             \
+         'n',                                                                                      \
+         OPTION_U64,                                                                               \
+         SEARCH_ROW(base, candidates),                                                             \
+         "N",                                                                                      \
+         "600",                                                                                    \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
          "consider at most N candidates; 0: all there are"},                                       \
-        {"max-time", 0, OPTION_DURATION, SEARCH_ROW(base, max_time_ns), "TIME", NULL, 0, 0, NULL,  \
+        {"max-time",                                                                               \
+         0,                                                                                        \
+         OPTION_DURATION,                                                                          \
+         SEARCH_ROW(base, max_time_ns),                                                            \
+         "TIME",                                                                                   \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
          "stop after so much time in all"},                                                        \
-        {"seed", 's', OPTION_TEXT, SEARCH_ROW(base, seed), "N", NULL, 0, 0, NULL,                  \
-         "of all random choices; default: drawn"},                                                 \
-        {"batch", 0, OPTION_U64, SEARCH_ROW(base, batch), "N", "8", 1, PIPELINE_BATCH_MAX, NULL,   \
-         "candidates considered at a time"},                                                       \
+        {"seed",      's',                                                                         \
+         OPTION_TEXT, SEARCH_ROW(base, seed),                                                      \
+         "N",         NULL,                                                                        \
+         0,           0,                                                                           \
+         NULL,        "of all random choices; default: drawn"},                                    \
+        {"batch",    0,                                                                            \
+         OPTION_U64, SEARCH_ROW(base, batch),                                                      \
+         "N",        "8",                                                                          \
+         1,          PIPELINE_BATCH_MAX,                                                           \
+         NULL,       "candidates considered at a time"},                                           \
     {                                                                                              \
         "wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL,     \
             "the same after the first four batches; default: 64 for --policy budget, else as "     \
