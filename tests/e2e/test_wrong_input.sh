@@ -58,6 +58,32 @@ TEXT
 expect 3 'give the file with --baseline' "$bin/kcast" export tuned.space --format gpu-forecasters
 expect 3 'not the baseline that' "$bin/kcast" export "$space" --format gpu-forecasters --baseline "$root/problems/cuda/transpose/reference.cu"
 
+# ---- tuning ----
+scan=$root/problems/cpu/scan
+nobody="$bin/kcast --pool tcp://127.0.0.1:1" # nothing below may get as far as a daemon
+expect 2 'PROBLEM' $nobody tune
+expect 2 'exclude each other' $nobody tune "$scan" --all-shapes --case N=1
+expect 3 'nowhere.c' $nobody tune "$scan" nowhere.c
+expect 3 'has no benchmark case "N=3"' $nobody tune "$scan" --case N=3
+grep -q 'it has N=' err || { echo "the cases that there are are not named: $(cat err)"; bad=1; }
+expect 3 'baseline.c' $nobody tune "$scan" "$scan/baseline.c"
+grep -q '//@ tune' err || { echo "what is missing is not named: $(cat err)"; bad=1; }
+expect 9 '/proc/w.json.lock: cannot be created' $nobody tune "$scan" --wisdom /proc/w.json
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir closed && chmod 555 closed
+    expect 9 'closed/w.json.lock: cannot be created' $nobody tune "$scan" --wisdom closed/w.json
+fi
+printf '{"format": "kernelcast-wisdom", "version": 1, "entr' >damaged.json
+expect 3 'damaged.json: line 1' $nobody tune "$scan" --wisdom damaged.json
+expect 3 'damaged.json: line 1' "$bin/kcast" wisdom damaged.json
+[ "$(wc -c <damaged.json)" -eq 51 ] || { echo "a damaged wisdom file was changed"; bad=1; }
+printf '{"format": "kernelcast-wisdom", "version": 7, "entries": []}' >later.json
+expect 4 'version 7' "$bin/kcast" wisdom later.json
+expect 3 'nowhere.json' "$bin/kcast" wisdom nowhere.json
+expect 2 '--case needs --problem' "$bin/kcast" wisdom later.json --case N=1
+printf '{"format": "kernelcast-wisdom", "version": 1, "entries": []}' >empty.json
+expect 3 'nothing for the problem "scan"' "$bin/kcast" wisdom empty.json --problem scan --case N=1
+
 # ---- problems ----
 cp -R "$root/problems/cpu/scan" scan
 sed -i 's/"license"/"frob": 1, "license"/' scan/problem.json

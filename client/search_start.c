@@ -1,0 +1,148 @@
+#include "client/search_start.h"
+
+#include "client/generator.h"
+#include "client/policy.h"
+#include "client/search.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/parse.h"
+#include "common/stats.h"
+#include "common/version.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMMAND_LINE_MAX ((size_t)16384) // of run_started
+
+// The command line as typed, cut; from the kernel, since the options are parsed by now.
+static char *command_line(void)
+{
+    struct bytes line;
+    if (file_read(&line, "/proc/self/cmdline", COMMAND_LINE_MAX * 64, NULL) != 0) {
+        return NULL;
+    }
+    size_t len = line.len < COMMAND_LINE_MAX ? line.len : COMMAND_LINE_MAX;
+    for (size_t i = 0; i < len; i++) {
+        line.data[i] = line.data[i] == '\0' ? ' ' : line.data[i];
+    }
+    char *text = xstrndup((const char *)line.data, len > 0 ? len - 1 : 0);
+    bytes_clear(&line);
+    return text;
+}
+
+// Names the run to the daemon and, when it has no name yet, its file.
+static void fill_names(struct run_started *started, char **path)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    char stamp[32];
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm);
+    started->started_at = (double)now;
+    started->search =
+        xasprintf("%s-%s-%016llx", started->problem, stamp, (unsigned long long)stats_entropy());
+    if (*path == NULL) {
+        *path = xasprintf("%s-%s.run", started->problem, stamp);
+    }
+}
+
+static int fill_started(struct run_started *started, const char *generator,
+                        const struct search_options *options, const struct problem_dir *dir,
+                        struct err *err)
+{
+    *started = (struct run_started){
+        .problem = xstrdup(dir->problem->name),
+        .problem_json = dir->json_digest,
+        .reference = dir->reference_digest,
+        .baseline = dir->baseline_digest,
+        .generator = xstrdup(generator),
+        .strategy = xstrdup(options->strategy),
+        .policy = xstrdup(options->policy),
+        .confidence = options->confidence,
+        .audit = options->audit,
+        .share = options->share,
+        .seed = stats_entropy(),
+        .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
+        .measurements_max = options->measurements,
+        .candidates_max = options->candidates,
+        .release = xstrdup(KCAST_VERSION),
+        .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
+        .command = command_line(),
+        .batch = options->batch,
+        .wide = options->wide,
+    };
+    policy_batches(policy_find(options->policy), &started->batch, &started->wide);
+    return options->seed == NULL
+               ? 0
+               : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
+}
+
+// The sources and the first event, in one transaction.
+static int record_start(struct run *run, struct fold *fold, struct run_started *started,
+                        const struct problem_dir *dir, const struct bytes *text, struct err *err)
+{
+    struct digest *text_digest =
+        generator_is_pool(started->generator) ? &started->pool_source : &started->template_source;
+    int code = run_begin(run, err);
+    if (code == 0) {
+        code = run_put_blob(run, dir->json.data, dir->json.len, NULL, err);
+    }
+    if (code == 0) {
+        code = run_put_blob(run, dir->reference.data, dir->reference.len, NULL, err);
+    }
+    if (code == 0) {
+        code = run_put_blob(run, dir->baseline.data, dir->baseline.len, NULL, err);
+    }
+    if (code == 0 && !generator_asks(started->generator)) {
+        code = run_put_blob(run, text->data, text->len, text_digest, err);
+    }
+    if (code == 0 && dir->readme.len > 0) {
+        code = run_put_blob(run, dir->readme.data, dir->readme.len, &started->readme, err);
+    }
+    if (code == 0) {
+        code = pipeline_record(run, fold, RUN_STARTED, started, err);
+    }
+    if (code == 0) {
+        return run_commit(run, err);
+    }
+    run_rollback(run);
+    return code;
+}
+
+int search_check(struct session *session, const char *generator, const struct problem_dir *dir,
+                 const struct bytes *text, const char *path, struct device_info *ret_device,
+                 struct err *err)
+{
+    struct generator *tried = NULL;
+    int code = generator_create(&tried, generator, text, path, err);
+    generator_free(tried);
+    return code == 0 ? search_device(session, NULL, dir->problem, ret_device, NULL, err) : code;
+}
+
+int search_start(struct run **ret, struct fold *fold, char **path, const char *generator,
+                 const struct search_options *options, const struct problem_dir *dir,
+                 const struct bytes *text, struct err *err)
+{
+    struct run_started started = {0};
+    struct run *run = NULL;
+    int code = fill_started(&started, generator, options, dir, err);
+    if (code == 0) {
+        fill_names(&started, path);
+        code = run_create(&run, *path, err);
+    }
+    if (code == 0) {
+        code = record_start(run, fold, &started, dir, text, err);
+        if (code != 0) {
+            (void)unlink(*path); // holds nothing
+        }
+    }
+    if (code == 0) {
+        *ret = run;
+        run = NULL;
+    }
+    run_close(run);
+    message_clear(&run_started_message, &started);
+    return code;
+}
