@@ -4,6 +4,7 @@
 #include "client/pipeline.h"
 #include "client/policy.h"
 #include "client/problem_dir.h"
+#include "client/risk.h"
 #include "client/run.h"
 #include "client/search.h"
 #include "client/session.h"
@@ -27,6 +28,8 @@ struct search_options {
     char *run;
     char *generator, *strategy, *policy;
     double confidence, audit, share;
+    char *guarantee;
+    double alpha, delta;
     uint64_t budget_ns, max_time_ns;
     uint64_t measurements, candidates, batch, wide;
     char *seed;
@@ -43,15 +46,24 @@ static const struct option_row rows[] = {
     {"strategy", 0, OPTION_CHOICE, ROW(strategy), "NAME", STRATEGY_DEFAULT, 0, 0,
      "best-of-n|greedy|islands|puct", "which candidate comes next"},
     {"policy", 0, OPTION_CHOICE, ROW(policy), "NAME", "threshold", 0, 0,
-     "threshold|budget|all",
+     "threshold|budget|risk|all",
      "which candidates are measured: those whose forecast cannot be trusted, the most promising share, "
-     "or all"},
+     "those above a threshold that is certified for a risk, or all"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
      "trust a forecast of no improvement from this confidence on"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL,
      "measure trusted candidates anyway with this probability, down to half of it for the surest"},
     {"share", 0, OPTION_F64, ROW(share), "SHARE", "0.15", 0.001, 1, NULL,
      "of the candidates, so many are measured by --policy budget"},
+    {"guarantee", 0, OPTION_CHOICE, ROW(guarantee), "KIND", RISK_GUARANTEE_DEFAULT, 0, 0,
+     RISK_GUARANTEES,
+     "what --policy risk bounds: the share of improvements that are discarded (recall), or the share of "
+     "improvements in what is discarded (selective; online, which watches it all along)"},
+    {"alpha", 0, OPTION_F64, ROW(alpha), "SHARE", "0.1", 0.001, 0.5, NULL,
+     "by --policy risk, at most this share"},
+    {"delta", 0, OPTION_F64, ROW(delta), "P", "0.1", 0.001, 0.5, NULL,
+     "with which probability the share may be greater; not for --guarantee recall, which holds on "
+     "average"},
     {"budget", 'b', OPTION_DURATION, ROW(budget_ns), "TIME", NULL, 0, 0, NULL,
      "stop when so much device time is used; \"90s\", \"5m\""},
     {"measurements", 'm', OPTION_U64, ROW(measurements), "N", NULL, 0, 0, NULL,
@@ -104,6 +116,7 @@ static void fill_names(struct run_started *started, char **path)
 static int fill_started(struct run_started *started, const struct search_options *options,
                         const struct problem_dir *dir, struct err *err)
 {
+    bool certifies = policy_find(options->policy)->certifies;
     *started = (struct run_started){
         .problem = xstrdup(dir->problem->name),
         .problem_json = dir->json_digest,
@@ -115,6 +128,9 @@ static int fill_started(struct run_started *started, const struct search_options
         .confidence = options->confidence,
         .audit = options->audit,
         .share = options->share,
+        .guarantee = certifies ? xstrdup(options->guarantee) : NULL,
+        .alpha = certifies ? options->alpha : NAN,
+        .delta = certifies ? options->delta : NAN,
         .seed = stats_entropy(),
         .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
         .measurements_max = options->measurements,
@@ -126,7 +142,9 @@ static int fill_started(struct run_started *started, const struct search_options
         .wide = options->wide,
     };
     policy_batches(policy_find(options->policy), &started->batch, &started->wide);
-    return options->seed == NULL
+    int code = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
+    return code != 0 ? code
+           : options->seed == NULL
                ? 0
                : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
 }
