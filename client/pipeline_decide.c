@@ -99,8 +99,8 @@ static void make_decision(const struct pipeline *p, const struct policy_view *vi
     ret->reason = xstrdup(decision.reason);
 }
 
-// Records the threshold that follows from the outcomes of candidates 1 … visible, where it is another
-// one than the log has.
+// Records the threshold that follows from the outcomes of candidates 1 … visible, where it is
+// another one than the log has.
 static int record_threshold(struct pipeline *p, uint64_t visible, struct err *err)
 {
     const struct run_certified *last = &p->fold->certified;

@@ -109,9 +109,16 @@ static void calibrate(struct risk *risk, const struct certify_row *row)
 
 // ---- online ----
 
-static size_t latest_scores(const struct risk *risk, double grid[CERTIFY_GRID_MAX])
+// Thresholds just above quantiles of the latest scores: where many scores are equal, as language
+// models' are, one at the lowest would have none below it and nothing would ever be certified.
+static size_t latest_grid(const struct risk *risk, double grid[CERTIFY_GRID_MAX])
 {
-    return certify_grid(risk->score, risk->scores < WINDOW ? risk->scores : WINDOW, grid);
+    double above[WINDOW];
+    size_t len = risk->scores < WINDOW ? risk->scores : WINDOW;
+    for (size_t i = 0; i < len; i++) {
+        above[i] = fmin(nextafter(risk->score[i], 1), 0.5);
+    }
+    return certify_grid(above, len, grid);
 }
 
 static void bet(struct risk *risk, const struct certify_row *row, double smallest)
@@ -122,11 +129,11 @@ static void bet(struct risk *risk, const struct certify_row *row, double smalles
     risk->score[risk->scores++ % WINDOW] = row->score;
     if (alarm) {
         risk->counts.alarms++;
-        size_t len = latest_scores(risk, grid);
+        size_t len = latest_grid(risk, grid);
         certify_online_restart(&risk->online, grid, len);
     }
     if (!risk->betting && risk->scores >= RISK_SCORES) {
-        size_t len = latest_scores(risk, grid);
+        size_t len = latest_grid(risk, grid);
         certify_online_init(&risk->online, risk->alpha, risk->delta, risk->delta, grid, len);
         risk->betting = true;
     }
@@ -191,8 +198,8 @@ struct certificate risk_now(const struct risk *risk)
     }
     if (risk->method == ONLINE) {
         snprintf(none.text, sizeof(none.text),
-                 "nothing is discarded: %zu forecasts of a model have an outcome, thresholds are "
-                 "made of %d",
+                 "nothing is discarded: %zu candidates with a forecast of a model have an outcome, "
+                 "thresholds are chosen after %d",
                  risk->scores, RISK_SCORES);
         return none;
     }

@@ -10,13 +10,16 @@
 // forecast to improve is measured. An outcome that the daemon gave up counts as an improvement.
 //
 // recall, selective: rows of a calibration phase in which everything is measured. It ends, for
-// good, when certify_recall or certify_selective certifies: recall at the least number of improvers
-// that can do, selective at rows RISK_LOOK(alpha, delta), twice as many, four times …, look j with
-// a share 1 / (j (j + 1)) of delta, since looking until it holds would spend more. Of a language
-// model's candidates one per parent counts. online: thresholds from the scores of the first
-// RISK_SCORES rows; the rows after them are bet on (certify_online), audits with their logged
-// propensities. After an alarm everything is measured again and the thresholds are those of the
-// latest scores. All begin afresh when forecasts come from another engine.
+// good, when certify_recall or certify_selective certifies. recall looks after every improver.
+// selective looks when there are half as many rows again as one look without an improver needs,
+// then at twice as many, four times …; look j has a share 1 / (j (j + 1)) of delta, since looking
+// until it holds would spend more. Of a language model's candidates one per parent counts.
+//
+// online: thresholds are just above quantiles of the scores of the first RISK_SCORES rows; the rows after them
+// are bet on (certify_online), audits with their logged propensities. After an alarm everything is
+// measured again, and the thresholds are of the latest scores.
+//
+// All begin afresh when forecasts come from another engine.
 #ifndef CLIENT_RISK_H
 #define CLIENT_RISK_H
 
