@@ -229,7 +229,8 @@ const char *risk_engine(const struct risk *risk)
 
 char *risk_sentence(const struct fold *fold)
 {
-    const struct policy *policy = policy_find(fold->started.policy);
+    const char *name = fold->started.policy; // NULL before the run has begun
+    const struct policy *policy = name != NULL ? policy_find(name) : NULL;
     struct certificate now;
     if (policy == NULL || !policy->certifies) {
         return NULL;
