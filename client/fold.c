@@ -49,6 +49,7 @@ void fold_release(struct fold *fold)
     free(fold->incumbent);
     message_clear(&run_started_message, &fold->started);
     message_clear(&run_session_message, &fold->session);
+    message_clear(&run_certified_message, &fold->certified);
     free_message(&compiled_message, fold->baseline);
     free(fold->finish_reason);
     *fold = (struct fold){0};
@@ -277,6 +278,21 @@ static int apply_incumbent(struct fold *fold, struct run_incumbent *event, doubl
     return 0;
 }
 
+static int apply_certified(struct fold *fold, struct run_certified *event, struct err *err)
+{
+    if (event->after > fold->candidate_count) {
+        return err_set(err, ERR_CORRUPT, "a threshold rests on unknown candidates");
+    }
+    if (!isnan(event->threshold) && !(event->threshold >= 0 && event->threshold <= 1)) {
+        return err_set(err, ERR_CORRUPT, "a threshold is no probability");
+    }
+    message_clear(&run_certified_message, &fold->certified);
+    fold->certified = *event;
+    fold->certifications++;
+    *event = (struct run_certified){0};
+    return 0;
+}
+
 static int apply_finished(struct fold *fold, struct run_finished *event)
 {
     fold->finished = true;
@@ -320,6 +336,8 @@ static int apply_body(struct fold *fold, struct run_event *event, struct err *er
     case RUN_ASKED:
         apply_asked(fold, event->body);
         return 0;
+    case RUN_CERTIFIED:
+        return apply_certified(fold, event->body, err);
     case RUN_FINISHED:
         return apply_finished(fold, event->body);
     }

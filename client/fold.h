@@ -38,6 +38,8 @@ struct fold {
     size_t candidate_count;
     struct fold_incumbent *incumbent; // in order
     size_t incumbent_count;
+    struct run_certified certified; // the latest; zeroed before the first
+    size_t certifications;
     uint64_t considered;            // proposed and not a duplicate source
     uint64_t compiled_ok, compile_failed;
     uint64_t forecasts;             // forecasts made

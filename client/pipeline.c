@@ -17,7 +17,8 @@
 //   forecast, and the worker has been
 //                told the outcomes of batches ≤ k - LAG and of no others: tell(j) waits for
 //                forecast(j + LAG - 1).
-//   decide(k)    one transaction, in order of ids. Sees the forecasts, the incumbent after batch k
+//   decide(k)    one transaction, in order of ids, before them the threshold of a policy that
+//   certifies where it is another one. Sees the forecasts, the incumbent after batch k
 //   - LAG, and for the limits
 //                the device-seconds of batches ≤ k - LAG. Waits until those are settled.
 //   settled(k)   every candidate of the batch that was decided to be measured has its outcome,
@@ -207,6 +208,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
     p->generator = generator;
     p->strategy = strategy;
     p->policy = policy;
+    p->risk = policy->certifies ? risk_create(started) : NULL;
     p->batch = batch_size(started->batch, PIPELINE_BATCH_DEFAULT);
     p->wide = batch_size(started->wide, p->batch);
     pipeline_add_slots(p);
@@ -248,6 +250,7 @@ void pipeline_free(struct pipeline *p)
     free_firsts(&p->object);
     free_firsts(&p->normal);
     pipeline_forget_asked(p);
+    risk_free(p->risk);
     free(p->exhausted);
     free(p->stop);
     free(p);

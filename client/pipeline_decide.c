@@ -85,16 +85,48 @@ static void make_decision(const struct pipeline *p, const struct policy_view *vi
         ret->decision = DECISION_REUSE;
         ret->propensity = NAN;
         ret->confidence = NAN;
+        ret->threshold = NAN;
         ret->reason = xasprintf("the compiler makes the same object of candidate %llu",
                                 (unsigned long long)candidate->object_duplicate_of);
         return;
     }
-    struct policy_decision decision;
+    struct policy_decision decision = {.threshold = NAN};
     p->policy->decide(view, &decision);
     ret->decision = decision.decision;
     ret->propensity = decision.propensity;
     ret->confidence = decision.confidence;
+    ret->threshold = decision.threshold;
     ret->reason = xstrdup(decision.reason);
+}
+
+// Records the threshold that follows from the outcomes of candidates 1 … visible, where it is
+// another one than the log has.
+static int record_threshold(struct pipeline *p, uint64_t visible, struct err *err)
+{
+    const struct run_certified *last = &p->fold->certified;
+    bool first = p->fold->certifications == 0;
+    risk_take(p->risk, p->fold, visible);
+    struct certificate now = risk_now(p->risk);
+    struct risk_counts counts = risk_counts(p->risk);
+    double threshold = now.certified ? now.tau : NAN, before = first ? NAN : last->threshold;
+    bool same = threshold == before || (isnan(threshold) && isnan(before));
+    if (same && counts.alarms == (first ? 0 : last->alarms) &&
+        counts.restarts == (first ? 0 : last->restarts)) {
+        return 0;
+    }
+    struct run_certified event = {
+        .after = visible,
+        .threshold = threshold,
+        .rows = now.rows,
+        .improvers = now.improvers,
+        .below = now.below,
+        .improvers_below = now.improvers_below,
+        .alarms = counts.alarms,
+        .restarts = counts.restarts,
+        .engine = xstrdup(risk_engine(p->risk) != NULL ? risk_engine(p->risk) : ""),
+        .text = xstrdup(now.text),
+    };
+    return pipeline_append(p, RUN_CERTIFIED, &event, err);
 }
 
 // Records the decisions of a batch up to the first measurement that is beyond a limit.
@@ -104,6 +136,9 @@ static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
     struct spent spent = spent_count(p, visible, batch_first(p, batch) - 1);
     double incumbent = fold_incumbent_before(p->fold, visible);
     int code = run_begin(p->run, err);
+    if (code == 0 && p->risk != NULL) {
+        code = record_threshold(p, visible, err);
+    }
     for (uint64_t id = batch_first(p, batch);
          code == 0 && p->stop == NULL && id <= batch_last(p, batch); id++) {
         const struct fold_candidate *candidate = candidate_of(p, id);

@@ -7,6 +7,7 @@
 #include "client/pipeline.h"
 #include "client/policy.h"
 #include "client/proposer.h"
+#include "client/risk.h"
 #include "client/strategy.h"
 #include <uthash.h>
 
@@ -49,6 +50,7 @@ struct pipeline {
     const struct generator *generator;
     const struct strategy *strategy;
     const struct policy *policy;
+    struct risk *risk; // of a policy that certifies, else NULL
     uint64_t batch;    // candidates of each of the first PIPELINE_EARLY
     uint64_t wide;     // and of each later one
     struct slot *slot; // slot i is of candidate i + 1

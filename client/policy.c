@@ -1,6 +1,7 @@
 #include "client/policy.h"
 
 #include "client/pipeline.h"
+#include "client/risk.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "contract/bins.h"
@@ -31,6 +32,7 @@ static void measure(struct policy_decision *ret)
 {
     ret->decision = DECISION_MEASURE;
     ret->propensity = 1;
+    ret->threshold = NAN;
 }
 
 bool policy_usable(const struct forecast *forecast)
@@ -120,6 +122,47 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
              compared, 100 * share, audit ? "; measured as an audit" : "");
 }
 
+// The threshold that holds for this forecast; NaN: none.
+static double certified_threshold(const struct fold *fold, const struct forecast *forecast)
+{
+    const char *engine = forecast->engine != NULL ? forecast->engine : "";
+    const char *whose = fold->certified.engine != NULL ? fold->certified.engine : "";
+    bool holds = fold->certifications > 0 && strcmp(engine, whose) == 0;
+    return holds ? fold->certified.threshold : NAN;
+}
+
+static void decide_risk(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct forecast *forecast = forecast_of(view);
+    double score = risk_score(forecast), threshold;
+    if (!policy_usable(forecast)) {
+        decide_threshold(view, ret);
+        return;
+    }
+    measure(ret);
+    ret->confidence = forecast->confidence;
+    if (isnan(score)) {
+        snprintf(ret->reason, sizeof(ret->reason), "no outcome is known yet to forecast by");
+        return;
+    }
+    ret->threshold = threshold = certified_threshold(view->fold, forecast);
+    if (isnan(threshold)) {
+        snprintf(ret->reason, sizeof(ret->reason), "no threshold is certified (P = %.3f)",
+                 forecast->p_improves);
+        return;
+    }
+    if (score >= threshold) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "P = %.3f of an improvement is not below the certified %.3f", forecast->p_improves,
+                 threshold);
+        return;
+    }
+    bool audit = trust(view, view->fold->started.audit, ret);
+    snprintf(ret->reason, sizeof(ret->reason),
+             "P = %.3f of an improvement is below the certified %.3f%s", forecast->p_improves,
+             threshold, audit ? "; measured as an audit" : "");
+}
+
 static void decide_all(const struct policy_view *view, struct policy_decision *ret)
 {
     const struct forecast *forecast = forecast_of(view);
@@ -137,6 +180,11 @@ static const struct policy policy_budget = {
     .help = "measure a share of the candidates, those that promise most",
     .decide = decide_budget,
     .wide = PIPELINE_BATCH_MAX};
+static const struct policy policy_risk = {
+    .name = "risk",
+    .help = "trust below a threshold that is certified for a risk, and measure until one is",
+    .decide = decide_risk,
+    .certifies = true};
 static const struct policy policy_all = {
     .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
 
@@ -187,8 +235,8 @@ double policy_standing(const struct policy_view *view, size_t *ret_compared)
 
 const struct policy *policy_find(const char *name)
 {
-    static const struct policy *const all[] = {&policy_threshold, &policy_budget, &policy_all,
-                                               &policy_published};
+    static const struct policy *const all[] = {&policy_threshold, &policy_budget, &policy_risk,
+                                               &policy_all, &policy_published};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

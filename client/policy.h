@@ -22,6 +22,7 @@ struct policy_view {
 struct policy_decision {
     enum decision decision; // MEASURE, TRUST or AUDIT
     double propensity;      // of being measured
+    double threshold;       // of P(improves), of policies that certify; NaN: none holds
     double confidence;      // the forecast's; NaN without one
     char reason[512];       // one sentence
 };
@@ -30,6 +31,7 @@ struct policy {
     const char *name, *help;
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
     bool blind;           // it looks at no forecast
+    bool certifies;       // its threshold is the fold's certified one (client/risk.h)
     bool rival;           // how others do it, for replaying (client/policy_rivals.c)
     uint64_t batch, wide; // see policy_batches; 0: it does not mind
 };

@@ -39,7 +39,7 @@ static void decide_published(const struct policy_view *view, struct policy_decis
     const struct forecast *own = all[view->candidate - 1].forecast;
     uint64_t better = 0, ranked = 0;
 
-    *ret = (struct policy_decision){.decision = DECISION_MEASURE, .propensity = 1,
+    *ret = (struct policy_decision){.decision = DECISION_MEASURE, .propensity = 1, .threshold = NAN,
                                     .confidence = own != NULL ? own->confidence : NAN};
     if (own != NULL && own->trained_rows == 0) { // this forecaster, unlike theirs, has to begin
         (void)snprintf(ret->reason, sizeof(ret->reason), "the forecaster knows nothing yet");

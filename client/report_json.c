@@ -242,6 +242,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "tally", tally_of(report));
     json_object_set_new(object, "controls", count(report->controls));
     json_object_set_new(object, "controls_off", count(report->controls_off));
+    json_object_set_new(object, "guarantee", show_guarantee(fold));
     json_object_set_new(object, "missed", missed_of(&report->missed));
     json_object_set_new(object, "forecasts", forecasts_of(report));
     json_object_set_new(object, "against_average", plain_of(&report->plain));

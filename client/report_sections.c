@@ -2,10 +2,12 @@
 // compared down the column.
 #include "client/report_sections.h"
 #include "client/report_text.h"
+#include "client/risk.h"
 #include "common/version.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NDASH "\xE2\x80\x93"
@@ -167,6 +169,23 @@ void report_section_best(struct strbuf *out, const struct report_page *page)
 // What happened to everything
 // ------------------------------------------------------------------------------------------------------
 
+// What was promised beforehand; what audits say afterwards is only an estimate.
+static void add_guarantee(struct strbuf *out, const struct fold *fold)
+{
+    char *sentence = risk_sentence(fold);
+    if (sentence != NULL) {
+        strbuf_adds(out, " Guaranteed: ");
+        text_add_markup(out, sentence);
+        strbuf_adds(out, ".");
+        if (fold->certified.alarms > 0) {
+            strbuf_adds(out, " Forecasts got worse along the way, and everything was measured "
+                             "again until the next certificate.");
+        }
+        strbuf_adds(out, " How many improvements were missed is estimated from audits.");
+    }
+    free(sentence);
+}
+
 void report_section_tally(struct strbuf *out, const struct report_page *page)
 {
     const struct report *report = page->report;
@@ -185,6 +204,7 @@ void report_section_tally(struct strbuf *out, const struct report_page *page)
                     " of these turned out to be an improvement.",
                     report->missed.improvers);
     }
+    add_guarantee(out, report->fold);
     strbuf_adds(out, "</p>\n<div class=\"card scroll\" "
                      "style=\"padding-left:0;padding-right:0\"><table class=\"tally\"><tbody>\n");
     for (size_t i = 0; i < FATE_COUNT; i++) {

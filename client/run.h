@@ -26,7 +26,8 @@
     X(9, INCUMBENT, run_incumbent, "a new best candidate, confirmed")                                                \
     X(10, OBSERVED, run_observed, "outcomes were told to the worker")                                                \
     X(11, FINISHED, run_finished, "the search ended")                                                                \
-    X(12, ASKED, run_asked, "the worker's answer when it was asked for candidates")
+    X(12, ASKED, run_asked, "the worker's answer when it was asked for candidates")                                  \
+    X(13, CERTIFIED, run_certified, "policy risk has another threshold")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,

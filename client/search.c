@@ -33,6 +33,7 @@ struct search {
     uv_timer_t *tick;  // progress; freed by its close callback
     uv_timer_t *limit; // the same, end of --max-time
     bool limit_reached;
+    size_t certifications; // that were told
     struct compiled *baseline; // the answer to job c0
     struct err failure;        // in a callback
 };
@@ -266,6 +267,24 @@ static void start_timers(struct search *s)
     }
 }
 
+// Says where the threshold of policy risk is, when it is another one.
+static void say_threshold(struct search *s)
+{
+    const struct run_certified *now = &s->fold->certified;
+    char text[700];
+    if (s->fold->certifications == s->certifications) {
+        return;
+    }
+    s->certifications = s->fold->certifications;
+    if (isnan(now->threshold)) {
+        snprintf(text, sizeof(text), "measuring everything again: %s", now->text);
+    } else {
+        snprintf(text, sizeof(text), "trusting forecasts of P(improves) below %.3f: %s",
+                 now->threshold, now->text);
+    }
+    progress_say(s->progress, text);
+}
+
 static int loop(struct search *s, struct err *err)
 {
     const char *reason = NULL;
@@ -282,6 +301,9 @@ static int loop(struct search *s, struct err *err)
         }
         if (code == 0) {
             code = pipeline_advance(s->pipeline, err);
+        }
+        if (code == 0) {
+            say_threshold(s);
         }
     }
     if (code == 0) {
@@ -362,7 +384,10 @@ static int begin(struct search *s, const char *device_class, struct err *err)
 
 int search_drive(struct session *session, struct run *run, struct fold *fold, struct err *err)
 {
-    struct search s = {.session = session, .run = run, .fold = fold};
+    struct search s = {.session = session,
+                       .run = run,
+                       .fold = fold,
+                       .certifications = fold->certifications};
     char *device_class =
         fold->session.device_class != NULL ? xstrdup(fold->session.device_class) : NULL;
     int code = begin(&s, device_class, err);

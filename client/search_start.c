@@ -52,6 +52,7 @@ static int fill_started(struct run_started *started, const char *generator,
                         const struct search_options *options, const struct problem_dir *dir,
                         struct err *err)
 {
+    bool certifies = policy_find(options->policy)->certifies;
     *started = (struct run_started){
         .problem = xstrdup(dir->problem->name),
         .problem_json = dir->json_digest,
@@ -63,6 +64,9 @@ static int fill_started(struct run_started *started, const char *generator,
         .confidence = options->confidence,
         .audit = options->audit,
         .share = options->share,
+        .guarantee = certifies ? xstrdup(options->guarantee) : NULL,
+        .alpha = certifies ? options->alpha : NAN,
+        .delta = certifies ? options->delta : NAN,
         .seed = stats_entropy(),
         .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
         .measurements_max = options->measurements,
@@ -74,7 +78,9 @@ static int fill_started(struct run_started *started, const char *generator,
         .wide = options->wide,
     };
     policy_batches(policy_find(options->policy), &started->batch, &started->wide);
-    return options->seed == NULL
+    int code = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
+    return code != 0 ? code
+           : options->seed == NULL
                ? 0
                : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
 }

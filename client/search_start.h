@@ -6,6 +6,7 @@
 #include "client/fold.h"
 #include "client/pipeline.h"
 #include "client/problem_dir.h"
+#include "client/risk.h"
 #include "client/run.h"
 #include "client/session.h"
 #include "client/strategy.h"
@@ -16,6 +17,8 @@
 struct search_options {
     char *strategy, *policy;           // names of client/strategy.h and client/policy.h
     double confidence, audit, share;   // of the policies
+    char *guarantee;                   // of policy risk (client/risk.h), as the next two
+    double alpha, delta;
     uint64_t budget_ns, max_time_ns;   // 0: no limit
     uint64_t measurements, candidates; // at most; 0: no limit
     uint64_t batch, wide; // candidates considered at a time; wide 0: as the policy says
@@ -24,109 +27,42 @@ struct search_options {
 
 // Rows of an option table (common/options.h) whose struct has a struct search_options at `base`.
 #define SEARCH_ROW(base, field) ((base) + offsetof(struct search_options, field))
-#define SEARCH_OPTION_ROWS(base)                                                                   \
-    {"strategy",                                                                                   \
-     0,                                                                                            \
-     OPTION_CHOICE,                                                                                \
-     SEARCH_ROW(base, strategy),                                                                   \
-     "NAME",                                                                                       \
-     STRATEGY_DEFAULT,                                                                             \
-     0,                                                                                            \
-     0,                                                                                            \
-     "best-of-n|greedy|islands|puct",                                                              \
-     "which candidate comes next"},                                                                \
-        {"policy",                                                                                 \
-         0,                                                                                        \
-         OPTION_CHOICE,                                                                            \
-         SEARCH_ROW(base, policy),                                                                 \
-         "NAME",                                                                                   \
-         "threshold",                                                                              \
-         0,                                                                                        \
-         0,                                                                                        \
-         "threshold|budget|all",                                                                   \
-         "which candidates are measured: those whose forecast cannot be trusted, the most "        \
-         "promising share, or all"},                                                               \
-        {"confidence",                                                                             \
-         'c',                                                                                      \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, confidence),                                                             \
-         "P",                                                                                      \
-         "0.9",                                                                                    \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         "trust a forecast of no improvement from this confidence on"},                            \
-        {"audit",                                                                                  \
-         0,                                                                                        \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, audit),                                                                  \
-         "SHARE",                                                                                  \
-         "0.05",                                                                                   \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         "measure trusted candidates anyway with this probability, down to half of it for the "    \
-         "surest"},                                                                                \
-        {"share",    0,                                                                            \
-         OPTION_F64, SEARCH_ROW(base, share),                                                      \
-         "SHARE",    "0.15",                                                                       \
-         0.001,      1,                                                                            \
-         NULL,       "of the candidates, so many are measured by --policy budget"},                \
-        {"budget",                                                                                 \
-         'b',                                                                                      \
-         OPTION_DURATION,                                                                          \
-         SEARCH_ROW(base, budget_ns),                                                              \
-         "TIME",                                                                                   \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "stop when so much device time is used; \"90s\", \"5m\""},                                \
-        {"measurements",                                                                           \
-         'm',                                                                                      \
-         OPTION_U64,                                                                               \
-         SEARCH_ROW(base, measurements),                                                           \
-         "N",                                                                                      \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "measure at most N candidates"},                                                          \
-        {"candidates",                                                                             \
-         'n',                                                                                      \
-         OPTION_U64,                                                                               \
-         SEARCH_ROW(base, candidates),                                                             \
-         "N",                                                                                      \
-         "600",                                                                                    \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "consider at most N candidates; 0: all there are"},                                       \
-        {"max-time",                                                                               \
-         0,                                                                                        \
-         OPTION_DURATION,                                                                          \
-         SEARCH_ROW(base, max_time_ns),                                                            \
-         "TIME",                                                                                   \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "stop after so much time in all"},                                                        \
-        {"seed",      's',                                                                         \
-         OPTION_TEXT, SEARCH_ROW(base, seed),                                                      \
-         "N",         NULL,                                                                        \
-         0,           0,                                                                           \
-         NULL,        "of all random choices; default: drawn"},                                    \
-        {"batch",    0,                                                                            \
-         OPTION_U64, SEARCH_ROW(base, batch),                                                      \
-         "N",        "8",                                                                          \
-         1,          PIPELINE_BATCH_MAX,                                                           \
-         NULL,       "candidates considered at a time"},                                           \
-    {                                                                                              \
-        "wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL,     \
-            "the same after the first four batches; default: 64 for --policy budget, else as "     \
-            "before"                                                                               \
-    }
+#define SEARCH_OPTION_ROWS(base) \
+    {"strategy", 0, OPTION_CHOICE, SEARCH_ROW(base, strategy), "NAME", STRATEGY_DEFAULT, 0, 0, \
+     "best-of-n|greedy|islands|puct", "which candidate comes next"}, \
+    {"policy", 0, OPTION_CHOICE, SEARCH_ROW(base, policy), "NAME", "threshold", 0, 0, \
+     "threshold|budget|risk|all", \
+     "which candidates are measured: those whose forecast cannot be trusted, the most promising share, " \
+     "those above a threshold that is certified for a risk, or all"}, \
+    {"confidence", 'c', OPTION_F64, SEARCH_ROW(base, confidence), "P", "0.9", 0, 1, NULL, \
+     "trust a forecast of no improvement from this confidence on"}, \
+    {"audit", 0, OPTION_F64, SEARCH_ROW(base, audit), "SHARE", "0.05", 0, 1, NULL, \
+     "measure trusted candidates anyway with this probability, down to half of it for the surest"}, \
+    {"share", 0, OPTION_F64, SEARCH_ROW(base, share), "SHARE", "0.15", 0.001, 1, NULL, \
+     "of the candidates, so many are measured by --policy budget"}, \
+    {"guarantee", 0, OPTION_CHOICE, SEARCH_ROW(base, guarantee), "KIND", RISK_GUARANTEE_DEFAULT, 0, 0, \
+     RISK_GUARANTEES, \
+     "what --policy risk bounds: the share of improvements that are discarded (recall), or the share of " \
+     "improvements in what is discarded (selective; online, which watches it all along)"}, \
+    {"alpha", 0, OPTION_F64, SEARCH_ROW(base, alpha), "SHARE", "0.1", 0.001, 0.5, NULL, \
+     "by --policy risk, at most this share"}, \
+    {"delta", 0, OPTION_F64, SEARCH_ROW(base, delta), "P", "0.1", 0.001, 0.5, NULL, \
+     "with which probability the share may be greater; not for --guarantee recall, which holds on " \
+     "average"}, \
+    {"budget", 'b', OPTION_DURATION, SEARCH_ROW(base, budget_ns), "TIME", NULL, 0, 0, NULL, \
+     "stop when so much device time is used; \"90s\", \"5m\""}, \
+    {"measurements", 'm', OPTION_U64, SEARCH_ROW(base, measurements), "N", NULL, 0, 0, NULL, \
+     "measure at most N candidates"}, \
+    {"candidates", 'n', OPTION_U64, SEARCH_ROW(base, candidates), "N", "600", 0, 0, NULL, \
+     "consider at most N candidates; 0: all there are"}, \
+    {"max-time", 0, OPTION_DURATION, SEARCH_ROW(base, max_time_ns), "TIME", NULL, 0, 0, NULL, \
+     "stop after so much time in all"}, \
+    {"seed", 's', OPTION_TEXT, SEARCH_ROW(base, seed), "N", NULL, 0, 0, NULL, \
+     "of all random choices; default: drawn"}, \
+    {"batch", 0, OPTION_U64, SEARCH_ROW(base, batch), "N", "8", 1, PIPELINE_BATCH_MAX, NULL, \
+     "candidates considered at a time"}, \
+    {"wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL, \
+     "the same after the first four batches; default: 64 for --policy budget, else as before"}
 
 // Refuses what cannot work before anything is created: a generator's text that is none, a problem
 // that no device of the daemon runs. path names the text in errors. *ret_device is that device, the

@@ -1,5 +1,6 @@
 #include "client/show.h"
 
+#include "client/risk.h"
 #include "contract/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -160,6 +161,25 @@ json_t *show_result(const struct result *result)
                      "seed", result->seed == 0 ? json_null() : show_u64(result->seed), //
                      "conditions",
                      show_facts(result->conditions, result->conditions_count));
+}
+
+json_t *show_guarantee(const struct fold *fold)
+{
+    const struct run_started *started = &fold->started;
+    const struct run_certified *last = &fold->certified;
+    char *sentence = risk_sentence(fold);
+    json_t *object = json_null();
+
+    if (sentence != NULL) {
+        object = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "kind",
+                           show_text(started->guarantee), "alpha", show_number(started->alpha),
+                           "delta", show_number(started->delta), "threshold",
+                           show_number(fold->certifications > 0 ? last->threshold : NAN), "alarms",
+                           (json_int_t)last->alarms, "changes", (json_int_t)fold->certifications,
+                           "text", show_text(sentence));
+    }
+    free(sentence);
+    return object;
 }
 
 void show_add_line(struct strbuf *out, json_t *object)

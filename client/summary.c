@@ -1,6 +1,7 @@
 #include "client/summary.h"
 
 #include "client/missed.h"
+#include "client/risk.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -59,7 +60,7 @@ static json_t *risk_object(const struct fold *fold)
 static json_t *make_object(const struct fold *fold, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
+                     "s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
                      "best", best_object(fold),                                                //
                      "problem", fold->started.problem,                                         //
                      "considered", (json_int_t)fold->considered,                               //
@@ -75,6 +76,7 @@ static json_t *make_object(const struct fold *fold, const char *path)
                      "reason", show_text(fold->finish_reason),                                 //
                      "run", path,                                                              //
                      "risk", risk_object(fold),                                                //
+                     "guarantee", show_guarantee(fold),                                        //
                      "llm", "proposals", (json_int_t)fold->proposals, "known",                 //
                      (json_int_t)fold->known, "input_tokens",                                  //
                      (json_int_t)fold->input_tokens, "output_tokens",                          //
@@ -97,6 +99,16 @@ static void describe_best(const struct fold *fold, struct strbuf *out)
     } else {
         strbuf_adds(out, "no candidate was correct");
     }
+}
+
+static void print_guarantee(const struct fold *fold)
+{
+    char *sentence = risk_sentence(fold);
+    if (sentence != NULL) {
+        printf("guarantee   %s%s\n", sentence,
+               fold->certified.alarms > 0 ? "; an alarm had everything measured again" : "");
+    }
+    free(sentence);
 }
 
 static void print_table(const struct fold *fold, const char *path)
@@ -123,6 +135,7 @@ static void print_table(const struct fold *fold, const char *path)
            (unsigned long long)fold->measured, (unsigned long long)fold->audited,
            (unsigned long long)fold->records);
     printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
+    print_guarantee(fold);
     if (missed.discarded > 0) {
         printf("missed      %s\n", missed.text);
     }

@@ -37,8 +37,9 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
 {
     const struct search_options *o = tune->options;
     char *options =
-        xasprintf("%s %s %.17g %.17g %.17g %llu %llu %llu %llu %llu %llu %s", o->strategy,
-                  o->policy, o->confidence, o->audit, o->share, (unsigned long long)o->budget_ns,
+        xasprintf("%s %s %.17g %.17g %.17g %s %.17g %.17g %llu %llu %llu %llu %llu %llu %s",
+                  o->strategy, o->policy, o->confidence, o->audit, o->share, o->guarantee,
+                  o->alpha, o->delta, (unsigned long long)o->budget_ns,
                   (unsigned long long)o->max_time_ns, (unsigned long long)o->measurements,
                   (unsigned long long)o->candidates, (unsigned long long)o->batch,
                   (unsigned long long)o->wide, o->seed != NULL ? o->seed : "drawn");

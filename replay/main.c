@@ -1,5 +1,6 @@
 // kcast-replay, which `kcast replay` runs: searches spaces again in simulated time.
 #include "client/policy.h"
+#include "client/risk.h"
 #include "client/space.h"
 #include "client/strategy.h"
 #include "common/err.h"
@@ -21,6 +22,8 @@
 struct settings {
     char *policy, *strategy, *budget;
     double confidence, audit, share;
+    char *guarantee;
+    double alpha, delta;
     uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots, searches,
         jobs;
     bool json, help, version;
@@ -37,6 +40,10 @@ static const struct option_row option_table[] = {
      "as for `kcast search`"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL, "as for `kcast search`"},
     {"share", 0, OPTION_F64, ROW(share), "SHARE", "0.15", 0.001, 1, NULL, "as for `kcast search`"},
+    {"guarantee", 0, OPTION_CHOICE, ROW(guarantee), "KIND", RISK_GUARANTEE_DEFAULT, 0, 0,
+     RISK_GUARANTEES, "as for `kcast search`, of policy risk"},
+    {"alpha", 0, OPTION_F64, ROW(alpha), "SHARE", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
+    {"delta", 0, OPTION_F64, ROW(delta), "P", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
     {"budget", 'b', OPTION_TEXT, ROW(budget), "TIME|SHARE%", NULL, 0, 0, NULL,
      "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; default: "
      "no limit"},
@@ -202,6 +209,9 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         .common = {.confidence = settings->confidence,
                    .audit = settings->audit,
                    .share = settings->share,
+                   .guarantee = settings->guarantee,
+                   .alpha = settings->alpha,
+                   .delta = settings->delta,
                    .measurements = settings->measurements,
                    .candidates = settings->candidates,
                    .batch = settings->batch,
@@ -211,6 +221,11 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     };
     int status = make_arms(settings, arm, &tasks.arms, err);
 
+    for (size_t i = 0; i < tasks.arms && status == 0; i++) {
+        if (policy_find(arm[i].policy)->certifies) {
+            status = risk_check(settings->guarantee, settings->audit, err);
+        }
+    }
     if (status == 0) {
         status = read_budget(settings->budget, &tasks, err);
     }

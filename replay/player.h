@@ -17,6 +17,8 @@ struct player_config {
     const char *strategy, *policy;
     bool surrogate;  // whether a model makes forecasts
     double confidence, audit, share;
+    const char *guarantee; // of policies that certify; NULL: the default
+    double alpha, delta;
     uint64_t seed;
     double budget_seconds; // NaN: no limit
     uint64_t measurements; // 0: no limit

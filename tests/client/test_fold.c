@@ -257,11 +257,31 @@ static void told_outcomes_must_be_known(void **state)
     assert_int_equal(fold.observed_candidates, 1);
 }
 
+static void thresholds_are_probabilities_that_rest_on_known_candidates(void **state)
+{
+    struct run_certified good = {.after = 1, .threshold = 0.2, .text = xstrdup("a")},
+                         later = {.after = 1, .threshold = NAN, .text = xstrdup("b")},
+                         unknown = {.after = 2, .threshold = 0.2},
+                         wrong = {.after = 1, .threshold = 1.5};
+    (void)state;
+    begin();
+    assert_int_equal(apply(RUN_CERTIFIED, &unknown), ERR_CORRUPT);
+    assert_int_equal(apply(RUN_CERTIFIED, &wrong), ERR_CORRUPT);
+    assert_int_equal(fold.certifications, 0);
+    assert_int_equal(apply(RUN_CERTIFIED, &good), 0);
+    assert_true(fold.certified.threshold == 0.2);
+    assert_int_equal(apply(RUN_CERTIFIED, &later), 0);
+    assert_true(isnan(fold.certified.threshold));
+    assert_string_equal(fold.certified.text, "b");
+    assert_int_equal(fold.certifications, 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(counts_what_happened),
+        TEST(thresholds_are_probabilities_that_rest_on_known_candidates),
         TEST(pauses_between_sessions_are_no_work),
         TEST(events_out_of_order_are_corrupt),
         TEST(candidate_that_did_not_compile_goes_no_further),

@@ -250,7 +250,7 @@ static inline void made_decide(struct made_state *state, uint64_t id, double tru
         }
     }
     struct run_decided decided = {id,         decision,        propensity, xstrdup("confidence"),
-                                  confidence, state->incumbent};
+                                  confidence, state->incumbent, NAN};
     made_emit(state->sink, RUN_DECIDED, &run_decided_message, &decided);
     if (decision != DECISION_TRUST)
         made_measure(state, id, truth, wrong, decision == DECISION_AUDIT);
@@ -296,7 +296,7 @@ static inline void made_candidate(struct made_state *state, uint64_t id)
     if (broken)
         return;
     if (twin) {
-        struct run_decided decided = {id, DECISION_REUSE, NAN, NULL, NAN, state->incumbent};
+        struct run_decided decided = {id, DECISION_REUSE, NAN, NULL, NAN, state->incumbent, NAN};
         made_emit(state->sink, RUN_DECIDED, &run_decided_message, &decided);
         return;
     }

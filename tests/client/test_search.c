@@ -147,6 +147,18 @@ static void search_wide(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
+// With a policy whose threshold follows from all outcomes.
+static void search_risk(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {"search",   f->problem, "--run",   path,           "--seed",
+                                    "11",       "--policy", "risk",    "--candidates", "70",
+                                    "--alpha",  "0.3",      "--delta", "0.3",          "--json",
+                                    "--audit",  "0.3",      "--quiet", "--batch",      "3",
+                                    NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
 static void search(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {"search", f->problem,     "--run", path,      "--seed",
@@ -328,6 +340,25 @@ static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void
     for (uint64_t n = 5; n < expected.last_sequence; n += 19) {
         char *fault = xasprintf("event:%llu", (unsigned long long)n);
         killed_and_resumed(f, search_wide, fault, &expected, jobs);
+        free(fault);
+    }
+    fold_release(&expected);
+    free(path);
+}
+
+static void killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "risk");
+    struct fold expected;
+    uint64_t before = jobs_run(f);
+    search_risk(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    load(&expected, path);
+    assert_true(expected.certifications > 0 && expected.trusted > 5 && expected.audited > 0);
+    for (uint64_t n = 9; n < expected.last_sequence; n += 37) {
+        char *fault = xasprintf("event:%llu", (unsigned long long)n);
+        killed_and_resumed(f, search_risk, fault, &expected, jobs);
         free(fault);
     }
     fold_release(&expected);
@@ -544,6 +575,7 @@ int main(void)
         cmocka_unit_test(full_disk_loses_nothing),
         cmocka_unit_test(run_of_another_version_is_refused_and_not_touched),
         cmocka_unit_test(killed_at_every_event_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -39,6 +39,8 @@ refuse() { # exit code, part of the sentence, arguments…
 }
 refuse 2 'there is no policy "hope"' --policy hope "$spaces/rope.space"
 refuse 2 'there is no strategy "hope"' --strategy hope "$spaces/rope.space"
+refuse 2 'give --audit above 0' --policy all,risk --audit 0 "$spaces/rope.space"
+refuse 2 '--guarantee' --policy risk --guarantee hope "$spaces/rope.space"
 refuse 2 '1 to 256 spaces'
 refuse 2 '--budget' --budget 10x "$spaces/rope.space"
 refuse 3 'no.space' no.space

@@ -61,6 +61,22 @@ status=0
 [ "$(field considered <"$dir/local.json")" -eq 20 ] || die "considered: $(cat "$dir/local.json")"
 [ "$(wc -l <"$dir/err")" -eq 1 ] || die "more than one line on stderr: $(cat "$dir/err")"
 
+grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarantees: $(cat "$dir/local.json")"
+
+# ---- policy risk: nothing is trusted before a certificate, and everything says so ----
+"$bin/kcast" --local --sandbox="$sandbox" search "$hill" --run "$dir/risk.run" --candidates 20 --batch 4 --seed 1 --policy risk \
+    >"$dir/risk.txt" 2>"$dir/err" || die "search --policy risk: $(cat "$dir/err")"
+grep -q '^guarantee   nothing is discarded: ' "$dir/risk.txt" || die "risk: $(cat "$dir/risk.txt")"
+grep -q '^trusted     0 ' "$dir/risk.txt" || die "risk trusted: $(cat "$dir/risk.txt")"
+"$bin/kcast" report "$dir/risk.run" --json >"$dir/risk.json" 2>/dev/null || die "no report of risk.run"
+grep -qE '"guarantee":\{"kind":"online","alpha":0\.1[0-9]*,"delta":0\.1[0-9]*,"threshold":null,"alarms":0,' "$dir/risk.json" ||
+    die "report of risk.run: $(cat "$dir/risk.json")"
+"$bin/kcast" report "$dir/risk.run" -o "$dir/risk.html" 2>/dev/null && grep -q 'Guaranteed: nothing is discarded' "$dir/risk.html" ||
+    die "the report of risk.run does not say what is guaranteed"
+status=0
+"$bin/kcast" --local --sandbox="$sandbox" search "$hill" --policy risk --audit 0 >/dev/null 2>"$dir/err" || status=$?
+[ $status -eq 2 ] && grep -q 'give --audit above 0' "$dir/err" || die "risk without audits ended with $status: $(cat "$dir/err")"
+
 # ---- the same with a daemon and a worker of our own ----
 start kcast-worker worker --listen=tcp://127.0.0.1:0 --state="$dir/worker"
 worker=$started_pid worker_url=$started_url

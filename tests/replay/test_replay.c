@@ -359,6 +359,30 @@ static void a_surrogate_measures_less_and_finds_as_much(void **state)
     tear_down(f);
 }
 
+static void a_certified_threshold_measures_less_and_misses_few(void **state)
+{
+    struct fixture *f = set_up();
+    uint64_t trusted = 0, missed = 0;
+
+    (void)state;
+    f->arm[1].policy = "risk";
+    f->tasks.common.guarantee = "online";
+    f->tasks.common.alpha = f->tasks.common.delta = 0.2;
+    run(f);
+    for (size_t i = 0; i < SEEDS; i++) {
+        const struct player_outcome *all = &f->outcome[tasks_index(&f->tasks, 0, 0, i, 0)],
+                                    *o = &f->outcome[tasks_index(&f->tasks, 0, 1, i, 0)];
+
+        assert_int_equal(o->considered, TOY_POINTS);
+        assert_int_equal(o->measured + o->trusted, all->measured);
+        trusted += o->trusted;
+        missed += o->missed;
+    }
+    assert_true(trusted > 0);
+    assert_true((double)missed <= 0.2 * (double)trusted);
+    tear_down(f);
+}
+
 static void outcomes_follow_from_the_seed_and_not_from_who_computes_them(void **state)
 {
     struct fixture *f = set_up(), *g = set_up();
@@ -462,6 +486,7 @@ int main(void)
         cmocka_unit_test(what_the_space_does_not_know_is_buried),
         cmocka_unit_test(without_a_limit_everything_is_measured_once_and_the_best_found),
         cmocka_unit_test(a_surrogate_measures_less_and_finds_as_much),
+        cmocka_unit_test(a_certified_threshold_measures_less_and_misses_few),
         cmocka_unit_test(outcomes_follow_from_the_seed_and_not_from_who_computes_them),
         cmocka_unit_test(a_budget_ends_searches_soon_after_it_is_spent),
         cmocka_unit_test(searches_at_once_share_devices_and_each_has_its_outcome),

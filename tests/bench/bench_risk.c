@@ -1,0 +1,403 @@
+// Policy risk on recorded candidates whose risk at any threshold is known. In each space the static
+// model learns from 200 candidates, or from 20 only, and forecasts whether the others beat the
+// upper quartile of these; the policy then decides about candidates drawn from the others, with
+// replacement.
+//   bench_risk SPACE…     500 streams per space, model and guarantee: how often a threshold that
+//   was
+//                         in force has a greater risk than allowed, beside the one that only looks
+//                         good enough on the outcomes before it; and what a decision costs
+#include "client/policy.h"
+#include "client/risk.h"
+#include "client/space.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "contract/verdict.h"
+#include "worker/group.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MODELS 5
+#define STREAMS 100 // of each model
+#define DRAWN 1000  // candidates of a stream
+#define TRAINED_MAX 200
+#define ALPHA 0.1
+#define DELTA 0.1
+#define AUDIT 0.05
+#define TIMED 10000
+
+// The candidates that a model has not learnt from.
+struct population {
+    struct forecast *forecast;
+    bool *improves;
+    size_t count;
+};
+
+struct tally {
+    size_t streams, certified, violated;
+    double risk;      // sum over certified streams, of the last threshold in force
+    double discarded; // the same, share below it
+    double outcomes;  // before the first certificate
+    size_t naive, naive_violated;
+    double naive_risk;
+};
+
+static void fail(const struct err *err)
+{
+    fprintf(stderr, "bench_risk: %s\n", err->text);
+    exit(1);
+}
+
+// ---- forecasts ----
+
+static bool is_usable(const struct space_candidate *c)
+{
+    return c->compiled != NULL && c->compiled->verdict == VERDICT_NONE && c->result != NULL;
+}
+
+static struct candidate_facts facts_of(const struct space_candidate *c, uint64_t id)
+{
+    return (struct candidate_facts){.id = id,
+                                    .features = c->compiled->features,
+                                    .features_count = c->compiled->features_count,
+                                    .params = c->params,
+                                    .params_count = c->params_count};
+}
+
+static double truth(const struct space_candidate *c)
+{
+    return verdict_is_ratio(c->result->verdict) ? space_log2(c) : NAN;
+}
+
+static size_t shuffle(const struct space *space, uint64_t seed, size_t *order)
+{
+    struct stats_rng rng;
+    size_t count = 0;
+    stats_rng_init(&rng, seed, 0x7269736bULL);
+    for (size_t i = 0; i < space->head.candidates; i++) {
+        if (is_usable(&space->candidate[i])) {
+            order[count++] = i;
+        }
+    }
+    for (size_t i = count; i > 1; i--) {
+        size_t j = (size_t)stats_rng_below(&rng, i), swap = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = swap;
+    }
+    return count;
+}
+
+// Returns the upper quartile of what it learnt.
+static double learn(struct group *group, const struct space *space, const size_t *order,
+                    size_t trained)
+{
+    struct observe context;
+    double y[TRAINED_MAX];
+    size_t count = 0;
+    message_init(&observe_message, &context);
+    context.device_facts = space->head.device_facts;
+    context.device_facts_count = space->head.device_facts_count;
+    for (size_t i = 0; i < trained; i++) {
+        const struct space_candidate *c = &space->candidate[order[i]];
+        struct candidate_facts facts = facts_of(c, i + 1);
+        struct outcome outcome;
+        message_init(&outcome_message, &outcome);
+        outcome.candidate = &facts;
+        outcome.verdict = c->result->verdict;
+        outcome.log2 = truth(c);
+        if (!isnan(outcome.log2)) {
+            y[count++] = outcome.log2;
+        }
+        if (group_takes(&outcome)) {
+            group_add(group, &context, &outcome);
+        }
+    }
+    stats_sort(y, count);
+    return count > 0 ? stats_quantile(y, count, 0.75) : 0;
+}
+
+static void forecast(struct group *group, const struct space *space,
+                     const struct space_candidate *c, double bar, struct forecast *ret)
+{
+    struct candidate_facts facts = facts_of(c, 1);
+    struct forecast_request request;
+    struct forecast_reply reply;
+    struct err err = ERR_INIT;
+    message_init(&forecast_request_message, &request);
+    request.incumbent_log2 = bar;
+    request.device_facts = space->head.device_facts;
+    request.device_facts_count = space->head.device_facts_count;
+    request.candidates = &facts;
+    request.candidates_count = 1;
+    if (group_forecast(group, &request, &reply, &err) != 0) {
+        fail(&err);
+    }
+    *ret = (struct forecast){.p_improves = reply.forecasts[0].p_improves,
+                             .confidence = 0.5, // the policy does not look at it
+                             .trained_rows = reply.forecasts[0].trained_rows};
+    message_clear(&forecast_reply_message, &reply);
+}
+
+static struct population populate(const struct space *space, size_t trained, uint64_t seed)
+{
+    size_t *order = xcalloc((size_t)space->head.candidates, sizeof(*order));
+    size_t count = shuffle(space, seed, order);
+    struct group *group = group_create(space->head.problem, space->head.device_class);
+    struct population ret = {.count = count > trained ? count - trained : 0};
+    struct err err = ERR_INIT;
+    double bar;
+    if (ret.count < TRAINED_MAX) {
+        (void)err_set(&err, ERR_INVALID, "%s has too few candidates", space->head.problem);
+        fail(&err);
+    }
+    bar = learn(group, space, order, trained);
+    if (group_fit(group, &err) != 0) {
+        fail(&err);
+    }
+    ret.forecast = xcalloc(ret.count, sizeof(*ret.forecast));
+    ret.improves = xcalloc(ret.count, sizeof(*ret.improves));
+    for (size_t i = 0; i < ret.count; i++) {
+        const struct space_candidate *c = &space->candidate[order[trained + i]];
+        forecast(group, space, c, bar, &ret.forecast[i]);
+        ret.improves[i] = truth(c) > bar; // not what is wrong
+    }
+    group_free(group);
+    free(order);
+    return ret;
+}
+
+// What the guarantee is about, at this threshold, over the whole population.
+static double risk_at(const struct population *from, double tau, bool recall, double *ret_below)
+{
+    double below = 0, improvers = 0, both = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        bool is_below = risk_score(&from->forecast[i]) < tau;
+        below += is_below;
+        improvers += from->improves[i];
+        both += is_below && from->improves[i];
+    }
+    *ret_below = below / (double)from->count;
+    return recall ? both / fmax(improvers, 1) : both / fmax(below, 1);
+}
+
+// ---- streams ----
+
+struct stream {
+    struct fold fold;
+    struct fold_candidate *candidate;
+    struct result yes, no;
+    struct estimate faster, slower;
+    char engine[1], text[1];
+};
+
+static void set_up(struct stream *s, const char *guarantee, uint64_t seed, size_t capacity)
+{
+    *s = (struct stream){.faster = {.log2 = 1}, .slower = {.log2 = -1}};
+    s->yes = (struct result){.verdict = VERDICT_FASTER, .speedup = &s->faster};
+    s->no = (struct result){.verdict = VERDICT_SLOWER, .speedup = &s->slower};
+    s->candidate = xcalloc(capacity, sizeof(*s->candidate));
+    s->fold = (struct fold){.candidate = s->candidate};
+    s->fold.started = (struct run_started){.guarantee = xstrdup(guarantee),
+                                           .generator = xstrdup("space"),
+                                           .seed = seed,
+                                           .alpha = ALPHA,
+                                           .delta = DELTA,
+                                           .audit = AUDIT};
+    s->fold.certified.engine = s->engine;
+    s->fold.certified.text = s->text;
+}
+
+static void tear_down(struct stream *s)
+{
+    free(s->fold.started.guarantee);
+    free(s->fold.started.generator);
+    free(s->candidate);
+}
+
+// Decides about the next one by all outcomes so far. Returns the threshold in force; NaN: none.
+static double step(struct stream *s, struct risk *risk, struct forecast *forecast, bool improves)
+{
+    struct policy_decision decision = {.threshold = NAN};
+    uint64_t id = s->fold.candidate_count + 1;
+    struct policy_view view = {.fold = &s->fold, .candidate = id, .first = id, .last = id};
+    struct certificate now;
+    risk_take(risk, &s->fold, id - 1);
+    now = risk_now(risk);
+    s->fold.certified.threshold = now.certified ? now.tau : NAN;
+    s->fold.certifications = 1;
+    s->candidate[id - 1] = (struct fold_candidate){.forecast = forecast};
+    s->fold.candidate_count = (size_t)id;
+    policy_find("risk")->decide(&view, &decision);
+    s->candidate[id - 1].decided = (struct run_decided){.decision = decision.decision,
+                                                        .propensity = decision.propensity,
+                                                        .threshold = decision.threshold};
+    if (decision.decision != DECISION_TRUST) {
+        s->candidate[id - 1].result = improves ? &s->yes : &s->no;
+    }
+    return s->fold.certified.threshold;
+}
+
+struct seen {
+    double score;
+    bool improves;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct seen *x = a, *y = b;
+    return (x->score > y->score) - (x->score < y->score);
+}
+
+// The largest threshold that keeps the risk on these outcomes themselves.
+static double sweep(struct seen *seen, size_t count, bool recall)
+{
+    double all = 0, below = 0, tau = NAN;
+    qsort(seen, count, sizeof(*seen), by_score);
+    for (size_t i = 0; i < count; i++) {
+        all += seen[i].improves;
+    }
+    for (size_t m = 1; m < count; m++) {
+        below += seen[m - 1].improves;
+        if (seen[m].score > seen[m - 1].score && below <= ALPHA * (recall ? all : (double)m)) {
+            tau = seen[m].score;
+        }
+    }
+    return tau;
+}
+
+static void add_naive(struct tally *tally, const struct population *from, struct seen *seen,
+                      size_t count, bool recall)
+{
+    double below, tau = sweep(seen, count, recall);
+    if (!isnan(tau)) {
+        double risk = risk_at(from, tau, recall, &below);
+        tally->naive++;
+        tally->naive_risk += risk;
+        tally->naive_violated += risk > ALPHA + 1e-9;
+    }
+}
+
+static void play(const struct population *from, const char *guarantee, uint64_t seed,
+                 struct tally *tally)
+{
+    struct stream s;
+    struct seen seen[DRAWN];
+    struct stats_rng rng;
+    bool recall = strcmp(guarantee, "recall") == 0, violated = false;
+    double last = NAN, risk = 0, below = 0;
+    size_t first = 0;
+    stats_rng_init(&rng, seed, 0x64726177ULL);
+    set_up(&s, guarantee, seed, DRAWN);
+    struct risk *policy = risk_create(&s.fold.started);
+    for (size_t i = 0; i < DRAWN; i++) {
+        size_t who = (size_t)stats_rng_below(&rng, from->count);
+        double tau = step(&s, policy, &from->forecast[who], from->improves[who]);
+        seen[i] = (struct seen){risk_score(&from->forecast[who]), from->improves[who]};
+        if (!isnan(tau) && tau != last) {
+            first = first > 0 ? first : i;
+            risk = risk_at(from, tau, recall, &below);
+            violated |= risk > ALPHA + 1e-9;
+        }
+        last = tau;
+    }
+    tally->streams++;
+    if (first > 0) {
+        tally->certified++;
+        tally->violated += violated;
+        tally->risk += risk;
+        tally->discarded += below;
+        tally->outcomes += (double)first;
+        add_naive(tally, from, seen, first, recall); // from what the first certificate saw
+    }
+    risk_free(policy);
+    tear_down(&s);
+}
+
+static void print(const char *name, size_t trained, const char *guarantee, const struct tally *t)
+{
+    double n = fmax((double)t->certified, 1), naive = fmax((double)t->naive, 1);
+    printf("%-18s %3zu %-10s %5.1f %% of %zu certified, after %4.0f outcomes; risk %.3f, %5.2f %% "
+           "above %g; %2.0f %% below; by looking %.3f, %5.1f %% above\n",
+           name, trained, guarantee, 100 * (double)t->certified / (double)t->streams, t->streams,
+           t->outcomes / n, t->risk / n, 100 * (double)t->violated / (double)t->streams, ALPHA,
+           100 * t->discarded / n, t->naive_risk / naive, 100 * (double)t->naive_violated / naive);
+}
+
+static void add(struct tally *to, const struct tally *from)
+{
+    to->streams += from->streams;
+    to->certified += from->certified;
+    to->violated += from->violated;
+    to->risk += from->risk;
+    to->discarded += from->discarded;
+    to->outcomes += from->outcomes;
+    to->naive += from->naive;
+    to->naive_violated += from->naive_violated;
+    to->naive_risk += from->naive_risk;
+}
+
+static void time_decisions(const struct population *from, const char *guarantee)
+{
+    struct stream s;
+    set_up(&s, guarantee, 1, TIMED);
+    struct risk *policy = risk_create(&s.fold.started);
+    clock_t start = clock(); // of the processor
+    for (size_t i = 0; i < TIMED; i++) {
+        (void)step(&s, policy, &from->forecast[i % from->count], from->improves[i % from->count]);
+    }
+    printf("%-10s %.2f us of processor a decision, certificate included, over %d candidates\n",
+           guarantee, (double)(clock() - start) * 1e6 / CLOCKS_PER_SEC / TIMED, TIMED);
+    risk_free(policy);
+    tear_down(&s);
+}
+
+static const char *const guarantee[] = {"recall", "selective", "online"};
+
+// All streams of a space whose model has learnt from so many; adds them to all.
+static void play_space(const struct space *space, size_t trained, bool timed,
+                       struct tally all[ARRAY_LEN(guarantee)])
+{
+    struct tally tally[ARRAY_LEN(guarantee)] = {{0}};
+    for (uint64_t model = 1; model <= MODELS; model++) {
+        struct population from = populate(space, trained, model);
+        for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
+            for (uint64_t stream = 0; stream < STREAMS; stream++) {
+                play(&from, guarantee[g], model * STREAMS + stream, &tally[g]);
+            }
+            if (timed && model == MODELS) {
+                time_decisions(&from, guarantee[g]);
+            }
+        }
+        free(from.forecast);
+        free(from.improves);
+    }
+    for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
+        print(space->head.problem, trained, guarantee[g], &tally[g]);
+        add(&all[g], &tally[g]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t trained[] = {TRAINED_MAX, 20};
+    struct tally all[ARRAY_LEN(trained)][ARRAY_LEN(guarantee)] = {{{0}}};
+    struct err err = ERR_INIT;
+    for (int i = 1; i < argc; i++) {
+        struct space space;
+        if (space_read(&space, argv[i], &err) != 0) {
+            fail(&err);
+        }
+        for (size_t t = 0; t < ARRAY_LEN(trained); t++) {
+            play_space(&space, trained[t], i == 1 && t == 0, all[t]);
+        }
+        space_release(&space);
+    }
+    for (size_t t = 0; t < ARRAY_LEN(trained) && argc > 1; t++) {
+        for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
+            print("all", trained[t], guarantee[g], &all[t][g]);
+        }
+    }
+    return 0;
+}
