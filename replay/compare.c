@@ -100,7 +100,7 @@ static void count_pair(struct counting *c, const struct player_outcome *own,
     const struct player_step *step = player_step_to(own, log2);
 
     c->share[c->count++] = whole > 0 ? reached / whole : reached > 0 ? INFINITY : 1;
-    c->reached += isfinite(reached);
+    c->reached += isfinite(reached) ? 1 : 0;
     if (step != NULL) {
         c->considered += step->considered;
         c->measured += step->measured;

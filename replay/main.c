@@ -137,6 +137,25 @@ static int read_spaces(char **path, size_t count, struct catalogue **ret, struct
     return 0;
 }
 
+// Which arms there are, and with which of them they are compared. *ret_orders is the caller's.
+static int choose_arms(const struct settings *settings, struct arm *arm, struct tasks *tasks,
+                       struct against *ret, struct orders **ret_orders, struct err *err)
+{
+    struct arms_wanted wanted = {.policies = settings->policy,
+                                 .strategies = settings->strategy,
+                                 .peers = settings->peers};
+    int status = 0;
+
+    if (settings->orders != NULL) {
+        status = orders_read(ret_orders, settings->orders, err);
+    }
+    wanted.orders = tasks->orders = *ret_orders;
+    if (status == 0) {
+        status = arms_make(&wanted, arm, &tasks->arms, err);
+    }
+    return status != 0 ? status : against_find(ret, settings->against, arm, tasks->arms, err);
+}
+
 static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
 {
     struct catalogue *space[SPACES_MAX] = {NULL};
@@ -163,23 +182,8 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     };
     struct orders *orders = NULL;
     struct against against = {0};
-    int status = 0;
+    int status = choose_arms(settings, arm, &tasks, &against, &orders, err);
 
-    if (settings->orders != NULL) {
-        status = orders_read(&orders, settings->orders, err);
-        tasks.orders = orders;
-    }
-    if (status == 0) {
-        struct arms_wanted wanted = {.policies = settings->policy,
-                                     .strategies = settings->strategy,
-                                     .peers = settings->peers,
-                                     .orders = orders};
-
-        status = arms_make(&wanted, arm, &tasks.arms, err);
-    }
-    if (status == 0) {
-        status = against_find(&against, settings->against, arm, tasks.arms, err);
-    }
     if (status == 0) {
         status = read_budget(settings->budget, &tasks, err);
     }
