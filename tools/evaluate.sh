@@ -17,6 +17,7 @@ trap 'rm -rf "$work"' EXIT
 python=build/kernel-tuner/bin/python
 with=()
 started=$SECONDS
+export OMP_NUM_THREADS=1 # searches run side by side already
 
 if [ -x $python ]; then
     $python tools/kernel-tuner-orders.py "$bin/kcast" --share "$share" --seeds "$seeds" "$@" >"$work/orders" 2>"$work/said" ||
