@@ -153,6 +153,14 @@ bench:
 bench-run: $(PROGRAMS) $(BENCHES)
 	$(Q)tests/bench.sh $(B)
 
+# The tables of docs/evaluation.md, from the spaces of docs/h200/spaces. Kernel Tuner comes from PyPI; without it its arms are left out.
+evaluation:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	$(Q)[ -x build/kernel-tuner/bin/python ] || python3 -m venv build/kernel-tuner
+	$(Q)build/kernel-tuner/bin/pip install -q kernel_tuner==1.5.0 || rm -rf build/kernel-tuner
+	$(Q)tools/evaluate.sh build/release/bin --write
+.PHONY: evaluation
+
 # A tarball that runs on a GPU host with nothing of ours installed.
 bundle:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run

@@ -10,7 +10,9 @@
 #include "common/options.h"
 #include "common/parse.h"
 #include "common/version.h"
+#include "replay/arms.h"
 #include "replay/summary.h"
+#include "replay/summary_markdown.h"
 #include "replay/tasks.h"
 #include <math.h>
 #include <stdlib.h>
@@ -20,13 +22,13 @@
 #define SPACES_MAX 256
 
 struct settings {
-    char *policy, *strategy, *budget;
+    char *policy, *strategy, *peers, *orders, *against, *budget;
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
     uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots, searches,
         jobs;
-    bool json, help, version;
+    bool json, markdown, help, version;
 };
 
 #define ROW(field) offsetof(struct settings, field)
@@ -36,6 +38,14 @@ static const struct option_row option_table[] = {
     {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
      "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
      "control"},
+    {"peers", 0, OPTION_TEXT, ROW(peers), "LIST", NULL, 0, 0, NULL,
+     "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; tvm-knobs, the "
+     "same by parameters alone; tenth, a tenth of the candidates, half of it at random and half by "
+     "forecast, whatever --budget"},
+    {"orders", 0, OPTION_TEXT, ROW(orders), "FILE", NULL, 0, 0, NULL,
+     "more arms: in which order other programs measured, as tools/kernel-tuner-orders.py writes it"},
+    {"against", 0, OPTION_TEXT, ROW(against), "LIST", NULL, 0, 0, NULL,
+     "arms that --markdown compares each arm with; default: the control"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
      "as for `kcast search`"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL, "as for `kcast search`"},
@@ -66,6 +76,8 @@ static const struct option_row option_table[] = {
      "processes; 0: one per processor; outcomes do not depend on it"},
     {"json", 0, OPTION_FLAG, ROW(json), NULL, NULL, 0, 0, NULL,
      "print one JSON object per search and line on stdout instead of the table"},
+    {"markdown", 0, OPTION_FLAG, ROW(markdown), NULL, NULL, 0, 0, NULL,
+     "print tables as those of docs/evaluation.md"},
     {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "print this help"},
     {"version", 'V', OPTION_FLAG, ROW(version), NULL, NULL, 0, 0, NULL, "print the version"},
     {.name = NULL},
@@ -105,65 +117,6 @@ static int read_budget(const char *text, struct tasks *tasks, struct err *err)
     return status != 0 ? ERR_USAGE : 0;
 }
 
-// The next word of a list; advances *list.
-static char *next_word(const char **list)
-{
-    const char *end = strchrnul(*list, ',');
-    char *word = xstrndup(*list, (size_t)(end - *list));
-
-    *list = *end != '\0' ? end + 1 : end;
-    return word;
-}
-
-static int add_arm(struct arm *arm, size_t *count, const struct policy *policy, const char *word,
-                   struct err *err)
-{
-    const struct strategy *strategy = strategy_find(word);
-
-    if (strategy == NULL) {
-        return err_set(err, ERR_USAGE, "--strategy: there is no strategy \"%.60s\"", word);
-    }
-    if (*count == TASKS_ARMS_MAX) {
-        return err_set(err, ERR_USAGE, "more than %d arms", TASKS_ARMS_MAX);
-    }
-    arm[*count] = (struct arm){.policy = policy->name,
-                               .strategy = strategy->name,
-                               .surrogate = !policy->blind};
-    (void)snprintf(arm[*count].name, sizeof(arm[*count].name), "%s/%s", policy->name,
-                   strategy->name);
-    (*count)++;
-    return 0;
-}
-
-static int make_arms(const struct settings *settings, struct arm *arm, size_t *ret, struct err *err)
-{
-    const char *policies = settings->policy;
-    size_t count = 0;
-    int status = 0;
-
-    while (*policies != '\0' && status == 0) {
-        char *word = next_word(&policies);
-        const struct policy *policy = policy_find(word);
-        const char *strategies = settings->strategy;
-
-        if (policy == NULL) {
-            status = err_set(err, ERR_USAGE, "--policy: there is no policy \"%.60s\"", word);
-        }
-        while (*strategies != '\0' && status == 0) {
-            char *strategy = next_word(&strategies);
-
-            status = add_arm(arm, &count, policy, strategy, err);
-            free(strategy);
-        }
-        free(word);
-    }
-    if (status == 0 && count == 0) {
-        status = err_set(err, ERR_USAGE, "--policy and --strategy name no arm");
-    }
-    *ret = count;
-    return status;
-}
-
 static int read_spaces(char **path, size_t count, struct catalogue **ret, struct err *err)
 {
     if (count == 0 || count > SPACES_MAX) {
@@ -190,6 +143,25 @@ static int read_spaces(char **path, size_t count, struct catalogue **ret, struct
         }
     }
     return 0;
+}
+
+// Which arms there are, and with which of them they are compared. *ret_orders is the caller's.
+static int choose_arms(const struct settings *settings, struct arm *arm, struct tasks *tasks,
+                       struct against *ret, struct orders **ret_orders, struct err *err)
+{
+    struct arms_wanted wanted = {.policies = settings->policy,
+                                 .strategies = settings->strategy,
+                                 .peers = settings->peers};
+    int status = 0;
+
+    if (settings->orders != NULL) {
+        status = orders_read(ret_orders, settings->orders, err);
+    }
+    wanted.orders = tasks->orders = *ret_orders;
+    if (status == 0) {
+        status = arms_make(&wanted, arm, &tasks->arms, err);
+    }
+    return status != 0 ? status : against_find(ret, settings->against, arm, tasks->arms, err);
 }
 
 static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
@@ -219,10 +191,12 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         .processes =
             settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
-    int status = make_arms(settings, arm, &tasks.arms, err);
+    struct orders *orders = NULL;
+    struct against against = {0};
+    int status = choose_arms(settings, arm, &tasks, &against, &orders, err);
 
     for (size_t i = 0; i < tasks.arms && status == 0; i++) {
-        if (policy_find(arm[i].policy)->certifies) {
+        if (arm[i].peer == NULL && policy_find(arm[i].policy)->certifies) {
             status = risk_check(settings->guarantee, settings->audit, err);
         }
     }
@@ -236,9 +210,12 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
         status = tasks_run(&tasks, outcome, err);
     }
-    if (status == 0) {
+    if (status == 0 && settings->markdown) {
+        summary_markdown(&tasks, outcome, &against, stdout);
+    } else if (status == 0) {
         (settings->json ? summary_json : summary_print)(&tasks, outcome, stdout);
     }
+    orders_free(orders);
     free(outcome);
     for (size_t i = 0; i < count && i < SPACES_MAX; i++) {
         catalogue_free(space[i]);

@@ -242,20 +242,26 @@ void player_outcome(const struct player *player, struct player_outcome *ret)
 
         ret->steps += ret->steps < PLAYER_STEPS_MAX;
         ret->step[ret->steps - 1] = (struct player_step){.device_seconds = event->device_seconds,
-                                                         .log2 = event->speedup->log2};
+                                                         .log2 = event->speedup->log2,
+                                                         .considered = event->considered,
+                                                         .measured = event->measured};
     }
     count_missed(player, ret);
 }
 
-double player_reached(const struct player_outcome *outcome, double log2)
+const struct player_step *player_step_to(const struct player_outcome *outcome, double log2)
 {
-    if (log2 <= 0) {
-        return 0;
-    }
-    for (size_t i = 0; i < outcome->steps; i++) {
+    for (size_t i = 0; i < outcome->steps && log2 > 0; i++) {
         if (outcome->step[i].log2 >= log2) {
-            return outcome->step[i].device_seconds;
+            return &outcome->step[i];
         }
     }
-    return INFINITY;
+    return NULL;
+}
+
+double player_reached(const struct player_outcome *outcome, double log2)
+{
+    const struct player_step *step = player_step_to(outcome, log2);
+
+    return step != NULL ? step->device_seconds : log2 <= 0 ? 0 : INFINITY;
 }

@@ -34,11 +34,13 @@ struct player_outcome {
     uint64_t improvers, missed; // considered candidates that beat the incumbent of their decision, and
                                 // those of them that were not measured
     double device_seconds, compile_seconds;
-    double seconds;   // simulated
+    double given_seconds; // its budget; what it used, where it had none
+    double seconds;       // simulated
     double best_log2; // of the incumbent; 0: the baseline
     // Incumbents, in order; beyond PLAYER_STEPS_MAX the last takes the place of the one before.
     struct player_step {
         double device_seconds, log2;
+        uint64_t considered, measured; // until then
     } step[PLAYER_STEPS_MAX];
     uint64_t steps;
 };
@@ -53,5 +55,7 @@ void player_outcome(const struct player *player, struct player_outcome *ret);
 // Device-seconds that were used when the incumbent first was at least this; 0 where the baseline is;
 // infinite: never.
 double player_reached(const struct player_outcome *outcome, double log2);
+// The step by which it was; NULL where player_reached is 0 or infinite.
+const struct player_step *player_step_to(const struct player_outcome *outcome, double log2);
 
 #endif

@@ -1,6 +1,7 @@
 #include "replay/summary.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "replay/compare.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -54,85 +55,6 @@ static double measured(const struct player_outcome *o)
     return (double)o->measured;
 }
 
-// Mean over the searches of one seed of log2(final of the arm / of the control).
-static double difference(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                         size_t arm, uint64_t seed)
-{
-    double sum = 0;
-
-    for (uint64_t search = 0; search < t->searches; search++) {
-        sum += outcome[tasks_index(t, space, arm, seed, search)].best_log2 -
-               outcome[tasks_index(t, space, 0, seed, search)].best_log2;
-    }
-    return sum / (double)t->searches;
-}
-
-static double mean_difference(const struct tasks *t, const struct player_outcome *outcome,
-                              size_t arm, struct stats_rng *rng)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < t->spaces; i++) {
-        size_t space = rng != NULL ? (size_t)stats_rng_below(rng, t->spaces) : i;
-        double inner = 0;
-
-        for (uint64_t j = 0; j < t->seeds; j++) {
-            inner += difference(t, outcome, space, arm,
-                                rng != NULL ? stats_rng_below(rng, t->seeds) : j);
-        }
-        sum += inner / (double)t->seeds;
-    }
-    return sum / (double)t->spaces;
-}
-
-struct summary_ratio summary_final(const struct tasks *t, const struct player_outcome *outcome,
-                                   size_t arm)
-{
-    double draw[SUMMARY_DRAWS];
-    struct stats_rng rng;
-
-    stats_rng_init(&rng, SUMMARY_SEED, arm);
-    for (size_t i = 0; i < SUMMARY_DRAWS; i++) {
-        draw[i] = mean_difference(t, outcome, arm, &rng);
-    }
-    stats_sort(draw, SUMMARY_DRAWS);
-    return (struct summary_ratio){.ratio = exp2(mean_difference(t, outcome, arm, NULL)),
-                                  .lo = exp2(stats_quantile(draw, SUMMARY_DRAWS, 0.025)),
-                                  .hi = exp2(stats_quantile(draw, SUMMARY_DRAWS, 0.975))};
-}
-
-// Device-seconds until the control's final result, as a share of what the control needed for it: one
-// number per search, infinite where the arm never had it.
-static double time_share(const struct player_outcome *own, const struct player_outcome *control)
-{
-    double needed = player_reached(control, control->best_log2);
-    double reached = player_reached(own, control->best_log2);
-
-    return needed > 0 ? reached / needed : reached > 0 ? INFINITY : 1;
-}
-
-static double median_time_share(const struct tasks *t, const struct player_outcome *outcome,
-                                size_t arm, double *ret_reached)
-{
-    size_t count = 0, reached = 0, all = t->spaces * (size_t)(t->seeds * t->searches);
-    double *x = xcalloc(all, sizeof(*x)), ret;
-
-    for (size_t space = 0; space < t->spaces; space++) {
-        for (uint64_t seed = 0; seed < t->seeds; seed++) {
-            for (uint64_t search = 0; search < t->searches; search++) {
-                x[count] = time_share(&outcome[tasks_index(t, space, arm, seed, search)],
-                                      &outcome[tasks_index(t, space, 0, seed, search)]);
-                reached += isfinite(x[count++]);
-            }
-        }
-    }
-    stats_sort(x, count);
-    ret = x[count / 2];
-    *ret_reached = (double)reached / (double)all;
-    free(x);
-    return ret;
-}
-
 // ---- text ----
 
 static double share_within(const struct tasks *t, const struct player_outcome *outcome, size_t space,
@@ -166,12 +88,22 @@ static void print_row(const struct tasks *t, const struct player_outcome *outcom
     free(x);
 }
 
+static void print_share(double share, FILE *out)
+{
+    if (isfinite(share)) {
+        fprintf(out, "  %6.2f", share);
+    } else {
+        fprintf(out, "  %6s", "never");
+    }
+}
+
 static void print_arm(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
                       FILE *out)
 {
     uint64_t improvers = 0, missed = 0, all_considered = 0, all_measured = 0;
-    struct summary_ratio final = summary_final(t, outcome, arm);
-    double reached, share = median_time_share(t, outcome, arm, &reached);
+    struct compare_ratio final = compare_final(t, outcome, arm, 0);
+    struct compare_time needed = compare_time(t, outcome, arm, 0, 0, COMPARE_OF_NEEDED);
+    struct compare_time given = compare_time(t, outcome, arm, 0, 0, COMPARE_OF_GIVEN);
 
     for (size_t space = 0; space < t->spaces; space++) {
         for (uint64_t seed = 0; seed < t->seeds; seed++) {
@@ -185,13 +117,10 @@ static void print_arm(const struct tasks *t, const struct player_outcome *outcom
             }
         }
     }
-    fprintf(out, "%-24s %6.3f [%.3f, %.3f]  ", t->arm[arm].name, final.ratio, final.lo, final.hi);
-    if (isfinite(share)) {
-        fprintf(out, "%6.2f", share);
-    } else {
-        fprintf(out, "%6s", "never");
-    }
-    fprintf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * reached,
+    fprintf(out, "%-24s %6.3f [%.3f, %.3f]", t->arm[arm].name, final.ratio, final.lo, final.hi);
+    print_share(given.quartile[1], out);
+    print_share(needed.quartile[1], out);
+    fprintf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * given.reached,
             (double)all_considered / fmax((double)all_measured, 1), (unsigned long long)missed,
             (unsigned long long)improvers);
 }
@@ -207,16 +136,17 @@ void summary_print(const struct tasks *t, const struct player_outcome *outcome, 
     }
     fprintf(out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n\n",
             (unsigned long long)(t->seeds * t->searches));
-    fprintf(out, "%-24s %-23s  %-6s  %-7s  %-6s  %s\n", "all spaces", "final / control's",
-            "time", "reached", "c/m", "improvers missed");
+    fprintf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces", "final / control's",
+            "time", "needed", "reached", "c/m", "improvers missed");
     for (size_t arm = 0; arm < t->arms; arm++) {
         print_arm(t, outcome, arm, out);
     }
     fprintf(out,
             "final / control's: geometric mean over spaces and paired seeds, 95 %% interval of a "
             "bootstrap over both; control: %s\n"
-            "time: device-seconds until the control's final result over those that the control "
-            "needed, median; reached: share of searches that had it\n"
+            "time: device-seconds until the control's final result over those that the control was "
+            "given, median; needed: over those that it needed itself; reached: share of searches "
+            "that had it\n"
             "c/m: candidates considered per measured one\n",
             t->arm[0].name);
 }
@@ -233,14 +163,14 @@ static void print_object(const struct tasks *t, const struct player_outcome *o, 
             "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
             "\"considered\":%llu,\"measured\":%llu,\"audited\":%llu,\"trusted\":%llu,"
             "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
-            "\"compile_seconds\":%.9g,\"simulated_seconds\":%.9g,\"incumbents\":[",
+            "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,\"incumbents\":[",
             catalogue_name(t->space[space]), t->arm[arm].policy, t->arm[arm].strategy,
             (unsigned long long)(t->first_seed + seed), (unsigned long long)search, o->best_log2,
             best, exp2(o->best_log2 - best), (unsigned long long)o->considered,
             (unsigned long long)o->measured, (unsigned long long)o->audited,
             (unsigned long long)o->trusted, (unsigned long long)o->records,
             (unsigned long long)o->improvers, (unsigned long long)o->missed, o->device_seconds,
-            o->compile_seconds, o->seconds);
+            o->compile_seconds, o->given_seconds, o->seconds);
     for (size_t i = 0; i < o->steps; i++) {
         fprintf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds,
                 o->step[i].log2);

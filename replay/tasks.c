@@ -47,7 +47,9 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
     }
-    policy_batches(policy_find(config.policy), &config.batch, &config.wide);
+    if (t->arm[arm].peer == NULL) {
+        policy_batches(policy_find(config.policy), &config.batch, &config.wide);
+    }
     if (!isnan(t->budget_share)) {
         config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);
     }
@@ -76,12 +78,9 @@ static int play(struct sim *sim, struct player **player, size_t count, struct er
     return status;
 }
 
-// Task number n: an arm on a space with a seed.
-static int run_task(const struct tasks *t, size_t n, struct player_outcome *outcome,
-                    struct err *err)
+static int play_pipeline(const struct tasks *t, size_t space, size_t arm, uint64_t seed,
+                         struct player_outcome *outcome, struct err *err)
 {
-    uint64_t seed = n % t->seeds;
-    size_t arm = n / t->seeds % t->arms, space = (size_t)(n / t->seeds / t->arms);
     struct player **player = xcalloc(t->searches, sizeof(*player));
     struct sim *sim = sim_create();
     struct lab *lab = lab_create(sim, &t->lab);
@@ -97,18 +96,54 @@ static int run_task(const struct tasks *t, size_t n, struct player_outcome *outc
     }
     for (uint64_t i = 0; i < t->searches; i++) {
         if (status == 0) {
-            player_outcome(player[i], &outcome[tasks_index(t, space, arm, seed, i)]);
+            player_outcome(player[i], &outcome[i]);
         }
         player_free(player[i]);
-    }
-    if (status != 0) {
-        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]), t->arm[arm].name,
-                 (unsigned long long)(t->first_seed + seed));
     }
     lab_free(lab);
     sim_free(sim);
     free(player);
     return status;
+}
+
+static int play_peer(const struct tasks *t, size_t space, size_t arm, uint64_t seed,
+                     struct player_outcome *outcome, struct err *err)
+{
+    int status = 0;
+
+    for (uint64_t i = 0; i < t->searches && status == 0; i++) {
+        struct player_config config = config_of(t, space, arm, seed, i);
+        struct peer_search search = {.catalogue = config.catalogue,
+                                     .arm = t->arm[arm].name,
+                                     .seed = config.seed,
+                                     .budget_seconds = config.budget_seconds,
+                                     .orders = t->orders};
+
+        status = t->arm[arm].peer->play(&search, &outcome[i], err);
+    }
+    return status;
+}
+
+// Task number n: an arm on a space with a seed.
+static int run_task(const struct tasks *t, size_t n, struct player_outcome *all, struct err *err)
+{
+    uint64_t seed = n % t->seeds;
+    size_t arm = n / t->seeds % t->arms, space = (size_t)(n / t->seeds / t->arms);
+    struct player_outcome *outcome = &all[tasks_index(t, space, arm, seed, 0)];
+    int status = (t->arm[arm].peer != NULL ? play_peer : play_pipeline)(t, space, arm, seed,
+                                                                        outcome, err);
+
+    if (status != 0) {
+        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]), t->arm[arm].name,
+                 (unsigned long long)(t->first_seed + seed));
+        return status;
+    }
+    for (uint64_t i = 0; i < t->searches; i++) {
+        double budget = config_of(t, space, arm, seed, i).budget_seconds;
+
+        outcome[i].given_seconds = isfinite(budget) ? budget : outcome[i].device_seconds;
+    }
+    return 0;
 }
 
 static void work(const struct tasks *t, struct shared *shared)

@@ -4,17 +4,19 @@
 
 #include "common/err.h"
 #include "replay/catalogue.h"
+#include "replay/peers.h"
 #include "replay/player.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#define TASKS_ARMS_MAX 32
+#define TASKS_ARMS_MAX 64
 
 // One way to search.
 struct arm {
     char name[64]; // "threshold/greedy"
     const char *policy, *strategy;
     bool surrogate;
+    const struct peer *peer; // who searches instead of our pipeline, always alone; NULL: nobody
 };
 
 struct tasks {
@@ -22,6 +24,7 @@ struct tasks {
     size_t spaces;
     const struct arm *arm;
     size_t arms;
+    const struct orders *orders; // for arms whose peer is peer_ordered
     uint64_t seeds, first_seed;
     uint64_t searches;          // at the same time on the same devices, with seeds of their own
     struct lab_config lab;

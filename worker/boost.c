@@ -52,11 +52,14 @@ static int configure(BoosterHandle handle, const struct boost_config *config, st
         {"lambda", config->penalty},
         {"seed", config->seed},
         {"base_score", config->logistic ? 0.5 : 0.0},
-        {"max_bin", 32},
+        {"gamma", config->gain_least},
+        {"max_bin", config->bins != 0 ? config->bins : 32},
         {"nthread", 1},
         {"verbosity", 0},
     };
-    const char *objective = config->logistic ? "binary:logistic" : "reg:squarederror";
+    const char *objective = config->rank       ? "rank:pairwise"
+                            : config->logistic ? "binary:logistic"
+                                               : "reg:squarederror";
     int r = set_param(handle, "tree_method", "hist", err);
     if (r == 0)
         r = set_param(handle, "objective", objective, err);
@@ -83,6 +86,31 @@ static int make_matrix(DMatrixHandle *ret, const float *x, size_t rows, size_t c
 int boost_train(struct boost **ret, const struct boost_config *config, const float *x, size_t rows,
                 size_t columns, const float *label, struct err *err)
 {
+    return boost_train_until(ret, config, x, rows, columns, label, NULL, NULL, err);
+}
+
+static int grow(struct boost *boost, const struct boost_config *config, DMatrixHandle matrix,
+                boost_enough *enough, void *owner, struct err *err)
+{
+    bool more = true;
+    for (unsigned round = 0; more && round < config->rounds; round++) {
+        bst_ulong count = 0;
+        const float *value = NULL; // XGBoost's
+        if (XGBoosterUpdateOneIter(boost->handle, (int)round, matrix) != 0)
+            return xgboost_failed(err, "train");
+        if (enough == NULL)
+            continue;
+        if (XGBoosterPredict(boost->handle, matrix, 0, 0, 0, &count, &value) != 0)
+            return xgboost_failed(err, "predict");
+        more = !enough(owner, round, value);
+    }
+    return 0;
+}
+
+int boost_train_until(struct boost **ret, const struct boost_config *config, const float *x,
+                      size_t rows, size_t columns, const float *label, boost_enough *enough,
+                      void *owner, struct err *err)
+{
     struct boost *boost = xcalloc(1, sizeof(*boost));
     DMatrixHandle matrix = NULL;
     pthread_mutex_init(&boost->lock, NULL);
@@ -98,10 +126,8 @@ int boost_train(struct boost **ret, const struct boost_config *config, const flo
         goto out;
     }
     r = configure(boost->handle, config, err);
-    for (unsigned round = 0; r == 0 && round < config->rounds; round++) {
-        if (XGBoosterUpdateOneIter(boost->handle, (int)round, matrix) != 0)
-            r = xgboost_failed(err, "train");
-    }
+    if (r == 0)
+        r = grow(boost, config, matrix, enough, owner, err);
     if (r < 0)
         goto out;
     *ret = boost;

@@ -13,6 +13,8 @@
 
 struct boost_config {
     bool logistic;           // labels are 0 or 1, predictions probabilities; else squared error
+    bool rank;               // pairs of rows are put in the order of their labels, which are >= 0
+                             // (LambdaMART's pairwise objective); predictions have no unit
     unsigned rounds;         // trees, at least 1
     unsigned depth;          // of one tree, at least 1
     double rate;             // shrinkage of one tree, (0, 1]
@@ -20,6 +22,8 @@ struct boost_config {
     double row_share;        // of the rows that one tree sees, (0, 1]
     double column_share;     // of the columns that one tree sees, (0, 1]
     double penalty;          // L2 on leaf values
+    double gain_least;       // loss that a split has to save, >= 0
+    unsigned bins;           // that a column is cut into; 0: 32
     uint32_t seed;           // of the row and column sampling
 };
 
@@ -30,6 +34,13 @@ struct boost; // a trained model
 // ERR_INTERNAL with XGBoost's own sentence.
 MUST_CHECK int boost_train(struct boost **ret, const struct boost_config *config, const float *x,
                            size_t rows, size_t columns, const float *label, struct err *err);
+
+// The same, but after each tree enough(owner, round, prediction) is asked, prediction being one
+// number per row of x so far, and training ends when it says so, or after all rounds.
+typedef bool boost_enough(void *owner, unsigned round, const float *prediction);
+MUST_CHECK int boost_train_until(struct boost **ret, const struct boost_config *config,
+                                 const float *x, size_t rows, size_t columns, const float *label,
+                                 boost_enough *enough, void *owner, struct err *err);
 
 // One prediction per row into out. columns must be those of training.
 MUST_CHECK int boost_predict(struct boost *boost, const float *x, size_t rows, size_t columns,

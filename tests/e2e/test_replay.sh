@@ -23,6 +23,23 @@ grep -F '"policy":"all"' lines | grep -v '"missed":0,' && complain 'all missed s
 replay $arms "$spaces/rope.space" >table || complain "replay ended with $?"
 grep -qE '^rope +all/best-of-n ' table && grep -qE '^budget/greedy +[0-9.]+ \[' table || { complain 'the table is'; cat table; }
 
+# Others' searches, and what other programs measured in which order, are charged the same device time.
+echo 'others/first gemv 1 7 8 7 9' >orders
+replay --policy all --strategy best-of-n --peers tenth --orders orders --seeds 1 --budget 5% --json "$spaces/gemv.space" >lines ||
+    complain "replay with peers ended with $?"
+grep -F '"policy":"tenth"' lines | grep -q '"measured":93,' || { complain 'of 928 candidates a tenth measured'; cut -c1-400 lines; }
+charged=$("$bin/kcast" export "$spaces/gemv.space" | sed -n 7,9p | sed -E 's/.*"seconds":\{[^}]*"held":([0-9.e+-]+).*/\1/' | awk '{s += $1} END {print s}')
+[ "$(sum others/first measured)" = 3 ] && awk "BEGIN {d = $(sum others/first device_seconds) - ($charged); exit !(d < 1e-4 && d > -1e-4)}" ||
+    { complain "three measurements of $charged s were charged"; cut -c1-400 lines; }
+replay --policy all --strategy best-of-n,greedy --seeds 1 --budget 5% --markdown --against all/greedy "$spaces/gemv.space" >table ||
+    complain "replay --markdown ended with $?"
+grep -qE '^\| `all/best-of-n` \| [01]\.[0-9]{3} \[' table || { complain 'the tables are'; cat table; }
+if command -v python3 >/dev/null; then # what Kernel Tuner is given
+    whole=$(replay --policy "" --orders orders --seeds 1 --budget 100% --json "$spaces/gemv.space" | sed -E 's/.*"given_seconds":([0-9.e+-]+).*/\1/')
+    "$bin/kcast" export "$spaces/gemv.space" >rows
+    python3 "$KCAST_ROOT/tests/e2e/tuner_orders.py" "$KCAST_ROOT/tools/kernel-tuner-orders.py" rows "$whole" || complain 'tools/kernel-tuner-orders.py converts wrongly'
+fi
+
 cat >tuned.json <<'TEXT'
 {"device_name": "NVIDIA A100", "kernel_name": "add", "tune_params_keys": ["x", "y"], "cache": {
 "1,1": {"x": 1, "y": 1, "time": 4.0}, "2,1": {"x": 2, "y": 1, "time": 1.0}, "1,2": {"x": 1, "y": 2, "time": 2.0}}}
@@ -41,6 +58,11 @@ refuse 2 'there is no policy "hope"' --policy hope "$spaces/rope.space"
 refuse 2 'there is no strategy "hope"' --strategy hope "$spaces/rope.space"
 refuse 2 'give --audit above 0' --policy all,risk --audit 0 "$spaces/rope.space"
 refuse 2 '--guarantee' --policy risk --guarantee hope "$spaces/rope.space"
+refuse 2 'there is no peer "hope"' --peers hope "$spaces/rope.space"
+refuse 2 '--against: there is no arm "hope"' --against hope "$spaces/rope.space"
+refuse 3 'the orders have no line' --policy '' --orders orders --seeds 1 "$spaces/rope.space"
+echo 'others/first gemv one' >wrong
+refuse 3 'wrong:1' --orders wrong "$spaces/rope.space"
 refuse 2 '1 to 256 spaces'
 refuse 2 '--budget' --budget 10x "$spaces/rope.space"
 refuse 3 'no.space' no.space

@@ -1,5 +1,6 @@
 // Searching a made-up space in simulated time.
 #include "tests/replay/toy.h"
+#include "replay/compare.h"
 #include "replay/summary.h"
 #include "replay/tasks.h"
 #include <setjmp.h>
@@ -446,7 +447,7 @@ static void searches_at_once_share_devices_and_each_has_its_outcome(void **state
 static void an_arm_is_compared_with_the_control_in_pairs(void **state)
 {
     struct fixture *f = set_up();
-    struct summary_ratio ratio;
+    struct compare_ratio ratio;
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
@@ -458,10 +459,10 @@ static void an_arm_is_compared_with_the_control_in_pairs(void **state)
         f->outcome[tasks_index(&f->tasks, 0, 1, i, 0)] = (struct player_outcome){
             .best_log2 = 0.5 * (double)i + 0.25, .considered = 20, .measured = 5};
     }
-    ratio = summary_final(&f->tasks, f->outcome, 1);
+    ratio = compare_final(&f->tasks, f->outcome, 1, 0);
     assert_true(fabs(ratio.ratio - exp2(0.25)) < 1e-9);
     assert_true(fabs(ratio.lo - ratio.hi) < 1e-9); // the same in every pair
-    ratio = summary_final(&f->tasks, f->outcome, 0);
+    ratio = compare_final(&f->tasks, f->outcome, 0, 0);
     assert_true(ratio.ratio == 1 && ratio.lo == 1 && ratio.hi == 1);
     summary_print(&f->tasks, f->outcome, out);
     summary_json(&f->tasks, f->outcome, out);

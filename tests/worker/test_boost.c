@@ -84,6 +84,52 @@ static void logistic_predictions_are_probabilities(void **state)
     boost_free(boost);
 }
 
+// Asked after each tree; enough once it is the last one wanted.
+struct asked {
+    unsigned rounds, last;
+    float first[2]; // the second tree's predictions of two rows
+};
+
+static bool enough_trees(void *owner, unsigned round, const float *prediction)
+{
+    struct asked *asked = owner;
+    assert_int_equal(round, asked->rounds++);
+    if (round == 1)
+        memcpy(asked->first, prediction, sizeof(asked->first));
+    return round == asked->last;
+}
+
+static void ranking_puts_rows_in_order_until_it_is_enough(void **state)
+{
+    (void)state;
+    float x[ROWS * COLUMNS], y[ROWS], p[ROWS], two[ROWS];
+    struct boost_config config = regression;
+    struct boost *boost = NULL;
+    struct asked asked = {.last = 39};
+    double right = 0, pairs = 0;
+    config.rank = true;
+    config.row_share = 1;
+    fill(x, y, 1);
+    for (int i = 0; i < ROWS; i++)
+        y[i] += 1; // labels are >= 0
+    assert_int_equal(boost_train_until(&boost, &config, x, ROWS, COLUMNS, y, enough_trees, &asked, NULL), 0);
+    assert_int_equal(asked.rounds, 40); // of 60
+    assert_int_equal(boost_predict(boost, x, ROWS, COLUMNS, p, NULL), 0);
+    boost_free(boost);
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < ROWS; k++) {
+            pairs += y[i] > y[k];
+            right += y[i] > y[k] && p[i] > p[k];
+        }
+    }
+    assert_true(right > 0.95 * pairs);
+    config.rounds = 2; // what was told after two trees is what two trees say
+    assert_int_equal(boost_train(&boost, &config, x, ROWS, COLUMNS, y, NULL), 0);
+    assert_int_equal(boost_predict(boost, x, ROWS, COLUMNS, two, NULL), 0);
+    boost_free(boost);
+    assert_true(fabsf(two[0] - asked.first[0]) < 1e-6F && fabsf(two[1] - asked.first[1]) < 1e-6F);
+}
+
 static void nothing_to_learn_from_is_refused(void **state)
 {
     (void)state;
@@ -119,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_known_function_is_learnt),
         cmocka_unit_test(equal_training_gives_equal_predictions),
         cmocka_unit_test(logistic_predictions_are_probabilities),
+        cmocka_unit_test(ranking_puts_rows_in_order_until_it_is_enough),
         cmocka_unit_test(nothing_to_learn_from_is_refused),
         cmocka_unit_test(a_bad_parameter_gives_xgboosts_sentence),
     };

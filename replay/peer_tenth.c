@@ -1,0 +1,197 @@
+// The best tenth by forecast. A tenth of the candidates is measured in all: half of it at random, from
+// which the static engine's model learns, from nothing; it forecasts all the others once, and those that
+// promise most beyond the best so far (policy_promise: P(correct) times the expected excess) are the
+// other half. A candidate that does not compile is never among them.
+#include "client/forecast_request.h"
+#include "client/policy.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "contract/verdict.h"
+#include "replay/peers.h"
+#include "replay/purse.h"
+#include "worker/group.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define STREAM_TENTH 0x74656e7468ULL
+#define ASK_MAX 256 // candidates of one request
+
+struct tenth {
+    const struct space *space;
+    struct purse purse;
+    struct group *group;
+    size_t *order; // candidates that compile, at random
+    size_t count;
+};
+
+static struct candidate_facts facts_of(const struct tenth *t, size_t candidate)
+{
+    const struct space_candidate *c = &t->space->candidate[candidate];
+    struct candidate_facts facts = {.id = candidate + 1,
+                                    .digest = c->digest,
+                                    .params = c->params,
+                                    .params_count = c->params_count};
+
+    if (c->compiled != NULL) {
+        facts.features = c->compiled->features;
+        facts.features_count = c->compiled->features_count;
+    }
+    return facts;
+}
+
+static void shuffle(struct tenth *t, uint64_t seed)
+{
+    struct stats_rng rng;
+
+    stats_rng_init(&rng, seed, STREAM_TENTH);
+    t->order = xcalloc((size_t)t->space->head.candidates, sizeof(*t->order));
+    for (size_t i = 0; i < t->space->head.candidates; i++) {
+        if (t->space->candidate[i].result != NULL) {
+            t->order[t->count++] = i;
+        }
+    }
+    for (size_t i = t->count; i > 1; i--) {
+        size_t other = (size_t)stats_rng_below(&rng, i), last = t->order[i - 1];
+
+        t->order[i - 1] = t->order[other];
+        t->order[other] = last;
+    }
+}
+
+static void learn(struct tenth *t, size_t candidate)
+{
+    const struct space_head *head = &t->space->head;
+    const struct result *result = t->space->candidate[candidate].result;
+    struct candidate_facts facts = facts_of(t, candidate);
+    struct observe observe = {.problem = head->problem,
+                              .device_class = head->device_class,
+                              .device_facts = head->device_facts,
+                              .device_facts_count = head->device_facts_count};
+    struct outcome outcome = {.candidate = &facts,
+                              .verdict = result->verdict,
+                              .log2 = NAN,
+                              .lo = NAN,
+                              .hi = NAN,
+                              .propensity = 1,
+                              .margin_log2 = FORECAST_MARGIN_LOG2,
+                              .p_improves = NAN};
+
+    if (head->baseline != NULL) {
+        observe.baseline_features = head->baseline->features;
+        observe.baseline_features_count = head->baseline->features_count;
+    }
+    if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {
+        outcome.log2 = result->speedup->log2;
+        outcome.lo = result->speedup->lo;
+        outcome.hi = result->speedup->hi;
+    }
+    if (group_takes(&outcome)) {
+        group_add(t->group, &observe, &outcome);
+    }
+}
+
+struct promise {
+    double promise, mean;
+    size_t candidate, place; // place: among the shuffled, for what promises as much
+};
+
+static int downwards(const void *a, const void *b)
+{
+    const struct promise *left = a, *right = b;
+
+    if (left->promise != right->promise) {
+        return left->promise > right->promise ? -1 : 1;
+    }
+    if (left->mean != right->mean) {
+        return left->mean > right->mean ? -1 : 1;
+    }
+    return left->place < right->place ? -1 : left->place > right->place;
+}
+
+// What candidates first … first + count - 1 of the order promise.
+static int ask(struct tenth *t, size_t first, size_t count, struct promise *out, struct err *err)
+{
+    const struct space_head *head = &t->space->head;
+    struct candidate_facts facts[ASK_MAX];
+    struct forecast_request request = {.problem = head->problem,
+                                       .device_class = head->device_class,
+                                       .device_facts = head->device_facts,
+                                       .device_facts_count = head->device_facts_count,
+                                       .incumbent_log2 = t->purse.outcome.best_log2,
+                                       .candidates = facts,
+                                       .candidates_count = count,
+                                       .margin_log2 = FORECAST_MARGIN_LOG2};
+    struct forecast_reply reply;
+    int status;
+
+    if (head->baseline != NULL) {
+        request.baseline_features = head->baseline->features;
+        request.baseline_features_count = head->baseline->features_count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        facts[i] = facts_of(t, t->order[first + i]);
+    }
+    status = group_forecast(t->group, &request, &reply, err);
+    if (status != 0) {
+        return status;
+    }
+    for (size_t i = 0; i < count && i < reply.forecasts_count; i++) {
+        out[i] = (struct promise){
+            .promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
+            .mean = reply.forecasts[i].mean_log2,
+            .candidate = t->order[first + i],
+            .place = first + i};
+    }
+    message_clear(&forecast_reply_message, &reply);
+    return 0;
+}
+
+static int measure_second_half(struct tenth *t, size_t first, size_t all, struct err *err)
+{
+    size_t rest = t->count - first;
+    struct promise *promise = xcalloc(rest + 1, sizeof(*promise));
+    int status = group_fit(t->group, err);
+
+    for (size_t i = 0; i < rest && status == 0; i += ASK_MAX) {
+        status = ask(t, first + i, rest - i < ASK_MAX ? rest - i : ASK_MAX, promise + i, err);
+    }
+    if (status == 0) {
+        qsort(promise, rest, sizeof(*promise), downwards);
+        for (size_t i = 0; i < rest && first + i < all; i++) {
+            (void)purse_measure(&t->purse, promise[i].candidate);
+        }
+    }
+    free(promise);
+    return status;
+}
+
+static int play(const struct peer_search *search, struct player_outcome *ret, struct err *err)
+{
+    struct tenth t = {.space = catalogue_space(search->catalogue)};
+    size_t all = (size_t)(t.space->head.candidates + 9) / 10, first;
+    int status;
+
+    t.group = group_create(t.space->head.problem, t.space->head.device_class);
+    purse_init(&t.purse, search->catalogue, NAN);
+    shuffle(&t, search->seed);
+    all = all < t.count ? all : t.count;
+    first = (all + 1) / 2;
+    for (size_t i = 0; i < first; i++) {
+        (void)purse_measure(&t.purse, t.order[i]);
+        learn(&t, t.order[i]);
+    }
+    status = measure_second_half(&t, first, all, err);
+    if (status == 0) {
+        *ret = t.purse.outcome;
+        ret->considered = t.count;
+    }
+    free(t.order);
+    purse_release(&t.purse);
+    group_free(t.group);
+    return status;
+}
+
+const struct peer peer_tenth = {
+    .name = "tenth",
+    .help = "a tenth of the candidates: half at random, half by forecast; knows no --budget",
+    .play = play};

@@ -1,0 +1,439 @@
+// AutoTVM's XGBTuner (Chen et al., "Learning to Optimize Tensor Programs", NeurIPS 2018), written anew
+// from what it does, with the constants of TVM's sources:
+//
+// python/tvm/autotvm/tuner/xgboost_tuner.py, model_based_tuner.py: plans of 64; the model is trained
+// anew from all outcomes whenever 64 more are there; the last int(0.05 * 64) = 3 places of a plan are
+// chance, so is everything until there is a first plan; nothing is measured twice.
+// xgboost_cost_model.py: pairwise ranking (the default until 2022) of speeds over the best one, 0 for
+// failures; depth 3, rate 0.3, gamma 1e-4, lambda 1; at most 8000 trees, until the mean recall of the
+// first 64 of its own training rows has not risen for 20 trees.
+// sa_model_optimizer.py: a plan is the best 64 not measured yet that 128 walks have seen; a walk changes
+// a parameter at a time, accepts by exp(min(gain / (t + 1e-5), 1)), t from 1 to 0 over at most 500 steps,
+// until 50 steps have seen nothing better; walks go on where those of the last plan ended.
+//
+// What differs: TVM's features are of loops before compiling, ours of what was compiled (peer tvm), or
+// the parameters alone, TVM's "knob" features (peer tvm-knobs). A space may be a sample of its grid: a
+// walk that finds no candidate of it after as many changes as TRIES per parameter jumps to any one.
+#include "client/fold.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "replay/peers.h"
+#include "replay/purse.h"
+#include "worker/boost.h"
+#include "worker/feature.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define PLAN 64
+#define PLAN_BY_CHANCE 3
+#define TREES_MAX 8000
+#define TREES_PATIENCE 20
+#define WALKS 128
+#define STEPS_MAX 500
+#define STEPS_PATIENCE 50
+#define TRIES 4
+#define STREAM_TVM 0x74766dULL
+#define AXES_MAX 64
+
+struct cell {
+    unsigned short place[AXES_MAX]; // key: of each parameter, which of its values
+    size_t candidate;
+    UT_hash_handle hh;
+};
+
+struct tvm {
+    const struct space *space;
+    size_t count, axes;
+    struct purse purse;
+    struct stats_rng rng;
+    // the grid
+    struct cell *cell, *by_place;
+    size_t values[AXES_MAX]; // of each parameter
+    // the model
+    float *x; // count x columns
+    size_t columns;
+    float *score; // [count]
+    // outcomes
+    size_t *trial; // [count] candidates in the order of measuring
+    float *speed;  // [count] 0: failed
+    size_t trials, trained;
+    // the plan
+    size_t plan[PLAN], planned, next;
+    size_t walk[WALKS], walks; // 0 walks: not begun
+};
+
+// ---- what is known about candidates ----
+
+static void make_rows(struct tvm *tvm, bool program)
+{
+    struct feature_columns *columns = feature_columns_create();
+    struct feature_row *row = xcalloc(tvm->count, sizeof(*row));
+
+    for (size_t i = 0; i < tvm->count; i++) {
+        const struct space_candidate *c = &tvm->space->candidate[i];
+        struct candidate_facts own = {.params = c->params, .params_count = c->params_count};
+        struct feature_facts facts = {.candidate = &own};
+
+        if (program && c->compiled != NULL) {
+            own.features = c->compiled->features;
+            own.features_count = c->compiled->features_count;
+        }
+        row[i] = feature_row_learn(columns, &facts);
+    }
+    tvm->columns = feature_columns_count(columns);
+    tvm->x = xcalloc(tvm->count * tvm->columns + 1, sizeof(*tvm->x));
+    for (size_t i = 0; i < tvm->count; i++) {
+        for (size_t k = 0; k < tvm->columns; k++) {
+            tvm->x[i * tvm->columns + k] = feature_row_value(&row[i], k);
+        }
+        feature_row_clear(&row[i]);
+    }
+    free(row);
+    feature_columns_free(columns);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static void place_axis(struct tvm *tvm, size_t axis)
+{
+    double *value = xcalloc(tvm->count, sizeof(*value));
+    size_t different = 0;
+
+    for (size_t i = 0; i < tvm->count; i++) {
+        value[i] = tvm->space->candidate[i].params[axis].value;
+    }
+    qsort(value, tvm->count, sizeof(*value), by_value);
+    for (size_t i = 0; i < tvm->count; i++) {
+        if (different == 0 || value[i] != value[different - 1]) {
+            value[different++] = value[i];
+        }
+    }
+    for (size_t i = 0; i < tvm->count; i++) {
+        const double *at = bsearch(&tvm->space->candidate[i].params[axis].value, value, different,
+                                   sizeof(*value), by_value);
+
+        tvm->cell[i].place[axis] = (unsigned short)(at - value);
+    }
+    tvm->values[axis] = different;
+    free(value);
+}
+
+static void make_grid(struct tvm *tvm)
+{
+    tvm->cell = xcalloc(tvm->count, sizeof(*tvm->cell));
+    for (size_t axis = 0; axis < tvm->axes; axis++) {
+        place_axis(tvm, axis);
+    }
+    for (size_t i = 0; i < tvm->count; i++) {
+        struct cell *same = NULL;
+
+        tvm->cell[i].candidate = i;
+        HASH_FIND(hh, tvm->by_place, tvm->cell[i].place, sizeof(tvm->cell[i].place), same);
+        if (same == NULL) {
+            HASH_ADD(hh, tvm->by_place, place, sizeof(tvm->cell[i].place), &tvm->cell[i]);
+        }
+    }
+}
+
+// ---- the model ----
+
+struct patience {
+    const float *label; // of rows
+    size_t rows;
+    double best;
+    unsigned best_round;
+    struct ranked {
+        float by;
+        size_t row;
+    } *ranked;           // [rows]
+    size_t *rank;        // [rows] by label, the best 0
+    unsigned char *seen; // [rows]
+};
+
+static int downwards(const void *a, const void *b)
+{
+    const struct ranked *left = a, *right = b;
+
+    if (left->by != right->by) {
+        return left->by > right->by ? -1 : 1;
+    }
+    return left->row < right->row ? -1 : left->row > right->row;
+}
+
+static void sort_rows(struct patience *p, const float *by)
+{
+    for (size_t i = 0; i < p->rows; i++) {
+        p->ranked[i] = (struct ranked){.by = by[i], .row = i};
+    }
+    qsort(p->ranked, p->rows, sizeof(*p->ranked), downwards);
+}
+
+// Mean over i < PLAN of the share, of the i + 1 best rows, that the first i by prediction hold.
+static double mean_recall(struct patience *p, const float *prediction)
+{
+    size_t most = p->rows < PLAN ? p->rows : PLAN;
+    double sum = 0;
+
+    sort_rows(p, prediction);
+    for (size_t i = 0; i < most; i++) {
+        size_t held = 0;
+
+        for (size_t k = 0; k < i; k++) {
+            held += p->rank[p->ranked[k].row] <= i;
+        }
+        sum += (double)held / (double)(i + 1);
+    }
+    return sum / PLAN;
+}
+
+static bool out_of_patience(void *owner, unsigned round, const float *prediction)
+{
+    struct patience *p = owner;
+    double recall = mean_recall(p, prediction);
+
+    if (round == 0 || recall > p->best) {
+        p->best = recall;
+        p->best_round = round;
+    }
+    return round - p->best_round >= TREES_PATIENCE;
+}
+
+static int train(struct tvm *tvm, struct boost **ret, struct err *err)
+{
+    struct boost_config config = {.rank = true,
+                                  .rounds = TREES_MAX,
+                                  .depth = 3,
+                                  .rate = 0.3,
+                                  .min_child_weight = 1,
+                                  .row_share = 1,
+                                  .column_share = 1,
+                                  .penalty = 1,
+                                  .gain_least = 1e-4,
+                                  .bins = 256,
+                                  .seed = (uint32_t)stats_rng_below(&tvm->rng, 1000000)};
+    size_t rows = tvm->trials, row = tvm->columns * sizeof(*tvm->x);
+    float *x = xcalloc(rows * tvm->columns + 1, sizeof(*x)), *label = xcalloc(rows, sizeof(*label));
+    struct patience p = {.label = label,
+                         .rows = rows,
+                         .ranked = xcalloc(rows, sizeof(*p.ranked)),
+                         .rank = xcalloc(rows, sizeof(*p.rank))};
+    float best = 0;
+    int status;
+
+    for (size_t i = 0; i < rows; i++) {
+        best = tvm->speed[i] > best ? tvm->speed[i] : best;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(x + i * tvm->columns, tvm->x + tvm->trial[i] * tvm->columns, row);
+        label[i] = tvm->speed[i] / best;
+    }
+    sort_rows(&p, label);
+    for (size_t i = 0; i < rows; i++) {
+        p.rank[p.ranked[i].row] = i;
+    }
+    status = boost_train_until(ret, &config, x, rows, tvm->columns, label, out_of_patience, &p, err);
+    free(p.rank);
+    free(p.ranked);
+    free(label);
+    free(x);
+    return status;
+}
+
+// ---- a plan ----
+
+static size_t random_step(struct tvm *tvm, size_t from)
+{
+    struct cell at = tvm->cell[from], *found = NULL;
+
+    for (size_t i = 0; i < TRIES * tvm->axes && (found == NULL || found->candidate == from); i++) {
+        size_t axis = (size_t)stats_rng_below(&tvm->rng, tvm->axes);
+
+        at.place[axis] = (unsigned short)stats_rng_below(&tvm->rng, tvm->values[axis]);
+        HASH_FIND(hh, tvm->by_place, at.place, sizeof(at.place), found);
+    }
+    return found != NULL && found->candidate != from
+               ? found->candidate
+               : (size_t)stats_rng_below(&tvm->rng, tvm->count);
+}
+
+// Keeps the best, in order. True when the candidate is new among them.
+static bool keep(struct tvm *tvm, size_t candidate)
+{
+    float score = tvm->score[candidate];
+    size_t at = tvm->planned;
+
+    if (tvm->purse.seen[candidate] ||
+        (at == PLAN && score <= tvm->score[tvm->plan[PLAN - 1]])) {
+        return false;
+    }
+    for (size_t i = 0; i < tvm->planned; i++) {
+        if (tvm->plan[i] == candidate) {
+            return false;
+        }
+    }
+    at = at == PLAN ? PLAN - 1 : at;
+    for (; at > 0 && tvm->score[tvm->plan[at - 1]] < score; at--) {
+        tvm->plan[at] = tvm->plan[at - 1];
+    }
+    tvm->plan[at] = candidate;
+    tvm->planned += tvm->planned < PLAN;
+    return true;
+}
+
+static void begin_walks(struct tvm *tvm)
+{
+    size_t *all = xcalloc(tvm->count, sizeof(*all));
+
+    tvm->walks = tvm->count < WALKS ? tvm->count : WALKS;
+    for (size_t i = 0; i < tvm->count; i++) {
+        all[i] = i;
+    }
+    for (size_t i = 0; i < tvm->walks; i++) { // without repetition
+        size_t other = i + (size_t)stats_rng_below(&tvm->rng, tvm->count - i), chosen = all[other];
+
+        all[other] = all[i];
+        tvm->walk[i] = chosen;
+    }
+    free(all);
+}
+
+static void anneal(struct tvm *tvm)
+{
+    double t = 1;
+    unsigned last = 0;
+
+    tvm->planned = tvm->next = 0;
+    if (tvm->walks == 0) {
+        begin_walks(tvm);
+    }
+    for (size_t i = 0; i < tvm->walks; i++) {
+        (void)keep(tvm, tvm->walk[i]);
+    }
+    for (unsigned step = 0; step < STEPS_MAX && step < last + STEPS_PATIENCE; step++) {
+        for (size_t i = 0; i < tvm->walks; i++) {
+            size_t to = random_step(tvm, tvm->walk[i]);
+            double gain = (double)tvm->score[to] - (double)tvm->score[tvm->walk[i]];
+
+            last = keep(tvm, to) ? step : last;
+            if (stats_rng_unit(&tvm->rng) < exp(fmin(gain / (t + 1e-5), 1))) {
+                tvm->walk[i] = to;
+            }
+        }
+        t -= 1.0 / (STEPS_MAX + 1);
+    }
+}
+
+static int make_plan(struct tvm *tvm, struct err *err)
+{
+    struct boost *model = NULL;
+    int status = train(tvm, &model, err);
+
+    if (status == 0) {
+        status = boost_predict(model, tvm->x, tvm->count, tvm->columns, tvm->score, err);
+    }
+    boost_free(model);
+    if (status == 0) {
+        tvm->trained++;
+        anneal(tvm);
+    }
+    return status;
+}
+
+// ---- a search ----
+
+static size_t by_chance(struct tvm *tvm)
+{
+    size_t candidate;
+
+    do {
+        candidate = (size_t)stats_rng_below(&tvm->rng, tvm->count);
+    } while (tvm->purse.seen[candidate]);
+    return candidate;
+}
+
+static size_t choose(struct tvm *tvm)
+{
+    while (tvm->next < tvm->planned && tvm->purse.seen[tvm->plan[tvm->next]]) {
+        tvm->next++;
+    }
+    return tvm->next + PLAN_BY_CHANCE >= tvm->planned ? by_chance(tvm) : tvm->plan[tvm->next];
+}
+
+static int search_on(struct tvm *tvm, struct err *err)
+{
+    bool works = false;
+    int status = 0;
+
+    while (!purse_empty(&tvm->purse) && status == 0) {
+        size_t candidate = choose(tvm);
+        double log2 = purse_measure(&tvm->purse, candidate);
+
+        tvm->trial[tvm->trials] = candidate;
+        tvm->speed[tvm->trials++] = isfinite(log2) ? (float)exp2(log2) : 0;
+        works |= isfinite(log2);
+        if (works && tvm->trials >= PLAN * (tvm->trained + 1)) {
+            status = make_plan(tvm, err);
+        }
+    }
+    return status;
+}
+
+static int play(const struct peer_search *search, bool program, struct player_outcome *ret,
+                struct err *err)
+{
+    struct tvm *tvm = xcalloc(1, sizeof(*tvm));
+    int status;
+
+    tvm->space = catalogue_space(search->catalogue);
+    tvm->count = (size_t)tvm->space->head.candidates;
+    tvm->axes = tvm->space->candidate[0].params_count;
+    if (tvm->axes == 0) {
+        free(tvm);
+        return err_set(err, ERR_INVALID, "TVM's rule needs parameters, and this space has none");
+    }
+    purse_init(&tvm->purse, search->catalogue, search->budget_seconds);
+    stats_rng_init(&tvm->rng, search->seed, STREAM_TVM);
+    tvm->score = xcalloc(tvm->count, sizeof(*tvm->score));
+    tvm->trial = xcalloc(tvm->count, sizeof(*tvm->trial));
+    tvm->speed = xcalloc(tvm->count, sizeof(*tvm->speed));
+    make_rows(tvm, program);
+    make_grid(tvm);
+    status = search_on(tvm, err);
+    if (status == 0) {
+        *ret = tvm->purse.outcome;
+    }
+    HASH_CLEAR(hh, tvm->by_place);
+    free(tvm->cell);
+    free(tvm->x);
+    free(tvm->score);
+    free(tvm->trial);
+    free(tvm->speed);
+    purse_release(&tvm->purse);
+    free(tvm);
+    return status;
+}
+
+static int play_program(const struct peer_search *search, struct player_outcome *ret,
+                        struct err *err)
+{
+    return play(search, true, ret, err);
+}
+
+static int play_knobs(const struct peer_search *search, struct player_outcome *ret, struct err *err)
+{
+    return play(search, false, ret, err);
+}
+
+const struct peer peer_tvm = {
+    .name = "tvm",
+    .help = "AutoTVM's rule, by features of what was compiled",
+    .play = play_program};
+const struct peer peer_tvm_knobs = {
+    .name = "tvm-knobs", .help = "AutoTVM's rule, by parameters alone", .play = play_knobs};

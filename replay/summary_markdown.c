@@ -1,0 +1,142 @@
+#include "replay/summary_markdown.h"
+#include "client/forecast_request.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "replay/compare.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define AHEAD 1.0005 // a ratio that is not 1.000 in print
+
+// Median over searches: of the best as a share of the space's best, and of measurements as a share of the
+// space's candidates.
+static void medians(const struct tasks *t, const struct player_outcome *outcome, size_t space,
+                    size_t arm, double *ret_best, double *ret_measured)
+{
+    size_t count = (size_t)(t->seeds * t->searches);
+    double *best = xcalloc(count, sizeof(*best)), *measured = xcalloc(count, sizeof(*measured));
+    double all = (double)catalogue_space(t->space[space])->head.candidates;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct player_outcome *o = &outcome[tasks_index(t, space, arm, 0, i)];
+
+        best[i] = exp2(o->best_log2 - catalogue_best_log2(t->space[space]));
+        measured[i] = (double)o->measured / all;
+    }
+    *ret_best = stats_median(best, count);
+    *ret_measured = stats_median(measured, count);
+    free(measured);
+    free(best);
+}
+
+static void print_found(const struct tasks *t, const struct player_outcome *outcome, FILE *out)
+{
+    double *best = xcalloc(t->spaces, sizeof(*best)), *measured = xcalloc(t->spaces, sizeof(*best));
+
+    fprintf(out, "| arm |");
+    for (size_t space = 0; space < t->spaces; space++) {
+        fprintf(out, " %s |", catalogue_name(t->space[space]));
+    }
+    fprintf(out, " median space | worst space | measured |\n| --- |");
+    for (size_t space = 0; space < t->spaces + 3; space++) {
+        fprintf(out, " --- |");
+    }
+    fprintf(out, "\n");
+    for (size_t arm = 0; arm < t->arms; arm++) {
+        fprintf(out, "| `%s` |", t->arm[arm].name);
+        for (size_t space = 0; space < t->spaces; space++) {
+            medians(t, outcome, space, arm, &best[space], &measured[space]);
+            fprintf(out, " %.3f |", best[space]);
+        }
+        stats_sort(best, t->spaces);
+        fprintf(out, " %.3f | %.3f | %.1f %% |\n", stats_quantile(best, t->spaces, 0.5), best[0],
+                100 * stats_median(measured, t->spaces));
+    }
+    free(measured);
+    free(best);
+}
+
+static void print_share(double share, FILE *out)
+{
+    if (isfinite(share)) {
+        fprintf(out, "%.2f", share);
+    } else {
+        fprintf(out, "never");
+    }
+}
+
+static void print_times(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
+                        size_t other, FILE *out)
+{
+    struct compare_time given = compare_time(t, outcome, arm, other, 0, COMPARE_OF_GIVEN);
+    struct compare_time near =
+        compare_time(t, outcome, arm, other, FORECAST_MARGIN_LOG2, COMPARE_OF_GIVEN);
+    struct compare_time needed = compare_time(t, outcome, arm, other, 0, COMPARE_OF_NEEDED);
+
+    print_share(given.quartile[1], out);
+    fprintf(out, " [");
+    print_share(given.quartile[0], out);
+    fprintf(out, ", ");
+    print_share(given.quartile[2], out);
+    fprintf(out, "] | ");
+    print_share(near.quartile[1], out);
+    fprintf(out, " | %.0f %%, %.0f %% | ", 100 * given.reached, 100 * near.reached);
+    print_share(needed.quartile[1], out);
+    if (isfinite(given.per_measured)) {
+        fprintf(out, " | %.1f | ", given.per_measured);
+    } else {
+        fprintf(out, " | | ");
+    }
+}
+
+// Every space where the arm is ahead; then on how many it is behind.
+static void print_spaces(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
+                         size_t other, FILE *out)
+{
+    size_t behind = 0, clearly = 0, ahead = 0;
+
+    for (size_t space = 0; space < t->spaces; space++) {
+        struct compare_ratio r = compare_on_space(t, outcome, arm, other, space);
+        const char *mark = r.lo > 1 ? "**" : "";
+
+        behind += r.ratio <= 1 / AHEAD;
+        clearly += r.ratio <= 1 / AHEAD && r.hi < 1;
+        if (r.ratio >= AHEAD) {
+            fprintf(out, "%s%s%s%s %+.1f %%", ahead++ > 0 ? ", " : "", mark,
+                    catalogue_name(t->space[space]), mark, 100 * (r.ratio - 1));
+        }
+    }
+    fprintf(out, "%s | %zu, %zu |\n", ahead > 0 ? "" : "none", behind, clearly);
+}
+
+static void print_against(const struct tasks *t, const struct player_outcome *outcome, size_t other,
+                          FILE *out)
+{
+    const char *name = t->arm[other].name;
+
+    fprintf(out,
+            "\n| against `%s` | final speedup over its | device time to its final result, over its "
+            "budget: median [quartiles] | within 0.5 %% of it | searches that had it, within 0.5 %% "
+            "| over the time that it needed itself | considered per measurement until then | ahead "
+            "on | behind on, clearly |\n"
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            name);
+    for (size_t arm = 0; arm < t->arms; arm++) {
+        struct compare_ratio r = compare_final(t, outcome, arm, other);
+
+        if (arm != other) {
+            fprintf(out, "| `%s` | %.3f [%.3f, %.3f] | ", t->arm[arm].name, r.ratio, r.lo, r.hi);
+            print_times(t, outcome, arm, other, out);
+            print_spaces(t, outcome, arm, other, out);
+        }
+    }
+}
+
+void summary_markdown(const struct tasks *t, const struct player_outcome *outcome,
+                      const struct against *against, FILE *out)
+{
+    print_found(t, outcome, out);
+    for (size_t i = 0; i < against->count && t->arms > 1; i++) {
+        print_against(t, outcome, against->arm[i], out);
+    }
+}
