@@ -17,7 +17,7 @@
 
 #define PIPELINE_LAG                                                                               \
     2 // a batch is proposed and decided from the outcomes of batches up to this many before it
-#define PIPELINE_BATCH_DEFAULT 8
+#define PIPELINE_BATCH_DEFAULT 8 // of run files that do not say
 #define PIPELINE_EARLY 4 // batches that are small, since little is known yet
 #define PIPELINE_BATCH_MAX 64 // all of a batch fits into one FORECAST
 

@@ -89,34 +89,24 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
              forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
 }
 
-// Early forecasts have little to be compared with, and their model little to go by.
-#define COMPARED_LEAST 16
+// Early forecasts have little to be compared with.
+#define COMPARED_LEAST 4
+#define BUDGET_WIDE 16
 
+// Of what decide_threshold would measure, only those that promise most.
 static void decide_budget(const struct policy_view *view, struct policy_decision *ret)
 {
     const struct forecast *forecast = forecast_of(view);
-    double share = view->fold->started.share, standing;
-    size_t compared;
-    if (!policy_usable(forecast)) {
+    double share = view->fold->started.share;
+    size_t compared = 0;
+    double standing = policy_usable(forecast) ? policy_standing(view, &compared) : 0;
+
+    if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || standing < share) {
         decide_threshold(view, ret);
         return;
     }
-    measure(ret);
-    ret->confidence = forecast->confidence;
-    standing = policy_standing(view, &compared);
-    if (forecast->trained_rows == 0 || compared < COMPARED_LEAST) {
-        snprintf(ret->reason, sizeof(ret->reason),
-                 "too little is known yet to choose by (%llu outcomes, %zu forecasts)",
-                 (unsigned long long)forecast->trained_rows, compared);
-        return;
-    }
-    if (standing < share) {
-        snprintf(ret->reason, sizeof(ret->reason),
-                 "%.0f %% of the last %zu forecasts promise more, less than %.0f %%",
-                 100 * standing, compared, 100 * share);
-        return;
-    }
     bool audit = trust(view, view->fold->started.audit, ret);
+    ret->confidence = forecast->confidence;
     snprintf(ret->reason, sizeof(ret->reason),
              "%.0f %% of the last %zu forecasts promise more, at least %.0f %%%s", 100 * standing,
              compared, 100 * share, audit ? "; measured as an audit" : "");
@@ -177,9 +167,9 @@ static const struct policy policy_threshold = {
     .decide = decide_threshold};
 static const struct policy policy_budget = {
     .name = "budget",
-    .help = "measure a share of the candidates, those that promise most",
+    .help = "the same, but of what it would measure only those that promise most",
     .decide = decide_budget,
-    .wide = PIPELINE_BATCH_MAX};
+    .wide = BUDGET_WIDE};
 static const struct policy policy_risk = {
     .name = "risk",
     .help = "trust below a threshold that is certified for a risk, and measure until one is",
@@ -193,7 +183,9 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
     if (policy->batch != 0) {
         *batch = *wide = policy->batch;
     } else if (*wide == 0) {
-        *wide = policy->wide;
+        *wide = policy->wide != 0                ? policy->wide
+                : 2 * *batch < PIPELINE_BATCH_MAX ? 2 * *batch
+                                                  : PIPELINE_BATCH_MAX;
     }
 }
 

@@ -41,7 +41,8 @@ extern const struct policy policy_published;
 const struct policy *policy_find(const char *name); // NULL when there is none
 
 // How many candidates are considered at a time (batch, wide of run_started): what was asked for becomes
-// the policy's own round where it has one, and wide its preference where nothing was asked for (0).
+// the policy's own round where it has one, and wide, where nothing was asked for (0), its preference or
+// twice the batch.
 void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide);
 
 // What a forecast lets one expect beyond this log2 speedup: E(max(y - log2, 0)), 0 where the candidate

@@ -32,14 +32,14 @@ struct search_options {
      "best-of-n|greedy|islands|puct", "which candidate comes next"}, \
     {"policy", 0, OPTION_CHOICE, SEARCH_ROW(base, policy), "NAME", "threshold", 0, 0, \
      "threshold|budget|risk|all", \
-     "which candidates are measured: those whose forecast cannot be trusted, the most promising share, " \
-     "those above a threshold that is certified for a risk, or all"}, \
+     "which candidates are measured: those whose forecast cannot be trusted, of these the most promising " \
+     "share only, those above a threshold that is certified for a risk, or all"}, \
     {"confidence", 'c', OPTION_F64, SEARCH_ROW(base, confidence), "P", "0.9", 0, 1, NULL, \
      "trust a forecast of no improvement from this confidence on"}, \
     {"audit", 0, OPTION_F64, SEARCH_ROW(base, audit), "SHARE", "0.05", 0, 1, NULL, \
      "measure trusted candidates anyway with this probability, down to half of it for the surest"}, \
     {"share", 0, OPTION_F64, SEARCH_ROW(base, share), "SHARE", "0.15", 0.001, 1, NULL, \
-     "of the candidates, so many are measured by --policy budget"}, \
+     "of the candidates, at most so many are measured by --policy budget"}, \
     {"guarantee", 0, OPTION_CHOICE, SEARCH_ROW(base, guarantee), "KIND", RISK_GUARANTEE_DEFAULT, 0, 0, \
      RISK_GUARANTEES, \
      "what --policy risk bounds: the share of improvements that are discarded (recall), or the share of " \
@@ -59,10 +59,10 @@ struct search_options {
      "stop after so much time in all"}, \
     {"seed", 's', OPTION_TEXT, SEARCH_ROW(base, seed), "N", NULL, 0, 0, NULL, \
      "of all random choices; default: drawn"}, \
-    {"batch", 0, OPTION_U64, SEARCH_ROW(base, batch), "N", "8", 1, PIPELINE_BATCH_MAX, NULL, \
+    {"batch", 0, OPTION_U64, SEARCH_ROW(base, batch), "N", "4", 1, PIPELINE_BATCH_MAX, NULL, \
      "candidates considered at a time"}, \
     {"wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL, \
-     "the same after the first four batches; default: 64 for --policy budget, else as before"}
+     "the same after the first four batches; default: 16 for --policy budget, else twice --batch"}
 
 // Refuses what cannot work before anything is created: a generator's text that is none, a problem
 // that no device of the daemon runs. path names the text in errors. *ret_device is that device, the

@@ -29,8 +29,8 @@ fi
     printf '\n### A tenth of the candidates, half of it by forecast\n\n'
     "$bin/kcast" replay --policy '' --peers tenth --seeds "$seeds" --markdown "$@"
     printf '\n### Equal device time\n\n'
-    "$bin/kcast" replay --policy all,published,threshold --strategy best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" \
-        --seeds "$seeds" --budget "$share%" --markdown --against all/best-of-n,all/greedy,threshold/greedy "$@"
+    "$bin/kcast" replay --policy all,published,threshold,budget --strategy best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" \
+        --seeds "$seeds" --budget "$share%" --markdown --against all/best-of-n,all/greedy,threshold/greedy,budget/greedy "$@"
     if [ -x $python ]; then
         printf '\nKernel Tuner is release %s. ' "$($python -c 'import importlib.metadata as m; print(m.version("kernel_tuner"))')"
         sed -n 's/^kernel-tuner\/\(.*\): \([0-9]*\) times it failed.*/\1 (\2)/p' "$work/said" | paste -sd, | sed 's/,/, /g; s/^..*$/Failed and began again: &./'

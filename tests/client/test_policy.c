@@ -176,6 +176,7 @@ static void a_budget_measures_those_that_stand_well(void **state)
     (void)state;
     make_many(&many);
     many.fold.started.share = 0.2;
+    many.fold.started.confidence = 0.95;
     decision = decide_among("budget", &many, 97, 97, 99);
     assert_true(decision.decision == DECISION_MEASURE && decision.propensity == 1);
     decision = decide_among("budget", &many, 58, 97, 99);
@@ -187,8 +188,13 @@ static void a_budget_measures_those_that_stand_well(void **state)
         audits += decision.decision == DECISION_AUDIT;
     }
     assert_true(audits > 850 && audits < 1150);
+    // What promises most is trusted all the same when its forecast is confident that it is no
+    // improvement.
+    many.forecast[96].p_improves = 0.01;
+    many.forecast[96].confidence = 0.99;
+    assert_int_equal(decide_among("budget", &many, 97, 97, 99).decision, DECISION_TRUST);
     // Too few to compare with; a model that knows nothing; no forecast.
-    assert_int_equal(decide_among("budget", &many, 1, 1, 12).decision, DECISION_MEASURE);
+    assert_int_equal(decide_among("budget", &many, 1, 1, 3).decision, DECISION_MEASURE);
     many.forecast[57].trained_rows = 0;
     assert_int_equal(decide_among("budget", &many, 58, 97, 99).decision, DECISION_MEASURE);
     decision = decide_among("budget", &many, 60, 97, 99);
