@@ -2,7 +2,8 @@
 # Searches with and without a surrogate, live, with the same device time and the same seeds:
 #   tests/gpu/compare.sh build/kernelcast.tar.xz
 # Every search has a daemon and a worker to itself, both without a past, so that nobody profits from what another one measured; the
-# GPUs of the host take searches in turn. KCAST_COMPARE (problems), KCAST_ARMS (policy/strategy), KCAST_SEEDS, KCAST_BUDGET. Leaves
+# GPUs of the host take searches in turn. KCAST_COMPARE (problems), KCAST_ARMS (policy/strategy), KCAST_SEEDS, KCAST_BUDGET;
+# after KCAST_COMPARE_SECONDS no search begins any more. Leaves
 # compare.jsonl, one line per search, and the run files in $OUT, or in build/gpu when that is not set, and prints the lines last;
 # tools/compare-table.py makes a table of them.
 set -u
@@ -35,8 +36,8 @@ export KCAST_BUDGET=${KCAST_BUDGET:-10s}
 gpus=$(nvidia-smi --list-gpus | wc -l)
 cores=$(($(nproc) / gpus - 1))
 for seed in ${KCAST_SEEDS:-1 2 3 4 5}; do
-    for problem in ${KCAST_COMPARE:-sgemm softmax conv3x3}; do
-        for arm in ${KCAST_ARMS:-threshold/greedy all/greedy all/best-of-n}; do echo "$problem ${arm%/*} ${arm#*/} $seed"; done
+    for problem in ${KCAST_COMPARE:-sgemm attention conv3x3}; do
+        for arm in ${KCAST_ARMS:-threshold/greedy budget/greedy all/greedy all/best-of-n}; do echo "$problem ${arm%/*} ${arm#*/} $seed"; done
     done
 done >"$work/list"
 mkfifo "$work/fifo"
@@ -44,6 +45,7 @@ exec 3<>"$work/fifo"
 for gpu in $(seq 0 $((gpus - 1))); do echo "$gpu" >&3; done
 while read -r task <&4; do
     read -r gpu <&3
+    [ "$SECONDS" -lt "${KCAST_COMPARE_SECONDS:-450}" ] || { echo "no time is left for $task"; break; }
     # shellcheck disable=SC2086
     { one "$gpu" $task; echo "$gpu" >&3; } &
     tasks+=($!)
