@@ -5,6 +5,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "contract/bins.h"
+#include "contract/verdict.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,6 +93,8 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
 // Early forecasts have little to be compared with.
 #define COMPARED_LEAST 4
 #define BUDGET_WIDE 16
+#define COST_LEAST 8          // correct outcomes before costs are learnt
+#define COST_FIXED_LEAST 0.05 // of the mean
 
 // Of what decide_threshold would measure, only those that promise most.
 static void decide_budget(const struct policy_view *view, struct policy_decision *ret)
@@ -108,7 +111,7 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
     bool audit = trust(view, view->fold->started.audit, ret);
     ret->confidence = forecast->confidence;
     snprintf(ret->reason, sizeof(ret->reason),
-             "%.0f %% of the last %zu forecasts promise more, at least %.0f %%%s", 100 * standing,
+             "%.0f %% of the last %zu forecasts promise more per second, at least %.0f %%%s", 100 * standing,
              compared, 100 * share, audit ? "; measured as an audit" : "");
 }
 
@@ -199,6 +202,59 @@ double policy_promise(const struct forecast *forecast, double log2)
     return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
 }
 
+// What measuring costs, learnt from the visible outcomes: seconds = fixed + slope 2^-y where correct
+// (a launch takes so long, the rest does not depend on it), a mean elsewhere.
+struct cost {
+    double fixed, slope, failure; // in seconds; all 0: nothing is known yet, everything costs the same
+};
+
+static struct cost learn_cost(const struct policy_view *view)
+{
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
+    struct cost ret = {0};
+
+    for (uint64_t id = 1; id <= view->visible && id <= view->fold->candidate_count; id++) {
+        const struct result *result = view->fold->candidate[id - 1].result;
+        double held = result != NULL ? fold_held_seconds(result) : 0;
+
+        if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup != NULL) {
+            double slow = exp2(-result->speedup->log2);
+            n++;
+            x += slow;
+            y += held;
+            xx += slow * slow;
+            xy += slow * held;
+        } else if (held > 0) {
+            failures++;
+            failed += held;
+        }
+    }
+    if (n < COST_LEAST) {
+        return ret;
+    }
+    double spread = xx - x * x / n;
+    ret.slope = spread > 1e-9 * xx ? fmax((xy - x * y / n) / spread, 0) : 0;
+    ret.fixed = fmax((y - ret.slope * x) / n, COST_FIXED_LEAST * y / n);
+    ret.failure = failures > 0 ? failed / failures : y / n;
+    return ret;
+}
+
+// What the candidate promises beyond the incumbent per second of the device.
+static double promise_per_second(const struct cost *cost, const struct forecast *forecast,
+                                 double incumbent_log2)
+{
+    double promise = policy_promise(forecast, incumbent_log2), slow = 0;
+
+    if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
+        return promise;
+    }
+    for (size_t bin = 0; bin < BIN_COUNT; bin++) {
+        slow += forecast->bins[bin] * exp2(-bin_midpoint(bin));
+    }
+    return promise / (forecast->p_correct * (cost->fixed + cost->slope * slow) +
+                      (1 - forecast->p_correct) * cost->failure);
+}
+
 double policy_standing(const struct policy_view *view, size_t *ret_compared)
 {
     const struct fold_candidate *candidate = view->fold->candidate;
@@ -210,12 +266,13 @@ double policy_standing(const struct policy_view *view, size_t *ret_compared)
     if (!policy_usable(own)) {
         return 0;
     }
-    promise = policy_promise(own, view->incumbent_log2);
+    struct cost cost = learn_cost(view);
+    promise = promise_per_second(&cost, own, view->incumbent_log2);
     for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
         const struct forecast *other = candidate[id - 1].forecast;
 
         if (policy_usable(other) && other->trained_rows > 0) {
-            double theirs = policy_promise(other, view->incumbent_log2);
+            double theirs = promise_per_second(&cost, other, view->incumbent_log2);
 
             compared++;
             more += theirs > promise ? 1 : theirs == promise && id != view->candidate ? 0.5 : 0;

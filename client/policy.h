@@ -51,8 +51,9 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
 double policy_promise(const struct forecast *forecast, double log2);
 // Probabilities that are some.
 bool policy_usable(const struct forecast *forecast);
-// Compares the candidate's promise beyond the incumbent with those of the last POLICY_WINDOW candidates
-// 1 … last that have a usable forecast of a model. Returns the share of them that promise more (as much: counts half), and in
+// Compares what the candidate promises beyond the incumbent, per second of the device that measuring it
+// is expected to take, with the last POLICY_WINDOW candidates 1 … last that have a usable forecast of a
+// model. What measuring takes is learnt from the visible outcomes, as a line in 2^-y. Returns the share of them that promise more (as much: counts half), and in
 // *ret_compared how many there were.
 double policy_standing(const struct policy_view *view, size_t *ret_compared);
 

@@ -202,6 +202,40 @@ static void a_budget_measures_those_that_stand_well(void **state)
     assert_non_null(strstr(decision.reason, "no forecast"));
 }
 
+// Two candidates promise the same; one of them may also be very slow, and slow ones have taken long.
+static void what_takes_long_stands_behind_what_promises_as_much(void **state)
+{
+    struct many many;
+    struct result result[20];
+    struct estimate speedup[20];
+    struct accounts seconds[20];
+    size_t compared;
+    (void)state;
+    make_many(&many);
+    memset(many.bins[97], 0, sizeof(many.bins[97]));
+    memset(many.bins[98], 0, sizeof(many.bins[98]));
+    many.bins[97][bin_of(1.1)] = many.bins[98][bin_of(1.1)] = 0.5;
+    many.bins[97][bin_of(-0.1)] = many.bins[98][bin_of(-2.5)] = 0.5;
+    double first = standing(&many, 98, 99, &compared), second = standing(&many, 99, 99, &compared);
+    assert_true(fabs(first - second) < 1e-9);
+    for (size_t i = 0; i < 20; i++) {
+        message_init(&result_message, &result[i]);
+        message_init(&estimate_message, &speedup[i]);
+        speedup[i].log2 = i % 2 == 0 ? 0 : -3;
+        result[i].verdict = VERDICT_SLOWER;
+        result[i].speedup = &speedup[i];
+        seconds[i] = (struct accounts){.held = i % 2 == 0 ? 0.1 : 0.8};
+        result[i].seconds = &seconds[i];
+        many.candidate[i].result = &result[i];
+    }
+    many.fold.candidate_count = COUNT;
+    struct policy_view view = {.fold = &many.fold, .candidate = 98, .last = 99, .visible = 20};
+    first = policy_standing(&view, &compared);
+    view.candidate = 99;
+    second = policy_standing(&view, &compared);
+    assert_true(first < second);
+}
+
 static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
 {
     struct many many;
@@ -233,6 +267,7 @@ int main(void)
         cmocka_unit_test(policy_all_trusts_nobody),
         cmocka_unit_test(audits_have_their_share_and_are_reproducible),
         cmocka_unit_test(a_budget_measures_those_that_stand_well),
+        cmocka_unit_test(what_takes_long_stands_behind_what_promises_as_much),
         cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
         cmocka_unit_test(the_published_rule_measures_a_quarter_of_each_batch),
         cmocka_unit_test(unknown_policy_is_not_found),
