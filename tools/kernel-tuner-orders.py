@@ -30,14 +30,15 @@ STRATEGIES = (
     "basinhopping", "dual_annealing", "diff_evo", "pso", "firefly_algorithm", "hybrid_vndx", "adaptive_tabu_greywolf", "bayes_opt",
 )
 RESTARTS = 20  # of one search, at most
+IDLE = 20  # a strategy that has evaluated as many times the space without anything new is stuck, and ends
 SLOW = {"bayes_opt": 1500}  # left out where a space has more candidates: a search of it takes minutes
 
 
 class Budget:
     """Device time alone, in place of kernel_tuner.util.TuningBudget."""
 
-    def __init__(self, seconds, evaluations, stop):
-        self.time_limit, self.max_fevals, self.stop = seconds, evaluations, stop
+    def __init__(self, seconds, evaluations, stop, stuck):
+        self.time_limit, self.max_fevals, self.stop, self.stuck = seconds, evaluations, stop, stuck
         self.used, self.num_fevals = 0.0, 0
 
     def add_evaluations(self, n=1):
@@ -53,7 +54,7 @@ class Budget:
         return max(self.max_fevals - self.num_fevals, 0)
 
     def is_done(self):
-        return self.used >= self.time_limit or self.num_fevals >= self.max_fevals
+        return self.used >= self.time_limit or self.num_fevals >= self.max_fevals or self.stuck()
 
     def raise_exception_if_done(self):
         if self.is_done():
@@ -105,11 +106,15 @@ class Search:
     def __init__(self, entries, strategy, seed, seconds, evaluations):
         self.entries = {key: dict(entry) for key, entry in entries.items()}
         self.strategy, self.seed, self.seconds, self.evaluations = strategy, seed, seconds, evaluations
-        self.used, self.order, self.seen, self.failures = 0.0, [], set(), []
+        self.used, self.order, self.seen, self.failures, self.idle = 0.0, [], set(), [], 0
+
+    def stuck(self):
+        return self.idle > IDLE * len(self.entries)
 
     def note(self, key):
         if key not in self.seen:
             self.seen.add(key)
+            self.idle = 0
             self.order.append(key)
             self.used += self.entries[key]["benchmark_time"] / 1e3
             self.entries[key]["benchmark_time"] = 0.0
@@ -124,6 +129,9 @@ class Search:
 
         def run(self, configurations, options):
             configurations = list(configurations)
+            search.idle += len(configurations)
+            if search.stuck():
+                raise util.StopCriterionReached("nothing new")
             results = original(self, configurations, options)
             for configuration, result in zip(configurations, results):
                 if result is not None:
@@ -132,7 +140,7 @@ class Search:
 
         write_cache(path, self.entries, axes)
         limit = self.seconds - self.used
-        util.TuningBudget = lambda *_: Budget(limit, self.evaluations, util.StopCriterionReached)
+        util.TuningBudget = lambda *_: Budget(limit, self.evaluations, util.StopCriterionReached, self.stuck)
         interface.Searchspace = lambda *_, **__: Searchspace(None, None, None, from_cache={"tune_params": axes, "cache": self.entries})
         SimulationRunner.run = run
         try:
@@ -152,7 +160,7 @@ class Search:
         random.seed(self.seed)
         numpy.random.seed(self.seed)
         for _ in range(RESTARTS):
-            before = len(self.order)
+            before, self.idle = len(self.order), 0
             self.run_once(path, axes)
             if self.used >= self.seconds or len(self.order) in (before, len(self.entries)):
                 break

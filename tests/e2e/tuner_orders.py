@@ -29,7 +29,8 @@ assert search.order == [first, second]
 assert math.isclose(search.used, (entries[first]["benchmark_time"] + entries[second]["benchmark_time"]) / 1e3)
 assert search.entries[first]["benchmark_time"] == 0 and entries[first]["benchmark_time"] > 0
 
-budget = orders.Budget(1.0, 3, KeyError)
+budget = orders.Budget(1.0, 3, KeyError, lambda: False)
+assert orders.Budget(1.0, 3, KeyError, lambda: True).is_done()
 budget.add_time(milliseconds=400)
 budget.add_evaluations()
 assert not budget.is_done() and math.isclose(budget.get_fraction_consumed(), 0.4)
