@@ -110,24 +110,20 @@ static size_t highest_bound(const struct bandit *bandit)
 
 size_t bandit_choose(const struct bandit *bandit, double coin)
 {
-    size_t alive = 0, untried = find_untried(bandit), nth;
+    size_t untried = find_untried(bandit), drawn;
 
     if (untried != SIZE_MAX) {
         return untried;
     }
-    for (size_t i = 0; i < bandit->count; i++) {
-        alive += !bandit->arm[i].gone;
-    }
-    if (alive == 0 || coin >= BANDIT_FLOOR) {
-        return highest_bound(bandit);
-    }
-    nth = (size_t)(coin / BANDIT_FLOOR * (double)alive);
-    for (size_t i = 0; i < bandit->count; i++) {
-        if (!bandit->arm[i].gone && nth-- == 0) {
-            return i;
+    drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
+    for (size_t i = 0; i < bandit->count && coin < BANDIT_FLOOR; i++) {
+        size_t arm = (drawn + i) % bandit->count;
+
+        if (!bandit->arm[arm].gone) {
+            return arm;
         }
     }
-    return highest_bound(bandit); // coin was not below 1
+    return highest_bound(bandit);
 }
 
 double bandit_share(const struct bandit *bandit, size_t arm)

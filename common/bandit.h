@@ -22,12 +22,12 @@
 #define BANDIT_FLOOR 0.1  // of the choices, uniformly drawn
 
 struct bandit_arm {
-    bool gone;             // never chosen
-    double weight;         // > 0; without rewards, arms are given in proportion to it
-    uint64_t pending;      // pulls that were made and not added yet
-    uint64_t pulls;        // added
-    double count, reward, cost;       // discounted
-    double all_reward, all_cost;      // not discounted
+    bool gone;                   // never chosen
+    double weight;               // > 0; without rewards, arms are given in proportion to it
+    uint64_t pending;            // pulls that were made and not added yet
+    uint64_t pulls;              // added
+    double count, reward, cost;  // discounted
+    double all_reward, all_cost; // not discounted
 };
 
 struct bandit {
@@ -43,7 +43,8 @@ void bandit_add(struct bandit *bandit, size_t arm, double reward, double cost);
 // What comes of an earlier pull later.
 void bandit_credit(struct bandit *bandit, size_t arm, double reward, double cost);
 // The arm to pull: first each that never was (the heaviest first), then by the bounds. coin is from 0
-// to 1 (exclusive) and decides the uniform share. SIZE_MAX when all are gone.
+// to 1 (exclusive) and decides the uniform share; where it falls on one that is gone, the next one is
+// taken. SIZE_MAX when all are gone.
 size_t bandit_choose(const struct bandit *bandit, double coin);
 // The arm's part of what was spent lately; 0 when nothing was.
 double bandit_share(const struct bandit *bandit, size_t arm);
