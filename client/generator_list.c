@@ -50,7 +50,7 @@ static int add(struct generator_list *list, char *kind_take, struct err *err)
 int generator_list_parse(struct generator_list *ret, const char *names, struct err *err)
 {
     int code = 0;
-    *ret = (struct generator_list){.names = xstrdup(names)};
+    *ret = (struct generator_list){.names = xstrdup(names != NULL ? names : "")};
     for (const char *at = names; at != NULL && code == 0;) {
         const char *end = end_of(at);
         code = add(ret, xstrndup(at, (size_t)(end - at)), err);

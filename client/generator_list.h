@@ -20,7 +20,8 @@ struct generator_list {
 };
 
 // Takes the names apart; a comma separates only where a kind follows, so that paths may have some.
-// ERR_USAGE for more than GENERATOR_LIST_MAX and for the same one twice. On failure *ret is empty.
+// NULL is an empty list. ERR_USAGE for more than GENERATOR_LIST_MAX and for the same one twice. On
+// failure *ret is empty.
 MUST_CHECK int generator_list_parse(struct generator_list *ret, const char *names, struct err *err);
 void generator_list_release(struct generator_list *list); // a zeroed one is fine
 
