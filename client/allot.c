@@ -8,6 +8,19 @@
 
 #define STREAM_COIN 0x616c6c6f74ULL
 
+double allot_gain(const struct fold *fold, uint64_t candidate)
+{
+    double before = 0;
+    for (size_t i = 0; i < fold->incumbent_count; i++) {
+        const struct run_incumbent *event = &fold->incumbent[i].event;
+        if (event->candidate == candidate) {
+            return event->speedup->log2 - before;
+        }
+        before = event->speedup->log2;
+    }
+    return NAN;
+}
+
 static double seconds_of(double seconds)
 {
     return seconds > 0 ? seconds : 0; // NaN is "absent"

@@ -35,6 +35,9 @@ struct allot_share {
 // Of candidates 1 … last; ret[count], by the generators' numbers.
 void allot_shares(const struct fold *fold, uint64_t last, size_t count, struct allot_share *ret);
 
+// By how much the candidate raised the incumbent when it became that; NaN: it did not.
+double allot_gain(const struct fold *fold, uint64_t candidate);
+
 // The number of the generator that fills the next places, from what candidates 1 … visible brought.
 // planned[i]: candidates of the same batch that generator i is given already. gone[i]: it has none any
 // more. slot, the number of the first candidate to come, and the seed decide what is left to chance.
