@@ -35,8 +35,8 @@ static int add(struct generator_list *list, char *kind_take, struct err *err)
     }
     for (size_t i = 0; i < list->count && code == 0; i++) {
         if (strcmp(list->kind[i], kind_take) == 0) {
-            code = err_set(err, ERR_USAGE, "--generator names %.200s twice; leave one out",
-                           kind_take);
+            code =
+                err_set(err, ERR_USAGE, "--generator names %.200s twice; leave one out", kind_take);
         }
     }
     if (code == 0) {
@@ -94,9 +94,9 @@ int generator_list_create(struct generator_list *list, const char *template_path
     int code = 0;
     for (size_t i = 0; i < list->count && code == 0; i++) {
         const char *kind = list->kind[i];
-        code = generator_create(&list->generator[i], kind, &list->text[i],
-                                generator_is_pool(kind) ? kind + strlen("pool:") : template_path,
-                                err);
+        code =
+            generator_create(&list->generator[i], kind, &list->text[i],
+                             generator_is_pool(kind) ? kind + strlen("pool:") : template_path, err);
     }
     return code;
 }

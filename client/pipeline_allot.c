@@ -1,6 +1,6 @@
 // Whose candidates a batch has. Usually all are of one generator: of several, the one that
-// client/allot.h chooses. When it has too few left, the rest is another one's; the one that asks the
-// worker comes last, since only then is it known how many it has.
+// client/allot.h chooses. When it has too few left, the rest is another one's; the one that asks
+// the worker comes last, since only then is it known how many it has.
 #include "client/allot.h"
 #include "client/pipeline_state.h"
 #include "common/mem.h"
@@ -39,10 +39,9 @@ void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool
         gone[i] = left[i] == 0;
     }
     while (want > 0) {
-        size_t next = p->generator_count > 1
-                          ? allot_choose(p->fold, visible_from(p, batch), p->generator_count, gone,
-                                         planned, slot)
-                          : gone[0];
+        size_t next = p->generator_count > 1 ? allot_choose(p->fold, visible_from(p, batch),
+                                                            p->generator_count, gone, planned, slot)
+                                             : gone[0];
         if (next == p->generator_count) {
             return;
         }
@@ -100,6 +99,6 @@ int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *
 char *pipeline_no_more(const struct pipeline *p)
 {
     return xstrdup(p->generator_count > 1 ? "no generator has more candidates"
-                   : p->asker == 0       ? "no more new candidates came"
+                   : p->asker == 0        ? "no more new candidates came"
                                           : "every candidate considered");
 }

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#define EXPLORE 0.5        // times the width of a bound
-#define LIFETIME_PART 0.1  // of the best arm's reward per cost over all time
+#define EXPLORE 0.5       // times the width of a bound
+#define LIFETIME_PART 0.1 // of the best arm's reward per cost over all time
 #define LEAST_PULLS 1e-9
 
 void bandit_init(struct bandit *bandit, size_t count, double keep)

@@ -13,9 +13,9 @@ _Static_assert(ENDPOINTS_MAX <= BANDIT_ARMS_MAX, "an arm for each endpoint");
 
 struct writers {
     struct bandit bandit;
-    char *model[ENDPOINTS_MAX];    // of each arm
+    char *model[ENDPOINTS_MAX]; // of each arm
     uint64_t answers[ENDPOINTS_MAX];
-    struct digest told[TOLD_MAX];  // keys of outcomes with a gain; the oldest are overwritten
+    struct digest told[TOLD_MAX]; // keys of outcomes with a gain; the oldest are overwritten
     uint64_t told_count;
 };
 
@@ -95,8 +95,7 @@ void writers_asked(struct writers *writers, const char *chosen, const char *mode
         return;
     }
     writers->answers[arm] += answered;
-    bandit_add(&writers->bandit, arm, 0,
-               answered ? paid : fmax(paid, mean_cost(&writers->bandit)));
+    bandit_add(&writers->bandit, arm, 0, answered ? paid : fmax(paid, mean_cost(&writers->bandit)));
     log_event(LOG_INFO, "proposed model=%s answered=%d paid=%.4g share=%.2f", model, (int)answered,
               paid, bandit_share(&writers->bandit, arm));
 }

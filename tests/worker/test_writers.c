@@ -1,6 +1,6 @@
 // Which model writes next: by gains per price, weights at first, and nothing counted twice.
-#include "worker/writers.h"
 #include "common/mem.h"
+#include "worker/writers.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
