@@ -1,6 +1,6 @@
 // kcast search: begins a run and drives it to its end.
 #include "client/command.h"
-#include "client/generator.h"
+#include "client/generator_list.h"
 #include "client/search.h"
 #include "client/search_start.h"
 #include "client/summary.h"
@@ -20,22 +20,24 @@ static const struct option_row rows[] = {
     {"generator", 'g', OPTION_TEXT, offsetof(struct options, generator), "KIND", "tunable", 0, 0,
      NULL,
      "where candidates come from: tunable (the problem's template), llm (the worker's language "
-     "model), pool:DIR, pool:FILE.jsonl"},
+     "model), pool:DIR, pool:FILE.jsonl; several, separated by commas, share the search: what "
+     "improves more for its cost gets more batches"},
     SEARCH_OPTION_ROWS(offsetof(struct options, search)),
     {0},
 };
 
-// Reads the generator's text, and refuses what cannot work.
-static int check_first(struct session *session, const char *generator,
-                       const struct problem_dir *dir, struct bytes *text, struct err *err)
+// Reads the generators' texts, and refuses what cannot work.
+static int check_first(struct session *session, struct generator_list *generators,
+                       const char *names, const struct problem_dir *dir, struct err *err)
 {
     struct device_info device = {0};
-    char *path = generator_is_pool(generator)
-                     ? xstrdup(generator + 5)
-                     : xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
-    int code = generator_read(text, generator, dir, err);
+    char *path = xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
+    int code = generator_list_parse(generators, names, err);
     if (code == 0) {
-        code = search_check(session, generator, dir, text, path, &device, err);
+        code = generator_list_read(generators, dir, err);
+    }
+    if (code == 0) {
+        code = search_check(session, generators, dir, path, &device, err);
     }
     message_clear(&device_info_message, &device);
     free(path);
@@ -47,7 +49,7 @@ static int run_search(struct session *session, const void *own, char **argument,
 {
     const struct options *options = own;
     struct problem_dir dir = {0};
-    struct bytes text = {0};
+    struct generator_list generators = {0};
     struct fold fold;
     struct run *run = NULL;
     char *path = options->run != NULL ? xstrdup(options->run) : NULL;
@@ -61,11 +63,10 @@ static int run_search(struct session *session, const void *own, char **argument,
                        path, path);
     }
     if (code == 0) {
-        code = check_first(session, options->generator, &dir, &text, err);
+        code = check_first(session, &generators, options->generator, &dir, err);
     }
     if (code == 0) {
-        code = search_start(&run, &fold, &path, options->generator, &options->search, &dir, &text,
-                            err);
+        code = search_start(&run, &fold, &path, &generators, &options->search, &dir, err);
     }
     if (code == 0) {
         code = search_drive(session, run, &fold, err);
@@ -80,7 +81,7 @@ static int run_search(struct session *session, const void *own, char **argument,
     }
     run_close(run);
     fold_release(&fold);
-    bytes_clear(&text);
+    generator_list_release(&generators);
     problem_dir_release(&dir);
     free(path);
     return status;

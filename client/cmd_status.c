@@ -36,12 +36,13 @@ static json_t *worker_object(const char *url, const struct worker_status *worker
     for (size_t i = 0; i < worker->endpoints_count; i++) {
         const struct endpoint_info *e = &worker->endpoints[i];
         json_array_append_new(
-            endpoints, json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "url", e->url,
+            endpoints, json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o, s:I, s:o, s:o}", "url", e->url,
                                  "model", show_text(e->model), "requests", (json_int_t)e->requests,
                                  "retries", (json_int_t)e->retries, "failures",
                                  (json_int_t)e->failures, "in_flight", (json_int_t)e->in_flight,
                                  "at_once", show_number(e->at_once), "open", (int)e->open, "rung",
-                                 show_text(e->rung)));
+                                 show_text(e->rung), "proposals", (json_int_t)e->proposals, "share",
+                                 show_number(e->share), "gain_log2", show_number(e->gain_log2)));
     }
     return json_pack(
         "{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:I}", "url", url, "engine", show_text(worker->engine),
@@ -141,6 +142,11 @@ static void print_worker(const char *url, const struct worker_status *worker)
                e->url, e->model != NULL ? e->model : "?", e->rung != NULL ? e->rung : "?",
                (unsigned long long)e->requests, (unsigned long long)e->retries,
                (unsigned long long)e->in_flight, e->at_once, e->open ? "; left alone for now" : "");
+        if (e->proposals > 0) {
+            printf("    wrote candidates %llu times: best raised by a factor of %.3f together, %.0f %% of "
+                   "what was spent on writing lately\n",
+                   (unsigned long long)e->proposals, exp2(e->gain_log2), 100 * e->share);
+        }
     }
     if (worker->input_tokens + worker->output_tokens > 0) {
         printf("  %llu tokens in, %llu out, at a cost of %.4g; %llu answers were known already\n",

@@ -1,5 +1,6 @@
 // kcast tune: the best configuration of a kernel for each benchmark case, into a wisdom file.
 #include "client/command.h"
+#include "client/generator_list.h"
 #include "client/show.h"
 #include "client/tune.h"
 #include "common/file.h"
@@ -188,7 +189,10 @@ static int run_tune(struct session *session, const void *own, char **argument, s
         code = wisdom_check(options->wisdom, err);
     }
     if (code == 0) {
-        code = search_check(session, "tunable", &dir, &kernel, path, &device, err);
+        struct generator_list generators;
+        generator_list_tunable(&generators, &kernel);
+        code = search_check(session, &generators, &dir, path, &device, err);
+        generator_list_release(&generators);
     }
     if (code == 0) {
         code = file_make_dirs(runs, err);

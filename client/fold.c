@@ -47,6 +47,8 @@ void fold_release(struct fold *fold)
     }
     free(fold->candidate);
     free(fold->incumbent);
+    free(fold->ask);
+    free(fold->asking_over_reason);
     message_clear(&run_started_message, &fold->started);
     message_clear(&run_session_message, &fold->session);
     message_clear(&run_certified_message, &fold->certified);
@@ -161,8 +163,35 @@ static void add_tokens(struct fold *fold, uint64_t input, uint64_t output, doubl
     fold->model_cost += isnan(cost) ? 0 : cost;
 }
 
-static void apply_asked(struct fold *fold, const struct run_asked *event)
+// The account of the batch that is being asked for. One that begins again after a resume gets the
+// same answers again.
+static struct fold_ask *ask_of(struct fold *fold, const struct run_asked *event)
 {
+    uint64_t first = fold->candidate_count + 1;
+    if (fold->ask_count == 0 || fold->ask[fold->ask_count - 1].first != first) {
+        fold->ask = xrealloc(fold->ask, fold->ask_count + 1, sizeof(*fold->ask));
+        fold->ask[fold->ask_count++] = (struct fold_ask){0};
+    }
+    struct fold_ask *ask = &fold->ask[fold->ask_count - 1];
+    if (ask->first != first || event->round == 1) {
+        *ask = (struct fold_ask){.first = first, .generator = event->generator};
+    }
+    return ask;
+}
+
+static void apply_asked(struct fold *fold, struct run_asked *event)
+{
+    struct fold_ask *ask = ask_of(fold, event);
+    bool said = event->round > 0; // not in files of before there was more than one generator
+    ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
+    double cost = said ? event->first_cost : event->cost;
+    ask->cost += isnan(cost) ? 0 : cost;
+    if (event->over) {
+        fold->asking_over = true;
+        free(fold->asking_over_reason);
+        fold->asking_over_reason = event->reason;
+        event->reason = NULL;
+    }
     fold->proposals += event->got;
     fold->known += event->known;
     add_tokens(fold, event->input_tokens, event->output_tokens, event->cost);

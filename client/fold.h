@@ -29,6 +29,14 @@ struct fold_incumbent {
     double at;
 };
 
+// What a language model took for one batch.
+struct fold_ask {
+    uint64_t first; // candidate that was to come next
+    uint64_t generator;
+    uint64_t tokens; // when they were paid for …
+    double cost;     // … in the worker's currency
+};
+
 struct fold {
     struct run_started started;
     struct run_session session;     // the latest
@@ -44,6 +52,10 @@ struct fold {
     uint64_t compiled_ok, compile_failed;
     uint64_t forecasts;             // forecasts made
     uint64_t proposals, known;      // by a language model, and of these the ones that were there already
+    struct fold_ask *ask;           // in order
+    size_t ask_count;
+    bool asking_over;               // the language model has left a search that has other generators
+    char *asking_over_reason;       // what it said last; NULL: nothing
     uint64_t input_tokens, output_tokens; // that language models used for all of these
     double model_cost;              // in the worker's currency
     uint64_t measured;              // candidates measured (records not counted again)

@@ -1,4 +1,5 @@
 #include "client/forecast_request.h"
+#include "client/allot.h"
 #include "common/mem.h"
 #include "contract/verdict.h"
 #include <math.h>
@@ -86,6 +87,8 @@ static bool make_outcome(const struct fold *fold, uint64_t id, struct outcome *r
         .incumbent_log2 = candidate->decided.incumbent_log2,
         .p_improves = candidate->forecast != NULL ? candidate->forecast->p_improves : NAN,
         .raw = candidate->forecast != NULL ? candidate->forecast->raw : NULL,
+        .model = candidate->proposed.model,
+        .gain_log2 = candidate->proposed.model != NULL ? allot_gain(fold, id) : NAN,
         .key = xasprintf("%s/%llu", fold->started.search, (unsigned long long)id),
     };
     fill_facts(candidate, ret->candidate);

@@ -7,8 +7,9 @@
 //   propose(k)   one transaction. Sees the proposals of all earlier batches and the outcomes of
 //   batches ≤ k - LAG.
 //                Waits until batch k - LAG is settled.
-//                A batch that the worker writes is asked for at this point, round by round, and proposed
-//                when it is full: the requests follow from the same view, so that a search that was
+//                Of several generators, what these outcomes say of them decides which one is next.
+//                What the worker writes is asked for at this point, round by round, and proposed
+//                when the batch is full: the requests follow from the same view, so that a search that was
 //                killed asks the same again and the worker, which remembers, answers the same.
 //   compiled     recorded in order of ids, whatever order the answers come in, so that "the same
 //   object as candidate 17"
@@ -187,7 +188,8 @@ static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
                     const struct pipeline_peers *peers, struct proposer *proposer,
-                    const struct generator *generator, struct err *err)
+                    const struct generator *const *generators, size_t generator_count,
+                    struct err *err)
 {
     const struct run_started *started = &fold->started;
     const struct strategy *strategy = strategy_find(started->strategy);
@@ -205,7 +207,11 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
     p->fold = fold;
     p->peers = *peers;
     p->proposer = proposer;
-    p->generator = generator;
+    for (size_t i = 0; i < generator_count; i++) {
+        p->generator[i] = generators[i];
+        p->asker += !generators[i]->asks && p->asker == i;
+    }
+    p->generator_count = generator_count;
     p->strategy = strategy;
     p->policy = policy;
     p->risk = policy->certifies ? risk_create(started) : NULL;
@@ -226,7 +232,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
         }
     }
     *ret = p;
-    return generator->asks ? pipeline_know_sources(p, err) : 0;
+    return p->asker < p->generator_count ? pipeline_know_sources(p, err) : 0;
 }
 
 bool pipeline_asking(const struct pipeline *p)

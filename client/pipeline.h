@@ -41,12 +41,14 @@ struct pipeline_peers {
 // Both stay the caller's.
 struct pipeline_peers pipeline_peers_of(struct pool *pool, struct forecaster *forecaster);
 
-// All arguments stay the caller's and must outlive the pipeline, peers alone is copied. proposer is
-// for generators that ask, and NULL for others. fold is that of run, which has its RUN_STARTED,
+// All arguments stay the caller's and must outlive the pipeline, peers and the array of generators
+// (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone are copied. proposer is
+// for a generator that asks, and NULL without one. fold is that of run, which has its RUN_STARTED,
 // RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct fold *fold,
                                const struct pipeline_peers *peers, struct proposer *proposer,
-                               const struct generator *generator, struct err *err);
+                               const struct generator *const *generators,
+                               size_t generator_count, struct err *err);
 // Whether the worker is being asked for candidates.
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine

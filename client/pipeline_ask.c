@@ -1,6 +1,7 @@
-// Batches whose candidates the worker writes. A round is some requests at once, PER_REQUEST candidates
-// each, from parents of the strategy's choice; what is new of their answers, in the order of the requests,
-// goes into the batch, until it is full or BARREN rounds in a row brought nothing new.
+// Candidates that the worker writes, for a batch or for what other generators leave of it. A round is
+// some requests at once, PER_REQUEST candidates each, from parents of the strategy's choice; what is
+// new of their answers, in the order of the requests, goes into the batch, until it is full or BARREN
+// rounds in a row brought nothing new.
 #include "client/pipeline_state.h"
 #include "common/mem.h"
 #include "contract/normal.h"
@@ -16,14 +17,18 @@
 
 static int next_round(struct pipeline *p, struct err *err);
 
+void pipeline_know_source(struct pipeline *p, const void *source, size_t len, uint64_t candidate)
+{
+    struct digest digest = source_normal_digest(source, len);
+    pipeline_add_first(&p->normal, &digest, candidate);
+}
+
 static int know(struct pipeline *p, const struct digest *source, uint64_t candidate, struct err *err)
 {
     struct bytes text;
-    struct digest digest;
     int code = run_get_blob(p->run, source, &text, err);
     if (code == 0) {
-        digest = source_normal_digest(text.data, text.len);
-        pipeline_add_first(&p->normal, &digest, candidate);
+        pipeline_know_source(p, text.data, text.len, candidate);
         bytes_clear(&text);
     }
     return code;
@@ -43,6 +48,7 @@ void pipeline_forget_asked(struct pipeline *p)
 {
     for (size_t i = 0; i < p->writing.count; i++) {
         bytes_clear(&p->writing.got[i].source);
+        free(p->writing.got[i].model);
     }
     free(p->writing.reason);
     p->writing = (struct writing){0};
@@ -62,18 +68,32 @@ static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t p
             known++;
         } else if (writing->count < writing->want) {
             pipeline_add_first(&p->normal, &digest, p->fold->candidate_count + writing->count + 1);
-            writing->got[writing->count++] = (struct written){.source = *source, .parent = parent};
+            writing->got[writing->count++] = (struct written){
+                .source = *source,
+                .parent = parent,
+                .model = reply->model != NULL ? xstrdup(reply->model) : NULL,
+            };
             *source = (struct bytes){0};
         }
     }
     return known;
 }
 
+// What the answer took when it was given for the first time: after a resume it is the same.
+static void add_first_cost(struct run_asked *event, const struct propose_reply *reply)
+{
+    double cost = reply->cached ? reply->first_cost : reply->cost;
+    event->first_tokens +=
+        reply->cached ? reply->first_tokens : reply->input_tokens + reply->output_tokens;
+    event->first_cost += isnan(cost) ? 0 : cost;
+}
+
 static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
 {
     struct pipeline *p = owner;
     struct writing *writing = &p->writing;
-    struct run_asked event = {.batch = writing->batch};
+    struct run_asked event = {
+        .batch = writing->batch, .generator = p->asker, .round = writing->round + 1};
     size_t before = writing->count;
     free(writing->reason);
     writing->reason = NULL;
@@ -84,6 +104,7 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
         event.input_tokens += reply[i].input_tokens;
         event.output_tokens += reply[i].output_tokens;
         event.cost += isnan(reply[i].cost) ? 0 : reply[i].cost;
+        add_first_cost(&event, &reply[i]);
         event.seconds = fmax(event.seconds, isnan(reply[i].seconds) ? 0 : reply[i].seconds);
         if (event.model == NULL && reply[i].model != NULL) {
             event.model = xstrdup(reply[i].model);
@@ -96,10 +117,12 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
     event.reason = writing->reason != NULL ? xstrdup(writing->reason) : NULL;
     writing->round++;
     writing->barren = writing->count > before ? 0 : writing->barren + 1;
+    bool over = writing->count == writing->want || writing->barren == BARREN;
+    event.over = over && writing->count == 0 && p->generator_count > 1;
     if (pipeline_append(p, RUN_ASKED, &event, &p->failure) != 0) {
         return;
     }
-    if (writing->count == writing->want || writing->barren == BARREN) {
+    if (over) {
         writing->over = true;
     } else if (next_round(p, &p->failure) != 0) {
         return; // pipeline_advance looks at it
@@ -113,7 +136,8 @@ static int next_round(struct pipeline *p, struct err *err)
     struct writing *writing = &p->writing;
     struct strategy_view view = {.fold = p->fold,
                                  .visible = writing->visible,
-                                 .generator = p->generator,
+                                 .generator = p->generator[p->asker],
+                                 .number = p->asker,
                                  .seed = p->fold->started.seed};
     uint64_t missing = writing->want - writing->count, slot = p->fold->candidate_count + writing->count;
     size_t count = 0;
@@ -132,12 +156,13 @@ static int next_round(struct pipeline *p, struct err *err)
                         on_proposals, p, err);
 }
 
-int pipeline_ask(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err)
+int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan, struct err *err)
 {
     pipeline_forget_asked(p);
     p->writing.on = true;
+    p->writing.plan = *plan;
     p->writing.batch = batch;
-    p->writing.want = want;
+    p->writing.want = plan->part[plan->parts - 1].count;
     p->writing.visible = visible_from(p, batch);
     return next_round(p, err);
 }
@@ -166,11 +191,32 @@ static char *name_of(uint64_t id, const struct bytes *source)
     return len > 0 ? xstrdup(comment) : xasprintf("proposal %llu", (unsigned long long)id);
 }
 
+// In the middle of a transaction.
+static int record_written(struct pipeline *p, struct err *err)
+{
+    struct writing *writing = &p->writing;
+    int code = 0;
+    for (size_t i = 0; i < writing->count && code == 0; i++) {
+        struct written *written = &writing->got[i];
+        struct run_proposed event = {
+            .candidate = p->fold->candidate_count + 1,
+            .parent = written->parent,
+            .name = name_of(p->fold->candidate_count + 1, &written->source),
+            .generator = p->asker,
+            .model = written->model,
+        };
+        written->model = NULL;
+        code = pipeline_record_proposal(p, &event, written->source.data, written->source.len, err);
+    }
+    return code;
+}
+
 int pipeline_record_asked(struct pipeline *p, struct err *err)
 {
     struct writing *writing = &p->writing;
+    struct plan rest;
     int code;
-    if (writing->count == 0) {
+    if (writing->count == 0 && p->generator_count == 1) {
         const char *reason = writing->reason != NULL ? writing->reason : "all were there already";
         if (p->fold->candidate_count == 0) {
             return err_set(err, ERR_UNREACHABLE, "the generator llm got no candidate: %.800s", reason);
@@ -179,17 +225,22 @@ int pipeline_record_asked(struct pipeline *p, struct err *err)
         writing->on = false;
         return 0;
     }
+    uint64_t before = p->fold->candidate_count;
     code = run_begin(p->run, err);
-    for (size_t i = 0; i < writing->count && code == 0; i++) {
-        const struct written *written = &writing->got[i];
-        struct run_proposed event = {
-            .candidate = p->fold->candidate_count + 1,
-            .parent = written->parent,
-            .name = name_of(p->fold->candidate_count + 1, &written->source),
-        };
-        code = pipeline_record_proposal(p, &event, written->source.data, written->source.len, err);
+    if (code == 0) {
+        code = pipeline_record_plan(p, writing->batch, &writing->plan, err);
+    }
+    if (code == 0) {
+        code = record_written(p, err);
+    }
+    if (code == 0) {
+        pipeline_plan(p, writing->batch, writing->want - writing->count, false, &rest);
+        code = pipeline_record_plan(p, writing->batch, &rest, err);
     }
     code = pipeline_commit(p, code, err);
     pipeline_forget_asked(p);
+    if (code == 0 && p->fold->candidate_count == before) {
+        p->exhausted = pipeline_no_more(p);
+    }
     return code;
 }

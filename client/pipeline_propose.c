@@ -1,5 +1,4 @@
-// Proposing and compiling: limits, the strategy's choice, sources into the run file, the compile
-// jail's answers in order.
+// Proposing and compiling: limits, sources into the run file, the compile jail's answers in order.
 #include "client/pipeline_state.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -66,8 +65,7 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
     }
     if (count != batch_end(p, batch - 1)) {
-        return xstrdup(p->generator->asks ? "no more new candidates came"
-                                          : "every candidate considered");
+        return pipeline_no_more(p);
     }
     return spent_limit(p, &spent);
 }
@@ -90,29 +88,13 @@ int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, con
         struct digest digest = event->source;
         event->duplicate_of = pipeline_find_first(p->source, &digest);
         pipeline_add_first(&p->source, &digest, id);
+        if (p->asker < p->generator_count) {
+            pipeline_know_source(p, source, len, id);
+        }
         code = pipeline_append(p, RUN_PROPOSED, event, err);
     } else {
         message_clear(&run_proposed_message, event);
     }
-    return code;
-}
-
-static int record_choice(struct pipeline *p, const struct strategy_choice *choice, struct err *err)
-{
-    const struct generator *generator = p->generator;
-    struct strbuf source = STRBUF_INIT, name;
-    struct run_proposed event = {
-        .candidate = p->fold->candidate_count + 1,
-        .parent = choice->parent,
-        .point = choice->point + 1,
-    };
-    strbuf_init(&name, 1024);
-    generator->ops->source(generator, choice->point, &source);
-    generator->ops->name(generator, choice->point, &name);
-    event.params_count = generator->ops->params(generator, choice->point, &event.params);
-    event.name = strbuf_detach(&name);
-    int code = pipeline_record_proposal(p, &event, strbuf_text(&source), source.len, err);
-    strbuf_release(&source);
     return code;
 }
 
@@ -126,29 +108,33 @@ void pipeline_add_slots(struct pipeline *p)
     }
 }
 
-// A batch of the strategy's choice.
-static int choose(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err)
+// A batch without anything that has to be asked for.
+static int choose(struct pipeline *p, uint64_t batch, const struct plan *plan, struct err *err)
 {
-    struct strategy_choice choice[PIPELINE_BATCH_MAX];
-    struct strategy_view view = {.fold = p->fold,
-                                 .visible = visible_from(p, batch),
-                                 .generator = p->generator,
-                                 .seed = p->fold->started.seed};
-    size_t count = p->strategy->choose(&view, (size_t)want, choice);
-    if (count == 0) {
-        p->exhausted = xstrdup("every candidate considered");
-        return 0;
-    }
     int code = run_begin(p->run, err);
-    for (size_t i = 0; i < count && code == 0; i++) {
-        code = record_choice(p, &choice[i], err);
+    if (code == 0) {
+        code = pipeline_record_plan(p, batch, plan, err);
     }
     return pipeline_commit(p, code, err);
+}
+
+static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *ret_asking,
+                       struct err *err)
+{
+    struct plan plan;
+    pipeline_plan(p, batch, want, true, &plan);
+    *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->asks;
+    if (plan.parts == 0) {
+        p->exhausted = pipeline_no_more(p);
+        return 0;
+    }
+    return *ret_asking ? pipeline_ask(p, batch, &plan, err) : choose(p, batch, &plan, err);
 }
 
 int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = batch_count(p) + 1, want;
+    bool asking = false;
     int code;
     if (p->stop != NULL || p->exhausted != NULL || (p->writing.on && !p->writing.over) ||
         (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
@@ -159,10 +145,11 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
         code = pipeline_record_asked(p, err);
     } else if ((p->exhausted = check_exhausted(p, batch, &want)) != NULL) {
         return 0;
-    } else if (p->generator->asks) {
-        return pipeline_ask(p, batch, want, err);
     } else {
-        code = choose(p, batch, want, err);
+        code = begin_batch(p, batch, want, &asking, err);
+    }
+    if (asking) {
+        return code;
     }
     pipeline_add_slots(p);
     for (uint64_t id = batch_first(p, batch); code == 0 && id <= p->fold->candidate_count; id++) {

@@ -5,6 +5,7 @@
 #define CLIENT_PIPELINE_STATE_H
 
 #include "client/pipeline.h"
+#include "client/generator_list.h"
 #include "client/policy.h"
 #include "client/proposer.h"
 #include "client/risk.h"
@@ -25,17 +26,28 @@ struct slot {
     bool measuring;          // the first measurement was submitted in this process
 };
 
+// Which generators fill a batch, in order; the one that asks, if any, is last.
+struct plan {
+    struct {
+        size_t generator;
+        uint64_t count;
+    } part[GENERATOR_LIST_MAX];
+    size_t parts;
+};
+
 // A batch for which the worker is being asked (pipeline_ask.c). What came is kept here until the
 // batch is full, so that the log has whole batches only.
 struct writing {
     bool on;
     bool over;        // nothing more is to come for this batch
+    struct plan plan;
     uint64_t batch, want, visible;
     unsigned round, barren; // rounds made; of these, without a new candidate, in a row
     struct proposer_request request[PROPOSER_ROUND_MAX]; // of the round under way
     struct written {
         struct bytes source;
         uint64_t parent;
+        char *model; // that wrote it; NULL: not said
     } got[PIPELINE_BATCH_MAX];
     size_t count;
     char *reason;     // of the last request that brought nothing
@@ -45,9 +57,11 @@ struct pipeline {
     struct run *run;
     struct fold *fold;
     struct pipeline_peers peers;
-    struct proposer *proposer; // NULL when the generator does not ask
+    struct proposer *proposer; // NULL when no generator asks
     struct writing writing;
-    const struct generator *generator;
+    const struct generator *generator[GENERATOR_LIST_MAX];
+    size_t generator_count;
+    size_t asker; // the number of the one that asks; generator_count: none
     const struct strategy *strategy;
     const struct policy *policy;
     struct risk *risk; // of a policy that certifies, else NULL
@@ -145,13 +159,29 @@ void pipeline_settle(struct pipeline *p, bool *progress);
 
 // ---- pipeline_ask.c: batches whose candidates the worker writes ----
 
-// Begins to ask for the batch; nothing happens while it is under way.
-MUST_CHECK int pipeline_ask(struct pipeline *p, uint64_t batch, uint64_t want, struct err *err);
-// Records what came for the batch, when it is over; sets p->exhausted when there is too little.
+// Begins to ask for the last part of the batch's plan; nothing happens while it is under way.
+MUST_CHECK int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan,
+                            struct err *err);
+// Records the batch when the asking for it is over; what did not come is left to other generators.
+// Sets p->exhausted when nothing can be recorded.
 MUST_CHECK int pipeline_record_asked(struct pipeline *p, struct err *err);
 // Learns which sources are there already.
 MUST_CHECK int pipeline_know_sources(struct pipeline *p, struct err *err);
+// Remembers a source, whoever made it.
+void pipeline_know_source(struct pipeline *p, const void *source, size_t len, uint64_t candidate);
 void pipeline_forget_asked(struct pipeline *p);
+
+// ---- pipeline_allot.c: whose candidates a batch has ----
+
+// Fills *ret with generators for so many candidates of the batch, as far as they have any; asks: the
+// one that asks the worker may be among them.
+void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,
+                   struct plan *ret);
+// Records the parts of the plan that have points. Within a transaction.
+MUST_CHECK int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
+                                    struct err *err);
+// Why there are no more candidates, for RUN_FINISHED; malloc'd.
+char *pipeline_no_more(const struct pipeline *p);
 
 // ---- pipeline_propose.c ----
 

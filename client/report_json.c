@@ -246,6 +246,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "missed", missed_of(&report->missed));
     json_object_set_new(object, "forecasts", forecasts_of(report));
     json_object_set_new(object, "against_average", plain_of(&report->plain));
+    json_object_set_new(object, "generators", show_generators(fold));
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
     show_add_line(out, object);

@@ -1,5 +1,7 @@
 // "How this number was obtained": everything that the headline rests on, as a list. Rows whose
 // value is unknown are left out.
+#include "client/allot.h"
+#include "client/generator_list.h"
 #include "client/report_sections.h"
 #include "client/report_text.h"
 #include <inttypes.h>
@@ -172,6 +174,30 @@ static void add_search(struct strbuf *out, const struct report *report)
     add_row(out, "kernelcast", started->release);
 }
 
+// Only where there are several.
+static void add_generators(struct strbuf *out, const struct fold *fold)
+{
+    struct allot_share share[GENERATOR_LIST_MAX];
+    struct generator_list list;
+    if (generator_list_parse(&list, fold->started.generator, NULL) != 0)
+        return;
+    allot_shares(fold, fold->candidate_count, list.count, share);
+    for (size_t i = 0; i < list.count && list.count > 1; i++) {
+        strbuf_adds(out, "<dt>Generator ");
+        text_add_markup(out, list.kind[i]);
+        strbuf_adds(out, "</dt><dd>");
+        text_add_count(out, share[i].considered);
+        strbuf_adds(out, " considered, ");
+        text_add_count(out, share[i].measured);
+        strbuf_adds(out, " measured; raised the best ");
+        text_add_count(out, share[i].improvements);
+        strbuf_addf(out, " times, by a factor of %.3f together, at a cost of %.3g device-seconds",
+                    exp2(share[i].gain_log2), share[i].cost);
+        close_row(out);
+    }
+    generator_list_release(&list);
+}
+
 void report_section_method(struct strbuf *out, const struct report_page *page)
 {
     const struct report *report = page->report;
@@ -188,6 +214,7 @@ void report_section_method(struct strbuf *out, const struct report_page *page)
         add_verification(out, result);
     }
     add_search(out, report);
+    add_generators(out, report->fold);
     add_digest(out, "Problem", &started->problem_json);
     add_digest(out, "Reference", &started->reference);
     add_digest(out, "Baseline", &started->baseline);

@@ -1,7 +1,7 @@
 #include "client/risk.h"
 
 #include "client/forecast_request.h"
-#include "client/generator.h"
+#include "client/generator_list.h"
 #include "client/policy.h"
 #include "common/mem.h"
 #include <math.h>
@@ -49,7 +49,7 @@ struct risk *risk_create(const struct run_started *started)
     risk->alpha = started->alpha;
     risk->delta = started->delta;
     risk->audit = started->audit;
-    risk->by_parent = generator_asks(started->generator);
+    risk->by_parent = generator_list_asks(started->generator);
     return risk;
 }
 
@@ -162,7 +162,9 @@ static void take(struct risk *risk, const struct fold_candidate *candidate)
                               .propensity = decided->propensity,
                               .measured = decided->decision != DECISION_TRUST,
                               .bad = candidate->given_up || forecast_improved(candidate),
-                              .cluster = risk->by_parent ? candidate->proposed.parent : 0};
+                              .cluster = risk->by_parent && candidate->proposed.point == 0
+                                             ? candidate->proposed.parent
+                                             : 0};
     if (risk->engine == NULL || strcmp(risk->engine, engine) != 0) {
         begin_afresh(risk, engine);
     }

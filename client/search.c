@@ -4,7 +4,7 @@
 #include "client/search.h"
 
 #include "client/forecaster.h"
-#include "client/generator.h"
+#include "client/generator_list.h"
 #include "client/pipeline.h"
 #include "client/pool.h"
 #include "client/progress.h"
@@ -25,15 +25,16 @@ struct search {
     struct fold *fold;
     struct pool *pool;
     struct forecaster *forecaster;
-    struct proposer *proposer; // NULL unless the generator asks
+    struct proposer *proposer; // NULL unless a generator asks
     struct problem *problem; // from the run file
-    struct generator *generator;
+    struct generator_list generators;
     struct pipeline *pipeline;
     struct progress *progress;
     uv_timer_t *tick;  // progress; freed by its close callback
     uv_timer_t *limit; // the same, end of --max-time
     bool limit_reached;
     size_t certifications; // that were told
+    bool said_over;        // that the language model has left
     struct compiled *baseline; // the answer to job c0
     struct err failure;        // in a callback
 };
@@ -162,21 +163,22 @@ static int read_problem(struct search *s, struct err *err)
     return code;
 }
 
-static int open_generator(struct search *s, struct err *err)
+static int open_generators(struct search *s, struct err *err)
 {
-    const struct run_started *started = &s->fold->started;
-    bool pool = generator_is_pool(started->generator);
-    struct bytes text = {0};
-    char *path = pool
-                     ? xstrdup(started->generator + 5)
-                     : xasprintf("%s/template.%s", started->problem, problem_extension(s->problem));
-    int code = generator_asks(started->generator)
-                   ? 0
-                   : run_get_blob(s->run, pool ? &started->pool_source : &started->template_source,
-                                  &text, err);
+    struct run_started *started = &s->fold->started;
+    char *path = xasprintf("%s/template.%s", started->problem, problem_extension(s->problem));
+    int code = generator_list_parse(&s->generators, started->generator, err);
+    for (size_t i = 0; i < s->generators.count && code == 0; i++) {
+        const struct digest *slot = generator_list_slot(&s->generators, started, i);
+        if (slot != NULL) {
+            code = run_get_blob(s->run, slot, &s->generators.text[i], err);
+        } else if (!generator_asks(s->generators.kind[i])) {
+            code = err_set(err, ERR_CORRUPT, "the run does not hold the candidates of %.200s",
+                           s->generators.kind[i]);
+        }
+    }
     if (code == 0) {
-        code = generator_create(&s->generator, started->generator, &text, path, err);
-        bytes_clear(&text);
+        code = generator_list_create(&s->generators, path, err);
     }
     free(path);
     return code;
@@ -285,6 +287,19 @@ static void say_threshold(struct search *s)
     progress_say(s->progress, text);
 }
 
+// Says when the language model has nothing to give any more, and others go on.
+static void say_over(struct search *s)
+{
+    const char *reason = s->fold->asking_over_reason;
+    if (s->fold->asking_over && !s->said_over) {
+        char *text = xasprintf("the generator llm has left the search: %.600s",
+                               reason != NULL ? reason : "it wrote nothing new");
+        s->said_over = true;
+        progress_say(s->progress, text);
+        free(text);
+    }
+}
+
 static int loop(struct search *s, struct err *err)
 {
     const char *reason = NULL;
@@ -304,6 +319,7 @@ static int loop(struct search *s, struct err *err)
         }
         if (code == 0) {
             say_threshold(s);
+            say_over(s);
         }
     }
     if (code == 0) {
@@ -328,7 +344,7 @@ static void release(struct search *s)
     pipeline_free(s->pipeline);
     forecaster_free(s->forecaster);
     proposer_free(s->proposer);
-    generator_free(s->generator);
+    generator_list_release(&s->generators);
     problem_free(s->problem);
     pool_close(s->pool);
     progress_free(s->progress);
@@ -349,7 +365,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     char *sandbox = NULL;
     int code = read_problem(s, err);
     if (code == 0) {
-        code = open_generator(s, err);
+        code = open_generators(s, err);
     }
     if (code == 0) {
         code = pool_create(&s->pool, s->session, s->fold->started.search, err);
@@ -358,15 +374,15 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = search_device(s->session, device_class, s->problem, &device, &sandbox, err);
     }
     if (code == 0) {
-        s->progress =
-            progress_create(session_options(s->session)->quiet, s->generator->point_count);
+        s->progress = progress_create(session_options(s->session)->quiet,
+                                      generator_list_points(&s->generators));
         s->forecaster = forecaster_create(s->session, progress_say, s->progress);
         pool_set_notice(s->pool, progress_say, s->progress);
         pool_set_blob_reader(s->pool, read_blob, s->run);
         forecaster_set_reader(s->forecaster, read_blob, s->run);
         code = record_session(s, &device, &sandbox, err);
     }
-    if (code == 0 && s->generator->asks) {
+    if (code == 0 && generator_list_asking(&s->generators) < s->generators.count) {
         code = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
     }
     if (code == 0 && s->fold->baseline == NULL) {
@@ -374,8 +390,12 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     }
     if (code == 0) {
         struct pipeline_peers peers = pipeline_peers_of(s->pool, s->forecaster);
-        code = pipeline_create(&s->pipeline, s->run, s->fold, &peers, s->proposer, s->generator,
-                               err);
+        const struct generator *generator[GENERATOR_LIST_MAX];
+        for (size_t i = 0; i < s->generators.count; i++) {
+            generator[i] = s->generators.generator[i];
+        }
+        code = pipeline_create(&s->pipeline, s->run, s->fold, &peers, s->proposer, generator,
+                               s->generators.count, err);
     }
     message_clear(&device_info_message, &device);
     free(sandbox);
@@ -387,7 +407,8 @@ int search_drive(struct session *session, struct run *run, struct fold *fold, st
     struct search s = {.session = session,
                        .run = run,
                        .fold = fold,
-                       .certifications = fold->certifications};
+                       .certifications = fold->certifications,
+                       .said_over = fold->asking_over};
     char *device_class =
         fold->session.device_class != NULL ? xstrdup(fold->session.device_class) : NULL;
     int code = begin(&s, device_class, err);

@@ -1,6 +1,5 @@
 #include "client/search_start.h"
 
-#include "client/generator.h"
 #include "client/policy.h"
 #include "client/search.h"
 #include "common/clock.h"
@@ -48,7 +47,7 @@ static void fill_names(struct run_started *started, char **path)
     }
 }
 
-static int fill_started(struct run_started *started, const char *generator,
+static int fill_started(struct run_started *started, const struct generator_list *generators,
                         const struct search_options *options, const struct problem_dir *dir,
                         struct err *err)
 {
@@ -58,7 +57,7 @@ static int fill_started(struct run_started *started, const char *generator,
         .problem_json = dir->json_digest,
         .reference = dir->reference_digest,
         .baseline = dir->baseline_digest,
-        .generator = xstrdup(generator),
+        .generator = xstrdup(generators->names),
         .strategy = xstrdup(options->strategy),
         .policy = xstrdup(options->policy),
         .confidence = options->confidence,
@@ -87,11 +86,11 @@ static int fill_started(struct run_started *started, const char *generator,
 
 // The sources and the first event, in one transaction.
 static int record_start(struct run *run, struct fold *fold, struct run_started *started,
-                        const struct problem_dir *dir, const struct bytes *text, struct err *err)
+                        const struct problem_dir *dir, const struct generator_list *generators,
+                        struct err *err)
 {
-    struct digest *text_digest =
-        generator_is_pool(started->generator) ? &started->pool_source : &started->template_source;
     int code = run_begin(run, err);
+    generator_list_reserve(generators, started);
     if (code == 0) {
         code = run_put_blob(run, dir->json.data, dir->json.len, NULL, err);
     }
@@ -101,8 +100,11 @@ static int record_start(struct run *run, struct fold *fold, struct run_started *
     if (code == 0) {
         code = run_put_blob(run, dir->baseline.data, dir->baseline.len, NULL, err);
     }
-    if (code == 0 && !generator_asks(started->generator)) {
-        code = run_put_blob(run, text->data, text->len, text_digest, err);
+    for (size_t i = 0; i < generators->count && code == 0; i++) {
+        struct digest *slot = generator_list_slot(generators, started, i);
+        if (slot != NULL) {
+            code = run_put_blob(run, generators->text[i].data, generators->text[i].len, slot, err);
+        }
     }
     if (code == 0 && dir->readme.len > 0) {
         code = run_put_blob(run, dir->readme.data, dir->readme.len, &started->readme, err);
@@ -117,29 +119,27 @@ static int record_start(struct run *run, struct fold *fold, struct run_started *
     return code;
 }
 
-int search_check(struct session *session, const char *generator, const struct problem_dir *dir,
-                 const struct bytes *text, const char *path, struct device_info *ret_device,
+int search_check(struct session *session, struct generator_list *generators,
+                 const struct problem_dir *dir, const char *path, struct device_info *ret_device,
                  struct err *err)
 {
-    struct generator *tried = NULL;
-    int code = generator_create(&tried, generator, text, path, err);
-    generator_free(tried);
+    int code = generator_list_create(generators, path, err);
     return code == 0 ? search_device(session, NULL, dir->problem, ret_device, NULL, err) : code;
 }
 
-int search_start(struct run **ret, struct fold *fold, char **path, const char *generator,
-                 const struct search_options *options, const struct problem_dir *dir,
-                 const struct bytes *text, struct err *err)
+int search_start(struct run **ret, struct fold *fold, char **path,
+                 const struct generator_list *generators, const struct search_options *options,
+                 const struct problem_dir *dir, struct err *err)
 {
     struct run_started started = {0};
     struct run *run = NULL;
-    int code = fill_started(&started, generator, options, dir, err);
+    int code = fill_started(&started, generators, options, dir, err);
     if (code == 0) {
         fill_names(&started, path);
         code = run_create(&run, *path, err);
     }
     if (code == 0) {
-        code = record_start(run, fold, &started, dir, text, err);
+        code = record_start(run, fold, &started, dir, generators, err);
         if (code != 0) {
             (void)unlink(*path); // holds nothing
         }

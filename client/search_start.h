@@ -4,6 +4,7 @@
 #define CLIENT_SEARCH_START_H
 
 #include "client/fold.h"
+#include "client/generator_list.h"
 #include "client/pipeline.h"
 #include "client/problem_dir.h"
 #include "client/risk.h"
@@ -65,17 +66,19 @@ struct search_options {
      "the same after the first four batches; default: 16 for --policy budget, else twice --batch"}
 
 // Refuses what cannot work before anything is created: a generator's text that is none, a problem
-// that no device of the daemon runs. path names the text in errors. *ret_device is that device, the
-// caller's (message_clear with device_info_message).
-MUST_CHECK int search_check(struct session *session, const char *generator,
-                            const struct problem_dir *dir, const struct bytes *text,
-                            const char *path, struct device_info *ret_device, struct err *err);
+// that no device of the daemon runs. The generators' texts were read; they are made. path names the
+// template in errors. *ret_device is that device, the caller's (message_clear with
+// device_info_message).
+MUST_CHECK int search_check(struct session *session, struct generator_list *generators,
+                            const struct problem_dir *dir, const char *path,
+                            struct device_info *ret_device, struct err *err);
 
 // Creates *path (NULL: PROBLEM-DATE.run in the current folder, and *path becomes that, malloc'd)
-// with the sources and RUN_STARTED, which fold then holds. text: what generator_read gave.
+// with the sources and RUN_STARTED, which fold then holds. The generators' texts were read.
 // ERR_CONFLICT when the file exists. On failure no file is left.
-MUST_CHECK int search_start(struct run **ret, struct fold *fold, char **path, const char *generator,
+MUST_CHECK int search_start(struct run **ret, struct fold *fold, char **path,
+                            const struct generator_list *generators,
                             const struct search_options *options, const struct problem_dir *dir,
-                            const struct bytes *text, struct err *err);
+                            struct err *err);
 
 #endif

@@ -1,5 +1,7 @@
 #include "client/show.h"
 
+#include "client/allot.h"
+#include "client/generator_list.h"
 #include "client/risk.h"
 #include "contract/verdict.h"
 #include <math.h>
@@ -180,6 +182,31 @@ json_t *show_guarantee(const struct fold *fold)
     }
     free(sentence);
     return object;
+}
+
+json_t *show_generators(const struct fold *fold)
+{
+    struct allot_share share[GENERATOR_LIST_MAX];
+    struct generator_list list;
+    json_t *ret = json_array();
+    if (generator_list_parse(&list, fold->started.generator, NULL) != 0) {
+        return ret;
+    }
+    allot_shares(fold, fold->candidate_count, list.count, share);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct allot_share *s = &share[i];
+        json_array_append_new(
+            ret,
+            json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
+                      show_text(list.kind[i]), "considered", (json_int_t)s->considered, "measured",
+                      (json_int_t)s->measured, "improvements", (json_int_t)s->improvements,
+                      "gain_log2", show_number(s->gain_log2), "device_seconds",
+                      show_number(s->device_seconds), "compile_seconds",
+                      show_number(s->compile_seconds), "tokens", (json_int_t)s->tokens, "money",
+                      show_number(s->money), "cost", show_number(s->cost)));
+    }
+    generator_list_release(&list);
+    return ret;
 }
 
 void show_add_line(struct strbuf *out, json_t *object)

@@ -32,6 +32,9 @@ json_t *show_result(const struct result *result);
 // for other policies. threshold is null where none holds, changes counts those of the threshold.
 json_t *show_guarantee(const struct fold *fold);
 
+// What each generator brought and cost, in the order of their names (client/allot.h).
+json_t *show_generators(const struct fold *fold);
+
 // One line at the end of out; frees object.
 void show_add_line(struct strbuf *out, json_t *object);
 // One line on stdout; frees object.

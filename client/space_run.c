@@ -182,6 +182,7 @@ static int make_head(struct space_head *head, struct run *run, const struct fold
     head->origin = xstrdup(started->search);
     head->recorded_at = fold->first_at;
     head->release = started->release != NULL ? xstrdup(started->release) : xstrdup(KCAST_VERSION);
+    // With several generators not all candidates are points of the template: each has its source.
     return digest_is_zero(&started->template_source) || strcmp(started->generator, "tunable") != 0
                ? 0
                : run_get_blob(run, &started->template_source, &head->template_source, err);

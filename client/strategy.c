@@ -20,14 +20,34 @@ const struct strategy *strategy_find(const char *name)
     return NULL;
 }
 
+bool strategy_point(const struct strategy_view *view, uint64_t candidate, size_t *ret)
+{
+    const struct run_proposed *proposed = &view->fold->candidate[candidate - 1].proposed;
+    if (proposed->generator != view->number || proposed->point == 0 ||
+        proposed->point > view->generator->point_count) {
+        return false;
+    }
+    *ret = (size_t)proposed->point - 1;
+    return true;
+}
+
+uint64_t strategy_made(const struct strategy_view *view)
+{
+    uint64_t made = 0;
+    size_t point;
+    for (uint64_t id = 1; id <= view->fold->candidate_count; id++) {
+        made += strategy_point(view, id, &point);
+    }
+    return made;
+}
+
 bool *strategy_taken(const struct strategy_view *view)
 {
-    size_t count = view->generator->point_count;
-    bool *taken = xcalloc(count, sizeof(*taken));
-    for (size_t i = 0; i < view->fold->candidate_count; i++) {
-        uint64_t point = view->fold->candidate[i].proposed.point; // plus 1
-        if (point >= 1 && point <= count) {
-            taken[point - 1] = true;
+    bool *taken = xcalloc(view->generator->point_count, sizeof(*taken));
+    size_t point;
+    for (uint64_t id = 1; id <= view->fold->candidate_count; id++) {
+        if (strategy_point(view, id, &point)) {
+            taken[point] = true;
         }
     }
     return taken;

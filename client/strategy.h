@@ -17,6 +17,7 @@ struct strategy_view {
     const struct fold *fold; // every proposal in it counts as made …
     uint64_t visible;        // … but only outcomes of candidates 1 … this may be looked at
     const struct generator *generator;
+    uint64_t number;         // of the generator in the run; points of others are not its points
     uint64_t seed;
 };
 
@@ -38,7 +39,11 @@ struct strategy {
 extern const struct strategy strategy_best_of_n, strategy_greedy, strategy_islands, strategy_puct;
 const struct strategy *strategy_find(const char *name); // NULL when there is none
 
-// For strategies: which points are taken, as point_count flags, malloc'd.
+// For strategies: whether the candidate is a point of the view's generator, and which.
+bool strategy_point(const struct strategy_view *view, uint64_t candidate, size_t *ret);
+// How many candidates are.
+uint64_t strategy_made(const struct strategy_view *view);
+// Which points are taken, as point_count flags, malloc'd.
 bool *strategy_taken(const struct strategy_view *view);
 // A point that is not taken, drawn uniformly with (seed, draw); marks it. False when all are.
 bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t draw, size_t *ret);

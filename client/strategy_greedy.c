@@ -70,13 +70,10 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
     size_t count = 0;
     double worst = 0;
     for (uint64_t id = 1; id <= view->visible; id++) {
-        const struct fold_candidate *candidate = &view->fold->candidate[id - 1];
         struct sample *s = &sample[count];
-        *s = (struct sample){.candidate = id, .point = (size_t)candidate->proposed.point - 1};
+        *s = (struct sample){.candidate = id};
         s->correct = strategy_score(view, id, &s->y);
-        bool failed = strategy_failed(view, id);
-        if (candidate->proposed.point == 0 || s->point >= view->generator->point_count ||
-            (!s->correct && !failed)) {
+        if (!strategy_point(view, id, &s->point) || (!s->correct && !strategy_failed(view, id))) {
             continue;
         }
         view->generator->ops->place(view->generator, s->point, s->place);
@@ -170,12 +167,13 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     struct hopes hopes = {0};
     struct sample *sample;
     size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
+    uint64_t made = strategy_made(view);
 
     for (; count < want; count++) {
         uint64_t slot = view->fold->candidate_count + count + 1;
         bool found = false;
 
-        if (slot > START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE) {
+        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE) {
             // Beyond PARENTS only when those have no free neighbours.
             for (; parents < correct && parents < PARENTS; parents++) {
                 add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);

@@ -142,12 +142,10 @@ static void archive_init(struct archive *archive, const struct strategy_view *vi
     for (uint64_t id = 1; id <= view->visible; id++) {
         const struct fold_candidate *candidate = &view->fold->candidate[id - 1];
         struct member *member = &archive->member[archive->count];
-        *member = (struct member){.candidate = id,
-                                  .point = (size_t)candidate->proposed.point - 1,
-                                  .island = island_of(id)};
+        *member = (struct member){.candidate = id, .island = island_of(id)};
         if (candidate->proposed.duplicate_of == 0 && candidate->object_duplicate_of == 0 &&
             strategy_score(view, id, &member->y) &&
-            (view->generator->asks || member->point < view->generator->point_count)) {
+            (view->generator->asks || strategy_point(view, id, &member->point))) {
             member->cell = cell_of(view, member);
             archive->count++;
         }
@@ -290,18 +288,18 @@ static void settle(struct archive *archive, uint64_t candidate, size_t point)
 static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
 {
     struct archive archive;
-    size_t count = 0;
+    size_t count = 0, point;
+    uint64_t made = strategy_made(view);
     archive_init(&archive, view);
     archive.taken = strategy_taken(view);
     for (uint64_t id = 1; id <= view->fold->candidate_count; id++) {
-        uint64_t point = view->fold->candidate[id - 1].proposed.point;
-        if (point >= 1 && point <= view->generator->point_count) {
-            settle(&archive, id, (size_t)point - 1);
+        if (strategy_point(view, id, &point)) {
+            settle(&archive, id, point);
         }
     }
     for (; count < want; count++) {
         uint64_t slot = view->fold->candidate_count + count + 1;
-        if (slot <= START || strategy_coin(view, STREAM_COIN, slot) < EXPLORE ||
+        if (made + count < START || strategy_coin(view, STREAM_COIN, slot) < EXPLORE ||
             !conceive(&archive, slot, &out[count])) {
             out[count].parent = 0;
             if (!strategy_random(view, archive.taken, slot, &out[count].point)) {

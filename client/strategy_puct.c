@@ -175,9 +175,9 @@ static bool expand(const struct strategy_view *view, struct tree *tree, bool *ta
             tree->left = 0;
             return false;
         }
-        uint64_t point = view->fold->candidate[tree->parent->candidate - 1].proposed.point;
-        if (point >= 1 && point <= view->generator->point_count &&
-            strategy_neighbour(view, taken, (size_t)point - 1, &tree->rng, &ret->point)) {
+        size_t point;
+        if (strategy_point(view, tree->parent->candidate, &point) &&
+            strategy_neighbour(view, taken, point, &tree->rng, &ret->point)) {
             block(tree, tree->parent);
             taken[ret->point] = true;
             ret->parent = tree->parent->candidate;
@@ -192,10 +192,11 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 {
     bool *taken = strategy_taken(view);
     struct tree tree = tree_of(view);
+    uint64_t made = strategy_made(view);
     size_t count = 0;
     for (; count < want; count++) {
         uint64_t slot = view->fold->candidate_count + count + 1;
-        if (slot > START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE &&
+        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE &&
             expand(view, &tree, taken, &out[count])) {
             continue;
         }

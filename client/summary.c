@@ -1,5 +1,7 @@
 #include "client/summary.h"
 
+#include "client/allot.h"
+#include "client/generator_list.h"
 #include "client/missed.h"
 #include "client/risk.h"
 #include "client/show.h"
@@ -60,7 +62,7 @@ static json_t *risk_object(const struct fold *fold)
 static json_t *make_object(const struct fold *fold, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
+                     "s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                                                     //
                      "best", best_object(fold),                                                //
                      "problem", fold->started.problem,                                         //
                      "considered", (json_int_t)fold->considered,                               //
@@ -77,6 +79,7 @@ static json_t *make_object(const struct fold *fold, const char *path)
                      "run", path,                                                              //
                      "risk", risk_object(fold),                                                //
                      "guarantee", show_guarantee(fold),                                        //
+                     "generators", show_generators(fold),                                      //
                      "llm", "proposals", (json_int_t)fold->proposals, "known",                 //
                      (json_int_t)fold->known, "input_tokens",                                  //
                      (json_int_t)fold->input_tokens, "output_tokens",                          //
@@ -111,6 +114,27 @@ static void print_guarantee(const struct fold *fold)
     free(sentence);
 }
 
+// Only of a search that has several.
+static void print_generators(const struct fold *fold)
+{
+    struct allot_share share[GENERATOR_LIST_MAX];
+    struct generator_list list;
+    char cost[64];
+    if (generator_list_parse(&list, fold->started.generator, NULL) != 0) {
+        return;
+    }
+    allot_shares(fold, fold->candidate_count, list.count, share);
+    for (size_t i = 0; i < list.count && list.count > 1; i++) {
+        show_seconds(share[i].cost, cost, sizeof(cost));
+        printf("%s  %s: %llu considered, %llu measured, best raised %llu times, by a factor of %.3f "
+               "together, at a cost of %s\n",
+               i == 0 ? "generators" : "          ", list.kind[i],
+               (unsigned long long)share[i].considered, (unsigned long long)share[i].measured,
+               (unsigned long long)share[i].improvements, exp2(share[i].gain_log2), cost);
+    }
+    generator_list_release(&list);
+}
+
 static void print_table(const struct fold *fold, const char *path)
 {
     const struct fold_candidate *best = fold_best(fold);
@@ -134,6 +158,7 @@ static void print_table(const struct fold *fold, const char *path)
     printf("measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a record counted\n",
            (unsigned long long)fold->measured, (unsigned long long)fold->audited,
            (unsigned long long)fold->records);
+    print_generators(fold);
     printf("trusted     %llu forecasts, without measuring\n", (unsigned long long)fold->trusted);
     print_guarantee(fold);
     if (missed.discarded > 0) {

@@ -1,5 +1,6 @@
 #include "client/tune.h"
 
+#include "client/generator_list.h"
 #include "client/run.h"
 #include "client/search.h"
 #include "common/file.h"
@@ -221,8 +222,10 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
         run = NULL;
         fold_release(&fold);
         fold_init(&fold);
-        code = search_start(&run, &fold, next, "tunable", tune->options, narrowed,
-                            &narrowed->template_source, err);
+        struct generator_list generators;
+        generator_list_tunable(&generators, &narrowed->template_source);
+        code = search_start(&run, &fold, next, &generators, tune->options, narrowed, err);
+        generator_list_release(&generators);
     }
     if (code == 0) {
         ret->run = xstrdup(ret->resumed ? begun : *next);

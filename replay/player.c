@@ -131,6 +131,7 @@ int player_create(struct player **ret, struct sim *sim, struct lab *lab,
     struct player *player = xcalloc(1, sizeof(*player));
     struct pipeline_peers peers = {.submit = submit, .ack = ack, .ask = ask, .tell = tell,
                                    .busy = busy};
+    const struct generator *generator = catalogue_generator(config->catalogue);
     int status;
 
     player->config = *config;
@@ -153,7 +154,7 @@ int player_create(struct player **ret, struct sim *sim, struct lab *lab,
     }
     if (status == 0) {
         status = pipeline_create(&player->pipeline, player->run, &player->fold, &peers, NULL,
-                                 catalogue_generator(config->catalogue), err);
+                                 &generator, 1, err);
     }
     if (status == 0) {
         status = player_advance(player, err);

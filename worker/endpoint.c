@@ -237,7 +237,22 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     free(url);
 }
 
-// The endpoint with the fewest calls for its weight that takes it; *ret_when when none does.
+static bool has_model(const struct endpoint *endpoint, const char *model)
+{
+    return model && strcmp(endpoint->config.model, model) == 0;
+}
+
+// Whether a comes before b: one with the wanted model, then the one with fewer calls for its weight.
+static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
+{
+    if (has_model(a, model) != has_model(b, model)) {
+        return has_model(a, model);
+    }
+    return ((double)a->status.in_flight + 1) * b->config.weight <
+           ((double)b->status.in_flight + 1) * a->config.weight;
+}
+
+// The first endpoint that takes it; *ret_when when none does.
 static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
                                uint64_t now, uint64_t *ret_when)
 {
@@ -251,9 +266,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
         for (size_t i = 0; i < all->count; i++) {
             struct endpoint *e = &all->endpoint[i];
 
-            if (!tried[i] &&
-                (!best || ((double)e->status.in_flight + 1) * best->config.weight <
-                              ((double)best->status.in_flight + 1) * e->config.weight)) {
+            if (!tried[i] && (!best || comes_before(e, best, waiter->call.model))) {
                 best = e;
             }
         }

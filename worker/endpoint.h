@@ -39,7 +39,8 @@ struct endpoint_call {
     void (*done)(void *owner, const struct endpoint_result *result);
     void *owner;
     uint64_t deadline_ms;
-    double tokens; // that it may use, for tokens_per_minute
+    double tokens;     // that it may use, for tokens_per_minute
+    const char *model; // endpoints that have it come first; NULL: by weight alone. Until it is done
 };
 
 struct endpoint_status {

@@ -201,6 +201,8 @@ static void llm_engine_observe(void *opaque, struct observe *request_take, engin
     memset(request_take, 0, sizeof(*request_take));
     if (record_tell(engine->record, &request, &later->reply.observed, &later->err) != 0) {
         later->reply.observed = (struct observed){.added = 0}; // later->err says why
+    } else {
+        llm_tell(engine->llm, &request);
     }
     message_clear(&observe_message, &request);
 }

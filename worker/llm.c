@@ -258,6 +258,7 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->at_once = now.limit;
         info->open = now.open;
         info->rung = xstrdup(ask_rung_name(llm->style[i].rung));
+        writers_status(llm->writers, config->model, info);
     }
     status->input_tokens = llm->book.input_tokens;
     status->output_tokens = llm->book.output_tokens;
@@ -292,6 +293,7 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
         free(llm);
         return status;
     }
+    llm->writers = writers_create(config->endpoints, config->count);
     prompt_rules(&llm->rules);
     llm->rules_digest = digest_of(llm->rules.data, llm->rules.len);
     (void)uv_timer_init(loop, &llm->timer);
@@ -307,6 +309,7 @@ static void on_closed(uv_handle_t *handle)
     account_book_release(&llm->book);
     cache_close(llm->cache);
     strbuf_release(&llm->rules);
+    writers_free(llm->writers);
     free(llm);
 }
 

@@ -41,6 +41,15 @@ static void finish(struct llm_talk *talk)
     wish->reply.output_tokens = talk->output_tokens;
     wish->reply.cost = talk->cost;
     wish->reply.seconds = talk->seconds;
+    if (talk->model) {
+        writers_asked(talk->llm->writers, talk->model, talk->tries > 0 ? model_of(talk) : NULL,
+                      wish->reply.proposals_count > 0, talk->cost,
+                      talk->input_tokens + talk->output_tokens);
+    }
+    if (!wish->reply.cached) {
+        wish->reply.first_tokens = talk->input_tokens + talk->output_tokens;
+        wish->reply.first_cost = talk->cost;
+    }
     wish->done(wish->owner, &wish->reply);
     message_clear(&propose_request_message, &wish->request);
     message_clear(&propose_reply_message, &wish->reply);
@@ -87,6 +96,8 @@ static void remember(const struct wish *wish)
 
     reply.model = (char *)(uintptr_t)model_of(&wish->talk);
     reply.cached = true; // and its tokens and cost are 0, as they will be then
+    reply.first_tokens = wish->talk.input_tokens + wish->talk.output_tokens;
+    reply.first_cost = wish->talk.cost;
     cache_add(wish->talk.llm->cache, &wish->talk.key, &propose_reply_message, &reply);
 }
 
@@ -101,6 +112,8 @@ static bool share(struct llm_talk *talk, const struct llm_talk *from)
     message_copy(&propose_reply_message, &wish->reply, &first->reply);
     wish->reply.model = xstrdup(model_of(from));
     wish->reply.cached = true;
+    wish->reply.first_tokens = from->input_tokens + from->output_tokens;
+    wish->reply.first_cost = from->cost;
     return true;
 }
 
@@ -181,6 +194,12 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
         llm->hits++;
         llm_talk_finish_soon(talk);
     } else {
+        talk->model = writers_choose(llm->writers, &talk->key);
         llm_talk_begin(talk);
     }
+}
+
+void llm_tell(struct llm *llm, const struct observe *observe)
+{
+    writers_tell(llm->writers, observe);
 }

@@ -9,12 +9,14 @@
 #include "worker/ask.h"
 #include "worker/cache.h"
 #include "worker/llm.h"
+#include "worker/writers.h"
 #include <uthash.h>
 #include <uv.h>
 
 struct llm {
     struct llm_config config;
     struct endpoints *endpoints;
+    struct writers *writers;
     struct ask_style style[ENDPOINTS_MAX], propose_style[ENDPOINTS_MAX];
     struct account_book book;
     struct cache *cache;
@@ -40,6 +42,7 @@ struct llm_talk {
     bool forecast;         // as in struct ask
     struct ask_style *style; // [endpoint]
     struct ask_style used;   // of the request under way
+    const char *model;       // to be asked first; NULL: by the endpoints' weights
     size_t endpoint; // that was asked last
     unsigned tries;  // requests
     uint64_t until_ms;         // of the loop's clock: its own deadline, had it asked itself

@@ -85,6 +85,7 @@ void llm_talk_post(struct llm_talk *talk)
         .owner = talk,
         .deadline_ms = talk->deadline_ms,
         .tokens = estimate_tokens(talk) + (double)config->max_tokens,
+        .model = talk->model,
     };
 
     talk->tries++;

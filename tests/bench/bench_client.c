@@ -235,9 +235,10 @@ static void record_start(struct bench *b, uint64_t candidates)
 static void start_pipeline(struct bench *b)
 {
     struct pipeline_peers peers = {&b->peers, submit, ack, &b->peers, ask, tell, busy};
+    const struct generator *generator = b->generator;
     struct err err = ERR_INIT;
 
-    check(pipeline_create(&b->pipeline, b->run, &b->fold, &peers, NULL, b->generator, &err), &err);
+    check(pipeline_create(&b->pipeline, b->run, &b->fold, &peers, NULL, &generator, 1, &err), &err);
     check(pipeline_advance(b->pipeline, &err), &err);
 }
 

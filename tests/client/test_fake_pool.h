@@ -6,6 +6,8 @@
 // a, b and c of A, B and C:
 //   log2 speedup = 1.5 - (log2 a - 3)² / 4 - (log2 b - 2)² / 3; c says nothing
 //   a = 1 and b = 1 do not compile; b = 16 is wrong; a = 2 makes the same object for every c
+// The worker writes such sources, too, for 200 tokens a request: with values of A and B that follow from
+// the request's number, and C from 11 to 13. The same request again costs nothing.
 #ifndef TESTS_CLIENT_FAKE_POOL_H
 #define TESTS_CLIENT_FAKE_POOL_H
 
@@ -58,6 +60,8 @@ struct fake {
     uint64_t jobs;    // that ran
     char *told[4096]; // keys of outcomes
     size_t told_count;
+    uint64_t asked[4096]; // numbers of requests for candidates
+    size_t asked_count;
     struct stats_rng rng; // of delays
 };
 
@@ -385,6 +389,34 @@ static inline void fake_observe(struct fake *fake, struct exchange *exchange,
     exchange_reply(exchange, &observed_message, &reply);
 }
 
+static inline void fake_propose(struct fake *fake, struct exchange *exchange,
+                                const struct propose_request *request)
+{
+    struct propose_reply reply = {.model = xstrdup("writer"),
+                                  .proposals = xcalloc(request->count + 1, sizeof(struct proposal)),
+                                  .first_tokens = 200,
+                                  .first_cost = NAN,
+                                  .cost = NAN,
+                                  .seconds = NAN};
+    for (size_t i = 0; i < fake->asked_count; i++) {
+        reply.cached = reply.cached || fake->asked[i] == request->draw;
+    }
+    reply.input_tokens = reply.cached ? 0 : 150;
+    reply.output_tokens = reply.cached ? 0 : 50;
+    if (!reply.cached && fake->asked_count < ARRAY_LEN(fake->asked)) {
+        fake->asked[fake->asked_count++] = request->draw;
+    }
+    for (uint64_t i = 0; i < request->count; i++) {
+        uint64_t random = stats_philox(5, request->draw, i);
+        char *text = xasprintf("#define A %d\n#define B %d\n#define C %d\nwritten\n",
+                               1 << (random & 3), 1 << (random >> 2 & 3), 11 + (int)((random >> 4) % 3));
+        reply.proposals[reply.proposals_count++].source =
+            (struct bytes){.data = (unsigned char *)text, .len = strlen(text)};
+    }
+    exchange_reply(exchange, &propose_reply_message, &reply);
+    message_clear(&propose_reply_message, &reply);
+}
+
 static inline void fake_on_worker(void *owner, struct exchange *exchange,
                                   const struct request *request)
 {
@@ -392,6 +424,7 @@ static inline void fake_on_worker(void *owner, struct exchange *exchange,
     struct fake *fake = owner;
     struct forecast_request forecast;
     struct observe observe;
+    struct propose_request propose;
     if (request->op == OP_HELLO) {
         exchange_hello(exchange, request, "kcast-worker", features, 1, 0);
     } else if (request->op == OP_FORECAST) {
@@ -404,6 +437,11 @@ static inline void fake_on_worker(void *owner, struct exchange *exchange,
             fake_observe(fake, exchange, &observe);
             message_clear(&observe_message, &observe);
         }
+    } else if (request->op == OP_PROPOSE) {
+        if (exchange_read_body(exchange, request, &propose_request_message, &propose)) {
+            fake_propose(fake, exchange, &propose);
+            message_clear(&propose_request_message, &propose);
+        }
     } else {
         char engine[] = "fake";
         struct worker_status status = {.engine = engine, .uptime_seconds = 1};
@@ -411,7 +449,7 @@ static inline void fake_on_worker(void *owner, struct exchange *exchange,
     }
 }
 
-// Forgets what the worker was told, between runs: by SIGUSR1.
+// Forgets what the worker was told and asked, between runs: by SIGUSR1.
 static inline void fake_on_signal(uv_signal_t *signal, int number)
 {
     struct fake *fake = signal->data;
@@ -419,6 +457,7 @@ static inline void fake_on_signal(uv_signal_t *signal, int number)
     while (fake->told_count > 0) {
         free(fake->told[--fake->told_count]);
     }
+    fake->asked_count = 0;
 }
 
 // pool: url to listen on for the daemon's part

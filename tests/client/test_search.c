@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "client/allot.h"
 #include "client/fold.h"
 #include "client/run.h"
 #include "common/file.h"
@@ -159,6 +160,35 @@ static void search_risk(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
+// Candidates that are no better than the baseline, one JSON line each; their path.
+static char *useless_pool(struct fixture *f)
+{
+    char *path = xasprintf("%s/useless.jsonl", f->folder);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (int i = 0; i < 60; i++) {
+        fprintf(out,
+                "{\"name\":\"u%d\",\"source\":\"#define A 1\\n#define B 2\\n#define C %d\\n\"}\n",
+                i, 100 + i);
+    }
+    fclose(out);
+    return path;
+}
+
+// With three generators, one of which the worker is.
+static void search_list(struct fixture *f, int status, const char *fault, const char *path)
+{
+    char *pool = useless_pool(f), *names = xasprintf("tunable,llm,pool:%s", pool);
+    const char *const argument[] = {"search",  f->problem,     "--run",   path,    "--seed",
+                                    "11",      "--candidates", "60",      "--batch", "4",
+                                    "--wide",  "4",            "--audit", "0.3",   "--json",
+                                    "--quiet", "-g",           names,     NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+    free(pool);
+    free(names);
+}
+
 static void search(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {"search", f->problem,     "--run", path,      "--seed",
@@ -207,6 +237,7 @@ static void assert_same_decisions(const struct fold *a, const struct fold *b, co
     for (size_t i = 0; same && i < a->candidate_count; i++) {
         const struct fold_candidate *x = &a->candidate[i], *y = &b->candidate[i];
         same = digest_equal(&x->proposed.source, &y->proposed.source) &&
+               x->proposed.generator == y->proposed.generator &&
                x->decided.decision == y->decided.decision &&
                x->object_duplicate_of == y->object_duplicate_of &&
                (x->record == NULL) == (y->record == NULL) &&
@@ -362,6 +393,105 @@ static void killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_h
         free(fault);
     }
     fold_release(&expected);
+    free(path);
+}
+
+static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "list");
+    struct allot_share share[3];
+    struct fold expected;
+    uint64_t before = jobs_run(f);
+    search_list(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    load(&expected, path);
+    assert_int_equal(expected.candidate_count, 60);
+    allot_shares(&expected, 60, 3, share);
+    assert_true(share[0].considered > 0 && share[1].considered > 0 && share[2].considered > 0);
+    assert_true(share[1].tokens > 0 && share[1].cost > 0.1);
+    for (size_t i = 0; i < expected.candidate_count; i++) {
+        const struct run_proposed *proposed = &expected.candidate[i].proposed;
+        assert_int_equal(proposed->model != NULL, proposed->generator == 1);
+        assert_int_equal(proposed->point == 0, proposed->generator == 1);
+    }
+    for (uint64_t n = 7; n < expected.last_sequence; n += 11) {
+        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
+        killed_and_resumed(f, search_list, fault, &expected, jobs);
+        free(fault);
+    }
+    fold_release(&expected);
+    free(path);
+}
+
+static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **state)
+{
+    struct fixture *f = *state;
+    char *pool = useless_pool(f), *names = xasprintf("pool:%s,tunable", pool);
+    char *path = run_path(f, "half"), *whole = run_path(f, "all");
+    struct allot_share share[2];
+    struct fold fold;
+    const char *const half[] = {"search",  f->problem, "--run",  path, "--seed",       "3",
+                                "--batch", "4",        "--wide", "4",  "--candidates", "48",
+                                "-g",      names,      NULL};
+    const char *const all[] = {"search", f->problem, "--run",        whole, "--seed", "3",
+                               "-g",     names,      "--candidates", "0",   "--json", NULL};
+    struct ending outcome;
+    forget(f);
+    expect(f, 0, NULL, half);
+    load(&fold, path);
+    allot_shares(&fold, fold.candidate_count, 2, share);
+    if (share[1].considered < 2 * share[0].considered || share[0].considered < 4) {
+        fail_msg("useless %llu, useful %llu", (unsigned long long)share[0].considered,
+                 (unsigned long long)share[1].considered);
+    }
+    assert_true(share[1].improvements > 0 && share[1].gain_log2 > 1.4);
+    assert_int_equal(share[0].improvements, 0);
+    fold_release(&fold);
+    forget(f);
+    collect(f, spawn(f, NULL, all), &outcome);
+    assert_int_equal(outcome.status, 0);
+    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    const json_t *generators = json_object_get(object, "generators");
+    assert_int_equal(json_array_size(generators), 2);
+    for (size_t i = 0; i < 2; i++) { // each point of each, once
+        const json_t *row = json_array_get(generators, i);
+        assert_int_equal(json_integer_value(json_object_get(row, "considered")), 60);
+        assert_true(json_number_value(json_object_get(row, "cost")) > 0);
+    }
+    load(&fold, whole);
+    assert_int_equal(fold.candidate_count, 120);
+    assert_string_equal(fold.finish_reason, "no generator has more candidates");
+    fold_release(&fold);
+    clear(&outcome);
+    free(pool);
+    free(names);
+    free(path);
+    free(whole);
+}
+
+// The worker knows 48 sources; what it cannot fill others do, and the search ends without error.
+static void a_language_model_with_nothing_new_leaves_the_search(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "leaves");
+    struct allot_share share[2];
+    struct fold fold;
+    const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "3",
+                                    "--candidates", "0",        "--batch", "4",  "-g",     "llm,tunable",
+                                    NULL};
+    struct ending outcome;
+    forget(f);
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    assert_non_null(strstr(outcome.err, "the generator llm has left the search"));
+    load(&fold, path);
+    assert_true(fold.asking_over);
+    allot_shares(&fold, fold.candidate_count, 2, share);
+    assert_in_range(share[0].considered, 20, 48);
+    assert_int_equal(share[1].considered, 60);
+    fold_release(&fold);
+    clear(&outcome);
     free(path);
 }
 
@@ -574,6 +704,9 @@ int main(void)
         cmocka_unit_test(one_run_has_one_driver_but_two_runs_go_on_at_once),
         cmocka_unit_test(full_disk_loses_nothing),
         cmocka_unit_test(run_of_another_version_is_refused_and_not_touched),
+        cmocka_unit_test(what_improves_is_given_more_and_all_is_considered_in_the_end),
+        cmocka_unit_test(a_language_model_with_nothing_new_leaves_the_search),
+        cmocka_unit_test(killed_with_several_generators_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_at_every_event_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened),

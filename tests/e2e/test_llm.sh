@@ -104,6 +104,17 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
     names() { "$bin/kcast" export "$dir/$1.run" --events | sed -n 's/.*"kind":"proposed".*"source":"\([0-9a-f]*\)".*/\1/p'; }
     [ "$(names whole)" = "$(names killed)" ] || die "killed and resumed it considered other candidates"
 fi
+# ---- the model beside the problem's template: what improves more for its cost makes more of the candidates ----
+shared() {
+    timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g tunable,llm --policy all --run "$dir/$1.run" --candidates 40 \
+        --batch 4 --wide 4 --seed 3 >"$dir/$1.json" 2>"$dir/$1.err" || die "search -g tunable,llm: $(cat "$dir/$1.err")"
+}
+made() { sed -n "s/.*\"generator\":\"$1\",\"considered\":\([0-9]*\).*/\1/p" "$dir/shared.json"; }
+restart_writer
+propose shared shared
+[ "$(made llm)" -ge 4 ] && [ "$(made tunable)" -gt "$(made llm)" ] || die "tunable made $(made tunable), llm $(made llm): $(cat "$dir/shared.json")"
+"$bin/kcast" report "$dir/shared.run" -o "$dir/shared.html" >/dev/null 2>&1 && grep -q "<dt>Generator llm</dt>" "$dir/shared.html" || die "the report does not say what each generator brought"
+echo "tunable made $(made tunable), llm $(made llm)"
 kill $writer; wait $writer 2>/dev/null || :
 writer=
 status=0

@@ -286,27 +286,31 @@ static void on_proposed(void *owner, const struct propose_reply *reply)
     end(asked);
 }
 
+static void propose(struct fixture *f, size_t number, uint64_t draw)
+{
+    struct forecast_request like;
+    struct propose_request request;
+
+    make_request(&like, "s1");
+    message_init(&propose_request_message, &request);
+    request.problem = xstrdup("axpy");
+    request.device_class = xstrdup("H200");
+    request.search = xstrdup(number == 0 ? "s1" : "s2");
+    request.context = like.context;
+    request.count = 3;
+    request.draw = draw;
+    like.context = NULL;
+    message_clear(&forecast_request_message, &like);
+    message_clear(&propose_reply_message, &f->asked[number].proposed);
+    f->asked[number] = (struct asked){.f = f};
+    f->open++;
+    llm_propose(f->llm, &request, on_proposed, &f->asked[number]);
+}
+
 static void propose_twice(struct fixture *f)
 {
-    for (size_t i = 0; i < 2; i++) {
-        struct forecast_request like;
-        struct propose_request request;
-
-        make_request(&like, "s1");
-        message_init(&propose_request_message, &request);
-        request.problem = xstrdup("axpy");
-        request.device_class = xstrdup("H200");
-        request.search = xstrdup(i == 0 ? "s1" : "s2");
-        request.context = like.context;
-        request.count = 3;
-        request.draw = 1;
-        like.context = NULL;
-        message_clear(&forecast_request_message, &like);
-        message_clear(&propose_reply_message, &f->asked[i].proposed);
-        f->asked[i] = (struct asked){.f = f};
-        f->open++;
-        llm_propose(f->llm, &request, on_proposed, &f->asked[i]);
-    }
+    propose(f, 0, 1);
+    propose(f, 1, 1);
     wait(f);
 }
 
@@ -329,7 +333,60 @@ static void candidates_are_shared_as_well(void **state)
         assert_string_equal(reply->model, "tester");
         assert_int_equal(reply->input_tokens, i == 0 ? 1000 : 0);
         assert_true(reply->cached == (i == 1));
+        assert_int_equal(reply->first_tokens, 1010); // what it took, whoever paid
+        assert_true(fabs(reply->first_cost - 0.0011) < 1e-9);
     }
+    propose_twice(f); // known by now
+    assert_int_equal(stub_requests(f->stub), 2);
+    assert_true(f->asked[0].proposed.cached && f->asked[0].proposed.input_tokens == 0);
+    assert_int_equal(f->asked[0].proposed.first_tokens, 1010);
+}
+
+// Two models at one server: the one whose candidates bring something is asked for more of them.
+static void the_model_whose_candidates_improve_is_asked_first(void **state)
+{
+    struct fixture *f = *state;
+    struct endpoint_config endpoint[2];
+    struct worker_status status;
+    char *path = xasprintf("%s/two.db", f->dir);
+    size_t count[2] = {0};
+
+    llm_close(f->llm);
+    for (size_t i = 0; i < 2; i++) {
+        endpoint[i] = (struct endpoint_config){.url = stub_url(f->stub),
+                                               .model = i == 0 ? "idle" : "able",
+                                               .weight = 1,
+                                               .in_flight = 16};
+    }
+    f->config.endpoints = endpoint;
+    f->config.count = 2;
+    assert_int_equal(llm_create(&f->llm, &f->loop, &f->config, path, NULL), 0);
+    f->content = "```c\\nvoid a() {}\\n```";
+    for (uint64_t draw = 0; draw < 40; draw++) {
+        char *key = xasprintf("s1/%llu", (unsigned long long)draw);
+
+        propose(f, 0, draw);
+        wait(f);
+        bool able = strcmp(f->asked[0].proposed.model, "able") == 0;
+        struct candidate_facts facts = {.id = draw};
+        struct outcome outcome = {.candidate = &facts,
+                                  .model = f->asked[0].proposed.model,
+                                  .gain_log2 = able ? 0.1 : NAN,
+                                  .key = key};
+        llm_tell(f->llm, &(struct observe){.outcomes = &outcome, .outcomes_count = 1});
+        count[able]++;
+        free(key);
+    }
+    assert_true(count[1] >= 25 && count[0] >= 1);
+    assert_int_equal(stub_requests(f->stub), 40);
+    message_init(&worker_status_message, &status);
+    llm_status(f->llm, &status);
+    assert_int_equal(status.endpoints[1].requests, count[1]);
+    assert_int_equal(status.endpoints[1].proposals, count[1]);
+    assert_true(fabs(status.endpoints[1].gain_log2 - 0.1 * (double)count[1]) < 1e-9);
+    assert_true(status.endpoints[1].share > 0.5);
+    message_clear(&worker_status_message, &status);
+    free(path);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -343,6 +400,7 @@ int main(void)
         TEST(a_deadline_is_each_ones_own),
         TEST(when_the_worker_stops_everybody_is_told),
         TEST(candidates_are_shared_as_well),
+        TEST(the_model_whose_candidates_improve_is_asked_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
