@@ -124,7 +124,7 @@ int search_check(struct session *session, const char *generator, const struct pr
     struct generator *tried = NULL;
     int code = generator_create(&tried, generator, text, path, err);
     generator_free(tried);
-    return code == 0 ? search_device(session, NULL, dir->problem, ret_device, NULL, err) : code;
+    return code == 0 ? search_device(session, NULL, dir->problem, ret_device, err) : code;
 }
 
 int search_start(struct run **ret, struct fold *fold, char **path, const char *generator,
