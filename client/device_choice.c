@@ -1,6 +1,5 @@
 #include "client/device_choice.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static bool is_in_service(const struct device_info *device)
@@ -53,16 +52,16 @@ int device_choose(const struct status *status, const char *device_class,
                : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
 }
 
-// Rests for longer than a moment, so that a queue before it had better go elsewhere.
-static bool rests(const struct device_info *device)
+// One that rests does so for longer than a moment: a queue before it had better go elsewhere.
+bool device_takes_jobs(const struct device_info *device)
 {
     static const char *const states[] = {"draining", "quarantined", "lost"};
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         if (strcmp(device->state, states[i]) == 0) {
-            return true;
+            return false;
         }
     }
-    return !is_in_service(device);
+    return is_in_service(device);
 }
 
 size_t device_count(const struct status *status, const char *device_class, size_t *ret_all)
@@ -71,7 +70,7 @@ size_t device_count(const struct status *status, const char *device_class, size_
     for (size_t i = 0; i < status->devices_count; i++) {
         bool fits = strcmp(status->devices[i].device_class, device_class) == 0;
         all += fits;
-        count += fits && !rests(&status->devices[i]);
+        count += fits && device_takes_jobs(&status->devices[i]);
     }
     if (ret_all != NULL) {
         *ret_all = all;

@@ -5,6 +5,7 @@
 #include "common/err.h"
 #include "contract/problem.h"
 #include "proto/all.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 // The first device that runs the problem's language, of class device_class when that is not NULL,
@@ -13,6 +14,8 @@
 MUST_CHECK int device_choose(const struct status *status, const char *device_class,
                              const struct problem *problem, struct device_info *ret,
                              struct err *err);
+// Whether it begins jobs now, or will in a moment.
+bool device_takes_jobs(const struct device_info *device);
 // Devices of the class that take jobs now; *ret_all, which may be NULL, also counts those that rest.
 size_t device_count(const struct status *status, const char *device_class, size_t *ret_all);
 
