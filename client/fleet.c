@@ -149,6 +149,7 @@ int fleet_create(struct fleet **ret, struct session *session, const char *search
     fleet->times.poll = fleet->times.poll != 0 ? fleet->times.poll : POLL_MS;
     fleet->times.away = fleet->times.away != 0 ? fleet->times.away : AWAY_MS;
     fleet->times.look_up = fleet->times.look_up != 0 ? fleet->times.look_up : LOOK_UP_MS;
+    fleet->times.patience = fleet->times.patience != 0 ? fleet->times.patience : POOL_PATIENCE_MS;
     fleet->notice = say;
     fleet->notice_owner = fleet;
     if (!options->local) {

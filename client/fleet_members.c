@@ -305,7 +305,7 @@ static void look_for_the_end(struct fleet *fleet, uint64_t now)
     }
     if (fleet->alone_ns == 0) {
         fleet->alone_ns = now;
-    } else if (now - fleet->alone_ns >= POOL_PATIENCE_MS * NS_PER_MS && last != NULL) {
+    } else if (now - fleet->alone_ns >= fleet->times.patience * NS_PER_MS && last != NULL) {
         err_set(&fleet->error, last->why.code, "none of the daemons of --pool is there any more: %s",
                 last->why.text);
     }
