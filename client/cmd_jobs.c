@@ -82,7 +82,8 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
 const struct command cmd_jobs = {
     .name = "jobs",
     .arguments = "[JOB…]",
-    .help = "List jobs that are not finished, or the named ones; with several daemons HOST:PORT/JOB",
+    .help = "List jobs that are not finished, or the named ones; with several daemons "
+            "HOST:PORT/JOB",
     .option = rows,
     .options_size = sizeof(struct jobs_options),
     .argument_max = 4096,

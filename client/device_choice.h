@@ -16,7 +16,8 @@ MUST_CHECK int device_choose(const struct status *status, const char *device_cla
                              struct err *err);
 // Whether it begins jobs now, or will in a moment.
 bool device_takes_jobs(const struct device_info *device);
-// Devices of the class that take jobs now; *ret_all, which may be NULL, also counts those that rest.
+// Devices of the class that take jobs now; *ret_all, which may be NULL, also counts those that
+// rest.
 size_t device_count(const struct status *status, const char *device_class, size_t *ret_all);
 
 #endif

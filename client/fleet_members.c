@@ -5,10 +5,10 @@
 //    │                   │ ▲                                 │
 //    └──────▶ OUT ◀──────┘ └─────────────(answers)───────────┘
 //
-// A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO when it did
-// not answer the last time, since it may be another program by now. What counts as silence is only
-// that polls fail, so a client that was stopped for an hour does not think that everybody is away.
-// OUT is looked at again once a minute, unless its pool has given up.
+// A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which fails
+// at once where nobody listens, and because it may be another program by now. What counts as
+// silence is only that polls fail, so a client that was stopped for an hour does not think that
+// everybody is away. OUT is looked at again once a minute, unless its pool has given up.
 #include "client/fleet_state.h"
 
 #include "client/device_choice.h"
@@ -157,7 +157,7 @@ static void on_failed(struct member *member, const struct err *error)
 {
     const struct fleet *fleet = member->fleet;
     uint64_t now = now_ns();
-    member->polling = member->greeted = false;
+    member->polling = false;
     member->settled = true;
     member->poll_ns = now + fleet->times.poll * NS_PER_MS;
     member->why = *error;
@@ -220,21 +220,14 @@ static void on_hello(void *owner, const struct err *error, uint64_t retry_after_
         return;
     }
     struct status_request request = {.search = member->keys_known ? NULL : fleet->search};
-    member->greeted = true;
     remote_call(member->remote, OP_STATUS, &status_request_message, &request, &status_message,
                 STATUS_MS, on_status, member);
 }
 
 static void poll_member(struct member *member)
 {
-    struct status_request request = {0};
     member->polling = true;
-    if (!member->greeted) {
-        remote_greet(member->remote, "kcastd", on_hello, member);
-    } else {
-        remote_call(member->remote, OP_STATUS, &status_request_message, &request, &status_message,
-                    STATUS_MS, on_status, member);
-    }
+    remote_greet(member->remote, "kcastd", on_hello, member);
 }
 
 // ---- names ----
@@ -306,8 +299,8 @@ static void look_for_the_end(struct fleet *fleet, uint64_t now)
     if (fleet->alone_ns == 0) {
         fleet->alone_ns = now;
     } else if (now - fleet->alone_ns >= fleet->times.patience * NS_PER_MS && last != NULL) {
-        err_set(&fleet->error, last->why.code, "none of the daemons of --pool is there any more: %s",
-                last->why.text);
+        err_set(&fleet->error, last->why.code,
+                "none of the daemons of --pool is there any more: %s", last->why.text);
     }
 }
 

@@ -26,7 +26,6 @@ struct member {
     enum member_state state;
     bool listed;     // --pool still names it; others get no new jobs
     bool settled;    // has answered or failed for the first time
-    bool greeted;    // by HELLO, since it last failed
     bool polling;    // a HELLO or STATUS is under way
     bool keys_known; // it was asked for the search's jobs
     bool named;      // it was said that it is left out, or does not answer

@@ -65,7 +65,8 @@ int hosts_create(struct hosts **ret, const char *list, struct err *err)
         list += len;
     }
     if (code == 0 && hosts->count == 0) {
-        code = err_set(err, ERR_USAGE, "no address of a kcastd is given; write --pool tcp://HOST:PORT");
+        code = err_set(err, ERR_USAGE,
+                       "no address of a kcastd is given; write --pool tcp://HOST:PORT");
     }
     if (code != 0) {
         hosts_free(hosts);

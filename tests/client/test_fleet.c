@@ -16,7 +16,6 @@
 #include <pthread.h>
 
 #define JOBS 24
-#define PORT_MAX 16
 
 // ---- names: this getaddrinfo stands before the C library's ----
 
