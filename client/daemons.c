@@ -67,8 +67,9 @@ static int greet_all(struct daemons *daemons, struct session *session, struct er
         }
     }
     free(greeting);
-    return code != 0 ? code
-           : session_interrupted(session) ? err_set(err, ERR_STOPPED, "interrupted") : 0;
+    return code != 0                      ? code
+           : session_interrupted(session) ? err_set(err, ERR_STOPPED, "interrupted")
+                                          : 0;
 }
 
 static int connect_several(struct daemons *daemons, struct hosts *hosts, struct session *session,
@@ -96,11 +97,10 @@ int daemons_connect(struct daemons *ret, struct session *session, struct err *er
     const struct session_options *options = session_options(session);
     struct hosts *hosts = NULL;
     struct daemons daemons = {0};
-    int code = options->local ? 0
-                              : hosts_create(&hosts,
-                                             options->pool != NULL ? options->pool
-                                                                   : KCAST_DEFAULT_POOL,
-                                             err);
+    int code =
+        options->local
+            ? 0
+            : hosts_create(&hosts, options->pool != NULL ? options->pool : KCAST_DEFAULT_POOL, err);
     daemons.several = hosts != NULL && hosts_are_several(hosts);
     if (code == 0 && daemons.several) {
         code = connect_several(&daemons, hosts, session, err);

@@ -30,7 +30,6 @@ void daemons_release(struct daemons *daemons);
 // before it names the daemon: its url, or HOST:PORT, or HOST where there is no other. Without a "/"
 // the only daemon is meant, when --pool names one only.
 MUST_CHECK int daemons_find(const struct daemons *daemons, const char *word,
-                            const struct daemon_link **ret, const char **ret_rest,
-                            struct err *err);
+                            const struct daemon_link **ret, const char **ret_rest, struct err *err);
 
 #endif

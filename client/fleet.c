@@ -77,8 +77,8 @@ void fleet_add_problem(struct fleet *fleet, const struct problem_dir *dir)
 }
 
 void fleet_set_blob_reader(struct fleet *fleet,
-                           int (*read)(void *owner, const struct digest *digest,
-                                       struct bytes *ret, struct err *err),
+                           int (*read)(void *owner, const struct digest *digest, struct bytes *ret,
+                                       struct err *err),
                            void *owner)
 {
     fleet->read = read;

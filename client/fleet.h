@@ -49,8 +49,8 @@ const char *fleet_class(const struct fleet *fleet);
 void fleet_add_blob(struct fleet *fleet, const void *data, size_t len, struct digest *ret);
 void fleet_add_problem(struct fleet *fleet, const struct problem_dir *dir);
 void fleet_set_blob_reader(struct fleet *fleet,
-                           int (*read)(void *owner, const struct digest *digest,
-                                       struct bytes *ret, struct err *err),
+                           int (*read)(void *owner, const struct digest *digest, struct bytes *ret,
+                                       struct err *err),
                            void *owner);
 void fleet_set_notice(struct fleet *fleet, void (*notice)(void *owner, const char *sentence),
                       void *owner);

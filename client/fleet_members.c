@@ -5,8 +5,8 @@
 //    │                   │ ▲                                 │
 //    └──────▶ OUT ◀──────┘ └─────────────(answers)───────────┘
 //
-// A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which fails
-// at once where nobody listens, and because it may be another program by now. What counts as
+// A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which
+// fails at once where nobody listens, and because it may be another program by now. What counts as
 // silence is only that polls fail, so a client that was stopped for an hour does not think that
 // everybody is away. OUT is looked at again once a minute, unless its pool has given up.
 #include "client/fleet_state.h"
@@ -139,8 +139,9 @@ static void go_away(struct member *member)
     if (jobs == 0) {
         fleet_say(fleet, "%s; going on without it", member->why.text);
     } else {
-        fleet_say(fleet, moved > 0 ? "%s; %zu of its %zu jobs go to others"
-                                   : "%s; waiting for it, or for others, to come back",
+        fleet_say(fleet,
+                  moved > 0 ? "%s; %zu of its %zu jobs go to others"
+                            : "%s; waiting for it, or for others, to come back",
                   member->why.text, moved, jobs);
     }
 }
@@ -159,7 +160,8 @@ static void on_failed(struct member *member, const struct err *error)
     uint64_t now = now_ns();
     member->polling = false;
     member->settled = true;
-    member->poll_ns = now + fleet->times.poll * NS_PER_MS;
+    // Sooner while it may be a restart, or the beginning of a silence.
+    member->poll_ns = now + fleet->times.poll * NS_PER_MS / (member->state == MEMBER_IN ? 4 : 1);
     member->why = *error;
     if (is_incompatible(error)) {
         leave_out(member, error);

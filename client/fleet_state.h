@@ -24,18 +24,18 @@ struct member {
     struct remote *remote;
     struct pool *pool;
     enum member_state state;
-    bool listed;     // --pool still names it; others get no new jobs
-    bool settled;    // has answered or failed for the first time
-    bool polling;    // a HELLO or STATUS is under way
-    bool keys_known; // it was asked for the search's jobs
-    bool named;      // it was said that it is left out, or does not answer
-    uint64_t poll_ns;  // not before
-    uint64_t heard_ns; // last answer
+    bool listed;          // --pool still names it; others get no new jobs
+    bool settled;         // has answered or failed for the first time
+    bool polling;         // a HELLO or STATUS is under way
+    bool keys_known;      // it was asked for the search's jobs
+    bool named;           // it was said that it is left out, or does not answer
+    uint64_t poll_ns;     // not before
+    uint64_t heard_ns;    // last answer
     struct status status; // the latest
     bool has_status;
-    struct err why;  // the last failure
-    size_t devices;  // of the class, that take jobs
-    size_t flights;  // wanted ones
+    struct err why; // the last failure
+    size_t devices; // of the class, that take jobs
+    size_t flights; // wanted ones
 };
 
 // One submission of a job to one daemon.
@@ -91,11 +91,11 @@ struct fleet {
     struct place *key;      // uthash: jobs of earlier sessions
     struct place *compiled; // uthash: compilations of this one
     struct fleet_blob *blob;
-    uv_timer_t *timer;     // NULL for one daemon; freed by its close callback
-    uint64_t look_up_ns;   // next look-up
-    uint64_t alone_ns;     // since when no member is in; 0: one is
-    struct err look_up;    // why a name could not be looked up
-    struct err error;      // given up
+    uv_timer_t *timer;   // NULL for one daemon; freed by its close callback
+    uint64_t look_up_ns; // next look-up
+    uint64_t alone_ns;   // since when no member is in; 0: one is
+    struct err look_up;  // why a name could not be looked up
+    struct err error;    // given up
     int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
     void *read_owner;
     void (*notice)(void *owner, const char *sentence);

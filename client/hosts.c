@@ -48,8 +48,8 @@ static int add_entry(struct hosts *hosts, const char *text, size_t len, struct e
     int code = url_parse(&entry->url, tcp, NULL);
     free(tcp);
     return code == 0 ? 0
-                     : err_set(err, ERR_INVALID,
-                               "\"%s\" names no daemons; write dns://NAME:PORT", entry->text);
+                     : err_set(err, ERR_INVALID, "\"%s\" names no daemons; write dns://NAME:PORT",
+                               entry->text);
 }
 
 int hosts_create(struct hosts **ret, const char *list, struct err *err)

@@ -357,7 +357,8 @@ static void test_nothing_is_done_twice(void **state)
         f->where[i] = NULL;
     }
     open_fleet(f, "again");
-    for (size_t i = JOBS; i > 0; i--) { // in another order, so that load alone would place otherwise
+    for (size_t i = JOBS; i > 0;
+         i--) { // in another order, so that load alone would place otherwise
         submit(f, i - 1, i, JOB_MEASURE);
     }
     run_until(f, JOBS);
