@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int candidates_read(struct candidate_file **ret, char **path, size_t count, struct pool *pool,
+int candidates_read(struct candidate_file **ret, char **path, size_t count, struct fleet *fleet,
                     struct err *err)
 {
     struct candidate_file *file = xcalloc(count, sizeof(*file));
@@ -19,7 +19,7 @@ int candidates_read(struct candidate_file **ret, char **path, size_t count, stru
             code = err_set(err, ERR_INVALID, "%s is empty", path[i]);
         }
         if (code == 0) {
-            pool_add_blob(pool, data.data, data.len, &file[i].digest);
+            fleet_add_blob(fleet, data.data, data.len, &file[i].digest);
         }
         bytes_clear(&data);
     }

@@ -1,8 +1,9 @@
 // kcast cancel: stops jobs. Cancelling a finished job changes nothing and shows its state.
 #include "client/command.h"
+#include "client/daemons.h"
 #include "client/job_table.h"
 #include "client/session.h"
-#include <stdlib.h>
+#include <stdio.h>
 
 #define CANCEL_MS 15000
 
@@ -16,36 +17,70 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static int cancel(const struct daemons *daemons, const struct daemon_link *link,
+                  const struct job_ids *ids, bool json, struct err *err)
+{
+    struct job_infos infos;
+    int code = link->remote == NULL
+                   ? err_set(err, link->why.code, "%s", link->why.text)
+                   : remote_call_sync(link->remote, OP_CANCEL, &job_ids_message, ids,
+                                      &job_infos_message, &infos, CANCEL_MS, err);
+    if (code == 0) {
+        job_table_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
+        message_clear(&job_infos_message, &infos);
+    }
+    return code;
+}
+
+// Goes on after a failure; the first error is *err's, others are said here.
+static int cancel_all(const struct daemons *daemons, struct job_ids *ids, char *search, bool json,
+                      struct err *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < daemons->count; i++) {
+        struct err why = ERR_INIT;
+        ids[i].search = search;
+        if ((ids[i].jobs_count == 0 && search == NULL) ||
+            cancel(daemons, &daemons->link[i], &ids[i], json, &why) == 0) {
+            continue;
+        }
+        if (code != 0) {
+            fprintf(stderr, "kcast: %s\n", why.text);
+        } else {
+            code = err_set(err, why.code, "%s", why.text);
+        }
+    }
+    return code;
+}
+
 static int run_cancel(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
     const struct cancel_options *options = own;
-    struct remote *pool;
-    struct job_infos infos;
-    struct job_ids ids = {.search = options->search, .jobs_count = count};
+    struct daemons daemons = {0};
+    struct job_ids *ids = NULL;
     if (count == 0 && options->search == NULL) {
         return err_exit(err_set(err, ERR_USAGE, "`kcast cancel` needs job numbers or --search"));
     }
-    int code = job_table_parse(&ids.jobs, argument, count, err);
+    int code = job_table_check(argument, count, err);
     if (code == 0) {
-        code = session_pool(session, &pool, err);
+        code = daemons_connect(&daemons, session, err);
     }
     if (code == 0) {
-        code = remote_call_sync(pool, OP_CANCEL, &job_ids_message, &ids, &job_infos_message, &infos,
-                                CANCEL_MS, err);
+        code = job_table_sort(&ids, &daemons, argument, count, err);
     }
     if (code == 0) {
-        job_table_print(infos.jobs, infos.jobs_count, session_options(session)->json);
-        message_clear(&job_infos_message, &infos);
+        code = cancel_all(&daemons, ids, options->search, session_options(session)->json, err);
     }
-    free(ids.jobs);
+    job_table_free(ids, daemons.count);
+    daemons_release(&daemons);
     return code == 0 ? EXIT_OK : err_exit(code);
 }
 
 const struct command cmd_cancel = {
     .name = "cancel",
     .arguments = "[JOB…]",
-    .help = "Stop jobs, wherever they are",
+    .help = "Stop jobs, wherever they are; with several daemons HOST:PORT/JOB",
     .option = rows,
     .options_size = sizeof(struct cancel_options),
     .argument_max = 4096,

@@ -3,9 +3,8 @@
 #include "client/candidates.h"
 #include "client/command.h"
 #include "client/forecaster.h"
-#include "client/pool.h"
+#include "client/fleet.h"
 #include "client/problem_dir.h"
-#include "client/search.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
@@ -29,7 +28,7 @@ static const struct option_row rows[] = {
 };
 
 struct forecasting {
-    struct pool *pool;
+    struct fleet *fleet;
     struct candidate_file *file; // the last one is the baseline
     size_t count;                // with it
     struct device_info device;
@@ -49,7 +48,7 @@ static void on_compiled(void *owner, uint64_t tag, struct job_info *info, const 
         info->compiled = NULL;
     }
     if (error == NULL) {
-        pool_ack(f->pool, info->job);
+        fleet_ack(f->fleet, info->job);
     }
 }
 
@@ -60,9 +59,9 @@ static int compile_all(struct forecasting *f, const struct problem_dir *dir, str
         char key[32];
         problem_dir_spec(dir, JOB_COMPILE, &f->file[i].digest, &spec);
         snprintf(key, sizeof(key), "c%zu", i);
-        pool_submit(f->pool, key, &spec, i, on_compiled, f, i);
+        fleet_submit(f->fleet, key, &spec, i, on_compiled, f, i);
     }
-    int code = pool_drain(f->pool, err);
+    int code = fleet_drain(f->fleet, err);
     for (size_t i = 0; i < f->count && code == 0; i++) {
         if (f->file[i].compiled == NULL) {
             code = err_set(err, f->file[i].error.code, "%s: %s", f->file[i].path,
@@ -175,17 +174,17 @@ static int run_forecast(struct session *session, const void *own, char **argumen
         code = session_worker(session, &worker, err);
     }
     if (code == 0) {
-        code = pool_create(&f.pool, session, search, err);
+        code = fleet_create(&f.fleet, session, search, NULL, err);
     }
     if (code == 0) {
         baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
         memcpy(path, argument + 1, (count - 1) * sizeof(*path));
         path[count - 1] = baseline;
-        pool_add_problem(f.pool, &dir);
-        code = candidates_read(&f.file, path, count, f.pool, err);
+        fleet_add_problem(f.fleet, &dir);
+        code = candidates_read(&f.file, path, count, f.fleet, err);
     }
     if (code == 0) {
-        code = search_device(session, NULL, dir.problem, &f.device, NULL, err);
+        code = fleet_choose(f.fleet, NULL, dir.problem, &f.device, NULL, err);
     }
     if (code == 0) {
         code = compile_all(&f, &dir, err);
@@ -195,7 +194,7 @@ static int run_forecast(struct session *session, const void *own, char **argumen
         code = forecast_some(&f, worker, &dir, options->incumbent, session_options(session)->json,
                              first, last, err);
     }
-    pool_close(f.pool);
+    fleet_close(f.fleet);
     candidates_free(f.file, f.count);
     message_clear(&device_info_message, &f.device);
     problem_dir_release(&dir);

@@ -1,9 +1,10 @@
-// kcast jobs: what waits and runs at the daemon; with numbers, those jobs in whatever state they
+// kcast jobs: what waits and runs at the daemons; with numbers, those jobs in whatever state they
 // are.
 #include "client/command.h"
+#include "client/daemons.h"
 #include "client/job_table.h"
 #include "client/session.h"
-#include <stdlib.h>
+#include <stdio.h>
 
 #define STATUS_MS 10000
 
@@ -17,34 +18,72 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static int show_jobs(const struct daemons *daemons, const struct daemon_link *link,
+                     const struct status_request *request, bool json, struct err *err)
+{
+    struct status status;
+    int code = link->remote == NULL
+                   ? err_set(err, link->why.code, "%s", link->why.text)
+                   : remote_call_sync(link->remote, OP_STATUS, &status_request_message, request,
+                                      &status_message, &status, STATUS_MS, err);
+    if (code == 0) {
+        job_table_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
+        message_clear(&status_message, &status);
+    }
+    return code;
+}
+
+// All that can be shown is shown; the first error is *err's, others are said here.
+static int show_all(const struct daemons *daemons, const struct job_ids *ids, const char *search,
+                    bool named, bool json, struct err *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < daemons->count; i++) {
+        struct err why = ERR_INIT;
+        struct status_request request = {.search = (char *)(uintptr_t)search, // only packed
+                                         .jobs = ids[i].jobs,
+                                         .jobs_count = ids[i].jobs_count,
+                                         .all = !named && search == NULL};
+        if ((named && search == NULL && request.jobs_count == 0) ||
+            show_jobs(daemons, &daemons->link[i], &request, json, &why) == 0) {
+            continue;
+        }
+        if (code != 0) {
+            fprintf(stderr, "kcast: %s\n", why.text);
+        } else {
+            code = err_set(err, why.code, "%s", why.text);
+        }
+    }
+    return code;
+}
+
 static int run_jobs(struct session *session, const void *own, char **argument, size_t count,
                     struct err *err)
 {
     const struct jobs_options *options = own;
-    struct remote *pool;
-    struct status status;
-    struct status_request request = {.search = options->search, .jobs_count = count};
-    request.all = count == 0 && options->search == NULL;
-    int code = job_table_parse(&request.jobs, argument, count, err);
+    struct daemons daemons = {0};
+    struct job_ids *ids = NULL;
+    int code = job_table_check(argument, count, err);
     if (code == 0) {
-        code = session_pool(session, &pool, err);
+        code = daemons_connect(&daemons, session, err);
     }
     if (code == 0) {
-        code = remote_call_sync(pool, OP_STATUS, &status_request_message, &request, &status_message,
-                                &status, STATUS_MS, err);
+        code = job_table_sort(&ids, &daemons, argument, count, err);
     }
     if (code == 0) {
-        job_table_print(status.jobs, status.jobs_count, session_options(session)->json);
-        message_clear(&status_message, &status);
+        code = show_all(&daemons, ids, options->search, count > 0, session_options(session)->json,
+                        err);
     }
-    free(request.jobs);
+    job_table_free(ids, daemons.count);
+    daemons_release(&daemons);
     return code == 0 ? EXIT_OK : err_exit(code);
 }
 
 const struct command cmd_jobs = {
     .name = "jobs",
     .arguments = "[JOB…]",
-    .help = "List jobs that are not finished, or the named ones",
+    .help = "List jobs that are not finished, or the named ones; with several daemons "
+            "HOST:PORT/JOB",
     .option = rows,
     .options_size = sizeof(struct jobs_options),
     .argument_max = 4096,

@@ -2,9 +2,8 @@
 // are done.
 #include "client/candidates.h"
 #include "client/command.h"
-#include "client/pool.h"
+#include "client/fleet.h"
 #include "client/problem_dir.h"
-#include "client/search.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
@@ -32,7 +31,7 @@ static const struct option_row rows[] = {
 struct measuring {
     const struct session_options *options;
     const char *problem;
-    struct pool *pool;
+    struct fleet *fleet;
     struct candidate_file *file;
     size_t count;
     size_t printed; // files 0 … this are
@@ -99,11 +98,11 @@ static void on_measured(void *owner, uint64_t tag, struct job_info *info, const 
         err_set(&file->error, ERR_STOPPED, "the daemon gave the job up (%s): %.500s",
                 job_state_name(info->state),
                 info->reason != NULL ? info->reason : "no reason given");
-        pool_ack(m->pool, info->job);
+        fleet_ack(m->fleet, info->job);
     } else {
         file->result = info->result;
         info->result = NULL;
-        pool_ack(m->pool, info->job);
+        fleet_ack(m->fleet, info->job);
     }
     print_done(m);
 }
@@ -115,15 +114,17 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
         struct job_spec spec;
         char key[32];
         problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
-        spec.device_class = options->device;
+        spec.device_class = options->device != NULL
+                                ? options->device
+                                : (char *)(uintptr_t)fleet_class(m->fleet); // only packed
         spec.fresh = options->fresh;
         spec.max_launches = options->launches;
         snprintf(key, sizeof(key), "m%zu", i + 1);
-        pool_submit(m->pool, key, &spec, i, on_measured, m, i);
+        fleet_submit(m->fleet, key, &spec, i, on_measured, m, i);
     }
-    int code = pool_drain(m->pool, err);
+    int code = fleet_drain(m->fleet, err);
     if (code == ERR_STOPPED) {
-        pool_cancel_all(m->pool);
+        fleet_cancel_all(m->fleet);
     }
     for (size_t i = 0; i < m->count && code == 0; i++) {
         if (m->file[i].result == NULL) {
@@ -145,19 +146,19 @@ static int run_measure(struct session *session, const void *own, char **argument
     int code = problem_dir_load(&dir, argument[0], err);
     if (code == 0) {
         m.problem = dir.problem->name;
-        code = pool_create(&m.pool, session, search, err);
+        code = fleet_create(&m.fleet, session, search, NULL, err);
     }
     if (code == 0) {
-        code = candidates_read(&m.file, argument + 1, m.count, m.pool, err);
+        code = candidates_read(&m.file, argument + 1, m.count, m.fleet, err);
     }
     if (code == 0) {
-        pool_add_problem(m.pool, &dir);
-        code = search_device(session, options->device, dir.problem, &device, NULL, err);
+        fleet_add_problem(m.fleet, &dir);
+        code = fleet_choose(m.fleet, options->device, dir.problem, &device, NULL, err);
     }
     if (code == 0) {
         code = measure_all(&m, &dir, options, err);
     }
-    pool_close(m.pool);
+    fleet_close(m.fleet);
     message_clear(&device_info_message, &device);
     candidates_free(m.file, m.count);
     problem_dir_release(&dir);

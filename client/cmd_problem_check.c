@@ -150,7 +150,8 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
 {
     const struct session_options *global = session_options(session);
     struct problem_check check;
-    struct pool *pool = NULL;
+    struct fleet *fleet = NULL;
+    struct device_info device = {0};
     struct strbuf reasons = STRBUF_INIT;
     char search[64];
     bool progress = !global->quiet && !global->json && isatty(STDERR_FILENO) == 1;
@@ -158,9 +159,11 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
     if (code != 0)
         return code;
     snprintf(search, sizeof search, "problem-check-%016" PRIx64, stats_entropy());
-    code = pool_create(&pool, session, search, err);
+    code = fleet_create(&fleet, session, search, NULL, err);
     if (code == 0)
-        code = problem_check_run(&check, pool, on_progress, &progress, err);
+        code = fleet_choose(fleet, NULL, dir->problem, &device, NULL, err);
+    if (code == 0)
+        code = problem_check_run(&check, fleet, on_progress, &progress, err);
     if (code == 0) {
         bool admitted = problem_check_admits(&check, &reasons);
         if (global->json)
@@ -169,7 +172,8 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
             print_table(&check, admitted, strbuf_text(&reasons));
         code = admitted ? EXIT_OK : EXIT_NEGATIVE;
     }
-    pool_close(pool);
+    fleet_close(fleet);
+    message_clear(&device_info_message, &device);
     strbuf_release(&reasons);
     problem_check_release(&check);
     return code;

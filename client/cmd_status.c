@@ -1,7 +1,11 @@
-// kcast status: the daemon's devices and queue, and what the worker has learnt.
+// kcast status: devices and queue of every daemon, all of them together, and what the worker has
+// learnt.
 #include "client/command.h"
+#include "client/daemons.h"
+#include "client/device_choice.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "common/mem.h"
 #include "contract/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -107,6 +111,15 @@ static void print_readings(const struct device_info *device)
     }
 }
 
+static void print_states(const uint64_t *state, size_t count)
+{
+    printf("jobs  ");
+    for (size_t i = 0; i < count; i++) {
+        printf("%s %s %llu", i == 0 ? "" : ",", job_state_name(i), (unsigned long long)state[i]);
+    }
+    printf("\n");
+}
+
 static void print_human(const char *url, const struct status *status)
 {
     char up[32], held[32];
@@ -123,12 +136,7 @@ static void print_human(const char *url, const struct status *status)
                d->reason != NULL ? "; " : "", d->reason != NULL ? d->reason : "");
         print_readings(d);
     }
-    printf("jobs  ");
-    for (size_t i = 0; i < status->states_count; i++) {
-        printf("%s %s %llu", i == 0 ? "" : ",", job_state_name(i),
-               (unsigned long long)status->states[i]);
-    }
-    printf("\n");
+    print_states(status->states, status->states_count);
 }
 
 static void print_worker(const char *url, const struct worker_status *worker)
@@ -164,50 +172,116 @@ static void print_worker(const char *url, const struct worker_status *worker)
     }
 }
 
+struct totals {
+    size_t daemons, devices, ready; // that answer; of these; that take jobs
+    uint64_t state[32];             // jobs
+    size_t states;
+};
+
+static void add_up(struct totals *totals, const struct status *status)
+{
+    totals->daemons++;
+    totals->devices += status->devices_count;
+    for (size_t i = 0; i < status->devices_count; i++) {
+        totals->ready += device_takes_jobs(&status->devices[i]);
+    }
+    for (size_t i = 0; i < status->states_count && i < ARRAY_LEN(totals->state); i++) {
+        totals->state[i] += status->states[i];
+        totals->states = i >= totals->states ? i + 1 : totals->states;
+    }
+}
+
+static void print_totals(const struct totals *totals, size_t daemons)
+{
+    printf("total %zu of %zu daemons answer, %zu of their %zu devices take jobs\n",
+           totals->daemons, daemons, totals->ready, totals->devices);
+    print_states(totals->state, totals->states);
+}
+
+// worker is NULL for text.
+static int show_daemon(const struct daemon_link *link, const json_t *worker,
+                       struct totals *totals, struct err *err)
+{
+    struct status_request request = {0};
+    struct status status;
+    int code = link->remote == NULL
+                   ? err_set(err, link->why.code, "%s", link->why.text)
+                   : remote_call_sync(link->remote, OP_STATUS, &status_request_message, &request,
+                                      &status_message, &status, STATUS_MS, err);
+    if (code != 0) {
+        return code;
+    }
+    if (worker != NULL) {
+        print_json(link->url, &status, json_deep_copy(worker));
+    } else {
+        print_human(link->url, &status);
+    }
+    add_up(totals, &status);
+    message_clear(&status_message, &status);
+    return 0;
+}
+
+// A daemon that does not answer has its line, too, unless it is the only one.
+static int show_daemons(const struct daemons *daemons, const json_t *worker, struct err *err)
+{
+    struct totals totals = {0};
+    struct err why = ERR_INIT;
+    for (size_t i = 0; i < daemons->count; i++) {
+        const struct daemon_link *link = &daemons->link[i];
+        err_clear(&why);
+        if (show_daemon(link, worker, &totals, &why) == 0 || !daemons->several) {
+            continue;
+        }
+        if (worker != NULL) {
+            show_print(json_pack("{s:s, s:s}", "pool", link->url, "error", why.text));
+        } else {
+            printf("daemon %s, not there: %s\n", link->url, why.text);
+        }
+    }
+    if (daemons->several && worker == NULL) {
+        print_totals(&totals, daemons->count);
+    }
+    return totals.daemons > 0 ? 0 : err_set(err, why.code, "%s", why.text);
+}
+
 static int run_status(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
     bool json = session_options(session)->json;
-    struct status_request request = {0};
-    struct status status;
-    struct worker_status worker_status;
-    struct remote *pool, *worker = NULL;
+    struct worker_status status;
+    struct daemons daemons;
+    struct remote *worker = NULL;
     struct err why = ERR_INIT;
     (void)own;
     (void)argument;
     (void)count;
-    int code = session_pool(session, &pool, err);
-    if (code == 0) {
-        code = remote_call_sync(pool, OP_STATUS, &status_request_message, &request, &status_message,
-                                &status, STATUS_MS, err);
-    }
+    int code = daemons_connect(&daemons, session, err);
     if (code != 0) {
         return err_exit(code);
     }
     // A worker is a convenience: without one there is still a status.
     bool has_worker = session_worker(session, &worker, &why) == 0 &&
                       remote_call_sync(worker, OP_WORKER_STATUS, NULL, NULL, &worker_status_message,
-                                       &worker_status, STATUS_MS, &why) == 0;
-    if (json) {
-        print_json(remote_url(pool), &status,
-                   has_worker ? worker_object(remote_url(worker), &worker_status) : json_null());
-    } else {
-        print_human(remote_url(pool), &status);
-        if (has_worker) {
-            print_worker(remote_url(worker), &worker_status);
-        } else {
-            printf("worker: none (%s)\n", why.text);
-        }
+                                       &status, STATUS_MS, &why) == 0;
+    json_t *object = !json        ? NULL
+                     : has_worker ? worker_object(remote_url(worker), &status)
+                                  : json_null();
+    code = show_daemons(&daemons, object, err);
+    if (!json && code == 0 && has_worker) {
+        print_worker(remote_url(worker), &status);
+    } else if (!json && code == 0) {
+        printf("worker: none (%s)\n", why.text);
     }
+    json_decref(object);
     if (has_worker) {
-        message_clear(&worker_status_message, &worker_status);
+        message_clear(&worker_status_message, &status);
     }
-    message_clear(&status_message, &status);
-    return EXIT_OK;
+    daemons_release(&daemons);
+    return code == 0 ? EXIT_OK : err_exit(code);
 }
 
 const struct command cmd_status = {
     .name = "status",
-    .help = "Show devices, queue and worker",
+    .help = "Show devices and queue of every daemon, and the worker",
     .run = run_status,
 };

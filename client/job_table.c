@@ -6,28 +6,36 @@
 #include "contract/verdict.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void print_json(const struct job_info *job)
+static void print_json(const char *url, const struct job_info *job)
 {
-    show_print(json_pack("{s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o}", "job",
-                         (json_int_t)job->job, "state", job_state_name(job->state), "kind",
-                         job->kind == JOB_COMPILE ? "compile" : "measure", "search",
-                         show_text(job->search), "key", show_text(job->key), "attempt",
-                         (json_int_t)job->attempt, "device", show_text(job->device), "reason",
-                         show_text(job->reason), "verdict",
-                         job->result != NULL     ? show_text(verdict_name(job->result->verdict))
-                         : job->compiled != NULL ? show_text(verdict_name(job->compiled->verdict))
-                                                 : json_null()));
+    json_t *object = json_pack(
+        "{s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o}", "job", (json_int_t)job->job, "state",
+        job_state_name(job->state), "kind", job->kind == JOB_COMPILE ? "compile" : "measure",
+        "search", show_text(job->search), "key", show_text(job->key), "attempt",
+        (json_int_t)job->attempt, "device", show_text(job->device), "reason",
+        show_text(job->reason), "verdict",
+        job->result != NULL     ? show_text(verdict_name(job->result->verdict))
+        : job->compiled != NULL ? show_text(verdict_name(job->compiled->verdict))
+                                : json_null());
+    if (url != NULL) {
+        json_object_set_new(object, "pool", show_text(url));
+    }
+    show_print(object);
 }
 
-void job_table_print(const struct job_info *job, size_t count, bool json)
+void job_table_print(const char *url, const struct job_info *job, size_t count, bool json)
 {
+    if (!json && url != NULL) {
+        printf("daemon %s\n", url);
+    }
     if (!json && count == 0) {
         printf("no jobs\n");
     }
     for (size_t i = 0; i < count; i++) {
         if (json) {
-            print_json(&job[i]);
+            print_json(url, &job[i]);
             continue;
         }
         if (i == 0) {
@@ -42,19 +50,52 @@ void job_table_print(const struct job_info *job, size_t count, bool json)
     }
 }
 
-int job_table_parse(uint64_t **ret, char **argument, size_t count, struct err *err)
+static int parse_job(uint64_t *ret, const char *text, struct err *err)
 {
-    uint64_t *job = xcalloc(count + 1, sizeof(*job));
+    return parse_u64(ret, text, 1, UINT64_MAX, "the job's number", err);
+}
+
+int job_table_check(char **argument, size_t count, struct err *err)
+{
+    uint64_t job;
     int code = 0;
     for (size_t i = 0; i < count && code == 0; i++) {
-        if (parse_u64(&job[i], argument[i], 1, UINT64_MAX, "the job's number", err) != 0) {
-            code = err != NULL ? (int)err->code : ERR_USAGE;
-        }
-    }
-    if (code == 0) {
-        *ret = job;
-    } else {
-        free(job);
+        const char *slash = strrchr(argument[i], '/');
+        code = parse_job(&job, slash != NULL ? slash + 1 : argument[i], err);
     }
     return code;
+}
+
+int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
+                   size_t count, struct err *err)
+{
+    struct job_ids *ids = xcalloc(daemons->count + 1, sizeof(*ids));
+    const struct daemon_link *link;
+    const char *number;
+    int code = 0;
+    for (size_t i = 0; i < daemons->count; i++) {
+        ids[i].jobs = xcalloc(count + 1, sizeof(*ids[i].jobs));
+    }
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = daemons_find(daemons, argument[i], &link, &number, err);
+        if (code == 0) {
+            struct job_ids *at = &ids[link - daemons->link];
+            code = parse_job(&at->jobs[at->jobs_count], number, err);
+            at->jobs_count += code == 0;
+        }
+    }
+    if (code != 0) {
+        job_table_free(ids, daemons->count);
+        return code;
+    }
+    *ret = ids;
+    return 0;
+}
+
+void job_table_free(struct job_ids *ids, size_t count)
+{
+    for (size_t i = 0; ids != NULL && i < count; i++) {
+        free(ids[i].jobs);
+    }
+    free(ids);
 }

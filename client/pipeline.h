@@ -4,10 +4,10 @@
 #ifndef CLIENT_PIPELINE_H
 #define CLIENT_PIPELINE_H
 
+#include "client/fleet.h"
 #include "client/fold.h"
 #include "client/forecaster.h"
 #include "client/generator.h"
-#include "client/pool.h"
 #include "client/proposer.h"
 #include "client/run.h"
 #include "common/err.h"
@@ -23,14 +23,17 @@
 
 struct pipeline;
 
-// Who measures and who forecasts: a daemon and a worker (pipeline_peers_of), or a space that stands
-// for both (replay/). Callbacks never run inside a call. See client/pool.h and client/forecaster.h
+// Who measures and who forecasts: daemons and a worker (pipeline_peers_of), or a space that stands
+// for both (replay/). Callbacks never run inside a call. See client/fleet.h and client/forecaster.h
 // for what the functions promise.
 struct pipeline_peers {
     void *pool;
     void (*submit)(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                    pool_callback *callback, void *owner, uint64_t tag);
     void (*ack)(void *pool, uint64_t job);
+    // *job, as in a job_info, becomes the number at its daemon, whose url is returned when there
+    // are several. NULL: numbers are numbers.
+    const char *(*where)(void *pool, uint64_t *job);
     void *forecaster;
     void (*ask)(void *forecaster, const struct fold *fold, uint64_t first, uint64_t last,
                 uint64_t visible, forecaster_callback *callback, void *owner);
@@ -39,7 +42,7 @@ struct pipeline_peers {
     bool (*busy)(const void *forecaster);
 };
 // Both stay the caller's.
-struct pipeline_peers pipeline_peers_of(struct pool *pool, struct forecaster *forecaster);
+struct pipeline_peers pipeline_peers_of(struct fleet *fleet, struct forecaster *forecaster);
 
 // All arguments stay the caller's and must outlive the pipeline, peers and the array of generators
 // (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone are copied. proposer is

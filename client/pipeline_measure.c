@@ -24,11 +24,16 @@ void pipeline_submit_measure(struct pipeline *p, uint64_t id)
 }
 
 // Moves the outcome of a job into an event.
-static void make_measured(uint64_t id, enum purpose purpose, struct job_info *info,
-                          struct run_measured *ret)
+static void make_measured(const struct pipeline *p, uint64_t id, enum purpose purpose,
+                          struct job_info *info, struct run_measured *ret)
 {
-    *ret = (struct run_measured){
-        .candidate = id, .purpose = purpose, .job = info->job, .result = info->result};
+    uint64_t job = info->job;
+    const char *url = p->peers.where != NULL ? p->peers.where(p->peers.pool, &job) : NULL;
+    *ret = (struct run_measured){.candidate = id,
+                                 .purpose = purpose,
+                                 .job = job,
+                                 .pool = url != NULL ? xstrdup(url) : NULL,
+                                 .result = info->result};
     info->result = NULL;
     if (ret->result == NULL) {
         ret->reason =
@@ -50,7 +55,7 @@ static void on_measured(void *owner, uint64_t id, struct job_info *info, const s
     }
     bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
     struct run_measured event;
-    make_measured(id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, info, &event);
+    make_measured(p, id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, info, &event);
     if (pipeline_append(p, RUN_MEASURED, &event, &p->failure) == 0) {
         p->peers.ack(p->peers.pool, info->job);
     }
@@ -89,7 +94,7 @@ static int record_replication(struct pipeline *p, uint64_t id, struct job_info *
 {
     double incumbent = fold_incumbent_log2(p->fold);
     struct run_measured event;
-    make_measured(id, PURPOSE_RECORD, info, &event);
+    make_measured(p, id, PURPOSE_RECORD, info, &event);
     int code = run_begin(p->run, err);
     if (code == 0) {
         code = pipeline_append(p, RUN_MEASURED, &event, err);

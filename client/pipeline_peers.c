@@ -1,15 +1,22 @@
-// A daemon and a worker as a pipeline's peers.
+// Daemons and a worker as a pipeline's peers.
 #include "client/pipeline.h"
 
 static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                    pool_callback *callback, void *owner, uint64_t tag)
 {
-    pool_submit(pool, key, spec, priority, callback, owner, tag);
+    fleet_submit(pool, key, spec, priority, callback, owner, tag);
 }
 
 static void ack(void *pool, uint64_t job)
 {
-    pool_ack(pool, job);
+    fleet_ack(pool, job);
+}
+
+static const char *where(void *pool, uint64_t *job)
+{
+    const char *url = fleet_where(pool, *job);
+    *job = fleet_number(*job);
+    return url;
 }
 
 static void ask(void *forecaster, const struct fold *fold, uint64_t first, uint64_t last,
@@ -29,11 +36,12 @@ static bool busy(const void *forecaster)
     return forecaster_busy(forecaster);
 }
 
-struct pipeline_peers pipeline_peers_of(struct pool *pool, struct forecaster *forecaster)
+struct pipeline_peers pipeline_peers_of(struct fleet *fleet, struct forecaster *forecaster)
 {
-    return (struct pipeline_peers){.pool = pool,
+    return (struct pipeline_peers){.pool = fleet,
                                    .submit = submit,
                                    .ack = ack,
+                                   .where = where,
                                    .forecaster = forecaster,
                                    .ask = ask,
                                    .tell = tell,

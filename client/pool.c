@@ -14,6 +14,9 @@
 // when it returns, is replaced by one that covers everything uncovered. The last of WAITS_MAX is a
 // short one, so that no job stays uncovered for long.
 //
+// A job that is not wanted any more goes the same way until its number is known, but without its
+// blobs, and is then cancelled; the WAIT that covers it tells its end.
+//
 // Calls in flight outlive the pool: their struct call is cut loose by pool_close and freed by its
 // callback.
 #include "client/pool.h"
@@ -23,6 +26,7 @@
 #include "common/mem.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
@@ -59,6 +63,13 @@ void pool_finish_job(struct pool *pool, struct pool_job *job, struct job_info *i
     uint64_t tag = job->tag;
     pool_free_job(pool, job);
     callback(owner, tag, info, error);
+}
+
+void pool_forget_job(struct pool *pool, struct pool_job *job)
+{
+    struct err error = ERR_INIT;
+    err_set(&error, ERR_STOPPED, "job \"%s\" is not wanted any more", job->key);
+    pool_finish_job(pool, job, NULL, &error);
 }
 
 // ---- trouble ----
@@ -101,7 +112,7 @@ void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_af
             pool->notice(pool->notice_owner, sentence);
             free(sentence);
         }
-        if (silent_ms >= POOL_PATIENCE_MS) {
+        if (silent_ms >= pool->patience_ms) {
             pool_give_up(pool, error);
             return;
         }
@@ -131,19 +142,24 @@ int pool_create(struct pool **ret, struct session *session, const char *search, 
 {
     struct remote *remote;
     int code = session_pool(session, &remote, err);
-    if (code != 0) {
-        return code;
+    if (code == 0) {
+        *ret = pool_create_over(session, remote, search);
     }
+    return code;
+}
+
+struct pool *pool_create_over(struct session *session, struct remote *remote, const char *search)
+{
     struct pool *pool = xcalloc(1, sizeof(*pool));
     pool->session = session;
     pool->remote = remote;
     pool->search = xstrdup(search);
     pool->notice = say;
+    pool->patience_ms = POOL_PATIENCE_MS;
     pool->timer = xcalloc(1, sizeof(*pool->timer));
     uv_timer_init(session_loop(session), pool->timer);
     pool->timer->data = pool;
-    *ret = pool;
-    return 0;
+    return pool;
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -208,6 +224,11 @@ void pool_set_notice(struct pool *pool, void (*notice)(void *owner, const char *
     pool->notice_owner = owner;
 }
 
+void pool_set_patience(struct pool *pool, uint64_t patience_ms)
+{
+    pool->patience_ms = patience_ms;
+}
+
 void pool_submit(struct pool *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                  pool_callback *callback, void *owner, uint64_t tag)
 {
@@ -221,6 +242,34 @@ void pool_submit(struct pool *pool, const char *key, const struct job_spec *spec
     DL_APPEND(pool->job, job);
     pool->job_count++;
     pool_kick(pool);
+}
+
+static struct pool_job *find_by_key(const struct pool *pool, const char *key)
+{
+    struct pool_job *job;
+    DL_FOREACH (pool->job, job) {
+        if (strcmp(job->key, key) == 0) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+void pool_abandon(struct pool *pool, const char *key)
+{
+    struct pool_job *job = find_by_key(pool, key);
+    if (job != NULL && !job->tried) {
+        pool_forget_job(pool, job);
+    } else if (job != NULL) {
+        job->unwanted = true;
+        pool_kick(pool);
+    }
+}
+
+uint64_t pool_job_number(const struct pool *pool, const char *key)
+{
+    const struct pool_job *job = find_by_key(pool, key);
+    return job != NULL && job->phase == PHASE_OUT ? job->id : 0;
 }
 
 size_t pool_outstanding(const struct pool *pool)

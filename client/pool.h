@@ -28,6 +28,8 @@ typedef void pool_callback(void *owner, uint64_t tag, struct job_info *info,
 // `search` names the search to the daemon; keys are unique within it. Connects (session_pool).
 MUST_CHECK int pool_create(struct pool **ret, struct session *session, const char *search,
                            struct err *err);
+// The same over a connection of the caller's, which outlives the pool.
+struct pool *pool_create_over(struct session *session, struct remote *remote, const char *search);
 // Jobs that are still outstanding stay at the daemon; their callbacks do not run. Runs the loop a
 // little to send what pool_ack has queued. NULL is fine.
 void pool_close(struct pool *pool);
@@ -46,10 +48,18 @@ void pool_set_blob_reader(struct pool *pool,
 void pool_set_notice(struct pool *pool, void (*notice)(void *owner, const char *sentence),
                      void *owner);
 
+// Instead of POOL_PATIENCE_MS; UINT64_MAX: it is waited for as long as there is a pool.
+void pool_set_patience(struct pool *pool, uint64_t patience_ms);
+
 // The same key with the same spec is the same job, in this process and at the daemon. spec is
 // copied. priority: lower goes first within the search.
 void pool_submit(struct pool *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                  pool_callback *callback, void *owner, uint64_t tag);
+// Nobody wants the outcome of this job any more: it is cancelled at the daemon when that answers.
+// Its callback runs as always, perhaps inside, with whatever came out.
+void pool_abandon(struct pool *pool, const char *key);
+// The number of a job that the daemon is known to have; 0: not yet, or over.
+uint64_t pool_job_number(const struct pool *pool, const char *key);
 // Jobs whose callback has not run yet.
 size_t pool_outstanding(const struct pool *pool);
 // The job's answer is safe here; the daemon may forget it. Sent soon, a failure is not reported (it

@@ -81,7 +81,7 @@ void pool_ask_for_blobs(struct pool *pool)
     struct pool_job *job;
     DL_FOREACH (pool->job, job) {
         struct digest named[4];
-        size_t named_count = job->phase == PHASE_NEW ? spec_digests(&job->spec, named) : 0;
+        size_t named_count = job->phase == PHASE_NEW && !job->unwanted ? spec_digests(&job->spec, named) : 0;
         for (size_t i = 0; i < named_count && count < HAVE_MAX; i++) {
             struct blob *blob = pool_find_blob(pool, &named[i]);
             if (blob->state == BLOB_UNKNOWN) {

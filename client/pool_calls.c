@@ -6,6 +6,7 @@
 
 #define WAIT_MS 10000     // of a long poll
 #define WAIT_SHORT_MS 200 // of the last one
+#define CANCEL_MS 15000   // the daemon answers when what ran has ended
 #define WAITS_MAX 6       // long polls at a time
 #define SUBMITS_MAX 16    // at a time
 #define NEED_BLOB_MAX 8   // a daemon that asks for the same blobs more often is broken
@@ -61,7 +62,7 @@ static void submit_jobs(struct pool *pool)
         if (pool->calls[OP_SUBMIT] >= SUBMITS_MAX) {
             return;
         }
-        if (job->phase == PHASE_NEW && pool_blobs_known(pool, &job->spec)) {
+        if (job->phase == PHASE_NEW && (job->unwanted || pool_blobs_known(pool, &job->spec))) {
             struct submit submit = {.search = pool->search,
                                     .key = job->key,
                                     .spec = &job->spec,
@@ -69,6 +70,7 @@ static void submit_jobs(struct pool *pool)
             struct call *call = pool_new_call(pool, OP_SUBMIT);
             call->job = job;
             job->phase = PHASE_SUBMITTING;
+            job->tried = true;
             remote_call(pool->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message,
                         CALL_MS, pool_on_answer, call);
         }
@@ -102,6 +104,28 @@ static void wait_for_jobs(struct pool *pool)
     }
 }
 
+static void cancel_jobs(struct pool *pool)
+{
+    uint64_t *id = NULL;
+    size_t count = 0;
+    struct pool_job *job;
+    DL_FOREACH (pool->job, job) {
+        if (job->unwanted && job->phase == PHASE_OUT && !job->cancelled && count < WAIT_JOBS_MAX) {
+            id = xrealloc(id, count + 1, sizeof(*id));
+            id[count++] = job->id;
+            job->cancelled = true;
+        }
+    }
+    if (count > 0) {
+        struct call *call = pool_new_call(pool, OP_CANCEL);
+        call->id = id;
+        call->id_count = count;
+        struct job_ids ids = {.jobs = id, .jobs_count = count};
+        remote_call(pool->remote, OP_CANCEL, &job_ids_message, &ids, &job_infos_message, CANCEL_MS,
+                    pool_on_answer, call);
+    }
+}
+
 static void send_acks(struct pool *pool)
 {
     if (pool->ack_count == 0 || pool->calls[OP_ACK] > 0) {
@@ -125,6 +149,7 @@ void pool_advance(struct pool *pool)
     pool_send_blobs(pool);
     submit_jobs(pool);
     wait_for_jobs(pool);
+    cancel_jobs(pool);
     send_acks(pool);
 }
 
@@ -144,6 +169,10 @@ static void on_missing(struct pool *pool, const struct call *call, const struct 
 static void need_blobs(struct pool *pool, struct pool_job *job)
 {
     struct err error = ERR_INIT;
+    if (job->unwanted) {
+        pool_forget_job(pool, job);
+        return;
+    }
     job->phase = PHASE_NEW;
     pool_forget_blobs(pool, &job->spec);
     if (++job->need_blobs > NEED_BLOB_MAX) {
@@ -173,7 +202,9 @@ static void on_waited(struct pool *pool, const struct call *call, struct waited 
     uncover(pool, call->id, call->id_count);
     for (size_t i = 0; i < reply->unknown_count; i++) {
         struct pool_job *job = find_job(pool, reply->unknown[i]);
-        if (job != NULL) {
+        if (job != NULL && job->unwanted) {
+            pool_forget_job(pool, job);
+        } else if (job != NULL) {
             job->phase = PHASE_NEW;
             pool_forget_blobs(pool, &job->spec);
         }
@@ -199,6 +230,12 @@ static void put_back(struct pool *pool, const struct call *call)
     if (call->op == OP_WAIT) {
         uncover(pool, call->id, call->id_count);
     }
+    for (size_t i = 0; i < call->id_count && call->op == OP_CANCEL; i++) {
+        struct pool_job *job = find_job(pool, call->id[i]);
+        if (job != NULL) {
+            job->cancelled = false;
+        }
+    }
 }
 
 static void on_failure(struct pool *pool, const struct call *call, const struct err *error,
@@ -207,8 +244,8 @@ static void on_failure(struct pool *pool, const struct call *call, const struct 
     // "stopped" is a daemon's word while it ends; it may come back.
     bool transient = error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT ||
                      error->code == ERR_BUSY || error->code == ERR_STOPPED;
-    if (call->op == OP_ACK) {
-        return;
+    if (call->op == OP_ACK || (call->op == OP_CANCEL && !transient)) {
+        return; // the daemon forgets by itself; a job that is not cancelled runs to its end
     }
     put_back(pool, call);
     if (transient) {

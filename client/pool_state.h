@@ -28,6 +28,9 @@ struct pool_job {
     enum phase phase;
     uint64_t id;         // at the daemon; in phase OUT
     bool covered;        // by a WAIT in flight
+    bool tried;          // the daemon may have it: a SUBMIT was sent
+    bool unwanted;       // pool_abandon
+    bool cancelled;      // CANCEL was sent
     unsigned need_blobs; // how often SUBMIT asked for blobs
     pool_callback *callback;
     void *owner;
@@ -42,7 +45,7 @@ struct call {
     struct pool_job *job;  // SUBMIT
     struct digest *digest; // HAVE and PUT
     size_t digest_count;
-    uint64_t *id; // WAIT and ACK
+    uint64_t *id; // WAIT, CANCEL and ACK
     size_t id_count;
 };
 
@@ -60,6 +63,7 @@ struct pool {
     uv_timer_t *timer;      // freed by its close callback
     uint64_t trouble_since; // monotonic ns of the first failure in a row; 0: none
     uint64_t backoff_ms;    // 0: no backoff is running
+    uint64_t patience_ms;   // with a daemon that does not answer
     bool noticed;           // said that the daemon does not answer
     struct err error;       // given up
     int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
@@ -75,6 +79,8 @@ void pool_free_job(struct pool *pool, struct pool_job *job);
 // submit again.
 void pool_finish_job(struct pool *pool, struct pool_job *job, struct job_info *info,
                      const struct err *error);
+// The same for an unwanted job that the daemon does not have.
+void pool_forget_job(struct pool *pool, struct pool_job *job);
 // Looks at everything soon.
 void pool_kick(struct pool *pool);
 // Nothing more is started; error is for pool_error.

@@ -171,7 +171,7 @@ bool trial_as_it_should(const struct trial *trial)
 
 struct running {
     struct problem_check *check;
-    struct pool *pool;
+    struct fleet *fleet;
     void (*on_progress)(void *owner, size_t done, size_t total);
     void *owner;
     size_t done, total;
@@ -188,18 +188,18 @@ static void on_answer(void *owner, uint64_t tag, struct job_info *info, const st
         set_reason(trial, error != NULL ? error->text : info != NULL ? info->reason : NULL);
     }
     if (info != NULL)
-        pool_ack(running->pool, info->job);
+        fleet_ack(running->fleet, info->job);
     running->done++;
     if (running->on_progress != NULL)
         running->on_progress(running->owner, running->done, running->total);
 }
 
-int problem_check_run(struct problem_check *check, struct pool *pool,
+int problem_check_run(struct problem_check *check, struct fleet *fleet,
                       void (*on_progress)(void *owner, size_t done, size_t total), void *owner,
                       struct err *err)
 {
-    struct running running = {check, pool, on_progress, owner, 0, 0};
-    pool_add_problem(pool, check->dir);
+    struct running running = {check, fleet, on_progress, owner, 0, 0};
+    fleet_add_problem(fleet, check->dir);
     for (size_t i = 0; i < check->trial_count; i++)
         running.total += check->trial[i].source != NULL;
     for (size_t i = 0; i < check->trial_count; i++) {
@@ -209,16 +209,17 @@ int problem_check_run(struct problem_check *check, struct pool *pool,
         struct digest candidate;
         struct job_spec spec;
         char key[32];
-        pool_add_blob(pool, trial->source, strlen(trial->source), &candidate);
+        fleet_add_blob(fleet, trial->source, strlen(trial->source), &candidate);
         problem_dir_spec(check->dir, JOB_MEASURE, &candidate, &spec);
+        spec.device_class = (char *)(uintptr_t)fleet_class(fleet); // only packed
         spec.max_seconds = CHECK_TIMING_SECONDS;
         spec.repeat = stats_entropy() | 1; // no cache knows it
         snprintf(key, sizeof key, "trial-%zu", i);
-        pool_submit(pool, key, &spec, 0, on_answer, &running, i);
+        fleet_submit(fleet, key, &spec, 0, on_answer, &running, i);
     }
-    int code = pool_drain(pool, err);
+    int code = fleet_drain(fleet, err);
     if (code != 0)
-        pool_cancel_all(pool);
+        fleet_cancel_all(fleet);
     return code;
 }
 

@@ -5,7 +5,7 @@
 #ifndef CLIENT_PROBLEM_CHECK_H
 #define CLIENT_PROBLEM_CHECK_H
 
-#include "client/pool.h"
+#include "client/fleet.h"
 #include "client/problem_dir.h"
 #include "common/strbuf.h"
 #include "contract/template.h"
@@ -54,7 +54,7 @@ void problem_check_release(struct problem_check *check);
 
 // Measures every trial that applies; on_progress (may be NULL) is told after each. An error means
 // that the check could not be finished; trials without an answer stay TRIAL_WAITING.
-MUST_CHECK int problem_check_run(struct problem_check *check, struct pool *pool,
+MUST_CHECK int problem_check_run(struct problem_check *check, struct fleet *fleet,
                                  void (*on_progress)(void *owner, size_t done, size_t total),
                                  void *owner, struct err *err);
 

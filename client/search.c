@@ -3,10 +3,12 @@
 // event of the session.
 #include "client/search.h"
 
+#include "client/daemons.h"
+#include "client/device_choice.h"
+#include "client/fleet.h"
 #include "client/forecaster.h"
 #include "client/generator_list.h"
 #include "client/pipeline.h"
-#include "client/pool.h"
 #include "client/progress.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -23,7 +25,7 @@ struct search {
     struct session *session;
     struct run *run;
     struct fold *fold;
-    struct pool *pool;
+    struct fleet *fleet;
     struct forecaster *forecaster;
     struct proposer *proposer; // NULL unless a generator asks
     struct problem *problem; // from the run file
@@ -41,77 +43,36 @@ struct search {
 
 // ---- who measures ----
 
-static bool is_in_service(const struct device_info *device)
-{
-    return strcmp(device->state, "out-of-service") != 0 &&
-           strcmp(device->state, "out of service") != 0;
-}
-
-// A daemon of before there were languages has devices for C only.
-static bool runs(const struct device_info *device, const struct problem *problem)
-{
-    return strcmp(device->language != NULL ? device->language : "c", problem->language) == 0;
-}
-
-static int choose_device(const struct status *status, const char *device_class,
-                         const struct problem *problem, struct device_info *ret, struct err *err)
-{
-    const char *reason = NULL;
-    const char *other = NULL;
-    bool foreign = false;
-    for (size_t i = 0; i < status->devices_count; i++) {
-        const struct device_info *device = &status->devices[i];
-        if (!runs(device, problem)) {
-            foreign = true;
-        } else if (device_class != NULL && strcmp(device->device_class, device_class) != 0) {
-            other = device->device_class;
-        } else if (is_in_service(device)) {
-            message_copy(&device_info_message, ret, device);
-            return 0;
-        } else {
-            reason = device->reason != NULL ? device->reason : "no reason given";
-        }
-    }
-    if (reason != NULL) {
-        return err_set(err, ERR_UNREACHABLE, "no device of the daemon is in service: %.300s",
-                       reason);
-    }
-    if (other != NULL) {
-        return err_set(err, ERR_INVALID,
-                       "the daemon has no device of class \"%.200s\" (it has \"%.200s\"); "
-                       "measurements of different "
-                       "classes cannot be compared",
-                       device_class, other);
-    }
-    return foreign
-               ? err_set(err, ERR_UNREACHABLE,
-                         "the daemon has no device for problems in %s; `kcast status` shows those "
-                         "it has",
-                         problem->cuda ? "CUDA" : "C")
-               : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
-}
-
 int search_device(struct session *session, const char *device_class, const struct problem *problem,
-                  struct device_info *ret, char **ret_sandbox, struct err *err)
+                  struct device_info *ret, struct err *err)
 {
-    struct remote *pool;
+    struct daemons daemons;
     struct status_request request = {0};
     struct status status;
-    int code = session_pool(session, &pool, err);
-    if (code == 0) {
-        code = remote_call_sync(pool, OP_STATUS, &status_request_message, &request, &status_message,
-                                &status, STATUS_MS, err);
-    }
+    struct err first = ERR_INIT;
+    int code = daemons_connect(&daemons, session, err);
     if (code != 0) {
         return code;
     }
-    code = choose_device(&status, device_class, problem, ret, err);
-    if (code == 0 && ret_sandbox != NULL) {
-        *ret_sandbox = status.sandbox;
-        status.sandbox = NULL;
+    code = ERR_UNREACHABLE;
+    for (size_t i = 0; i < daemons.count && code != 0; i++) {
+        const struct daemon_link *link = &daemons.link[i];
+        struct err why = ERR_INIT;
+        if (link->remote == NULL) {
+            continue;
+        }
+        code = remote_call_sync(link->remote, OP_STATUS, &status_request_message, &request,
+                                &status_message, &status, STATUS_MS, &why);
+        if (code == 0) {
+            code = device_choose(&status, device_class, problem, ret, &why);
+            message_clear(&status_message, &status);
+        }
+        if (first.code == ERR_NONE) {
+            first = why;
+        }
     }
-    message_clear(&status_message, &status);
-    return code;
+    daemons_release(&daemons);
+    return code == 0 ? 0 : err_set(err, first.code, "%s", first.text);
 }
 
 // ---- beginning ----
@@ -120,17 +81,18 @@ static int record_session(struct search *s, struct device_info *device, char **s
                           struct err *err)
 {
     const struct session_options *options = session_options(s->session);
-    struct remote *pool;
+    struct remote *pool = NULL;
     char host[256] = "";
     struct timespec now;
-    int code = session_pool(s->session, &pool, err);
+    bool several = fleet_class(s->fleet) != NULL;
+    int code = several ? 0 : session_pool(s->session, &pool, err);
     if (code != 0) {
         return code;
     }
     gethostname(host, sizeof(host) - 1);
     clock_gettime(CLOCK_REALTIME, &now);
     struct run_session event = {
-        .pool = xstrdup(options->local ? "local" : remote_url(pool)),
+        .pool = xstrdup(options->local ? "local" : several ? options->pool : remote_url(pool)),
         .worker = xstrdup(options->no_worker ? "none"
                           : options->local   ? "local"
                                              : options->worker),
@@ -202,7 +164,7 @@ static void on_baseline(void *owner, uint64_t tag, struct job_info *info, const 
     } else {
         s->baseline = info->compiled;
         info->compiled = NULL;
-        pool_ack(s->pool, info->job);
+        fleet_ack(s->fleet, info->job);
     }
 }
 
@@ -218,8 +180,8 @@ static int compile_baseline(struct search *s, struct err *err)
         .max_seconds = NAN,
         .precision_log2 = NAN,
     };
-    pool_submit(s->pool, "c0", &spec, 0, on_baseline, s, 0);
-    int code = pool_drain(s->pool, err);
+    fleet_submit(s->fleet, "c0", &spec, 0, on_baseline, s, 0);
+    int code = fleet_drain(s->fleet, err);
     if (code == 0 && s->failure.code != ERR_NONE) {
         code = err_set(err, s->failure.code, "%s", s->failure.text);
     }
@@ -305,12 +267,12 @@ static int loop(struct search *s, struct err *err)
     const char *reason = NULL;
     int code = pipeline_advance(s->pipeline, err);
     while (code == 0 && !pipeline_done(s->pipeline, &reason)) {
-        if (pool_outstanding(s->pool) == 0 && !forecaster_busy(s->forecaster) &&
+        if (fleet_outstanding(s->fleet) == 0 && !forecaster_busy(s->forecaster) &&
             !pipeline_asking(s->pipeline)) {
             return err_set(err, ERR_INTERNAL,
                            "the search has nothing to wait for and is not at its end");
         }
-        code = pool_run_once(s->pool, err);
+        code = fleet_run_once(s->fleet, err);
         if (s->limit_reached) {
             pipeline_stop(s->pipeline, "time limit reached");
         }
@@ -329,7 +291,7 @@ static int loop(struct search *s, struct err *err)
                                      .at = (double)now.tv_sec,
                                      .wall_seconds = s->fold->wall_seconds};
         code = pipeline_record(s->run, s->fold, RUN_FINISHED, &event, err);
-        pool_cancel_all(s->pool); // compilations of what will not be decided any more
+        fleet_cancel_all(s->fleet); // compilations of what will not be decided any more
     }
     return code;
 }
@@ -346,7 +308,7 @@ static void release(struct search *s)
     proposer_free(s->proposer);
     generator_list_release(&s->generators);
     problem_free(s->problem);
-    pool_close(s->pool);
+    fleet_close(s->fleet);
     progress_free(s->progress);
     if (s->tick != NULL) {
         uv_close((uv_handle_t *)s->tick, free_handle);
@@ -368,17 +330,17 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = open_generators(s, err);
     }
     if (code == 0) {
-        code = pool_create(&s->pool, s->session, s->fold->started.search, err);
-    }
-    if (code == 0) {
-        code = search_device(s->session, device_class, s->problem, &device, &sandbox, err);
-    }
-    if (code == 0) {
         s->progress = progress_create(session_options(s->session)->quiet,
                                       generator_list_points(&s->generators));
+        code = fleet_create(&s->fleet, s->session, s->fold->started.search, NULL, err);
+    }
+    if (code == 0) {
+        fleet_set_notice(s->fleet, progress_say, s->progress);
+        code = fleet_choose(s->fleet, device_class, s->problem, &device, &sandbox, err);
+    }
+    if (code == 0) {
         s->forecaster = forecaster_create(s->session, progress_say, s->progress);
-        pool_set_notice(s->pool, progress_say, s->progress);
-        pool_set_blob_reader(s->pool, read_blob, s->run);
+        fleet_set_blob_reader(s->fleet, read_blob, s->run);
         forecaster_set_reader(s->forecaster, read_blob, s->run);
         code = record_session(s, &device, &sandbox, err);
     }
@@ -389,7 +351,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = compile_baseline(s, err);
     }
     if (code == 0) {
-        struct pipeline_peers peers = pipeline_peers_of(s->pool, s->forecaster);
+        struct pipeline_peers peers = pipeline_peers_of(s->fleet, s->forecaster);
         const struct generator *generator[GENERATOR_LIST_MAX];
         for (size_t i = 0; i < s->generators.count; i++) {
             generator[i] = s->generators.generator[i];

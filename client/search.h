@@ -9,13 +9,12 @@
 #include "common/err.h"
 #include "contract/problem.h"
 
-// The first device of the daemon that is in service and runs problems of this language, of class
-// device_class when that is not NULL.
-// *ret is the caller's (message_clear with device_info_message). sandbox: the daemon's word for it,
-// malloc'd; may be NULL.
+// The first device of the daemons of --pool that is in service and runs problems of this language,
+// of class device_class when that is not NULL.
+// *ret is the caller's (message_clear with device_info_message).
 MUST_CHECK int search_device(struct session *session, const char *device_class,
                              const struct problem *problem, struct device_info *ret,
-                             char **ret_sandbox, struct err *err);
+                             struct err *err);
 
 // Goes on with the run until it is finished: appends RUN_SESSION, what follows from it, and
 // RUN_FINISHED. fold is the run's and is kept up to date. ERR_STOPPED when the session is

@@ -124,7 +124,7 @@ int search_check(struct session *session, struct generator_list *generators,
                  struct err *err)
 {
     int code = generator_list_create(generators, path, err);
-    return code == 0 ? search_device(session, NULL, dir->problem, ret_device, NULL, err) : code;
+    return code == 0 ? search_device(session, NULL, dir->problem, ret_device, err) : code;
 }
 
 int search_start(struct run **ret, struct fold *fold, char **path,

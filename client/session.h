@@ -10,7 +10,7 @@
 #include <uv.h>
 
 struct session_options { // global options, valid before and after the subcommand
-    char *pool;          // urls, comma-separated
+    char *pool;          // urls, comma-separated: tcp://, or dns:// for all addresses of a name
     char *worker;
     bool local;
     char *local_state; // state folder of the private daemon and worker; default: a temporary one
@@ -29,7 +29,8 @@ void session_free(struct session *session);
 
 const struct session_options *session_options(const struct session *session);
 uv_loop_t *session_loop(struct session *session);
-// The daemon / the worker, after HELLO. Starts private ones for --local.
+// The daemon (of several urls the first that answers; client/fleet.h and client/daemons.h use all of
+// them) / the worker, after HELLO. Starts private ones for --local.
 MUST_CHECK int session_pool(struct session *session, struct remote **ret, struct err *err);
 MUST_CHECK int session_worker(struct session *session, struct remote **ret, struct err *err);
 // A timer's callback that somebody waits for with uv_run(loop, UV_RUN_ONCE) must call uv_stop(loop): a timer may run before

@@ -336,6 +336,14 @@ static void on_answer(void *owner, const struct err *error, uint64_t retry_after
     }
 }
 
+static int wait_for(struct remote *remote, struct wait_for *wait, struct err *err)
+{
+    while (!wait->done) {
+        (void)uv_run(remote->loop, UV_RUN_ONCE);
+    }
+    return wait->err.code == ERR_NONE ? 0 : err_set(err, wait->err.code, "%s", wait->err.text);
+}
+
 int remote_call_sync(struct remote *remote, enum op op, const struct message *body_message,
                      const void *body, const struct message *answer, void *reply,
                      uint64_t deadline_ms, struct err *err)
@@ -343,38 +351,68 @@ int remote_call_sync(struct remote *remote, enum op op, const struct message *bo
     struct wait_for wait = {.reply = reply, .size = answer->size};
 
     remote_call(remote, op, body_message, body, answer, deadline_ms, on_answer, &wait);
-    while (!wait.done) {
-        (void)uv_run(remote->loop, UV_RUN_ONCE);
-    }
-    return wait.err.code == ERR_NONE ? 0 : err_set(err, wait.err.code, "%s", wait.err.text);
+    return wait_for(remote, &wait, err);
 }
 
-int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
-                 struct err *err)
+// --- HELLO
+
+struct greeting {
+    struct remote *remote;
+    const char *program;
+    remote_callback *callback;
+    void *owner;
+};
+
+static int check_hello(struct remote *remote, const char *program, const struct hello_reply *hello,
+                       struct err *err)
+{
+    if (!hello->program || strcmp(hello->program, program) != 0) {
+        return err_set(err, ERR_PROTOCOL,
+                       "%s is a %s where a %s is needed; check --pool and --worker", remote->url,
+                       hello->program ? hello->program : "program without a name", program);
+    }
+    if (hello->message_max > 0) {
+        remote->request_max = (size_t)hello->message_max;
+    }
+    return 0;
+}
+
+static void on_greeted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct greeting greeting = *(struct greeting *)owner;
+    struct err err = ERR_INIT;
+
+    free(owner);
+    greeting.remote->wanted = NULL;
+    if (!error && check_hello(greeting.remote, greeting.program, reply, &err) != 0) {
+        error = &err;
+        reply = NULL;
+    }
+    greeting.callback(greeting.owner, error, retry_after_ms, reply);
+}
+
+void remote_greet(struct remote *remote, const char *program, remote_callback *callback,
+                  void *owner)
 {
     struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
                                   .version_max = KCAST_PROTOCOL_MAX,
                                   .program = (char *)(uintptr_t) "kcast",
                                   .release = (char *)(uintptr_t)KCAST_VERSION};
-    int rc;
+    struct greeting *greeting = xcalloc(1, sizeof(*greeting));
 
+    *greeting = (struct greeting){
+        .remote = remote, .program = program, .callback = callback, .owner = owner};
     remote->wanted = program;
     remote->retry_ns = 0;
-    rc = remote_call_sync(remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
-                          ret, HELLO_TIMEOUT_MS, err);
-    remote->wanted = NULL;
-    if (rc != 0) {
-        return rc;
-    }
-    if (!ret->program || strcmp(ret->program, program) != 0) {
-        (void)err_set(err, ERR_PROTOCOL,
-                      "%s is a %s where a %s is needed; check --pool and --worker", remote->url,
-                      ret->program ? ret->program : "program without a name", program);
-        message_clear(&hello_reply_message, ret);
-        return ERR_PROTOCOL;
-    }
-    if (ret->message_max > 0) {
-        remote->request_max = (size_t)ret->message_max;
-    }
-    return 0;
+    remote_call(remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
+                HELLO_TIMEOUT_MS, on_greeted, greeting);
+}
+
+int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
+                 struct err *err)
+{
+    struct wait_for wait = {.reply = ret, .size = sizeof(*ret)};
+
+    remote_greet(remote, program, on_answer, &wait);
+    return wait_for(remote, &wait, err);
 }

@@ -48,5 +48,8 @@ MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
 // at once when nobody listens there. *ret is owned by the caller.
 MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
                             struct err *err);
+// The same without waiting: the callback gets a struct hello_reply. program is not copied.
+void remote_greet(struct remote *remote, const char *program, remote_callback *callback,
+                  void *owner);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#define RESOLVE_MAX 8 // addresses that are given
+#define RESOLVE_MAX 32 // addresses that are given
 
 struct resolve;
 

@@ -28,6 +28,14 @@
 #define FAKE_CLASS "fake cpu"
 #define FAKE_LEARNT 8 // outcomes after which the worker is confident
 
+// How a daemon is unlike the usual one.
+struct fake_manner {
+    const char *device_class; // NULL: FAKE_CLASS
+    bool stuck;               // measurements never end
+    bool full;                // refuses every job
+    bool foreign;             // does not know our version
+};
+
 struct fake_blob {
     struct digest digest;
     struct bytes data;
@@ -38,7 +46,7 @@ struct fake_job {
     char *key; // "search\nkey"
     uint64_t id;
     struct job_spec spec;
-    bool done;
+    bool done, cancelled;
     uv_timer_t timer;
     struct fake *fake;
     UT_hash_handle hh;
@@ -63,6 +71,8 @@ struct fake {
     uint64_t asked[4096]; // numbers of requests for candidates
     size_t asked_count;
     struct stats_rng rng; // of delays
+    struct fake_manner manner;
+    bool draining; // changed by SIGUSR2
 };
 
 static inline int fake_define(const char *source, const char *name)
@@ -137,7 +147,9 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
 static inline void fake_info(struct fake *fake, const struct fake_job *job, struct job_info *ret)
 {
     *ret = (struct job_info){.job = job->id, .state = JOB_DONE, .kind = job->spec.kind};
-    if (job->spec.kind == JOB_COMPILE) {
+    if (job->cancelled) {
+        ret->state = JOB_CANCELLED;
+    } else if (job->spec.kind == JOB_COMPILE) {
         ret->compiled = fake_compile(fake, &job->spec);
     } else {
         ret->result = fake_measure(fake, &job->spec);
@@ -239,6 +251,10 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
     if (job != NULL && !message_equal(&job_spec_message, &job->spec, submit->spec)) {
         err_set(&error, ERR_CONFLICT, "key %s was used for something else", submit->key);
     }
+    if (fake->manner.full) {
+        err_clear(&error);
+        err_set(&error, ERR_NO_SPACE, "the disk is full");
+    }
     if (error.code != ERR_NONE) {
         exchange_fail(exchange, &error);
         free(key);
@@ -254,7 +270,9 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
         HASH_ADD_KEYPTR(hh, fake->job, job->key, strlen(job->key), job);
         uv_timer_init(&fake->loop, &job->timer);
         job->timer.data = job;
-        uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
+        if (!fake->manner.stuck || job->spec.kind == JOB_COMPILE) {
+            uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
+        }
     }
     reply.job = job->id;
     reply.state = job->done ? JOB_DONE : JOB_QUEUED;
@@ -262,17 +280,52 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
     free(key);
 }
 
-static inline void fake_status(struct fake *fake, struct exchange *exchange)
+static inline void fake_cancel(struct fake *fake, struct exchange *exchange,
+                               const struct job_ids *ids)
 {
-    char name[] = "cpu0", class[] = FAKE_CLASS, state[] = "ready", sandbox[] = "on";
+    struct job_infos none = {0};
+    for (struct fake_job *job = fake->job; job != NULL; job = job->hh.next) {
+        for (size_t i = 0; i < ids->jobs_count; i++) {
+            if (job->id == ids->jobs[i] && !job->done) {
+                job->done = job->cancelled = true;
+                uv_timer_stop(&job->timer);
+            }
+        }
+    }
+    fake_wake(fake);
+    exchange_reply(exchange, &job_infos_message, &none);
+}
+
+static inline void fake_status(struct fake *fake, struct exchange *exchange,
+                               const struct status_request *request)
+{
+    char name[] = "cpu0", state[] = "ready", draining[] = "draining", sandbox[] = "on";
+    char *class = xstrdup(fake->manner.device_class != NULL ? fake->manner.device_class
+                                                            : FAKE_CLASS);
+    struct job_info *info = xcalloc(HASH_COUNT(fake->job) + 1, sizeof(*info));
+    size_t count = 0, len = request->search != NULL ? strlen(request->search) : 0;
     struct device_info device = {
-        .name = name, .device_class = class, .state = state, .held_seconds = NAN};
+        .name = name, .device_class = class, .state = fake->draining ? draining : state,
+        .held_seconds = NAN};
+    for (struct fake_job *job = fake->job; job != NULL && len > 0; job = job->hh.next) {
+        if (strncmp(job->key, request->search, len) == 0 && job->key[len] == '\n') {
+            info[count++] = (struct job_info){.job = job->id,
+                                              .state = job->cancelled ? JOB_CANCELLED
+                                                       : job->done    ? JOB_DONE
+                                                                      : JOB_QUEUED,
+                                              .key = job->key + len + 1};
+        }
+    }
     struct status status = {.devices = &device,
                             .devices_count = 1,
                             .sandbox = sandbox,
+                            .jobs = info,
+                            .jobs_count = count,
                             .results_cached = fake->jobs,
                             .uptime_seconds = 1};
     exchange_reply(exchange, &status_message, &status);
+    free(class);
+    free(info);
 }
 
 static inline void fake_on_pool(void *owner, struct exchange *exchange,
@@ -291,6 +344,12 @@ static inline void fake_on_pool(void *owner, struct exchange *exchange,
     } body;
     switch (request->op) {
     case OP_HELLO:
+        if (fake->manner.foreign) {
+            struct err error = ERR_INIT;
+            err_set(&error, ERR_VERSION, "this kcastd is of another time");
+            exchange_fail(exchange, &error);
+            break;
+        }
         exchange_hello(exchange, request, "kcastd", features, 1, 10000);
         break;
     case OP_BLOB_HAVE:
@@ -333,13 +392,17 @@ static inline void fake_on_pool(void *owner, struct exchange *exchange,
         }
         break;
     case OP_STATUS:
-        fake_status(fake, exchange);
+        if (exchange_read_body(exchange, request, &status_request_message, &body.status)) {
+            fake_status(fake, exchange, &body.status);
+            message_clear(&status_request_message, &body.status);
+        }
         break;
-    case OP_CANCEL: {
-        struct job_infos none = {0};
-        exchange_reply(exchange, &job_infos_message, &none);
+    case OP_CANCEL:
+        if (exchange_read_body(exchange, request, &job_ids_message, &body.ids)) {
+            fake_cancel(fake, exchange, &body.ids);
+            message_clear(&job_ids_message, &body.ids);
+        }
         break;
-    }
     default:
         exchange_reply(exchange, &empty_message, &nothing);
     }
@@ -460,17 +523,29 @@ static inline void fake_on_signal(uv_signal_t *signal, int number)
     fake->asked_count = 0;
 }
 
+static inline void fake_on_drain(uv_signal_t *signal, int number)
+{
+    struct fake *fake = signal->data;
+    (void)number;
+    fake->draining = !fake->draining;
+}
+
 // pool: url to listen on for the daemon's part
-static inline void fake_serve(int fd, uint64_t seed, const char *pool)
+static inline void fake_serve(int fd, uint64_t seed, const char *pool,
+                              const struct fake_manner *manner)
 {
     struct fake *fake = xcalloc(1, sizeof(*fake));
     struct err error = ERR_INIT;
-    uv_signal_t forget;
+    uv_signal_t forget, drain;
+    fake->manner = *manner;
     (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&fake->loop);
     uv_signal_init(&fake->loop, &forget);
     forget.data = fake;
     uv_signal_start(&forget, fake_on_signal, SIGUSR1);
+    uv_signal_init(&fake->loop, &drain);
+    drain.data = fake;
+    uv_signal_start(&drain, fake_on_drain, SIGUSR2);
     stats_rng_init(&fake->rng, seed, 1);
     for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
         uv_timer_init(&fake->loop, &fake->wait[i].timer);
@@ -504,7 +579,8 @@ struct fake_process {
 };
 
 // Starts both in a child, which ends with this process. The caller has no threads yet.
-static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const char *pool)
+static inline void fake_start_as(struct fake_process *ret, uint64_t seed, const char *pool,
+                                 const struct fake_manner *manner)
 {
     int fd[2];
     char line[256] = "";
@@ -519,7 +595,7 @@ static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const 
             _exit(1);
         }
         close(fd[0]);
-        fake_serve(fd[1], seed, pool);
+        fake_serve(fd[1], seed, pool, manner);
     }
     close(fd[1]);
     FILE *in = fdopen(fd[0], "r");
@@ -528,6 +604,12 @@ static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const 
         abort();
     }
     fclose(in);
+}
+
+static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const char *pool)
+{
+    const struct fake_manner usual = {0};
+    fake_start_as(ret, seed, pool, &usual);
 }
 
 static inline void fake_start(struct fake_process *ret, uint64_t seed)

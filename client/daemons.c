@@ -1,0 +1,187 @@
+#include "client/daemons.h"
+
+#include "client/hosts.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include <stdlib.h>
+#include <string.h>
+
+// The addresses that --pool stands for, while they are waited for.
+struct looking {
+    struct daemons *daemons;
+    struct err why; // of a name that is not known
+    bool done;
+};
+
+struct greeting {
+    struct daemon_link *link;
+    size_t *pending;
+};
+
+static void on_urls(void *owner, const char *const *url, size_t count, const struct err *why)
+{
+    struct looking *looking = owner;
+    struct daemons *daemons = looking->daemons;
+    daemons->link = xcalloc(count + 1, sizeof(*daemons->link));
+    for (size_t i = 0; i < count; i++) {
+        daemons->link[daemons->count++].url = xstrdup(url[i]);
+    }
+    looking->why = *why;
+    looking->done = true;
+}
+
+static void on_greeted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct greeting *greeting = owner;
+    (void)retry_after_ms;
+    (void)reply;
+    if (error != NULL) {
+        greeting->link->why = *error;
+    }
+    --*greeting->pending;
+}
+
+// Leaves those without a connection that do not answer.
+static int greet_all(struct daemons *daemons, struct session *session, struct err *err)
+{
+    struct greeting *greeting = xcalloc(daemons->count + 1, sizeof(*greeting));
+    size_t pending = 0;
+    int code = 0;
+    for (size_t i = 0; i < daemons->count && code == 0; i++) {
+        struct daemon_link *link = &daemons->link[i];
+        code = remote_create(&link->remote, session_loop(session), link->url, err);
+        if (code == 0) {
+            greeting[i] = (struct greeting){.link = link, .pending = &pending};
+            pending++;
+            remote_greet(link->remote, "kcastd", on_greeted, &greeting[i]);
+        }
+    }
+    while (code == 0 && pending > 0 && !session_interrupted(session)) {
+        uv_run(session_loop(session), UV_RUN_ONCE);
+    }
+    for (size_t i = 0; i < daemons->count; i++) { // also when interrupted: ends the call
+        struct daemon_link *link = &daemons->link[i];
+        if (link->remote != NULL && (pending > 0 || link->why.code != ERR_NONE)) {
+            remote_close(link->remote);
+            link->remote = NULL;
+        }
+    }
+    free(greeting);
+    return code != 0                      ? code
+           : session_interrupted(session) ? err_set(err, ERR_STOPPED, "interrupted")
+                                          : 0;
+}
+
+static int connect_several(struct daemons *daemons, struct hosts *hosts, struct session *session,
+                           struct err *err)
+{
+    struct looking looking = {.daemons = daemons};
+    hosts_look_up(hosts, session_loop(session), on_urls, &looking);
+    while (!looking.done && !session_interrupted(session)) {
+        uv_run(session_loop(session), UV_RUN_ONCE);
+    }
+    int code = session_interrupted(session) ? err_set(err, ERR_STOPPED, "interrupted")
+                                            : greet_all(daemons, session, err);
+    const struct err *last = &looking.why;
+    for (size_t i = 0; i < daemons->count && code == 0; i++) {
+        if (daemons->link[i].remote != NULL) {
+            return 0;
+        }
+        last = &daemons->link[i].why;
+    }
+    return code != 0 ? code : err_set(err, last->code, "%s", last->text);
+}
+
+int daemons_connect(struct daemons *ret, struct session *session, struct err *err)
+{
+    const struct session_options *options = session_options(session);
+    struct hosts *hosts = NULL;
+    struct daemons daemons = {0};
+    int code =
+        options->local
+            ? 0
+            : hosts_create(&hosts, options->pool != NULL ? options->pool : KCAST_DEFAULT_POOL, err);
+    daemons.several = hosts != NULL && hosts_are_several(hosts);
+    if (code == 0 && daemons.several) {
+        code = connect_several(&daemons, hosts, session, err);
+    } else if (code == 0) {
+        struct remote *remote;
+        code = session_pool(session, &remote, err);
+        if (code == 0) {
+            daemons.link = xcalloc(1, sizeof(*daemons.link));
+            daemons.link[0] =
+                (struct daemon_link){.url = xstrdup(remote_url(remote)), .remote = remote};
+            daemons.count = 1;
+        }
+    }
+    hosts_free(hosts);
+    if (code != 0) {
+        daemons_release(&daemons);
+        return code;
+    }
+    *ret = daemons;
+    return 0;
+}
+
+void daemons_release(struct daemons *daemons)
+{
+    for (size_t i = 0; i < daemons->count; i++) {
+        if (daemons->several) { // the session's otherwise
+            remote_close(daemons->link[i].remote);
+        }
+        free(daemons->link[i].url);
+    }
+    free(daemons->link);
+    *daemons = (struct daemons){0};
+}
+
+// ---- names ----
+
+// 0: no, 1: by its host alone, 2: exactly.
+static int matches(const char *url, const char *word, size_t len)
+{
+    const char *address = strstr(url, "://");
+    address = address != NULL ? address + 3 : url;
+    const char *port = strrchr(address, ':');
+    if ((strlen(url) == len && strncmp(url, word, len) == 0) ||
+        (strlen(address) == len && strncmp(address, word, len) == 0)) {
+        return 2;
+    }
+    return port != NULL && (size_t)(port - address) == len && strncmp(address, word, len) == 0;
+}
+
+int daemons_find(const struct daemons *daemons, const char *word, const struct daemon_link **ret,
+                 const char **ret_rest, struct err *err)
+{
+    const char *slash = strrchr(word, '/');
+    size_t len = slash != NULL ? (size_t)(slash - word) : 0;
+    const struct daemon_link *found = NULL;
+    int best = 0;
+    if (len == 0 && !daemons->several) {
+        found = &daemons->link[0];
+    } else if (len == 0) {
+        return err_set(err, ERR_USAGE,
+                       "\"%.200s\" could be at each of the daemons; write HOST:PORT/%.200s", word,
+                       word);
+    }
+    for (size_t i = 0; i < daemons->count && len > 0; i++) {
+        int match = matches(daemons->link[i].url, word, len);
+        if (match == 1 && best == 1) {
+            return err_set(err, ERR_USAGE, "\"%.*s\" has several daemons; write HOST:PORT",
+                           (int)len, word);
+        }
+        if (match > best) {
+            best = match;
+            found = &daemons->link[i];
+        }
+    }
+    if (found == NULL) {
+        return err_set(err, ERR_NOT_FOUND, "--pool names no daemon \"%.*s\"", (int)len, word);
+    }
+    if (found->remote == NULL) {
+        return err_set(err, found->why.code, "%s", found->why.text);
+    }
+    *ret = found;
+    *ret_rest = slash != NULL ? slash + 1 : word;
+    return 0;
+}

@@ -1,0 +1,148 @@
+// The inside of a fleet, for the fleet*.c files only: fleet.c has the interface, fleet_jobs.c which
+// daemon has which job, fleet_members.c how daemons come and go.
+#ifndef CLIENT_FLEET_STATE_H
+#define CLIENT_FLEET_STATE_H
+
+#include "client/fleet.h"
+#include "client/hosts.h"
+#include <uthash.h>
+#include <utlist.h>
+
+#define NUMBER_BITS 48 // of a job's number at its daemon; its member's index stands above
+
+enum member_state {
+    MEMBER_NEW,  // has not answered yet
+    MEMBER_IN,   // takes jobs, as far as it has devices
+    MEMBER_AWAY, // was in, does not answer
+    MEMBER_OUT,  // cannot be used: another version, other devices
+};
+
+struct member {
+    struct fleet *fleet;
+    size_t index; // in fleet->member
+    char *url;
+    struct remote *remote;
+    struct pool *pool;
+    enum member_state state;
+    bool listed;          // --pool still names it; others get no new jobs
+    bool settled;         // has answered or failed for the first time
+    bool polling;         // a HELLO or STATUS is under way
+    bool keys_known;      // it was asked for the search's jobs
+    bool named;           // it was said that it is left out, or does not answer
+    uint64_t poll_ns;     // not before
+    uint64_t heard_ns;    // last answer
+    struct status status; // the latest
+    bool has_status;
+    struct err why; // the last failure
+    size_t devices; // of the class, that take jobs
+    size_t flights; // wanted ones
+};
+
+// One submission of a job to one daemon.
+struct flight {
+    struct flight *next, *prev; // in fleet->flight
+    struct member *member;
+    struct fleet_job *job; // NULL: its outcome is not wanted any more
+    bool drop;             // to be taken back from the daemon
+    char *key;
+};
+
+struct fleet_job {
+    struct fleet_job *next, *prev; // in fleet->job, in order of submission
+    char *key;
+    struct job_spec spec; // deep copy
+    uint64_t priority;
+    pool_callback *callback;
+    void *owner;
+    uint64_t tag;
+    uint64_t tried;   // bits of the members that were given it
+    struct err error; // of the last member that refused it
+};
+
+// Where something is: a key of the search, or what a candidate was compiled into.
+struct place {
+    char *name;            // key, or digest in hex
+    struct member *member; // NULL: nowhere that is known
+    bool done;             // the job is over there
+    uint64_t avoid;        // bits of members where the job was cancelled
+    UT_hash_handle hh;
+};
+
+struct fleet_blob {
+    struct digest digest;
+    struct bytes data;
+    UT_hash_handle hh;
+};
+
+struct fleet {
+    struct session *session;
+    char *search;
+    bool several;
+    bool begun;   // fleet_create is over
+    bool closing; // outcomes are not wanted any more, and stay at their daemons
+    struct fleet_times times;
+    struct hosts *hosts;
+    struct member *member[HOSTS_MAX];
+    size_t count;
+    char *device_class; // NULL until fleet_choose
+    struct fleet_job *job;
+    size_t job_count;
+    struct flight *flight;
+    struct place *key;      // uthash: jobs of earlier sessions
+    struct place *compiled; // uthash: compilations of this one
+    struct fleet_blob *blob;
+    uv_timer_t *timer;   // NULL for one daemon; freed by its close callback
+    uint64_t look_up_ns; // next look-up
+    uint64_t alone_ns;   // since when no member is in; 0: one is
+    struct err look_up;  // why a name could not be looked up
+    struct err error;    // given up
+    int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
+    void *read_owner;
+    void (*notice)(void *owner, const char *sentence);
+    void *notice_owner;
+};
+
+// ---- fleet.c ----
+
+// A sentence for whoever listens (fleet_set_notice).
+__attribute__((format(printf, 2, 3))) void fleet_say(struct fleet *fleet, const char *format, ...);
+
+// What pools get blobs by; owner is the fleet.
+int fleet_read_blob(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
+
+// ---- fleet_jobs.c ----
+
+// Gives the job to a member that has not had it; when none is there it waits for one.
+void fleet_place(struct fleet *fleet, struct fleet_job *job);
+// All jobs that no member that answers has.
+void fleet_place_waiting(struct fleet *fleet);
+// Gives the member's unfinished jobs to others as well, waiting_only: those measurements that do
+// not run. Returns how many.
+size_t fleet_move(struct member *member, bool waiting_only);
+// The member, which is not IN any more, will not end its jobs: as if it had refused them.
+void fleet_lose_flights(struct member *member, const struct err *error);
+// Learns which of the search's jobs the member has.
+void fleet_learn_keys(struct member *member, const struct status *status);
+// Forgets all jobs, without callbacks.
+void fleet_forget_jobs(struct fleet *fleet);
+// The same of what daemons were given, when the pools are gone or have forgotten it, too.
+void fleet_forget_flights(struct fleet *fleet);
+void fleet_forget_places(struct fleet *fleet);
+
+// ---- fleet_members.c ----
+
+// NULL when there are too many.
+struct member *fleet_add_member(struct fleet *fleet, const char *url, struct remote *remote);
+void fleet_free_member(struct member *member);
+// Takes over a status, and clears it.
+void fleet_set_status(struct member *member, struct status *status);
+// Whether the member can be given jobs, now that the class is known; says why not.
+void fleet_judge(struct member *member);
+// Looks up --pool, begins to poll, and goes on with both.
+void fleet_start(struct fleet *fleet);
+// Says what is wrong with a member that does not answer, once.
+void fleet_complain(struct member *member);
+// Members that have neither answered nor failed yet.
+size_t fleet_unsettled(const struct fleet *fleet);
+
+#endif

@@ -1,0 +1,495 @@
+// A fleet against daemons that invent their answers (test_fake_pool.h) and are killed, stopped,
+// drained, full or of another kind; and behind names that a resolver of this test's knows. Times
+// are short, and only what must happen in the end is asserted.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/fleet.h"
+#include "common/strbuf.h"
+#include "test_fake_pool.h"
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+
+#define JOBS 24
+
+// ---- names: this getaddrinfo stands before the C library's ----
+
+static struct {
+    pthread_mutex_t lock;
+    char address[4][INET_ADDRSTRLEN]; // of pool.test
+    size_t count;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void set_name(const char *first, const char *second)
+{
+    pthread_mutex_lock(&names.lock);
+    names.count = 0;
+    snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", first);
+    if (second != NULL) {
+        snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", second);
+    }
+    pthread_mutex_unlock(&names.lock);
+}
+
+// One block each, so that freeaddrinfo of the C library would do, too.
+static struct addrinfo *new_info(const char *address, const char *port)
+{
+    struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
+    struct sockaddr_in *in = (struct sockaddr_in *)(info + 1);
+    in->sin_family = AF_INET;
+    in->sin_port = htons((uint16_t)strtoul(port, NULL, 10));
+    if (inet_pton(AF_INET, address, &in->sin_addr) != 1) {
+        free(info);
+        return NULL;
+    }
+    info->ai_family = AF_INET;
+    info->ai_socktype = SOCK_STREAM;
+    info->ai_addr = (struct sockaddr *)in;
+    info->ai_addrlen = sizeof(*in);
+    return info;
+}
+
+int getaddrinfo(const char *restrict host, const char *restrict port,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict ret)
+{
+    (void)hints;
+    *ret = NULL;
+    if (strcmp(host, "pool.test") != 0) {
+        *ret = new_info(host, port);
+        return *ret != NULL ? 0 : EAI_NONAME;
+    }
+    pthread_mutex_lock(&names.lock);
+    for (size_t i = names.count; i > 0; i--) {
+        struct addrinfo *info = new_info(names.address[i - 1], port);
+        info->ai_next = *ret;
+        *ret = info;
+    }
+    pthread_mutex_unlock(&names.lock);
+    return *ret != NULL ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *info)
+{
+    while (info != NULL) {
+        struct addrinfo *next = info->ai_next;
+        free(info);
+        info = next;
+    }
+}
+
+// ---- fixture ----
+
+struct fixture {
+    struct fake_process fake[2];
+    struct session_options options;
+    struct session *session;
+    struct fleet *fleet;
+    struct strbuf said; // sentences, one a line
+    struct digest problem, source[2 * JOBS];
+    unsigned answers[2 * JOBS]; // by job
+    size_t answered;
+    struct err refused; // the last error instead of an answer
+    char *where[2 * JOBS];
+};
+
+static const struct fake_manner usual;
+
+// Daemons first: they are forked, and the session's loop is to have no threads then.
+static struct fixture *begin(const struct fake_manner *first, const struct fake_manner *second)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_as(&f->fake[0], 1, "tcp://127.0.0.1:0", first);
+    fake_start_as(&f->fake[1], 2, "tcp://127.0.0.1:0", second);
+    f->options.pool = xasprintf("%s, %s", f->fake[0].pool, f->fake[1].pool);
+    f->options.quiet = true;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    return f;
+}
+
+static void on_said(void *owner, const char *sentence)
+{
+    struct fixture *f = owner;
+    strbuf_addf(&f->said, "%s\n", sentence);
+}
+
+static void open_fleet(struct fixture *f, const char *search)
+{
+    const struct fleet_times times = {.poll = 50, .away = 300, .look_up = 50, .patience = 600};
+    struct problem problem = {.language = "c"};
+    struct device_info device = {0};
+    struct err err = ERR_INIT;
+    if (fleet_create(&f->fleet, f->session, search, &times, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    fleet_set_notice(f->fleet, on_said, f);
+    if (fleet_choose(f->fleet, NULL, &problem, &device, NULL, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    assert_string_equal(fleet_class(f->fleet), FAKE_CLASS);
+    message_clear(&device_info_message, &device);
+    fleet_add_blob(f->fleet, "{}", 2, &f->problem);
+    for (size_t i = 0; i < ARRAY_LEN(f->source); i++) {
+        char *text = xasprintf("#define A 4\n#define B 4\n#define C %zu\n", i);
+        fleet_add_blob(f->fleet, text, strlen(text), &f->source[i]);
+        free(text);
+    }
+}
+
+static void end(struct fixture *f)
+{
+    fleet_close(f->fleet);
+    session_free(f->session);
+    for (size_t i = 0; i < ARRAY_LEN(f->where); i++) {
+        free(f->where[i]);
+    }
+    fake_stop(&f->fake[0]);
+    fake_stop(&f->fake[1]);
+    strbuf_release(&f->said);
+    free(f->options.pool);
+    free(f);
+}
+
+static void on_answer(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    struct fixture *f = owner;
+    f->answers[tag]++;
+    f->answered++;
+    if (error != NULL) {
+        f->refused = *error;
+        return;
+    }
+    assert_int_equal(info->state, JOB_DONE);
+    const char *where = fleet_where(f->fleet, info->job);
+    assert_true(strcmp(where, f->options.pool) != 0);
+    f->where[tag] = xstrdup(where);
+    fleet_ack(f->fleet, info->job);
+}
+
+static void submit(struct fixture *f, size_t first, size_t last, enum job_kind kind)
+{
+    for (size_t i = first; i < last; i++) {
+        struct job_spec spec = {.kind = kind,
+                                .problem = f->problem,
+                                .candidate = f->source[i],
+                                .anchor_log2 = NAN,
+                                .max_seconds = NAN,
+                                .precision_log2 = NAN};
+        char key[32];
+        snprintf(key, sizeof(key), "%c%zu", kind == JOB_COMPILE ? 'c' : 'm', i);
+        fleet_submit(f->fleet, key, &spec, i, on_answer, f, i);
+    }
+}
+
+static void run_until(struct fixture *f, size_t answered)
+{
+    struct err err = ERR_INIT;
+    while (f->answered < answered) {
+        if (fleet_run_once(f->fleet, &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+static void run_until_said(struct fixture *f, const char *words)
+{
+    struct err err = ERR_INIT;
+    while (strstr(strbuf_text(&f->said), words) == NULL) {
+        if (fleet_run_once(f->fleet, &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+// Each of jobs first … last - 1 was answered once.
+static void expect_once(const struct fixture *f, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) {
+        assert_int_equal(f->answers[i], 1);
+    }
+    assert_int_equal(fleet_outstanding(f->fleet), 0);
+}
+
+static size_t answers_of(const struct fixture *f, size_t daemon, size_t first, size_t last)
+{
+    size_t count = 0;
+    for (size_t i = first; i < last; i++) {
+        count += f->where[i] != NULL && strcmp(f->where[i], f->fake[daemon].pool) == 0;
+    }
+    return count;
+}
+
+static size_t said(const struct fixture *f, const char *words)
+{
+    size_t count = 0;
+    for (const char *at = strbuf_text(&f->said); (at = strstr(at, words)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static uint64_t jobs_at(struct fixture *f, size_t daemon)
+{
+    struct remote *remote;
+    struct err err = ERR_INIT;
+    struct status_request request = {0};
+    struct status status;
+    assert_int_equal(remote_create(&remote, session_loop(f->session), f->fake[daemon].pool, &err),
+                     0);
+    assert_int_equal(remote_call_sync(remote, OP_STATUS, &status_request_message, &request,
+                                      &status_message, &status, 10000, &err),
+                     0);
+    uint64_t jobs = status.results_cached;
+    message_clear(&status_message, &status);
+    remote_close(remote);
+    return jobs;
+}
+
+// ---- tests ----
+
+static void test_shares_evenly(void **state)
+{
+    (void)state;
+    struct fixture *f = begin(&usual, &usual);
+    open_fleet(f, "share");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(answers_of(f, 0, 0, JOBS), JOBS / 2);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS / 2);
+    assert_string_equal(strbuf_text(&f->said), "");
+    end(f);
+}
+
+static void test_measures_where_it_compiled(void **state)
+{
+    (void)state;
+    struct fixture *f = begin(&usual, &usual);
+    char *compiled[JOBS];
+    open_fleet(f, "near");
+    submit(f, 0, JOBS, JOB_COMPILE);
+    run_until(f, JOBS);
+    memcpy(compiled, f->where, sizeof(compiled));
+    memset(f->where, 0, sizeof(compiled));
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, 2 * JOBS);
+    for (size_t i = 0; i < JOBS; i++) {
+        assert_string_equal(f->where[i], compiled[i]);
+        free(compiled[i]);
+    }
+    end(f);
+}
+
+static void test_killed_daemon_loses_its_jobs(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    struct fixture *f = begin(&usual, &stuck);
+    open_fleet(f, "killed");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS / 2);
+    kill(f->fake[1].pid, SIGKILL);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(answers_of(f, 0, 0, JOBS), JOBS);
+    assert_int_equal(said(f, "12 of its 12 jobs go to others"), 1);
+    end(f);
+}
+
+// It is stopped before it has anything, so what it answers when it goes on is late.
+static void test_silent_daemon_comes_back(void **state)
+{
+    (void)state;
+    struct fixture *f = begin(&usual, &usual);
+    open_fleet(f, "silent");
+    kill(f->fake[1].pid, SIGSTOP);
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(answers_of(f, 0, 0, JOBS), JOBS);
+    kill(f->fake[1].pid, SIGCONT);
+    run_until_said(f, "answers and takes jobs");
+    submit(f, JOBS, 2 * JOBS, JOB_MEASURE);
+    run_until(f, 2 * JOBS);
+    expect_once(f, 0, 2 * JOBS);
+    assert_true(answers_of(f, 1, JOBS, 2 * JOBS) > 0);
+    end(f);
+}
+
+static void test_resting_devices(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    struct fixture *f = begin(&usual, &stuck);
+    open_fleet(f, "rest");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS / 2);
+    kill(f->fake[1].pid, SIGUSR2);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(said(f, "rest; 12 of its jobs go to others"), 1);
+    submit(f, JOBS, JOBS + 4, JOB_MEASURE);
+    run_until(f, JOBS + 4);
+    assert_int_equal(answers_of(f, 0, JOBS, JOBS + 4), 4);
+    end(f);
+}
+
+static void test_nothing_is_done_twice(void **state)
+{
+    (void)state;
+    struct fixture *f = begin(&usual, &usual);
+    open_fleet(f, "again");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS / 2); // the rest is left at the daemons
+    fleet_close(f->fleet);
+    uint64_t first = jobs_at(f, 0), second = jobs_at(f, 1);
+    assert_int_equal(first + second, JOBS);
+    memset(f->answers, 0, sizeof(f->answers));
+    f->answered = 0;
+    for (size_t i = 0; i < JOBS; i++) {
+        free(f->where[i]);
+        f->where[i] = NULL;
+    }
+    open_fleet(f, "again");
+    for (size_t i = JOBS; i > 0;
+         i--) { // in another order, so that load alone would place otherwise
+        submit(f, i - 1, i, JOB_MEASURE);
+    }
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(jobs_at(f, 0), first);
+    assert_int_equal(jobs_at(f, 1), second);
+    end(f);
+}
+
+static void test_a_full_daemon(void **state)
+{
+    (void)state;
+    const struct fake_manner full = {.full = true};
+    struct fixture *f = begin(&full, &usual);
+    open_fleet(f, "full");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(f->refused.code, ERR_NONE);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS);
+    end(f);
+
+    f = begin(&full, &full);
+    open_fleet(f, "all full");
+    submit(f, 0, 1, JOB_MEASURE);
+    run_until(f, 1);
+    expect_once(f, 0, 1);
+    assert_int_equal(f->refused.code, ERR_NO_SPACE);
+    end(f);
+}
+
+static void test_others_are_left_out(void **state)
+{
+    (void)state;
+    const struct fake_manner other = {.device_class = "other cpu"}, foreign = {.foreign = true};
+    struct fixture *f = begin(&usual, &other);
+    open_fleet(f, "class");
+    assert_int_equal(said(f, "has no device of class \"" FAKE_CLASS "\"; it is left out"), 1);
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    assert_int_equal(answers_of(f, 0, 0, JOBS), JOBS);
+    end(f);
+
+    f = begin(&foreign, &usual);
+    open_fleet(f, "version");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS);
+    end(f);
+}
+
+static void test_all_gone(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    struct fixture *f = begin(&stuck, &stuck);
+    struct err err = ERR_INIT;
+    open_fleet(f, "gone");
+    submit(f, 0, 4, JOB_MEASURE);
+    kill(f->fake[0].pid, SIGKILL);
+    kill(f->fake[1].pid, SIGKILL);
+    assert_int_equal(fleet_drain(f->fleet, &err), ERR_UNREACHABLE);
+    assert_non_null(strstr(err.text, "none of the daemons of --pool is there any more"));
+    assert_int_equal(f->answered, 0);
+    end(f);
+
+    f = xcalloc(1, sizeof(*f));
+    char nobody[] = "tcp://127.0.0.1:1,tcp://127.0.0.2:1";
+    f->options.pool = nobody;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    err_clear(&err);
+    assert_int_equal(fleet_create(&f->fleet, f->session, "nobody", NULL, &err), ERR_UNREACHABLE);
+    session_free(f->session);
+    free(f);
+}
+
+// The name has one address, then another one beside it, then only that.
+static void test_names(void **state)
+{
+    (void)state;
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_at(&f->fake[0], 1, "tcp://127.0.0.2:0");
+    char *second = xasprintf("tcp://127.0.0.3%s", strrchr(f->fake[0].pool, ':'));
+    fake_start_at(&f->fake[1], 2, second);
+    f->options.pool = xasprintf("dns://pool.test%s", strrchr(f->fake[0].pool, ':'));
+    f->options.quiet = true;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+
+    set_name("127.0.0.2", NULL);
+    open_fleet(f, "names");
+    submit(f, 0, 8, JOB_MEASURE);
+    run_until(f, 8);
+    assert_int_equal(answers_of(f, 0, 0, 8), 8);
+
+    set_name("127.0.0.2", "127.0.0.3");
+    size_t next = 8;
+    while (answers_of(f, 1, 0, next) == 0 && next < JOBS) { // until it has been looked up
+        uint64_t before = f->answered;
+        submit(f, next, next + 2, JOB_MEASURE);
+        run_until(f, before + 2);
+        next += 2;
+        for (int i = 0; i < 20; i++) {
+            assert_int_equal(fleet_run_once(f->fleet, &err), 0);
+        }
+    }
+    assert_true(answers_of(f, 1, 0, next) > 0);
+
+    set_name("127.0.0.3", NULL);
+    fake_stop(&f->fake[0]);
+    submit(f, next, next + 8, JOB_MEASURE);
+    run_until(f, next + 8);
+    expect_once(f, 0, next + 8);
+    free(second);
+    end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares_evenly),
+        cmocka_unit_test(test_measures_where_it_compiled),
+        cmocka_unit_test(test_killed_daemon_loses_its_jobs),
+        cmocka_unit_test(test_silent_daemon_comes_back),
+        cmocka_unit_test(test_resting_devices),
+        cmocka_unit_test(test_nothing_is_done_twice),
+        cmocka_unit_test(test_a_full_daemon),
+        cmocka_unit_test(test_others_are_left_out),
+        cmocka_unit_test(test_all_gone),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
