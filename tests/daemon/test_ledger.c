@@ -130,6 +130,7 @@ static void submit(struct fixture *fixture, uint64_t id, const char *key, const 
     struct digest digest = cache ? digest_of(cache, strlen(cache)) : (struct digest){0};
     struct ledger_job job = {
         .id = id,
+        .tenant = "local",
         .search = "s",
         .key = key,
         .spec = {.data = (unsigned char *)(uintptr_t) "spec", .len = 4},
