@@ -19,6 +19,7 @@ struct session_options { // global options, valid before and after the subcomman
     char *sandbox; // "on" or "off", for --local
     bool help, version;
     bool no_worker;
+    char *tls_ca, *tls_cert, *tls_key, *token_file; // as in client/credentials.h
 };
 
 struct session;

@@ -274,7 +274,6 @@ static void journal(struct submission *submission)
 // The problem has been read: it is one, or not.
 static void with_problem(struct submission *submission, const char *lost)
 {
-    const struct submission_config *config = &submission->submissions->config;
     struct err err = ERR_INIT;
 
     if (lost) {
