@@ -156,9 +156,31 @@ static void a_hundred_thousand_jobs_are_small(void **state)
     assert_in_range(sizeof(struct job), 1, 576);
 }
 
+// The same names of another tenant are another search and another job.
+static void tenants_do_not_meet(void **state)
+{
+    struct jobs *jobs = jobs_create(1000);
+    struct job *ours = jobs_add(jobs, 1, "a", "b/s", "k", JOB_QUEUED);
+    struct job *theirs = jobs_add(jobs, 2, "b", "b/s", "k", JOB_QUEUED);
+
+    (void)state;
+    assert_ptr_not_equal(ours->search, theirs->search);
+    assert_ptr_equal(jobs_find_key(jobs, "a", "b/s", "k"), ours);
+    assert_ptr_equal(jobs_find_key(jobs, "b", "b/s", "k"), theirs);
+    assert_null(jobs_find_key(jobs, "a", "s", "k"));
+    assert_null(jobs_find_search(jobs, "c", "b/s"));
+    assert_string_equal(ours->search->tenant, "a");
+    assert_string_equal(theirs->search->name, "b/s");
+    jobs_remove(jobs, ours);
+    assert_null(jobs_find_search(jobs, "a", "b/s"));
+    assert_non_null(jobs_find_search(jobs, "b", "b/s"));
+    jobs_free(jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tenants_do_not_meet),
         cmocka_unit_test(every_pair_of_states_is_an_edge_or_not),
         cmocka_unit_test(numbers_that_are_no_states_have_no_edges),
         cmocka_unit_test(terminal_states_have_no_way_out),
