@@ -53,8 +53,8 @@ static void tell(const struct making *making, const char *what, const char *path
     }
 }
 
-static int issue(const struct making *making, const char *what, const char *place,
-                 const char *name, const char *const *hosts, size_t host_count, struct err *err)
+static int issue(const struct making *making, const char *what, const char *place, const char *name,
+                 const char *const *hosts, size_t host_count, struct err *err)
 {
     struct authority_order order = {
         .name = name,
@@ -90,8 +90,8 @@ static int issue_server(const struct making *making, const char *list, struct er
         }
         host[count++] = name;
     }
-    code = code == 0 ? issue(making, "server", "server", "kernelcast server", host, count, err)
-                     : code;
+    code =
+        code == 0 ? issue(making, "server", "server", "kernelcast server", host, count, err) : code;
     free(copy);
     return code;
 }
@@ -135,16 +135,15 @@ static int make_all(struct making *making, const struct tls_options *options, st
     bool made = false;
     int code = file_make_dirs(making->dir, err);
 
-    code = code == 0
-               ? authority_open(&making->authority, making->dir, making->now_s, &made, err)
-               : code;
+    code = code == 0 ? authority_open(&making->authority, making->dir, making->now_s, &made, err)
+                     : code;
     if (code == 0) {
         tell(making, "authority", path, made);
         (void)gethostname(name, sizeof(name) - 1);
         code = issue_server(making, options->hosts != NULL ? options->hosts : name, err);
     }
-    code = code == 0 && options->clients != NULL ? issue_clients(making, options->clients, err)
-                                                 : code;
+    code =
+        code == 0 && options->clients != NULL ? issue_clients(making, options->clients, err) : code;
     free(path);
     return code;
 }

@@ -83,7 +83,8 @@ static int replace(const struct tokens *tokens, const char *path, struct err *er
     tokens_write(tokens, &text);
     code = file_replace(path, text.data, text.len, true, err);
     (void)umask(mask);
-    if (code == 0 && existed && old.st_uid != geteuid() && chown(path, old.st_uid, old.st_gid) != 0) {
+    if (code == 0 && existed && old.st_uid != geteuid() &&
+        chown(path, old.st_uid, old.st_gid) != 0) {
         code = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be given back to its owner", path);
     }
     strbuf_release(&text);
@@ -108,10 +109,11 @@ static void print_new(const struct session *session, const char *tenant, const c
     }
     printf("%s\n", text);
     if (!session_options(session)->quiet) {
-        fprintf(stderr,
-                "This is shown once. %s puts it into ~/.config/kernelcast/token (chmod 600); SIGHUP "
-                "makes it known to what runs already.\n",
-                tenant);
+        fprintf(
+            stderr,
+            "This is shown once. %s puts it into ~/.config/kernelcast/token (chmod 600); SIGHUP "
+            "makes it known to what runs already.\n",
+            tenant);
     }
 }
 

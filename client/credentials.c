@@ -34,7 +34,8 @@ static int read_token(char **ret, const char *path, struct err *err)
         return code;
     }
     len = strcspn((const char *)data.data, "\r\n \t");
-    if (len == 0 || len > TOKEN_TEXT_MAX || strspn((char *)data.data + len, "\r\n \t") + len != data.len) {
+    if (len == 0 || len > TOKEN_TEXT_MAX ||
+        strspn((char *)data.data + len, "\r\n \t") + len != data.len) {
         code = err_set(err, ERR_INVALID, "%s: not one line with a token", path);
     } else {
         *ret = xstrndup((const char *)data.data, len);

@@ -47,7 +47,8 @@ int session_create(struct session **ret, const struct session_options *options, 
         free(session);
         return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(code));
     }
-    (void)signal(SIGPIPE, SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
+    (void)signal(SIGPIPE,
+                 SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&session->loop, &session->signal[i]);
         session->signal[i].data = session;

@@ -33,8 +33,8 @@ uv_loop_t *session_loop(struct session *session);
 // The daemon / the worker, after HELLO. Starts private ones for --local.
 MUST_CHECK int session_pool(struct session *session, struct remote **ret, struct err *err);
 MUST_CHECK int session_worker(struct session *session, struct remote **ret, struct err *err);
-// A timer's callback that somebody waits for with uv_run(loop, UV_RUN_ONCE) must call uv_stop(loop): a timer may run before
-// the loop blocks, and would not end its waiting otherwise.
+// A timer's callback that somebody waits for with uv_run(loop, UV_RUN_ONCE) must call
+// uv_stop(loop): a timer may run before the loop blocks, and would not end its waiting otherwise.
 // Becomes true on SIGINT or SIGTERM; long commands end soon after, with ERR_STOPPED.
 bool session_interrupted(const struct session *session);
 

@@ -13,8 +13,8 @@ struct jobs *jobs_create(size_t resident_max);
 void jobs_free(struct jobs *jobs); // NULL is fine
 
 // A new job in `state`, with number, search and key set and the rest zero (numbers that may be
-// absent: NaN). The number and the triple (tenant, search, key) must be free. No tenant's name has a
-// slash.
+// absent: NaN). The number and the triple (tenant, search, key) must be free. No tenant's name has
+// a slash.
 struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *tenant, const char *search,
                      const char *key, enum job_state state);
 // Takes it out of the table and frees it. It must be in no queue and have neither preparation nor

@@ -254,8 +254,8 @@ static void journal(struct submission *submission)
         .priority = submit->priority,
         .state = JOB_QUEUED,
     };
-    struct job *job = jobs_add(config->jobs, row.id, submission->tenant, submit->search,
-                               submit->key, JOB_QUEUED);
+    struct job *job =
+        jobs_add(config->jobs, row.id, submission->tenant, submit->search, submit->key, JOB_QUEUED);
     struct digest key;
     bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
 
@@ -319,8 +319,7 @@ void submission_start(struct submissions *submissions, struct exchange *exchange
     if (answer_known(submission)) {
         return;
     }
-    if (check_limits(submission, &err) != 0 ||
-        check_blobs(config->blobs, spec, &err) != 0) {
+    if (check_limits(submission, &err) != 0 || check_blobs(config->blobs, spec, &err) != 0) {
         refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
         return;
     }

@@ -13,17 +13,19 @@ static int check_rules(const struct identity_files *files, const struct url *url
     bool all = files->ca && files->cert && files->key && files->tokens;
 
     if (!url->tls && !url_is_loopback(url)) {
-        return err_set(err, ERR_DENIED,
-                       "%s is not on loopback, and without TLS and tokens everyone who reaches it "
-                       "could run code; listen on tcp://127.0.0.1:PORT, or on tls:// with --tls-ca, "
-                       "--tls-cert, --tls-key and --tokens",
-                       text);
+        return err_set(
+            err, ERR_DENIED,
+            "%s is not on loopback, and without TLS and tokens everyone who reaches it "
+            "could run code; listen on tcp://127.0.0.1:PORT, or on tls:// with --tls-ca, "
+            "--tls-cert, --tls-key and --tokens",
+            text);
     }
     if (url->tls && !all) {
-        return err_set(err, ERR_DENIED,
-                       "%s needs --tls-ca, --tls-cert, --tls-key and --tokens; `kcast tls init` and "
-                       "`kcast token add` make these files",
-                       text);
+        return err_set(
+            err, ERR_DENIED,
+            "%s needs --tls-ca, --tls-cert, --tls-key and --tokens; `kcast tls init` and "
+            "`kcast token add` make these files",
+            text);
     }
     if (!url->tls && any) {
         return err_set(err, ERR_USAGE,

@@ -239,8 +239,8 @@ static void on_timer(uv_timer_t *timer)
 
 // --- interface
 
-static int create(struct remote **ret, uv_loop_t *loop, const char *url,
-                  const struct url *address, struct err *err)
+static int create(struct remote **ret, uv_loop_t *loop, const char *url, const struct url *address,
+                  struct err *err)
 {
     struct remote *remote;
     int rc;

@@ -30,8 +30,8 @@ struct remote {
     uv_loop_t *loop;
     char *url;
     struct url address;
-    struct tls *tls; // NULL: tcp://
-    char *token;     // NULL: none
+    struct tls *tls;   // NULL: tcp://
+    char *token;       // NULL: none
     uint64_t token_id; // of the request that showed it last
     uv_timer_t timer;
     uv_async_t wake;   // there are calls in `ending`

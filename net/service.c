@@ -183,8 +183,7 @@ static void on_accept(void *owner, int fd)
     struct service *service = owner;
     struct connection *connection;
     struct stream_config config = {
-        .frame_max =
-            service->identity.tokens ? SERVICE_STRANGER_MAX : service->config.message_max,
+        .frame_max = service->identity.tokens ? SERVICE_STRANGER_MAX : service->config.message_max,
         .tls = service->identity.tls,
         .on_greeting = on_greeting,
         .on_frame = on_frame,

@@ -17,13 +17,13 @@
 struct service;
 struct exchange; // one request waiting for its reply
 
-#define SERVICE_CONNECTIONS_MAX 1024          // more are closed
-#define SERVICE_GREETING_MS 10000             // who has not greeted by then, or shown who he is, goes
+#define SERVICE_CONNECTIONS_MAX 1024 // more are closed
+#define SERVICE_GREETING_MS 10000    // who has not greeted by then, or shown who he is, goes
 #define SERVICE_STRANGER_MAX ((size_t)64 << 10) // bytes of a request before that
-#define SERVICE_UNSENT_MAX ((size_t)64 << 20) // bytes; who leaves more unread is not read from
+#define SERVICE_UNSENT_MAX ((size_t)64 << 20)   // bytes; who leaves more unread is not read from
 
 struct service_config {
-    const char *url;        // tcp://127.0.0.1:7410; port 0 picks a free one
+    const char *url;             // tcp://127.0.0.1:7410; port 0 picks a free one
     struct identity_files files; // of tls://; the names outlive the service
     size_t exchanges_max;   // requests in the house at once; the next ones wait unread; ≫ parked
     size_t parked_max;      // of these, exchanges that may be parked
@@ -31,8 +31,9 @@ struct service_config {
     size_t message_max;     // bytes of one request
     uint64_t greeting_ms;   // 0: SERVICE_GREETING_MS
     uint64_t epoch;         // goes out with every reply
-    // A request with a known version and valid envelope, whose caller may ask for it. The handler answers or parks the exchange;
-    // request is valid until the handler returns. Runs on the loop thread.
+    // A request with a known version and valid envelope, whose caller may ask for it. The handler
+    // answers or parks the exchange; request is valid until the handler returns. Runs on the loop
+    // thread.
     void (*on_request)(void *owner, struct exchange *exchange, const struct request *request);
     // A connection was closed from here, or could not be taken, or a request was refused because of
     // who sent it, for this reason. Once a second at
@@ -41,8 +42,8 @@ struct service_config {
     void *owner; // of both
 };
 
-// Listens. ERR_DENIED unless the host is loopback (127.0.0.0/8, ::1, localhost) or it is tls:// with
-// all files. ERR_SYSTEM or ERR_BUSY (the port is in use) names url.
+// Listens. ERR_DENIED unless the host is loopback (127.0.0.0/8, ::1, localhost) or it is tls://
+// with all files. ERR_SYSTEM or ERR_BUSY (the port is in use) names url.
 MUST_CHECK int service_create(struct service **ret, uv_loop_t *loop,
                               const struct service_config *config, struct err *err);
 // The url with the real port.

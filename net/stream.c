@@ -1,6 +1,7 @@
-// Design note. A stream is connecting, with TLS shaking hands, then open, then ending: end() closes the handle at once, and
-// the close callback, where nothing of libuv's refers to the stream any more, tells the owner and
-// frees it. Everything that happens in between finds `ending` and does nothing.
+// Design note. A stream is connecting, with TLS shaking hands, then open, then ending: end() closes
+// the handle at once, and the close callback, where nothing of libuv's refers to the stream any
+// more, tells the owner and frees it. Everything that happens in between finds `ending` and does
+// nothing.
 //
 // What is sent goes to the kernel at once, except while frames are handed out: the answers to all
 // frames of one read leave in one write.
@@ -28,7 +29,7 @@ struct stream {
     struct stream_config config;
     struct frames frames;
     struct tls_session *tls; // NULL: in the clear
-    uv_buf_t *gathered; // to be written together; their memory is ours
+    uv_buf_t *gathered;      // to be written together; their memory is ours
     size_t gathered_count;
     size_t gathered_size; // elements allocated
     size_t unsent;        // bytes, gathered or being written

@@ -113,11 +113,12 @@ static const char *flags_reason(uint32_t flags)
 
 static bool is_for(const struct tls *tls, enum tls_side side)
 {
-    return side == TLS_SERVER
-               ? mbedtls_x509_crt_check_extended_key_usage(
-                     &tls->cert, MBEDTLS_OID_SERVER_AUTH, MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) == 0
-               : mbedtls_x509_crt_check_extended_key_usage(
-                     &tls->cert, MBEDTLS_OID_CLIENT_AUTH, MBEDTLS_OID_SIZE(MBEDTLS_OID_CLIENT_AUTH)) == 0;
+    return side == TLS_SERVER ? mbedtls_x509_crt_check_extended_key_usage(
+                                    &tls->cert, MBEDTLS_OID_SERVER_AUTH,
+                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) == 0
+                              : mbedtls_x509_crt_check_extended_key_usage(
+                                    &tls->cert, MBEDTLS_OID_CLIENT_AUTH,
+                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_CLIENT_AUTH)) == 0;
 }
 
 static int check_own(struct tls *tls, enum tls_side side, const struct tls_files *files,

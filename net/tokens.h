@@ -2,9 +2,9 @@
 // of them. A token is the text "kc1.TENANT.SECRET", SECRET being 32 random bytes in hex: nothing
 // that could be guessed, so that a fast hash is enough. Each tenant has one.
 //
-// The file's lines are "TENANT ROLE CREATED EXPIRES SALT DIGEST", separated by one blank each; times
-// are 2026-01-31T23:59:59Z, and EXPIRES may be "-" for never. Empty lines and those that begin with
-// # mean nothing.
+// The file's lines are "TENANT ROLE CREATED EXPIRES SALT DIGEST", separated by one blank each;
+// times are 2026-01-31T23:59:59Z, and EXPIRES may be "-" for never. Empty lines and those that
+// begin with # mean nothing.
 #ifndef NET_TOKENS_H
 #define NET_TOKENS_H
 
@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #define TOKEN_SALT_LEN 16
-#define TOKEN_TEXT_MAX 192            // bytes of a token
-#define TOKENS_MAX 1024               // in one file
+#define TOKEN_TEXT_MAX 192 // bytes of a token
+#define TOKENS_MAX 1024    // in one file
 #define TOKENS_FILE_MAX ((size_t)1 << 20)
 
 struct token {
@@ -29,7 +29,7 @@ struct token {
 
 struct tokens;
 
-struct tokens *tokens_create(void); // none
+struct tokens *tokens_create(void);      // none
 void tokens_free(struct tokens *tokens); // NULL is fine
 // ERR_INVALID names the line and what is wrong with it. name: of the file, for that sentence.
 MUST_CHECK int tokens_parse(struct tokens **ret, const char *text, const char *name,

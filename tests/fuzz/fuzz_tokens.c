@@ -1,5 +1,5 @@
-// Any text as a tokens file: refused with a sentence that names a line, or rows that are written and read again as they are and that
-// no guess opens. The first line also as a token that is shown.
+// Any text as a tokens file: refused with a sentence that names a line, or rows that are written
+// and read again as they are and that no guess opens. The first line also as a token that is shown.
 #include "common/mem.h"
 #include "net/tokens.h"
 #include <stdlib.h>

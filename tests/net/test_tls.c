@@ -144,8 +144,10 @@ static int set_up_tls(void **state)
     s->path[2] = xasprintf("%s/server/key.pem", s->dir);
     s->path[3] = xasprintf("%s/tokens", s->dir);
     s->tokens = tokens_create();
-    assert_int_equal(tokens_add(s->tokens, "alice", CALLER_SUBMIT, s->now_s, 0, &s->submit_token, NULL), 0);
-    assert_int_equal(tokens_add(s->tokens, "olga", CALLER_OBSERVE, s->now_s, 0, &s->observe_token, NULL), 0);
+    assert_int_equal(
+        tokens_add(s->tokens, "alice", CALLER_SUBMIT, s->now_s, 0, &s->submit_token, NULL), 0);
+    assert_int_equal(
+        tokens_add(s->tokens, "olga", CALLER_OBSERVE, s->now_s, 0, &s->observe_token, NULL), 0);
     write_tokens(s);
     s->f.config = (struct service_config){.exchanges_max = 8,
                                           .parked_max = 5,
@@ -229,7 +231,8 @@ static void a_name_is_checked_too(void **state)
     struct tls *tls = try_tls(s, "ours", "alice", &err);
     char *url = xasprintf("tls://localhost%s", strrchr(service_url(s->f.service), ':'));
 
-    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err), 0);
+    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err),
+                     0);
     expect_success(&s->f);
     tls_release(tls);
     free(url);
@@ -293,7 +296,8 @@ static void certificates_of_others_are_refused(void **state)
     // The caller does not accept the server: another authority's certificate.
     connect_as(s, "theirs", "mallory", s->submit_token);
     expect_denied(s, "its certificate is not signed by our authority");
-    // The server does not accept the caller: mallory knows our authority, and has not its signature.
+    // The server does not accept the caller: mallory knows our authority, and has not its
+    // signature.
     char *ca = xasprintf("%s/mallory/ca.pem", s->dir);
     struct bytes add = {0};
     char *ours = xasprintf("%s/ours/ca.pem", s->dir);
@@ -344,7 +348,8 @@ static void another_hosts_certificate_is_refused(void **state)
     struct tls *tls = try_tls(s, "ours", "alice", &err);
     char *url = xasprintf("tls://localhost%s", strrchr(service_url(s->f.service), ':'));
     remote_close(s->f.remote);
-    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err), 0);
+    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err),
+                     0);
     expect_denied(s, "its certificate is for another host");
     tls_release(tls);
     free(url);
@@ -430,7 +435,8 @@ static void in_the_clear_and_encrypted_do_not_mix(void **state)
     open_service(&s->f, "tcp://127.0.0.1:0");
     url = xasprintf("tls%s", service_url(s->f.service) + 3);
     tls = try_tls(s, "ours", "alice", &err);
-    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err), 0);
+    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, url, tls, s->submit_token, &err),
+                     0);
     call_status(&s->f);
     run_until(&s->f, 2);
     assert_int_equal(s->f.last_error, ERR_PROTOCOL);
@@ -473,7 +479,8 @@ static void what_was_recorded_cannot_be_replayed(void **state)
     int server;
 
     remote_close(s->f.remote);
-    assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, tls_url, tls, s->submit_token, &err), 0);
+    assert_int_equal(
+        remote_create_tls(&s->f.remote, &s->f.loop, tls_url, tls, s->submit_token, &err), 0);
     call_status(&s->f);
     caller = raw_accept(&s->f, listener);
     server = raw_connect(&s->f);
@@ -517,12 +524,12 @@ static void nonsense_on_the_wire_is_refused(void **state)
         size_t len;
     } bad[] = {
         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27},
-        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x01", 11},  // a ClientHello that stops
-        {"\x16\x03\x03\x00\x04\x01\xff\xff\xff", 9},           // longer than its record
-        {"\x16\x03\x03\xff\xff\x01", 6},                       // a record above the limit
-        {"\x15\x03\x03\x00\x02\x02\x28", 7},                   // an alert
-        {"\x17\x03\x03\x00\x05hello", 10},                     // data before the handshake
-        {"\x80\x2e\x01\x00\x02", 5},                           // SSL 2
+        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x01", 11}, // a ClientHello that stops
+        {"\x16\x03\x03\x00\x04\x01\xff\xff\xff", 9},          // longer than its record
+        {"\x16\x03\x03\xff\xff\x01", 6},                      // a record above the limit
+        {"\x15\x03\x03\x00\x02\x02\x28", 7},                  // an alert
+        {"\x17\x03\x03\x00\x05hello", 10},                    // data before the handshake
+        {"\x80\x2e\x01\x00\x02", 5},                          // SSL 2
         {"\0\0\0\0\0\0\0\0", 8},
     };
     struct scene *s = *state;
@@ -713,8 +720,11 @@ static void wrong_hosts_are_named(void **state)
     bool made;
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct authority_order order = {
-            .name = "bad", .hosts = &bad[i], .host_count = 1, .from_s = s->now_s, .to_s = s->now_s + DAY};
+        struct authority_order order = {.name = "bad",
+                                        .hosts = &bad[i],
+                                        .host_count = 1,
+                                        .from_s = s->now_s,
+                                        .to_s = s->now_s + DAY};
         assert_int_equal(authority_issue(ours, dir, &order, &made, NULL), ERR_INVALID);
     }
     free(dir);

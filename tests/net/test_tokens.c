@@ -16,7 +16,8 @@
 #define NOW 1790000000
 #define HEX32 "00112233445566778899aabbccddeeff"
 
-static char *add(struct tokens *tokens, const char *tenant, enum caller_role role, int64_t expires_s)
+static char *add(struct tokens *tokens, const char *tenant, enum caller_role role,
+                 int64_t expires_s)
 {
     struct err err = ERR_INIT;
     char *text = NULL;
@@ -102,7 +103,8 @@ static void a_wrong_line_is_named(void **state)
         const char *reason;
     } bad[] = {
         {"alice submit\n", "file, line 1: not the 6 fields"},
-        {"# x\n\nalice submit 2026-01-31T23:59:59Z - " HEX32 " " HEX32 HEX32 " x\n", "line 3: not the 6"},
+        {"# x\n\nalice submit 2026-01-31T23:59:59Z - " HEX32 " " HEX32 HEX32 " x\n",
+         "line 3: not the 6"},
         {"a/b submit 2026-01-31T23:59:59Z - " HEX32 " " HEX32 HEX32, "\"a/b\" cannot be a name"},
         {"-a submit 2026-01-31T23:59:59Z - " HEX32 " " HEX32 HEX32, "cannot be a name"},
         {"alice root 2026-01-31T23:59:59Z - " HEX32 " " HEX32 HEX32, "\"root\" is no role"},
