@@ -6,15 +6,18 @@
 // What is sent goes to the kernel at once, except while frames are handed out: the answers to all
 // frames of one read leave in one write.
 //
-// With TLS what arrives goes through the session first, no further than frames are taken: while a
-// stream is paused the rest stays encrypted. What was sent in the clear, and the frames that were
-// taken, are wiped: tokens travel in them.
+// Steps of a handshake are done elsewhere (net/handshake.c), and the session is not touched until
+// they are. With TLS what arrives goes through the session first, no further than frames are taken:
+// while a stream is paused the rest stays encrypted. What was sent in the clear, and the frames
+// that were taken, are wiped: tokens travel in them.
 #include "net/stream.h"
 
 #include "common/mem.h"
 #include "net/frames.h"
+#include "net/handshake.h"
 #include "net/tls.h"
 #include <arpa/inet.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +32,8 @@ struct stream {
     struct stream_config config;
     struct frames frames;
     struct tls_session *tls; // NULL: in the clear
-    uv_buf_t *gathered;      // to be written together; their memory is ours
+    struct handshake handshake;
+    uv_buf_t *gathered; // to be written together; their memory is ours
     size_t gathered_count;
     size_t gathered_size; // elements allocated
     size_t unsent;        // bytes, gathered or being written
@@ -38,6 +42,7 @@ struct stream {
     bool corked; // gather only
     bool paused; // a frame was not taken
     bool ending;
+    bool closed;    // libuv has done with it
     bool silent;    // the owner is not told
     struct err why; // it ends
     char peer[PEER_MAX];
@@ -60,10 +65,8 @@ static void free_buffers(uv_buf_t *buf, size_t count, bool wipe)
     }
 }
 
-static void on_closed(uv_handle_t *handle)
+static void finish(struct stream *stream)
 {
-    struct stream *stream = handle->data;
-
     if (!stream->silent) {
         stream->config.on_end(stream->config.owner, &stream->why);
     }
@@ -72,6 +75,16 @@ static void on_closed(uv_handle_t *handle)
     frames_release(&stream->frames);
     tls_session_free(stream->tls);
     free(stream);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct stream *stream = handle->data;
+
+    stream->closed = true;
+    if (!stream->handshake.busy || handshake_cancel(&stream->handshake)) {
+        finish(stream);
+    } // else when its step has ended
 }
 
 static void end(struct stream *stream, enum err_code code, const char *reason)
@@ -276,6 +289,7 @@ static void hand_out(struct stream *stream)
 }
 
 static void open_up(struct stream *stream);
+static void decrypt(struct stream *stream);
 
 // The other side is told why, if it still listens.
 static void end_by_tls(struct stream *stream, const struct err *why)
@@ -292,19 +306,36 @@ static void end_by_tls(struct stream *stream, const struct err *why)
     end(stream, why->code, why->text);
 }
 
+static void read_on(struct stream *stream);
+
+static void on_step(struct handshake *handshake)
+{
+    struct stream *stream =
+        (struct stream *)((char *)handshake - offsetof(struct stream, handshake));
+
+    if (stream->closed) {
+        finish(stream);
+    } else if (stream->ending) {
+        return; // on_closed follows
+    } else if (handshake->err.code != ERR_NONE) {
+        end_by_tls(stream, &handshake->err);
+    } else {
+        send_encrypted(stream, 0);
+        if (handshake->finished && !stream->ending) {
+            open_up(stream);
+            decrypt(stream); // what came with the last of it
+        }
+        if (!stream->ending && !stream->paused) {
+            read_on(stream);
+        }
+    }
+}
+
+// The session is the step's until it has ended: nothing is read meanwhile.
 static void shake_hands(struct stream *stream)
 {
-    struct err err = ERR_INIT;
-    bool done = false;
-
-    if (tls_session_greet(stream->tls, &done, &err) != 0) {
-        end_by_tls(stream, &err);
-        return;
-    }
-    send_encrypted(stream, 0);
-    if (done && !stream->ending) {
-        open_up(stream);
-    }
+    (void)uv_read_stop((uv_stream_t *)&stream->tcp);
+    handshake_step(&stream->handshake, stream->tcp.loop, stream->tls, on_step);
 }
 
 // Decrypts one piece and hands out what is in it; false when there is no more, or no wish for it.
@@ -331,10 +362,7 @@ static bool decrypt_one(struct stream *stream)
 
 static void decrypt(struct stream *stream)
 {
-    if (!stream->open) {
-        shake_hands(stream);
-    }
-    if (stream->open && !stream->ending && !stream->paused) {
+    if (!stream->ending && !stream->paused) {
         stream->corked = true;
         while (decrypt_one(stream)) {
         }
@@ -350,7 +378,11 @@ static void on_read(uv_stream_t *handle, ssize_t len, const uv_buf_t *buf)
     (void)buf;
     if (len > 0 && stream->tls) {
         tls_session_filled(stream->tls, (size_t)len);
-        decrypt(stream);
+        if (stream->open) {
+            decrypt(stream);
+        } else {
+            shake_hands(stream);
+        }
     } else if (len > 0) {
         frames_filled(&stream->frames, (size_t)len);
         hand_out(stream);
@@ -414,7 +446,7 @@ static void open_up(struct stream *stream)
     gather(stream, xmemdup(frames_greeting, sizeof(frames_greeting)), sizeof(frames_greeting));
 }
 
-static void begin(struct stream *stream)
+static void begin(struct stream *stream, bool calling)
 {
     stream->connected = true;
     set_peer(stream);
@@ -422,9 +454,11 @@ static void begin(struct stream *stream)
     // fail.
     (void)uv_tcp_nodelay(&stream->tcp, 1);
     (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
-    if (stream->tls) {
+    if (stream->tls && calling) { // who was called waits for the other's hand
         shake_hands(stream);
-    } else {
+        return;
+    }
+    if (!stream->tls) {
         open_up(stream);
     }
     if (!stream->ending) {
@@ -437,7 +471,7 @@ static void on_connected(uv_connect_t *request, int status)
     struct stream *stream = request->handle->data;
 
     if (status == 0 && !stream->ending) {
-        begin(stream);
+        begin(stream, true);
     } else {
         end_by_uv(stream, status);
     }
@@ -485,7 +519,7 @@ int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
         return err_set_errno(err, ERR_SYSTEM, -code, "cannot use an accepted connection");
     }
     *ret = stream;
-    begin(stream);
+    begin(stream, false);
     return 0;
 }
 

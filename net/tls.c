@@ -24,6 +24,7 @@
 
 struct tls {
     size_t holders;
+    struct handshake *steps; // net/handshake.c
     mbedtls_entropy_context entropy;
     mbedtls_ctr_drbg_context random;
     mbedtls_x509_crt ca;
@@ -162,6 +163,13 @@ static const int suites[] = {
     0,
 };
 
+// Of certificates and of keys for one connection; the first that both know is taken. mbedTLS would
+// begin with the slowest.
+static const mbedtls_ecp_group_id curves[] = {
+    MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP384R1,
+    MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE,
+};
+
 static int configure(struct tls *tls, enum tls_side side)
 {
     mbedtls_ssl_config *config = &tls->config;
@@ -180,6 +188,7 @@ static int configure(struct tls *tls, enum tls_side side)
     mbedtls_ssl_conf_ca_chain(config, &tls->ca, NULL);
     mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
     mbedtls_ssl_conf_ciphersuites(config, suites);
+    mbedtls_ssl_conf_curves(config, curves);
     mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
     mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
     return code;
@@ -342,6 +351,11 @@ char *tls_session_room(struct tls_session *session, size_t *ret_len)
 void tls_session_filled(struct tls_session *session, size_t len)
 {
     session->in_end += len;
+}
+
+struct handshake **tls_session_steps(struct tls_session *session)
+{
+    return &session->tls->steps;
 }
 
 // --- what went wrong

@@ -35,6 +35,10 @@ void tls_session_free(struct tls_session *session); // NULL is fine
 char *tls_session_room(struct tls_session *session, size_t *ret_len);
 void tls_session_filled(struct tls_session *session, size_t len);
 
+// The list of net/handshake.c, one for all sessions of the same struct tls.
+struct handshake;
+struct handshake **tls_session_steps(struct tls_session *session);
+
 // Goes on with the handshake as far as what has arrived allows. Nothing may be read or written
 // before *ret_done. ERR_DENIED when one side does not accept the other's certificate, ERR_PROTOCOL
 // when it is no TLS, or none that is good enough.
