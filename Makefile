@@ -46,12 +46,12 @@ CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE
 CFLAGS   += -std=gnu11 $(WARN) $(FLAGS_$(VARIANT))
 LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
 
-LIBS_kcastd       := -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast        := -lz -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcastd       := -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast        := -lz -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
-LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
+LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
 sources = $(filter-out %/main.c %_host.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
@@ -115,7 +115,6 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/clien
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
-$(B)/tests/worker/test_http $(B)/tests/worker/test_http2: LIBS_tests := -lmbedtls -lmbedx509 $(LIBS_tests) # their TLS server
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
 $(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c cuda/kernels_host.c common/err.c common/mem.c common/parse.c)

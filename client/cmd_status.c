@@ -67,11 +67,11 @@ static void print_json(const char *url, const struct status *status, json_t *wor
         json_object_set_new(jobs, job_state_name(i), json_integer((json_int_t)status->states[i]));
     }
     show_print(json_pack(
-        "{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:o, s:o}", "pool", url, "devices", devices,
+        "{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "pool", url, "devices", devices,
         "jobs", jobs, "uptime_seconds", show_number(status->uptime_seconds), "compile_slots",
         (json_int_t)status->compile_slots, "compiling", (json_int_t)status->compiling, "sandbox",
         show_text(status->sandbox), "results_cached", (json_int_t)status->results_cached,
-        "state_dir", show_text(status->state_dir), "worker", worker));
+        "refusals", (json_int_t)status->refusals, "state_dir", show_text(status->state_dir), "worker", worker));
 }
 
 static double reading(const struct device_info *device, const char *name)

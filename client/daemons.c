@@ -49,7 +49,7 @@ static int greet_all(struct daemons *daemons, struct session *session, struct er
     int code = 0;
     for (size_t i = 0; i < daemons->count && code == 0; i++) {
         struct daemon_link *link = &daemons->link[i];
-        code = remote_create(&link->remote, session_loop(session), link->url, err);
+        code = session_remote(session, link->url, &link->remote, err);
         if (code == 0) {
             greeting[i] = (struct greeting){.link = link, .pending = &pending};
             pending++;

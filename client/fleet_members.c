@@ -244,7 +244,7 @@ static void on_url(struct fleet *fleet, const char *url)
             return;
         }
     }
-    if (remote_create(&remote, session_loop(fleet->session), url, &err) != 0) {
+    if (session_remote(fleet->session, url, &remote, &err) != 0) {
         fleet_say(fleet, "%s", err.text);
         return;
     }

@@ -4,6 +4,7 @@
 #include "common/mem.h"
 #include "common/parse.h"
 #include "contract/verdict.h"
+#include "net/caller.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,11 @@
 static void print_json(const char *url, const struct job_info *job)
 {
     json_t *object = json_pack(
-        "{s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o}", "job", (json_int_t)job->job, "state",
+        "{s:I, s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "job", (json_int_t)job->job, "state",
         job_state_name(job->state), "kind", job->kind == JOB_COMPILE ? "compile" : "measure",
-        "search", show_text(job->search), "key", show_text(job->key), "attempt",
-        (json_int_t)job->attempt, "device", show_text(job->device), "reason",
-        show_text(job->reason), "verdict",
+        "tenant", show_text(job->tenant), "search", show_text(job->search), "key",
+        show_text(job->key), "attempt", (json_int_t)job->attempt, "device", show_text(job->device),
+        "reason", show_text(job->reason), "verdict",
         job->result != NULL     ? show_text(verdict_name(job->result->verdict))
         : job->compiled != NULL ? show_text(verdict_name(job->compiled->verdict))
                                 : json_null());
@@ -42,9 +43,11 @@ void job_table_print(const char *url, const struct job_info *job, size_t count, 
             printf("%8s  %-9s  %-8s  %-8s  %-8s  %s\n", "job", "state", "kind", "device", "key",
                    "search");
         }
-        printf("%8llu  %-9s  %-8s  %-8s  %-8s  %s%s%s\n", (unsigned long long)job[i].job,
+        bool named = job[i].tenant != NULL && strcmp(job[i].tenant, TENANT_LOCAL) != 0;
+        printf("%8llu  %-9s  %-8s  %-8s  %-8s  %s%s%s%s%s\n", (unsigned long long)job[i].job,
                job_state_name(job[i].state), job[i].kind == JOB_COMPILE ? "compile" : "measure",
                job[i].device != NULL ? job[i].device : "-", job[i].key != NULL ? job[i].key : "-",
+               named ? job[i].tenant : "", named ? "/" : "",
                job[i].search != NULL ? job[i].search : "-", job[i].reason != NULL ? ": " : "",
                job[i].reason != NULL ? job[i].reason : "");
     }

@@ -26,6 +26,16 @@ static const struct option_row global_rows[] = {
      "address of a name; all that answer share the work"},
     {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "workers to ask for forecasts, separated by commas; the first that answers is taken"},
+    {"tls-ca", 0, OPTION_TEXT, GLOBAL(tls_ca), "FILE", NULL, 0, 0, NULL,
+     "for tls://: certificates that the server's must be signed by; default: $KCAST_TLS_CA, or "
+     "ca.pem in ~/.config/kernelcast"},
+    {"tls-cert", 0, OPTION_TEXT, GLOBAL(tls_cert), "FILE", NULL, 0, 0, NULL,
+     "for tls://: your certificate; default: $KCAST_TLS_CERT, or cert.pem there"},
+    {"tls-key", 0, OPTION_TEXT, GLOBAL(tls_key), "FILE", NULL, 0, 0, NULL,
+     "for tls://: its key, readable by you only; default: $KCAST_TLS_KEY, or key.pem there"},
+    {"token-file", 0, OPTION_TEXT, GLOBAL(token_file), "FILE", NULL, 0, 0, NULL,
+     "for tls://: holds your token, readable by you only; default: $KCAST_TOKEN_FILE, or token "
+     "there"},
     {"no-worker", 0, OPTION_FLAG, GLOBAL(no_worker), NULL, NULL, 0, 0, NULL,
      "do without forecasts"},
     {"local", 0, OPTION_FLAG, GLOBAL(local), NULL, NULL, 0, 0, NULL,
@@ -48,6 +58,7 @@ static const struct command *const commands[] = {
     &cmd_forecast,     &cmd_report,        &cmd_export,      &cmd_import, &cmd_replay,
     &cmd_eval,         &cmd_problem_list,  &cmd_problem_check, &cmd_problem_new, &cmd_status,
     &cmd_jobs,         &cmd_cancel,        &cmd_drain,       &cmd_undrain,
+    &cmd_token_add,  &cmd_token_revoke, &cmd_token_list,   &cmd_tls_init,
 };
 
 static void print_help(void)
@@ -132,6 +143,18 @@ static size_t distance(const char *a, const char *b)
     return row[len_b];
 }
 
+// Whether there are commands of two words that begin with this one.
+static bool is_family(const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strncmp(commands[i]->name, word, len) == 0 && commands[i]->name[len] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int unknown_command(const char *word, const char *second, struct err *err)
 {
     const char *best = NULL;
@@ -146,10 +169,12 @@ static int unknown_command(const char *word, const char *second, struct err *err
         }
     }
     free(both);
-    if (strcmp(word, "problem") == 0 && best == NULL) {
-        return err_set(err, ERR_USAGE, "`kcast problem` is followed by one of list, check and new");
+    bool two = is_family(word) && second != NULL;
+    if (is_family(word) && best == NULL) {
+        return err_set(err, ERR_USAGE,
+                       "`kcast %s` is followed by another word; `kcast --help` lists the commands",
+                       word);
     }
-    bool two = strcmp(word, "problem") == 0 && second != NULL;
     if (best != NULL) {
         return err_set(err, ERR_USAGE,
                        "there is no command \"%.100s%s%.100s\"; did you mean \"%s\"?", word,

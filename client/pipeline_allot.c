@@ -13,7 +13,8 @@ static struct strategy_view view_of(const struct pipeline *p, uint64_t visible, 
                                   .visible = visible,
                                   .generator = p->generator[number],
                                   .number = number,
-                                  .seed = p->fold->started.seed};
+                                  .seed = p->fold->started.seed,
+                                  .dismissed = p->policy->dismisses};
 }
 
 // How many candidates the generator has left.

@@ -167,16 +167,19 @@ static void decide_all(const struct policy_view *view, struct policy_decision *r
 static const struct policy policy_threshold = {
     .name = "threshold",
     .help = "trust a forecast of no improvement that is confident enough",
-    .decide = decide_threshold};
+    .decide = decide_threshold,
+    .dismisses = true};
 static const struct policy policy_budget = {
     .name = "budget",
     .help = "the same, but of what it would measure only those that promise most",
     .decide = decide_budget,
+    .dismisses = true,
     .wide = BUDGET_WIDE};
 static const struct policy policy_risk = {
     .name = "risk",
     .help = "trust below a threshold that is certified for a risk, and measure until one is",
     .decide = decide_risk,
+    .dismisses = true,
     .certifies = true};
 static const struct policy policy_all = {
     .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};

@@ -31,6 +31,7 @@ struct policy {
     const char *name, *help;
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
     bool blind;           // it looks at no forecast
+    bool dismisses;       // what is forecast to be poor costs no measurement, however much of it comes
     bool certifies;       // its threshold is the fold's certified one (client/risk.h)
     bool rival;           // how others do it, for replaying (client/policy_rivals.c)
     uint64_t batch, wide; // see policy_batches; 0: it does not mind

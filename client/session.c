@@ -5,9 +5,11 @@
 // one ends the process at once (private programs die with it).
 #include "client/session.h"
 
+#include "client/credentials.h"
 #include "client/local.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "net/identity.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@ struct session {
     struct local *local; // NULL until --local needs it
     struct remote *pool; // NULL until asked for
     struct remote *worker;
+    struct credentials credentials; // empty until a tls:// url needs them
 };
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -44,7 +47,8 @@ int session_create(struct session **ret, const struct session_options *options, 
         free(session);
         return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(code));
     }
-    (void)signal(SIGPIPE, SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
+    (void)signal(SIGPIPE,
+                 SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&session->loop, &session->signal[i]);
         session->signal[i].data = session;
@@ -62,6 +66,7 @@ void session_free(struct session *session)
     }
     remote_close(session->pool);
     remote_close(session->worker);
+    credentials_release(&session->credentials);
     local_free(session->local);
     for (size_t i = 0; i < ARRAY_LEN(session->signal); i++) {
         uv_close((uv_handle_t *)&session->signal[i], NULL);
@@ -91,12 +96,32 @@ static bool was_interrupted(const void *owner)
     return session_interrupted(owner);
 }
 
+int session_remote(struct session *session, const char *url, struct remote **ret, struct err *err)
+{
+    const struct session_options *options = session->options;
+    struct credential_files files = {.ca = options->tls_ca,
+                                     .cert = options->tls_cert,
+                                     .key = options->tls_key,
+                                     .token = options->token_file};
+    int code = 0;
+    if (strncmp(url, "tls://", 6) != 0) {
+        return remote_create(ret, &session->loop, url, err);
+    }
+    if (session->credentials.tls == NULL) {
+        identity_protect_process();
+        code = credentials_load(&session->credentials, &files, err);
+    }
+    return code == 0 ? remote_create_tls(ret, &session->loop, url, session->credentials.tls,
+                                         session->credentials.token, err)
+                     : code;
+}
+
 static int connect_one(struct session *session, const char *url, const char *program,
                        struct remote **ret, struct err *err)
 {
     struct remote *remote;
     struct hello_reply hello;
-    int code = remote_create(&remote, &session->loop, url, err);
+    int code = session_remote(session, url, &remote, err);
     if (code != 0) {
         return code;
     }

@@ -19,6 +19,7 @@ struct strategy_view {
     const struct generator *generator;
     uint64_t number;         // of the generator in the run; points of others are not its points
     uint64_t seed;
+    bool dismissed; // what is forecast to be poor costs no measurement: there may be more chance
 };
 
 struct strategy_choice {

@@ -2,7 +2,8 @@
 //
 // The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
 // that depends on seed and slot alone), random again, and otherwise the most promising point among
-// the neighbours of the PARENTS best measured ones. "Promising" is what a kernel regression over
+// the neighbours of the PARENTS best measured ones. Where forecasts dismiss what is poor chance may
+// have more, EXPLORE_DISMISSED. "Promising" is what a kernel regression over
 // measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
 // WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
 // slowest. When all neighbours of all correct points are taken, and where points have no
@@ -18,6 +19,7 @@
 
 #define START 16
 #define EXPLORE 0.15
+#define EXPLORE_DISMISSED 0.4
 #define PARENTS 6
 #define WIDTH 0.35
 #define PENALTY 0.5
@@ -173,7 +175,7 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
         uint64_t slot = view->fold->candidate_count + count + 1;
         bool found = false;
 
-        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE) {
+        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= (view->dismissed ? EXPLORE_DISMISSED : EXPLORE)) {
             // Beyond PARENTS only when those have no free neighbours.
             for (; parents < correct && parents < PARENTS; parents++) {
                 add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);

@@ -95,7 +95,8 @@ out:
     return rc;
 }
 
-int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err)
+static int read_regular(struct bytes *ret, const char *path, size_t limit, bool private,
+                        struct err *err)
 {
     struct stat info;
     int fd;
@@ -115,6 +116,11 @@ int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err
         rc = err_set(err, ERR_SYSTEM, "%s: not a regular file", path);
         goto out;
     }
+    if (private && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+        rc = err_set(err, ERR_DENIED, "%s can be read by others; chmod 600 it, for it is secret",
+                     path);
+        goto out;
+    }
     if (info.st_size > 0 && (uint64_t)info.st_size > limit) {
         rc = err_set(err, ERR_LIMIT, "%s: has %lld bytes, at most %zu are allowed", path,
                      (long long)info.st_size, limit);
@@ -124,6 +130,24 @@ int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err
 out:
     close_fd(fd);
     return rc;
+}
+
+int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err)
+{
+    return read_regular(ret, path, limit, false, err);
+}
+
+int file_read_private(struct bytes *ret, const char *path, size_t limit, struct err *err)
+{
+    return read_regular(ret, path, limit, true, err);
+}
+
+void file_wipe(struct bytes *secret)
+{
+    if (secret->data) {
+        explicit_bzero(secret->data, secret->len);
+    }
+    bytes_clear(secret);
 }
 
 int file_write_fd(int fd, const void *data, size_t len, const char *what, struct err *err)

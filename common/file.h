@@ -11,6 +11,11 @@
 // ERR_NOT_FOUND, ERR_LIMIT or ERR_SYSTEM otherwise; the sentence names the path.
 MUST_CHECK int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err);
 
+// The same for a file that holds a secret: ERR_DENIED when its group or others may read or change it.
+MUST_CHECK int file_read_private(struct bytes *ret, const char *path, size_t limit, struct err *err);
+// Frees bytes that held a secret, and leaves nothing of them in memory.
+void file_wipe(struct bytes *secret);
+
 // The same from an open descriptor until its end (pipes too). Retries EINTR.
 MUST_CHECK int file_read_fd(struct bytes *ret, int fd, size_t limit, const char *what, struct err *err);
 

@@ -40,6 +40,13 @@ size_t answers_pending(const struct answers *answers)
     return answers->pending;
 }
 
+struct job *answer_find(const struct jobs *jobs, const struct exchange *exchange, uint64_t id)
+{
+    struct job *job = jobs_find(jobs, id);
+
+    return job && caller_owns(exchange_caller(exchange), job->search->tenant) ? job : NULL;
+}
+
 void answer_info(struct job_info *info, const struct job *job)
 {
     const char *device = lifecycle_device_name(job);
@@ -48,6 +55,7 @@ void answer_info(struct job_info *info, const struct job *job)
     info->job = job->id;
     info->state = job->state;
     info->kind = job->kind;
+    info->tenant = xstrdup(job->search->tenant);
     info->search = xstrdup(job->search->name);
     info->key = xstrdup(job->key);
     info->attempt = job->attempt;
@@ -131,7 +139,7 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
     waited->unknown = xcalloc(count > 0 ? count : 1, sizeof(*waited->unknown));
     answers->pending++;
     for (size_t i = 0; i < count; i++) {
-        const struct job *job = jobs_find(answers->jobs, jobs[i]);
+        const struct job *job = answer_find(answers->jobs, exchange, jobs[i]);
 
         if (!job) {
             waited->unknown[waited->unknown_count++] = jobs[i];

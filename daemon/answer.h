@@ -17,7 +17,8 @@ void answers_free(struct answers *answers);            // none may be pending; N
 size_t answers_pending(const struct answers *answers); // exchanges not answered yet
 
 // Replies `waited`: of these jobs the finished ones, oldest request first, at most
-// ANSWER_RESULTS_MAX of them with their results, and the numbers that are no jobs. Consumes the
+// ANSWER_RESULTS_MAX of them with their results, and the numbers that are no jobs of the caller's.
+// Consumes the
 // exchange, at once or later.
 void answer_waited(struct answers *answers, struct exchange *exchange, const uint64_t *jobs,
                    size_t count);
@@ -25,6 +26,8 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
 // The same as waits_create's on_due, with the answers as owner.
 void answer_due(void *answers, struct exchange *exchange, const uint64_t *jobs, size_t count);
 
+// The job of this number, if the exchange's caller may know of it; else NULL.
+struct job *answer_find(const struct jobs *jobs, const struct exchange *exchange, uint64_t id);
 // Everything about a job but its result; *info is uninitialised before.
 void answer_info(struct job_info *info, const struct job *job);
 

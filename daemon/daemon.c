@@ -117,6 +117,20 @@ void daemon_stop(struct daemon *daemon)
     (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
 }
 
+void daemon_reload(struct daemon *daemon)
+{
+    struct err err = ERR_INIT;
+
+    if (!daemon->service || daemon->stopping) {
+        return;
+    }
+    if (service_reload(daemon->service, &err) == 0) {
+        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
+    } else {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
+}
+
 void daemon_kill_children(struct daemon *daemon)
 {
     if (daemon->executors) {
@@ -177,11 +191,11 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     struct err defect = ERR_INIT;
     struct job *job;
 
-    if (row->state >= JOB_STATE_COUNT || !row->search || !row->key) {
+    if (row->state >= JOB_STATE_COUNT || !row->tenant || !row->search || !row->key) {
         return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state",
                        daemon->config.state_dir, (unsigned long long)row->id);
     }
-    job = jobs_add(daemon->jobs, row->id, row->search, row->key,
+    job = jobs_add(daemon->jobs, row->id, row->tenant, row->search, row->key,
                    finished ? (enum job_state)row->state : JOB_QUEUED);
     job->priority = row->priority;
     job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
@@ -326,6 +340,7 @@ static int open_service(struct daemon *daemon, struct err *err)
     };
     struct service_config service = {
         .url = daemon->config.listen,
+        .files = daemon->config.files,
         .exchanges_max = EXCHANGES_MAX,
         .parked_max = PARKED_MAX,
         .message_max = MESSAGE_MAX,

@@ -6,6 +6,7 @@
 #include "common/err.h"
 #include "daemon/cores.h"
 #include "daemon/offer.h"
+#include "net/identity.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -13,7 +14,8 @@
 struct daemon;
 
 struct daemon_config {
-    const char *listen;       // tcp url on loopback; port 0: a free one
+    const char *listen;       // url; port 0: a free one
+    struct identity_files files; // of tls://
     const char *state_dir;    // made when missing
     const char *exec_path;    // kcast-exec
     struct offer offer;       // which devices are wanted
@@ -41,6 +43,8 @@ MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop,
                             const struct daemon_config *config, struct err *err);
 // Stops in good order; on_end follows. May be called again.
 void daemon_stop(struct daemon *daemon);
+// Reads certificates and tokens again; what cannot be read is logged, and nothing changes.
+void daemon_reload(struct daemon *daemon);
 // SIGKILL to every child, now. For an exit without good order.
 void daemon_kill_children(struct daemon *daemon);
 // After on_end; the loop must run once more for its handles.

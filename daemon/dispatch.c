@@ -136,10 +136,11 @@ static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
 
 // The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then
 // there is something to tell.
-static bool all_unfinished(const struct jobs *table, const struct wait *body, struct job **jobs)
+static bool all_unfinished(const struct jobs *table, const struct exchange *exchange,
+                           const struct wait *body, struct job **jobs)
 {
     for (size_t i = 0; i < body->jobs_count; i++) {
-        jobs[i] = jobs_find(table, body->jobs[i]);
+        jobs[i] = answer_find(table, exchange, body->jobs[i]);
         if (!jobs[i] || job_state_is_terminal(jobs[i]->state)) {
             return false;
         }
@@ -164,7 +165,7 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
     wait_ms = wait_ms < remaining_ms ? wait_ms : remaining_ms;
     jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     if (wait_ms == 0 || body.jobs_count == 0 ||
-        !all_unfinished(dispatch->config.jobs, &body, jobs) ||
+        !all_unfinished(dispatch->config.jobs, exchange, &body, jobs) ||
         !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs,
                     body.jobs_count, wait_ms)) {
         answer_waited(dispatch->config.answers, exchange, body.jobs, body.jobs_count);
@@ -197,6 +198,15 @@ static void on_cancelled(void *owner, const struct err *error, struct bytes *ans
     errand_free(errand);
 }
 
+// Names of searches are the caller's own, also an administrator's; he has numbers for those of
+// others.
+static const struct search *own_search(const struct dispatch *dispatch,
+                                       const struct exchange *exchange, const char *name)
+{
+    return name ? jobs_find_search(dispatch->config.jobs, exchange_caller(exchange)->tenant, name)
+                : NULL;
+}
+
 static void cancel_one(struct dispatch *dispatch, struct errand *errand, struct job *job)
 {
     errand->jobs[errand->job_count++] = job->id;
@@ -218,12 +228,12 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &job_ids_message, &body)) {
         return;
     }
-    search = body.search ? jobs_find_search(dispatch->config.jobs, body.search) : NULL;
+    search = own_search(dispatch, exchange, body.search);
     errand = new_errand(dispatch, exchange);
     errand->jobs =
         xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*errand->jobs));
     for (size_t i = 0; i < body.jobs_count; i++) {
-        job = jobs_find(dispatch->config.jobs, body.jobs[i]);
+        job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
         if (job) {
             cancel_one(dispatch, errand, job);
         }
@@ -264,7 +274,7 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     }
     finished = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     for (size_t i = 0; i < body.jobs_count; i++) {
-        struct job *job = jobs_find(dispatch->config.jobs, body.jobs[i]);
+        struct job *job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
 
         // A job that is still at work is not acknowledged by accident. `settling` marks those that
         // are in the list already.
@@ -357,22 +367,23 @@ static void add_info(struct status *reply, const struct job *job)
     }
 }
 
-static void fill_jobs(struct dispatch *dispatch, struct status *reply,
-                      const struct status_request *body)
+static void fill_jobs(struct dispatch *dispatch, const struct exchange *exchange,
+                      struct status *reply, const struct status_request *body)
 {
     const struct jobs *jobs = dispatch->config.jobs;
-    const struct search *search = body->search ? jobs_find_search(jobs, body->search) : NULL;
+    const struct search *search = own_search(dispatch, exchange, body->search);
     const struct job *job;
 
     reply->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*reply->jobs));
     for (size_t i = 0; i < body->jobs_count; i++) {
-        add_info(reply, jobs_find(jobs, body->jobs[i]));
+        add_info(reply, answer_find(jobs, exchange, body->jobs[i]));
     }
     for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
         add_info(reply, job);
     }
     for (job = body->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
-        if (!job_state_is_terminal(job->state)) {
+        if (!job_state_is_terminal(job->state) &&
+            caller_owns(exchange_caller(exchange), job->search->tenant)) {
             add_info(reply, job);
         }
     }
@@ -398,7 +409,7 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
         reply.states[reply.states_count++] = census->state[i];
     }
-    fill_jobs(dispatch, &reply, &body);
+    fill_jobs(dispatch, exchange, &reply, &body);
     reply.uptime_seconds = clock_seconds(clock_now_ns(&clock_system) - dispatch->started_ns);
     reply.compile_slots = config->compile_slots;
     reply.compiling = lifecycle_compiling(config->lifecycle);
@@ -406,6 +417,7 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
     reply.results_cached = ledger_results(config->ledger);
     reply.waits = waits_count(dispatch->config.waits);
     reply.requests = service_request_count(dispatch->service);
+    reply.refusals = service_refusal_count(dispatch->service);
     reply.state_dir = xstrdup(config->state_dir);
     exchange_reply(exchange, &status_message, &reply);
     message_clear(&status_message, &reply);

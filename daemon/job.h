@@ -26,7 +26,9 @@ struct job_census {
 // A client's name for a body of work; jobs are fair between searches. Lives as long as it has jobs.
 struct search {
     uint64_t id;               // unique in this process
-    char *name;                // as the client gave it
+    char *tenant;              // whose it is
+    char *name;                // as the client gave it, unique within the tenant
+    char *place;               // in the table of searches: tenant, slash, name
     struct job *jobs;          // by key
     size_t unfinished;         // of them, not in a terminal state
     struct job_census *census; // of the table of jobs

@@ -29,27 +29,29 @@ struct jobs *jobs_create(size_t resident_max)
     return jobs;
 }
 
-static struct search *get_search(struct jobs *jobs, const char *name)
+static struct search *get_search(struct jobs *jobs, const char *tenant, const char *name)
 {
-    struct search *search = jobs_find_search(jobs, name);
+    struct search *search = jobs_find_search(jobs, tenant, name);
 
     if (!search) {
         search = xcalloc(1, sizeof(*search));
         search->id = jobs->next_search++;
+        search->tenant = xstrdup(tenant);
         search->name = xstrdup(name);
+        search->place = xasprintf("%s/%s", tenant, name);
         search->census = &jobs->census;
-        HASH_ADD_KEYPTR(hh, jobs->searches, search->name, strlen(search->name), search);
+        HASH_ADD_KEYPTR(hh, jobs->searches, search->place, strlen(search->place), search);
     }
     return search;
 }
 
-struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *search, const char *key,
-                     enum job_state state)
+struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *tenant, const char *search,
+                     const char *key, enum job_state state)
 {
     struct job *job = xcalloc(1, sizeof(*job));
 
     job->id = id;
-    job->search = get_search(jobs, search);
+    job->search = get_search(jobs, tenant, search);
     job->key = xstrdup(key);
     job->anchor_log2 = NAN;
     job->precision_log2 = NAN;
@@ -86,7 +88,9 @@ void jobs_remove(struct jobs *jobs, struct job *job)
     HASH_DELETE(by_key, search->jobs, job);
     if (!search->jobs) {
         HASH_DEL(jobs->searches, search);
+        free(search->tenant);
         free(search->name);
+        free(search->place);
         free(search);
     }
     free(job->key);
@@ -116,17 +120,20 @@ struct job *jobs_find(const struct jobs *jobs, uint64_t id)
     return job;
 }
 
-struct search *jobs_find_search(const struct jobs *jobs, const char *name)
+struct search *jobs_find_search(const struct jobs *jobs, const char *tenant, const char *name)
 {
     struct search *search;
+    char *place = xasprintf("%s/%s", tenant, name);
 
-    HASH_FIND(hh, jobs->searches, name, strlen(name), search);
+    HASH_FIND(hh, jobs->searches, place, strlen(place), search);
+    free(place);
     return search;
 }
 
-struct job *jobs_find_key(const struct jobs *jobs, const char *search, const char *key)
+struct job *jobs_find_key(const struct jobs *jobs, const char *tenant, const char *search,
+                          const char *key)
 {
-    struct search *owner = jobs_find_search(jobs, search);
+    struct search *owner = jobs_find_search(jobs, tenant, search);
     struct job *job = NULL;
 
     if (owner) {

@@ -13,16 +13,18 @@ struct jobs *jobs_create(size_t resident_max);
 void jobs_free(struct jobs *jobs); // NULL is fine
 
 // A new job in `state`, with number, search and key set and the rest zero (numbers that may be
-// absent: NaN). The number and the pair (search, key) must be free.
-struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *search, const char *key,
-                     enum job_state state);
+// absent: NaN). The number and the triple (tenant, search, key) must be free. No tenant's name has
+// a slash.
+struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *tenant, const char *search,
+                     const char *key, enum job_state state);
 // Takes it out of the table and frees it. It must be in no queue and have neither preparation nor
 // run nor waits.
 void jobs_remove(struct jobs *jobs, struct job *job);
 
 struct job *jobs_find(const struct jobs *jobs, uint64_t id);
-struct job *jobs_find_key(const struct jobs *jobs, const char *search, const char *key);
-struct search *jobs_find_search(const struct jobs *jobs, const char *name);
+struct job *jobs_find_key(const struct jobs *jobs, const char *tenant, const char *search,
+                          const char *key);
+struct search *jobs_find_search(const struct jobs *jobs, const char *tenant, const char *name);
 size_t jobs_count(const struct jobs *jobs);
 const struct job_census *jobs_census(const struct jobs *jobs);
 // Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and

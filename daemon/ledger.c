@@ -80,6 +80,7 @@ uint64_t ledger_results(const struct ledger *ledger)
 static void op_free(struct ledger_op *op)
 {
     ledger_op_reset(op);
+    free(op->tenant);
     free(op->search);
     free(op->key);
     free(op->reason);
@@ -211,6 +212,7 @@ void ledger_submit(struct ledger *ledger, const struct ledger_job *job,
 {
     struct ledger_op *op = new_op(LEDGER_SUBMIT, job->id, done, owner);
 
+    op->tenant = xstrdup(job->tenant);
     op->search = xstrdup(job->search);
     op->key = xstrdup(job->key);
     op->bytes = bytes_copy(job->spec.data, job->spec.len);

@@ -17,6 +17,7 @@ struct ledger;
 // One job as the ledger has it.
 struct ledger_job {
     uint64_t id;
+    const char *tenant;
     const char *search;
     const char *key;
     struct bytes spec; // packed job_spec

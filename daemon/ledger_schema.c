@@ -32,5 +32,34 @@ static const char migration_1[] =
     "  compiled BLOB NOT NULL"
     ") STRICT;";
 
-const char *const ledger_migration[] = {migration_1};
+static const char migration_2[] =
+    // Jobs have a tenant. A constraint cannot be changed in place, so the table is made again, and
+    // goes on counting where it was.
+    "ALTER TABLE job RENAME TO job_1;"
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  tenant TEXT NOT NULL,"
+    "  search TEXT NOT NULL,"
+    "  key TEXT NOT NULL,"
+    "  spec BLOB NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  submitted_at INTEGER NOT NULL,"
+    "  finished_at INTEGER NOT NULL DEFAULT 0,"
+    "  result BLOB,"
+    "  UNIQUE (tenant, search, key)"
+    ") STRICT;"
+    "INSERT INTO job (id, tenant, search, key, spec, priority, state, attempt, reason, "
+    "submitted_at,"
+    "  finished_at, result)"
+    "  SELECT id, 'local', search, key, spec, priority, state, attempt, reason, submitted_at,"
+    "  finished_at, result FROM job_1;"
+    "DELETE FROM sqlite_sequence WHERE name = 'job';"
+    "INSERT INTO sqlite_sequence (name, seq)"
+    "  SELECT 'job', seq FROM sqlite_sequence WHERE name = 'job_1';"
+    "DROP TABLE job_1;";
+
+const char *const ledger_migration[] = {migration_1, migration_2};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

@@ -34,7 +34,7 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_INSERT_JOB] = "INSERT INTO job (id, search, key, spec, priority, state, attempt,"
-                       " submitted_at, finished_at, result) VALUES (?,?,?,?,?,?,?,?,?,?)",
+                       " submitted_at, finished_at, result, tenant) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
     // Written once: what has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
@@ -49,8 +49,8 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
-    [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at"
-                      " FROM job ORDER BY id",
+    [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
+                      " tenant FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
     [SQL_COUNT_RESULTS] = "SELECT count(*) FROM result",
 };
@@ -201,6 +201,7 @@ static struct ledger_job job_of_row(sqlite3_stmt *row)
         .attempt = (uint64_t)sqlite3_column_int64(row, 6),
         .reason = (const char *)sqlite3_column_text(row, 7),
         .finished_s = sqlite3_column_int64(row, 8),
+        .tenant = (const char *)sqlite3_column_text(row, 9),
     };
 }
 
@@ -294,6 +295,7 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     if (done) {
         bind_blob(insert, 10, cached->data, cached->len);
     }
+    bind_text(insert, 11, op->tenant);
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 

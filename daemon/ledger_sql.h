@@ -31,6 +31,7 @@ struct ledger_op {
     uint64_t attempt;
     uint64_t priority;
     double cap_s;
+    char *tenant;
     char *search;
     char *key;
     char *reason;

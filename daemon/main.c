@@ -6,6 +6,7 @@
 #include "common/ready.h"
 #include "common/version.h"
 #include "daemon/daemon.h"
+#include "net/service.h"
 #include <errno.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -17,6 +18,10 @@
 struct settings {
     char *config;
     char *listen;
+    char *tls_ca;
+    char *tls_cert;
+    char *tls_key;
+    char *tokens;
     char *devices;
     char *state;
     char *sandbox;
@@ -40,7 +45,15 @@ static const struct option_row option_table[] = {
     {"config", 'c', OPTION_TEXT, AT(config), "FILE", NULL, 0, 0, NULL,
      "read options from the [kcastd] section of this INI file first"},
     {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
-     "where to serve; loopback only, port 0 picks a free one"},
+     "where to serve: tcp:// on loopback only, tls:// anywhere; port 0 picks a free one"},
+    {"tls-ca", 0, OPTION_TEXT, AT(tls_ca), "FILE", NULL, 0, 0, NULL,
+     "for tls://: certificates that the callers' must be signed by"},
+    {"tls-cert", 0, OPTION_TEXT, AT(tls_cert), "FILE", NULL, 0, 0, NULL,
+     "for tls://: certificate of this host"},
+    {"tls-key", 0, OPTION_TEXT, AT(tls_key), "FILE", NULL, 0, 0, NULL,
+     "for tls://: its key, readable by its owner only"},
+    {"tokens", 0, OPTION_TEXT, AT(tokens), "FILE", NULL, 0, 0, NULL,
+     "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
     {"devices", 'd', OPTION_TEXT, AT(devices), "SPEC", "auto", 0, 0, NULL,
      "any of cpu, cpu:N, cuda and cuda:N,M joined by +, or auto: all GPUs there are, and cores: "
      "all but"
@@ -79,6 +92,7 @@ struct program {
     uv_loop_t loop;
     uv_signal_t terminate;
     uv_signal_t interrupt;
+    uv_signal_t hangup;
     struct daemon *daemon;
     unsigned signals; // received so far
     struct err error;
@@ -177,6 +191,7 @@ static void close_signals(struct program *program)
 {
     uv_close((uv_handle_t *)&program->terminate, NULL);
     uv_close((uv_handle_t *)&program->interrupt, NULL);
+    uv_close((uv_handle_t *)&program->hangup, NULL);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -190,6 +205,16 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     ready_notify("STOPPING=1");
     daemon_stop(program->daemon);
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+
+    log_event(LOG_NOTICE, "signal number=%d", number);
+    if (program->daemon) {
+        daemon_reload(program->daemon);
+    }
 }
 
 static void on_ready(void *owner, const char *url)
@@ -210,13 +235,13 @@ static void on_end(void *owner, const struct err *error)
 
 static void open_signals(struct program *program)
 {
-    uv_signal_t *handle[] = {&program->terminate, &program->interrupt};
-    const int number[] = {SIGTERM, SIGINT};
+    uv_signal_t *handle[] = {&program->terminate, &program->interrupt, &program->hangup};
+    const int number[] = {SIGTERM, SIGINT, SIGHUP};
 
     for (size_t i = 0; i < ARRAY_LEN(handle); i++) {
         (void)uv_signal_init(&program->loop, handle[i]);
         handle[i]->data = program;
-        (void)uv_signal_start(handle[i], on_signal, number[i]);
+        (void)uv_signal_start(handle[i], number[i] == SIGHUP ? on_hangup : on_signal, number[i]);
     }
 }
 
@@ -291,6 +316,13 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->offer), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
     config->listen = settings->listen;
+    config->files = (struct identity_files){.ca = settings->tls_ca,
+                                            .cert = settings->tls_cert,
+                                            .key = settings->tls_key,
+                                            .tokens = settings->tokens};
+    if (settings->tls_key) {
+        identity_protect_process();
+    }
     config->state_dir = settings->state;
     config->exec_path = settings->exec;
     config->compile_jobs = settings->compile_jobs;
@@ -315,6 +347,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     // What whoever started this has left open is none of the executors' business.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    service_raise_file_limit();
     if (read_settings(&settings, argc, argv, &err) != 0) {
         status = failed(&err);
     } else if (settings.help) {

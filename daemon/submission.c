@@ -25,6 +25,7 @@ struct submissions {
 struct submission {
     struct submissions *submissions;
     struct exchange *exchange;
+    const char *tenant; // of the exchange
     struct submit submit;
     struct bytes packed;     // the spec
     struct digest spec;      // of packed
@@ -64,8 +65,8 @@ static void refuse(struct submission *submission, const struct err *err, uint64_
 {
     const struct submit *submit = &submission->submit;
 
-    log_event(LOG_NOTICE, "submit-refused search=%s key=%s code=%s reason=\"%s\"", submit->search,
-              submit->key, err_name((int)err->code), err->text);
+    log_event(LOG_NOTICE, "submit-refused tenant=%s search=%s key=%s code=%s reason=\"%s\"",
+              submission->tenant, submit->search, submit->key, err_name((int)err->code), err->text);
     exchange_fail_busy(submission->exchange, err, retry_after_ms);
     release(submission);
 }
@@ -113,9 +114,11 @@ static int check(const struct submit *submit, const struct devices *devices, str
                : 0;
 }
 
-static int check_limits(const struct submission_config *config, const char *name, struct err *err)
+static int check_limits(const struct submission *submission, struct err *err)
 {
-    const struct search *search = jobs_find_search(config->jobs, name);
+    const struct submission_config *config = &submission->submissions->config;
+    const char *name = submission->submit.search;
+    const struct search *search = jobs_find_search(config->jobs, submission->tenant, name);
 
     if (jobs_count(config->jobs) >= config->jobs_max) {
         return err_set(err, ERR_BUSY, "%zu jobs are here already; acknowledge results or wait",
@@ -174,7 +177,8 @@ static bool answer_known(struct submission *submission)
 {
     const struct submission_config *config = &submission->submissions->config;
     const struct submit *submit = &submission->submit;
-    const struct job *job = jobs_find_key(config->jobs, submit->search, submit->key);
+    const struct job *job =
+        jobs_find_key(config->jobs, submission->tenant, submit->search, submit->key);
     struct err err = ERR_INIT;
 
     if (!job) {
@@ -224,8 +228,8 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
         return;
     }
     job->journalled = true;
-    log_event(LOG_INFO, "job-submitted job=%llu search=%s key=%s kind=%s problem=%s",
-              (unsigned long long)job->id, job->search->name, job->key,
+    log_event(LOG_INFO, "job-submitted job=%llu tenant=%s search=%s key=%s kind=%s problem=%s",
+              (unsigned long long)job->id, job->search->tenant, job->search->name, job->key,
               job->kind == JOB_MEASURE ? "measure" : "compile", job->subject->name);
     if (count > 0 && answer[0].data) {
         end_at_once(config->endings, job, &answer[0]);
@@ -243,13 +247,15 @@ static void journal(struct submission *submission)
     const struct submit *submit = &submission->submit;
     struct ledger_job row = {
         .id = ledger_next_job(config->ledger),
+        .tenant = submission->tenant,
         .search = submit->search,
         .key = submit->key,
         .spec = submission->packed,
         .priority = submit->priority,
         .state = JOB_QUEUED,
     };
-    struct job *job = jobs_add(config->jobs, row.id, submit->search, submit->key, JOB_QUEUED);
+    struct job *job =
+        jobs_add(config->jobs, row.id, submission->tenant, submit->search, submit->key, JOB_QUEUED);
     struct digest key;
     bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
 
@@ -268,7 +274,6 @@ static void journal(struct submission *submission)
 // The problem has been read: it is one, or not.
 static void with_problem(struct submission *submission, const char *lost)
 {
-    const struct submission_config *config = &submission->submissions->config;
     struct err err = ERR_INIT;
 
     if (lost) {
@@ -279,7 +284,7 @@ static void with_problem(struct submission *submission, const char *lost)
         (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->subject->homeless);
     } else if (answer_known(submission)) {
         return; // another SUBMIT was faster
-    } else if (check_limits(config, submission->submit.search, &err) == 0) {
+    } else if (check_limits(submission, &err) == 0) {
         journal(submission);
         return;
     }
@@ -302,6 +307,7 @@ void submission_start(struct submissions *submissions, struct exchange *exchange
     submissions->pending++;
     submission->submissions = submissions;
     submission->exchange = exchange;
+    submission->tenant = exchange_caller(exchange)->tenant;
     submission->submit = *submit_taken;
     memset(submit_taken, 0, sizeof(*submit_taken));
     submission->packed = cache_pack(&job_spec_message, spec);
@@ -313,8 +319,7 @@ void submission_start(struct submissions *submissions, struct exchange *exchange
     if (answer_known(submission)) {
         return;
     }
-    if (check_limits(config, submission->submit.search, &err) != 0 ||
-        check_blobs(config->blobs, spec, &err) != 0) {
+    if (check_limits(submission, &err) != 0 || check_blobs(config->blobs, spec, &err) != 0) {
         refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
         return;
     }

@@ -10,7 +10,10 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "net/frames.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -198,6 +201,27 @@ void exchange_hello(struct exchange *exchange, const struct request *request, co
     message_clear(&hello_request_message, &hello);
 }
 
+const struct caller *exchange_caller(const struct exchange *exchange)
+{
+    return &exchange->caller;
+}
+
+static bool admit(struct exchange *exchange, const struct request *request, struct err *err)
+{
+    struct service *service = exchange->service;
+    struct connection *connection = exchange->connection;
+    struct caller caller;
+
+    if (identity_admit(&service->identity, &connection->holder, request->token, request->op,
+                       (int64_t)time(NULL), &caller, err) != 0) {
+        service_tell(service, stream_peer(connection->stream), err->text);
+        return false;
+    }
+    (void)snprintf(exchange->tenant, sizeof(exchange->tenant), "%s", caller.tenant);
+    exchange->caller = (struct caller){.tenant = exchange->tenant, .role = caller.role};
+    return true;
+}
+
 static void handle(struct exchange *exchange, const struct request *request)
 {
     struct service *service = exchange->service;
@@ -213,6 +237,8 @@ static void handle(struct exchange *exchange, const struct request *request)
     } else if (request->deadline_ms > 0 && exchange_remaining_ms(exchange) == 0) {
         (void)err_set(&err, ERR_TIMED_OUT, "the deadline had passed when the request was read");
         exchange_fail(exchange, &err);
+    } else if (!admit(exchange, request, &err)) {
+        exchange_fail(exchange, &err);
     } else {
         service->config.on_request(service->config.owner, exchange, request);
     }
@@ -225,6 +251,9 @@ void exchange_serve(struct exchange *exchange, const void *data, size_t len)
 
     if (message_read(&request_message, &request, data, len, &err) == 0) {
         handle(exchange, &request);
+        if (request.token) {
+            explicit_bzero(request.token, strlen(request.token));
+        }
         message_clear(&request_message, &request);
     } else {
         exchange_fail(exchange, &err);

@@ -19,6 +19,9 @@ void frames_init(struct frames *frames, size_t frame_max)
 
 void frames_release(struct frames *frames)
 {
+    if (frames->wipe && frames->data) {
+        explicit_bzero(frames->data, frames->size);
+    }
     free(frames->data);
     *frames = (struct frames){.frame_max = frames->frame_max};
 }
@@ -108,6 +111,9 @@ void frames_take(struct frames *frames, const struct frames_view *view)
         frames->greeted = true;
         frames->start += FRAMES_GREETING_LEN;
     } else if (view->item == FRAMES_FRAME) {
+        if (frames->wipe) {
+            explicit_bzero(frames->data + frames->start + FRAMES_HEAD_LEN, view->len);
+        }
         frames->start += FRAMES_HEAD_LEN + view->len;
     }
     if (frames->start == frames->end) {

@@ -21,6 +21,7 @@ struct frames {
     size_t size;      // bytes allocated
     size_t frame_max; // a longer frame is an error
     bool greeted;     // the greeting was taken
+    bool wipe;        // leave nothing in memory of what was taken
 };
 
 enum frames_item {

@@ -33,6 +33,7 @@ static void on_greeting(void *owner)
     remote->state = LINK_UP;
     remote->backoff_ns = 0;
     err_clear(&remote->trouble);
+    remote_send_token(remote);
     remote_send_calls(remote);
 }
 
@@ -49,7 +50,9 @@ static void attempt_failed(struct remote *remote, bool refused)
     }
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime() + remote->backoff_ns;
-    if (remote->trouble.code == ERR_PROTOCOL) {
+    if (remote->trouble.code == ERR_DENIED) {
+        (void)err_set(&err, ERR_DENIED, "%s: %s", remote->url, reason);
+    } else if (remote->trouble.code == ERR_PROTOCOL) {
         (void)err_set(&err, ERR_PROTOCOL,
                       "%s does not speak kernelcast's protocol (%s); check --pool and --worker",
                       remote->url, reason);
@@ -73,6 +76,8 @@ static void try_next_address(struct remote *remote, bool refused)
 {
     struct stream_config config = {
         .frame_max = REPLY_MAX,
+        .tls = remote->tls,
+        .tls_host = remote->tls ? remote->address.host : NULL,
         .on_greeting = on_greeting,
         .on_frame = remote_on_frame,
         .on_end = on_end,
@@ -90,10 +95,11 @@ static void try_next_address(struct remote *remote, bool refused)
     link_arm(remote);
 }
 
-// That another protocol is spoken at one of the addresses outweighs that nobody is at the others.
+// That another protocol is spoken at one of the addresses, or one is not accepted there, outweighs
+// that nobody is at the others.
 static void note_trouble(struct remote *remote, enum err_code code, const char *reason)
 {
-    if (remote->trouble.code != ERR_PROTOCOL) {
+    if (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED) {
         err_clear(&remote->trouble);
         (void)err_set(&remote->trouble, code, "%s", reason);
     }

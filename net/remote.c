@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/version.h"
 #include "net/frames.h"
+#include "net/tls.h"
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -141,6 +142,10 @@ bool remote_on_frame(void *owner, const void *data, size_t len)
     }
     if (call && call->sent) {
         finish_by_reply(call, &reply);
+    } else if (reply.id != 0 && reply.id == remote->token_id && reply.error) {
+        (void)err_set(&err, err_from_name(reply.error), "%s: %s", remote->url,
+                      reply.text ? reply.text : reply.error);
+        remote_end_calls(remote, &err, true); // which will be refused as well, and say less
     }
     message_clear(&reply_message, &reply);
     return true;
@@ -163,6 +168,31 @@ void remote_send_calls(struct remote *remote)
             send_call(call);
         }
     }
+}
+
+void remote_send_token(struct remote *remote)
+{
+    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
+                                  .version_max = KCAST_PROTOCOL_MAX};
+    struct strbuf body = STRBUF_INIT;
+    struct strbuf frame = STRBUF_INIT;
+    struct request request = {
+        .version = KCAST_PROTOCOL_MAX, .op = OP_HELLO, .token = remote->token};
+
+    if (!remote->token) {
+        return;
+    }
+    request.id = remote->token_id = ++remote->next_id;
+    frame_begin(&frame);
+    if (message_pack(&hello_request_message, &hello, &body, NULL) == 0) {
+        request.body = (struct bytes){(unsigned char *)body.data, body.len};
+        if (message_pack(&request_message, &request, &frame, NULL) == 0) {
+            frame_end(&frame);
+            stream_send(remote->stream, &frame);
+        }
+    }
+    strbuf_release(&frame);
+    strbuf_release(&body);
 }
 
 // --- time passes
@@ -209,15 +239,12 @@ static void on_timer(uv_timer_t *timer)
 
 // --- interface
 
-int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct err *err)
+static int create(struct remote **ret, uv_loop_t *loop, const char *url, const struct url *address,
+                  struct err *err)
 {
-    struct url address;
     struct remote *remote;
-    int rc = url_parse(&address, url, err);
+    int rc;
 
-    if (rc != 0) {
-        return rc;
-    }
     remote = xcalloc(1, sizeof(*remote));
     rc = uv_async_init(loop, &remote->wake, on_wake);
     if (rc != 0) {
@@ -227,7 +254,7 @@ int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct 
     remote->wake.data = remote;
     remote->loop = loop;
     remote->url = xstrdup(url);
-    remote->address = address;
+    remote->address = *address;
     remote->request_max = REQUEST_MAX;
     remote->timer_ns = UINT64_MAX;
     (void)uv_timer_init(loop, &remote->timer);
@@ -235,6 +262,34 @@ int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct 
     remote->handles = 2;
     *ret = remote;
     return 0;
+}
+
+int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct err *err)
+{
+    struct url address;
+    int rc = url_parse(&address, url, err);
+
+    if (rc == 0 && address.tls) {
+        rc = err_set(err, ERR_INVALID, "%s needs certificates", url);
+    }
+    return rc == 0 ? create(ret, loop, url, &address, err) : rc;
+}
+
+int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url, struct tls *tls,
+                      const char *token, struct err *err)
+{
+    struct url address;
+    int rc = url_parse(&address, url, err);
+
+    if (rc == 0 && !address.tls) {
+        rc = err_set(err, ERR_INVALID, "%s is not encrypted; write tls://HOST:PORT", url);
+    }
+    rc = rc == 0 ? create(ret, loop, url, &address, err) : rc;
+    if (rc == 0) {
+        (*ret)->tls = tls_hold(tls);
+        (*ret)->token = token ? xstrdup(token) : NULL;
+    }
+    return rc;
 }
 
 const char *remote_url(const struct remote *remote)
@@ -292,6 +347,11 @@ static void on_closed(uv_handle_t *handle)
     struct remote *remote = handle->data;
 
     if (--remote->handles == 0) {
+        if (remote->token) {
+            explicit_bzero(remote->token, strlen(remote->token));
+        }
+        tls_release(remote->tls);
+        free(remote->token);
         free(remote->url);
         free(remote);
     }

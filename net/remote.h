@@ -11,10 +11,15 @@
 #include <uv.h>
 
 struct remote;
+struct tls;
 
 // Does not connect yet: the first call does. ERR_INVALID when url is no tcp:// url.
 MUST_CHECK int remote_create(struct remote **ret, uv_loop_t *loop, const char *url,
                              struct err *err);
+// The same for a tls:// url. tls: of TLS_CALLER; it is held. token is shown on every connection
+// before anything else; NULL: none.
+MUST_CHECK int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url,
+                                 struct tls *tls, const char *token, struct err *err);
 const char *remote_url(const struct remote *remote);
 // Pending calls get their callback with ERR_STOPPED before this returns. Freed when the loop has
 // closed the handles. May be called from a callback. NULL is fine.
@@ -33,6 +38,7 @@ typedef void remote_callback(void *owner, const struct err *error, uint64_t retr
 // A call that finds no connection waits for one, which is tried for again and again, until its
 // deadline: ERR_TIMED_OUT. One that was sent when the connection broke ends with ERR_UNREACHABLE at
 // once; what became of it is not known. ERR_PROTOCOL when the other side speaks something else.
+// ERR_DENIED when certificate or token are not accepted, or the role is too small.
 void remote_call(struct remote *remote, enum op op, const struct message *body_message,
                  const void *body, const struct message *answer, uint64_t deadline_ms,
                  remote_callback *callback, void *owner);

@@ -30,6 +30,9 @@ struct remote {
     uv_loop_t *loop;
     char *url;
     struct url address;
+    struct tls *tls;   // NULL: tcp://
+    char *token;       // NULL: none
+    uint64_t token_id; // of the request that showed it last
     uv_timer_t timer;
     uv_async_t wake;   // there are calls in `ending`
     int handles;       // not closed yet
@@ -59,6 +62,8 @@ void remote_arm(struct remote *remote, uint64_t at_ns);
 void remote_end_calls(struct remote *remote, const struct err *why, bool sent_only);
 // Sends what waits. There is a connection.
 void remote_send_calls(struct remote *remote);
+// Shows the token, where there is one. There is a connection.
+void remote_send_token(struct remote *remote);
 // A frame of the other side: stream_config.on_frame, with the remote as owner.
 bool remote_on_frame(void *owner, const void *data, size_t len);
 

@@ -13,15 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #define TELL_PAUSE_NS NS_PER_S
 
-static void tell(struct service *service, const char *peer, const char *reason)
+void service_tell(struct service *service, const char *peer, const char *reason)
 {
     uint64_t now = uv_hrtime();
 
+    service->refusals++;
     if (!service->config.on_refusal || service->closing) {
         return;
     }
@@ -35,6 +37,13 @@ static void tell(struct service *service, const char *peer, const char *reason)
 }
 
 // --- connections
+
+// Nothing is waited for before it is heard.
+static bool is_settled(const struct connection *connection)
+{
+    return connection->greeted &&
+           (connection->holder.known || !connection->service->identity.tokens);
+}
 
 static void on_greeting(void *owner)
 {
@@ -59,6 +68,9 @@ static bool on_frame(void *owner, const void *data, size_t len)
         return false;
     }
     exchange_serve(exchange_create(service, connection), data, len);
+    if (service->identity.tokens && connection->holder.known) {
+        stream_allow(connection->stream, service->config.message_max);
+    }
     return true;
 }
 
@@ -90,7 +102,7 @@ static void on_end(void *owner, const struct err *why)
     struct connection *connection = owner;
 
     if (why->code != ERR_UNREACHABLE) { // else the caller went, which is its right
-        tell(connection->service, stream_peer(connection->stream), why->text);
+        service_tell(connection->service, stream_peer(connection->stream), why->text);
     }
     remove_connection(connection);
 }
@@ -126,10 +138,11 @@ static void on_greeting_due(uv_timer_t *timer)
     struct connection *connection;
     char reason[64];
 
-    (void)snprintf(reason, sizeof(reason), "no greeting within %llu ms",
+    (void)snprintf(reason, sizeof(reason), "no greeting%s within %llu ms",
+                   service->identity.tokens ? " and no valid token" : "",
                    (unsigned long long)service->config.greeting_ms);
     DL_FOREACH (service->connections, connection) {
-        if (connection->greeted) {
+        if (is_settled(connection)) {
             continue;
         }
         if (connection->greet_by_ms <= now_ms) {
@@ -145,12 +158,33 @@ static void on_greeting_due(uv_timer_t *timer)
 
 // --- accepting
 
+// When there is no room, who has waited longest without saying who he is makes some.
+static bool make_room(struct service *service)
+{
+    struct connection *connection;
+
+    if (service->connection_count < service->config.connections_max) {
+        return true;
+    }
+    DL_FOREACH (service->connections, connection) {
+        if (!is_settled(connection)) {
+            service_tell(service, stream_peer(connection->stream),
+                         "too many connections, and it has not greeted");
+            stream_close(connection->stream);
+            remove_connection(connection);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_accept(void *owner, int fd)
 {
     struct service *service = owner;
     struct connection *connection;
     struct stream_config config = {
-        .frame_max = service->config.message_max,
+        .frame_max = service->identity.tokens ? SERVICE_STRANGER_MAX : service->config.message_max,
+        .tls = service->identity.tls,
         .on_greeting = on_greeting,
         .on_frame = on_frame,
         .on_sent = on_sent,
@@ -158,15 +192,15 @@ static void on_accept(void *owner, int fd)
     };
     struct err err = ERR_INIT;
 
-    if (service->connection_count >= service->config.connections_max) {
+    if (!make_room(service)) {
         close(fd); // ungreeted: the caller tries again later
-        tell(service, "?", "too many connections");
+        service_tell(service, "?", "too many connections");
         return;
     }
     connection = xcalloc(1, sizeof(*connection));
     config.owner = connection;
     if (stream_accept(&connection->stream, service->loop, fd, &config, &err) != 0) {
-        tell(service, "?", err.text);
+        service_tell(service, "?", err.text);
         free(connection);
         return;
     }
@@ -181,7 +215,7 @@ static void on_accept(void *owner, int fd)
 
 static void on_trouble(void *owner, const char *reason)
 {
-    tell(owner, "?", reason);
+    service_tell(owner, "?", reason);
 }
 
 static int open_listener(struct service *service, struct err *err)
@@ -189,26 +223,21 @@ static int open_listener(struct service *service, struct err *err)
     const char *text = service->config.url;
     struct listener_config config = {
         .on_accept = on_accept, .on_trouble = on_trouble, .owner = service};
-    struct url url = {0};
+    struct url *url = &service->address;
     bool v6;
-    int rc = url_parse(&url, text, err);
+    int rc = url_parse(url, text, err);
 
+    rc = rc == 0 ? identity_load(&service->identity, &service->config.files, url, text, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    if (!url_is_loopback(&url)) {
-        return err_set(err, ERR_DENIED,
-                       "%s is not on loopback, and without TLS and tokens everyone who reaches it "
-                       "could run code; listen on tcp://127.0.0.1:PORT",
-                       text);
-    }
-    rc = listener_create(&service->listener, service->loop, &url, text, &config, err);
+    rc = listener_create(&service->listener, service->loop, url, text, &config, err);
     if (rc != 0) {
         return rc;
     }
-    v6 = strchr(url.host, ':') != NULL;
-    (void)snprintf(service->url, sizeof(service->url), "tcp://%s%s%s:%d", v6 ? "[" : "", url.host,
-                   v6 ? "]" : "", listener_port(service->listener));
+    v6 = strchr(url->host, ':') != NULL;
+    (void)snprintf(service->url, sizeof(service->url), "%s://%s%s%s:%d", url->tls ? "tls" : "tcp",
+                   v6 ? "[" : "", url->host, v6 ? "]" : "", listener_port(service->listener));
     return 0;
 }
 
@@ -254,11 +283,47 @@ uint64_t service_request_count(const struct service *service)
     return service->requests;
 }
 
+uint64_t service_refusal_count(const struct service *service)
+{
+    return service->refusals;
+}
+
+int service_reload(struct service *service, struct err *err)
+{
+    struct identity identity;
+    struct connection *connection;
+    int rc = identity_load(&identity, &service->config.files, &service->address, service->url, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    identity_release(&service->identity);
+    service->identity = identity;
+    DL_FOREACH (service->connections, connection) {
+        if (!identity_stands(&service->identity, &connection->holder)) {
+            stream_end(connection->stream, ERR_DENIED, "its token was revoked"); // on_end follows
+        }
+    }
+    return 0;
+}
+
+void service_raise_file_limit(void)
+{
+    const rlim_t enough = 4 * SERVICE_CONNECTIONS_MAX;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < enough) {
+        limit.rlim_cur = limit.rlim_max < enough ? limit.rlim_max : enough;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); // a soft limit below the hard one cannot fail
+    }
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;
 
     if (--service->handles == 0) {
+        identity_release(&service->identity);
         free(service);
     }
 }

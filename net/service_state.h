@@ -11,6 +11,7 @@ struct connection {
     struct service *service;
     struct stream *stream;
     bool greeted;
+    struct holder holder;
     uint64_t greet_by_ms; // on the loop's clock
     bool starved;         // in the service's list: a frame waits for room in the house
     bool choked;          // a frame waits until replies have left
@@ -23,6 +24,8 @@ struct connection {
 struct exchange {
     struct service *service;
     struct connection *connection; // NULL: it has gone
+    struct caller caller;          // his tenant is below
+    char tenant[TENANT_MAX + 1];
     uint64_t request_id;
     uint64_t arrived_ns;  // uv_hrtime
     uint64_t deadline_ms; // relative to arrived_ns; 0: none
@@ -49,9 +52,15 @@ struct service {
     uint64_t requests;
     uint64_t told_ns; // when on_refusal ran last; 0: never
     uint64_t untold;
+    uint64_t refusals;
+    struct identity identity;
     bool closing;
+    struct url address; // as it was asked for
     char url[URL_HOST_MAX + 32];
 };
+
+// Something was refused: on_refusal is told, or told later how many there were.
+void service_tell(struct service *service, const char *peer, const char *reason);
 
 // For a request that has arrived.
 struct exchange *exchange_create(struct service *service, struct connection *connection);

@@ -1,7 +1,7 @@
 // One TCP connection as frames in both directions, on a libuv loop: the only place through which
-// bytes go in and out. Greets, cuts what arrives into frames, gathers what is sent. Knows nothing
-// of what the frames mean, nor which side it is on once it is connected. The program ignores
-// SIGPIPE.
+// bytes go in and out. Encrypts and decrypts when it is given certificates, greets, cuts what
+// arrives into frames, gathers what is sent. Knows nothing of what the frames mean, nor which side
+// it is on once it is connected. The program ignores SIGPIPE.
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
 
@@ -13,11 +13,14 @@
 #include <uv.h>
 
 struct stream;
+struct tls;
 
 // All of them run on the loop, never inside a function of this module but stream_resume, and may
 // call any function of this module.
 struct stream_config {
-    size_t frame_max; // bytes; a longer frame ends the stream
+    size_t frame_max;     // bytes; a longer frame ends the stream
+    struct tls *tls;      // encrypted with these certificates; NULL: in the clear
+    const char *tls_host; // for stream_connect: whom the other side's certificate is to name
     // The other side's greeting has arrived. NULL: need not be told.
     void (*on_greeting)(void *owner);
     // A frame; data is valid during the call. False: it is not taken. Nothing more is read until
@@ -26,8 +29,8 @@ struct stream_config {
     // Something that was sent has left for the kernel. NULL: need not be told.
     void (*on_sent)(void *owner);
     // The stream is over and is freed after this call. ERR_UNREACHABLE (not connected, closed by
-    // the other side, broken), ERR_PROTOCOL (other bytes than frames), or what stream_end gave; the
-    // text is the reason alone.
+    // the other side, broken), ERR_PROTOCOL (other bytes than frames), ERR_DENIED (one side does
+    // not accept the other's certificate), or what stream_end gave; the text is the reason alone.
     void (*on_end)(void *owner, const struct err *why);
     void *owner;
 };
@@ -38,7 +41,8 @@ struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
 // Takes over fd, a connected socket, in every case. ERR_SYSTEM when it is none.
 MUST_CHECK int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
                              const struct stream_config *config, struct err *err);
-// Connected, and not on its way to on_end. Frames sent while this is false are thrown away.
+// Connected, certificates are accepted, and not on its way to on_end. Frames sent while this is
+// false are thrown away.
 bool stream_is_open(const struct stream *stream);
 // Was connected at any time (in on_end: whether it broke or never came to be).
 bool stream_was_connected(const struct stream *stream);
@@ -50,6 +54,8 @@ const char *stream_peer(const struct stream *stream);
 void stream_send(struct stream *stream, struct strbuf *frame_taken);
 // Bytes that the kernel has not taken yet.
 size_t stream_unsent(const struct stream *stream);
+// Allows other frames from now on than the config did.
+void stream_allow(struct stream *stream, size_t frame_max);
 // After on_frame gave false: hands out what is there, inside this call, and reads on.
 void stream_resume(struct stream *stream);
 

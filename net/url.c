@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char scheme[] = "tcp://";
+#define SCHEME_LEN 6 // of both: tcp:// and tls://
 
 int url_parse(struct url *ret, const char *text, struct err *err)
 {
-    if (strncmp(text, scheme, strlen(scheme)) != 0)
+    bool tls = strncmp(text, "tls://", SCHEME_LEN) == 0;
+    if (!tls && strncmp(text, "tcp://", SCHEME_LEN) != 0)
         return err_set(err, ERR_INVALID,
-                       "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT", text);
-    const char *host = text + strlen(scheme);
+                       "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT or "
+                       "tls://HOST:PORT",
+                       text);
+    const char *host = text + SCHEME_LEN;
     const char *host_end = strrchr(host, ':');
     bool bracketed = *host == '[';
     if (host_end == NULL || (bracketed && (host_end == host || host_end[-1] != ']')))
@@ -30,7 +33,7 @@ int url_parse(struct url *ret, const char *text, struct err *err)
     int status = parse_u64(&number, port, 0, UINT16_MAX, "the port", err);
     if (status < 0)
         return err_wrap(err, "%s", text);
-    *ret = (struct url){.port = (uint16_t)number};
+    *ret = (struct url){.port = (uint16_t)number, .tls = tls};
     memcpy(ret->host, host, len);
     return 0;
 }

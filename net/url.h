@@ -1,4 +1,4 @@
-// tcp:// urls of daemons and workers.
+// tcp:// and tls:// urls of daemons and workers.
 #ifndef NET_URL_H
 #define NET_URL_H
 
@@ -12,9 +12,10 @@
 struct url {
     char host[URL_HOST_MAX]; // without the brackets of an IPv6 address
     uint16_t port;           // 0: any free one (listeners)
+    bool tls;                // tls://: encrypted, and both sides show certificates
 };
 
-// "tcp://host:port" or "tcp://[v6]:port". ERR_INVALID says what is wrong.
+// "tcp://host:port" or "tcp://[v6]:port", or the same with tls. ERR_INVALID says what is wrong.
 MUST_CHECK int url_parse(struct url *ret, const char *text, struct err *err);
 // Whether the host is this machine and nobody else can reach it: localhost, 127.0.0.0/8, ::1.
 bool url_is_loopback(const struct url *url);

@@ -9,6 +9,7 @@
 #include "common/options.h"
 #include "common/ready.h"
 #include "common/version.h"
+#include "net/service.h"
 #include "worker/engine.h"
 #include "worker/llm_settings.h"
 #include "worker/worker.h"
@@ -21,6 +22,7 @@
 
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
+    char *tls_ca, *tls_cert, *tls_key, *tokens;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
@@ -30,7 +32,15 @@ static const struct option_row option_table[] = {
     {"config", 'c', OPTION_TEXT, ROW(config), "FILE", NULL, 0, 0, NULL,
      "read [worker] of this INI file first"},
     {"listen", 'l', OPTION_TEXT, ROW(listen), "URL", KCAST_DEFAULT_WORKER, 0, 0, NULL,
-     "address to listen on; port 0 takes a free one"},
+     "address to listen on: tcp:// on loopback only, tls:// anywhere; port 0 takes a free one"},
+    {"tls-ca", 0, OPTION_TEXT, ROW(tls_ca), "FILE", NULL, 0, 0, NULL,
+     "for tls://: certificates that the callers' must be signed by"},
+    {"tls-cert", 0, OPTION_TEXT, ROW(tls_cert), "FILE", NULL, 0, 0, NULL,
+     "for tls://: certificate of this host"},
+    {"tls-key", 0, OPTION_TEXT, ROW(tls_key), "FILE", NULL, 0, 0, NULL,
+     "for tls://: its key, readable by its owner only"},
+    {"tokens", 0, OPTION_TEXT, ROW(tokens), "FILE", NULL, 0, 0, NULL,
+     "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
     {"engine", 'e', OPTION_CHOICE, ROW(engine), "NAME", "static", 0, 0, engine_choices,
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
@@ -82,7 +92,7 @@ static const struct option_row option_table[] = {
 struct program {
     struct settings settings;
     uv_loop_t loop;
-    uv_signal_t signals[2]; // SIGTERM, SIGINT
+    uv_signal_t signals[3]; // SIGTERM, SIGINT, SIGHUP
     struct worker *worker;
     int lock_fd;
 };
@@ -150,6 +160,11 @@ static void on_signal(uv_signal_t *handle, int number)
     struct program *program = handle->data;
     if (!program->worker)
         return;
+    if (number == SIGHUP) {
+        log_event(LOG_NOTICE, "signal number=%d", number);
+        worker_reload(program->worker);
+        return;
+    }
     log_event(LOG_NOTICE, "stopping signal=%d", number);
     ready_notify("STOPPING=1");
     worker_close(program->worker);
@@ -160,7 +175,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static int start(struct program *program, struct err *err)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     const struct settings *settings = &program->settings;
     int r = lock_state_dir(program, err);
     if (r < 0)
@@ -173,6 +188,10 @@ static int start(struct program *program, struct err *err)
         .loop = &program->loop,
         .clock = &clock_system,
         .url = settings->listen,
+        .files = {.ca = settings->tls_ca,
+                  .cert = settings->tls_cert,
+                  .key = settings->tls_key,
+                  .tokens = settings->tokens},
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
         .llm = &llm,
@@ -207,6 +226,9 @@ static int run(struct program *program, struct err *err)
 {
     program->lock_fd = -1;
     signal(SIGPIPE, SIG_IGN);
+    service_raise_file_limit();
+    if (program->settings.tls_key)
+        identity_protect_process();
     log_init("kcast-worker", level_of(program->settings.log_level));
     choose_state_dir(&program->settings);
     uv_loop_init(&program->loop);

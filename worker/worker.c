@@ -195,6 +195,7 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
         .recalibrate_static = config->recalibrate_static};
     struct service_config service_config = {
         .url = config->url,
+        .files = config->files,
         .exchanges_max = EXCHANGES_MAX,
         .parked_max = PARKED_MAX,
         .message_max = REQUEST_BYTES_MAX,
@@ -221,6 +222,15 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
 const char *worker_url(const struct worker *worker)
 {
     return service_url(worker->service);
+}
+
+void worker_reload(struct worker *worker)
+{
+    struct err err = ERR_INIT;
+    if (service_reload(worker->service, &err) == 0)
+        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
+    else
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
 }
 
 void worker_close(struct worker *worker)

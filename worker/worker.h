@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "net/identity.h"
 #include "worker/engine.h"
 #include <uv.h>
 
@@ -14,6 +15,7 @@ struct worker_config {
     uv_loop_t *loop;
     const struct clock *clock;
     const char *url;       // tcp://127.0.0.1:7411; port 0 picks a free one
+    struct identity_files files; // of tls://; the names outlive the worker
     const char *state_dir; // exists, locked by the caller
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language model
@@ -24,6 +26,8 @@ struct worker_config {
 MUST_CHECK int worker_create(struct worker **ret, const struct worker_config *config,
                              struct err *err);
 const char *worker_url(const struct worker *worker); // with the real port
+// Reads certificates and tokens again; what cannot be read is logged, and nothing changes.
+void worker_reload(struct worker *worker);
 // Stops listening, drops what is unanswered, closes the engine. What was acknowledged is on the
 // disk. Freed at once; the loop ends when nothing of it is left.
 void worker_close(struct worker *worker);

@@ -1,6 +1,7 @@
 // Round trips on loopback against a private kcastd (STATUS; SUBMIT of a finished job plus WAIT), one after the other and with 32
 // in flight, and what 100,000 queued jobs cost in memory.
-//   bench_requests [SECONDS]
+// With a URL the daemon there, which must know nothing yet: over tls:// with the certificates and the token that kcast would take.
+//   bench_requests [SECONDS [URL]]
 #include "client/pool.h"
 #include "client/problem_dir.h"
 #include "client/session.h"
@@ -185,7 +186,7 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     double seconds = 3;
     struct session *session = NULL;
-    struct session_options options = {.local = true, .quiet = true};
+    struct session_options options = {.local = argc < 3, .quiet = true, .pool = argc < 3 ? NULL : argv[2]};
     struct remote *remote = NULL;
     struct problem_dir dir;
     struct pool *pool = NULL;

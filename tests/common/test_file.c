@@ -433,9 +433,41 @@ static void names_and_places(void **state)
 
 #define WITH_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+static void a_secret_is_read_only_where_nobody_else_reads(void **state)
+{
+    static const mode_t refused[] = {0640, 0604, 0620, 0601, 0666};
+    char *dir = NULL;
+    char *path;
+    struct bytes data = {0};
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(file_make_temp_dir(&dir, "kcast-private", &err), 0);
+    path = xasprintf("%s/key", dir);
+    assert_int_equal(file_replace(path, "key", 3, false, &err), 0);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        err_clear(&err);
+        assert_int_equal(chmod(path, refused[i]), 0);
+        assert_int_equal(file_read_private(&data, path, 10, &err), ERR_DENIED);
+        assert_non_null(strstr(err.text, path));
+    }
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(file_read_private(&data, path, 10, NULL), 0);
+    assert_string_equal((char *)data.data, "key");
+    file_wipe(&data);
+    assert_null(data.data);
+    file_wipe(&data);
+    assert_int_equal(chmod(path, 0400), 0);
+    assert_int_equal(file_read_private(&data, path, 2, NULL), ERR_LIMIT);
+    assert_int_equal(file_remove_tree(dir, NULL), 0);
+    free(path);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_is_read_only_where_nobody_else_reads),
         WITH_DIR(replace_then_read_returns_the_same),
         WITH_DIR(read_respects_the_limit_exactly),
         WITH_DIR(read_of_missing_is_not_found),

@@ -69,7 +69,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(legal); i++) {
         struct jobs *jobs = jobs_create(1000);
-        struct job *job = jobs_add(jobs, 1, "s", "k", legal[i].from);
+        struct job *job = jobs_add(jobs, 1, "local", "s", "k", legal[i].from);
 
         assert_int_equal(job->search->unfinished, 1);
         job_set_state(job, legal[i].to);
@@ -84,7 +84,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
 static void an_illegal_edge_aborts(void **state)
 {
     struct jobs *jobs = jobs_create(1000);
-    struct job *job = jobs_add(jobs, 1, "s", "k", JOB_DONE);
+    struct job *job = jobs_add(jobs, 1, "local", "s", "k", JOB_DONE);
     int status = 0;
     pid_t pid = fork();
 
@@ -104,19 +104,19 @@ static void an_illegal_edge_aborts(void **state)
 static void jobs_are_found_by_number_and_by_key(void **state)
 {
     struct jobs *jobs = jobs_create(1000);
-    struct job *a = jobs_add(jobs, 1, "s", "k", JOB_QUEUED);
-    struct job *b = jobs_add(jobs, 2, "t", "k", JOB_QUEUED);
+    struct job *a = jobs_add(jobs, 1, "local", "s", "k", JOB_QUEUED);
+    struct job *b = jobs_add(jobs, 2, "local", "t", "k", JOB_QUEUED);
 
     (void)state;
     assert_ptr_equal(jobs_find(jobs, 1), a);
-    assert_ptr_equal(jobs_find_key(jobs, "s", "k"), a);
-    assert_ptr_equal(jobs_find_key(jobs, "t", "k"), b);
-    assert_null(jobs_find_key(jobs, "t", "kk"));
-    assert_null(jobs_find_key(jobs, "u", "k"));
+    assert_ptr_equal(jobs_find_key(jobs, "local", "s", "k"), a);
+    assert_ptr_equal(jobs_find_key(jobs, "local", "t", "k"), b);
+    assert_null(jobs_find_key(jobs, "local", "t", "kk"));
+    assert_null(jobs_find_key(jobs, "local", "u", "k"));
     assert_null(jobs_find(jobs, 3));
     jobs_remove(jobs, b);
     assert_null(jobs_find(jobs, 2));
-    assert_null(jobs_find_search(jobs, "t")); // a search without jobs is gone
+    assert_null(jobs_find_search(jobs, "local", "t")); // a search without jobs is gone
     assert_int_equal(jobs_count(jobs), 1);
     jobs_free(jobs);
 }
@@ -137,7 +137,7 @@ static void resident_results_stay_within_their_bound(void **state)
         char key[8];
 
         (void)snprintf(key, sizeof(key), "k%d", (int)i);
-        job[i] = jobs_add(jobs, i + 1, "s", key, JOB_DONE);
+        job[i] = jobs_add(jobs, i + 1, "local", "s", key, JOB_DONE);
         job[i]->unsaved = i == 0;
         bytes = some_bytes(100);
         jobs_keep_result(jobs, job[i], &bytes);
@@ -156,9 +156,31 @@ static void a_hundred_thousand_jobs_are_small(void **state)
     assert_in_range(sizeof(struct job), 1, 576);
 }
 
+// The same names of another tenant are another search and another job.
+static void tenants_do_not_meet(void **state)
+{
+    struct jobs *jobs = jobs_create(1000);
+    struct job *ours = jobs_add(jobs, 1, "a", "b/s", "k", JOB_QUEUED);
+    struct job *theirs = jobs_add(jobs, 2, "b", "b/s", "k", JOB_QUEUED);
+
+    (void)state;
+    assert_ptr_not_equal(ours->search, theirs->search);
+    assert_ptr_equal(jobs_find_key(jobs, "a", "b/s", "k"), ours);
+    assert_ptr_equal(jobs_find_key(jobs, "b", "b/s", "k"), theirs);
+    assert_null(jobs_find_key(jobs, "a", "s", "k"));
+    assert_null(jobs_find_search(jobs, "c", "b/s"));
+    assert_string_equal(ours->search->tenant, "a");
+    assert_string_equal(theirs->search->name, "b/s");
+    jobs_remove(jobs, ours);
+    assert_null(jobs_find_search(jobs, "a", "b/s"));
+    assert_non_null(jobs_find_search(jobs, "b", "b/s"));
+    jobs_free(jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tenants_do_not_meet),
         cmocka_unit_test(every_pair_of_states_is_an_edge_or_not),
         cmocka_unit_test(numbers_that_are_no_states_have_no_edges),
         cmocka_unit_test(terminal_states_have_no_way_out),

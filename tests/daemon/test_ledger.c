@@ -6,6 +6,7 @@
 #include "daemon/ledger_schema.h"
 #include <fcntl.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct fixture {
     uint64_t state[8];
     uint64_t attempt[8];
     char key[8][32];
+    char tenant[8][32];
     char reason[64];
 };
 
@@ -106,6 +108,7 @@ static int on_row(void *owner, const struct ledger_job *job, struct err *err)
     fixture->state[i] = job->state;
     fixture->attempt[i] = job->attempt;
     (void)snprintf(fixture->key[i], sizeof(fixture->key[i]), "%s/%s", job->search, job->key);
+    (void)snprintf(fixture->tenant[i], sizeof(fixture->tenant[i]), "%s", job->tenant);
     if (job->reason) {
         (void)snprintf(fixture->reason, sizeof(fixture->reason), "%s", job->reason);
     }
@@ -130,6 +133,7 @@ static void submit(struct fixture *fixture, uint64_t id, const char *key, const 
     struct digest digest = cache ? digest_of(cache, strlen(cache)) : (struct digest){0};
     struct ledger_job job = {
         .id = id,
+        .tenant = "local",
         .search = "s",
         .key = key,
         .spec = {.data = (unsigned char *)(uintptr_t) "spec", .len = 4},
@@ -391,7 +395,7 @@ static void damaged_pages_are_found(void **state)
 {
     struct fixture *fixture = *state;
     struct err err = ERR_INIT;
-    char junk[4096];
+    char junk[8 * 4096]; // some of these pages are in use
     int fd;
 
     open_ledger(fixture);
@@ -402,6 +406,36 @@ static void damaged_pages_are_found(void **state)
     assert_int_equal(pwrite(fd, junk, sizeof(junk), 4096), sizeof(junk));
     assert_int_equal(close(fd), 0);
     assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
+}
+
+// Before there were tenants: jobs are "local", and no number is used again.
+static void a_ledger_of_the_first_version_is_brought_up(void **state)
+{
+    static const char content[] =
+        "INSERT INTO job (id, search, key, spec, priority, state, attempt, submitted_at) VALUES"
+        " (7, 's', 'a', x'01020304', 3, 0, 2, 1), (9, 's', 'b', x'01020304', 3, 0, 2, 1);"
+        "DELETE FROM job WHERE id = 9;"
+        "PRAGMA user_version = 1;";
+    struct fixture *fixture = *state;
+    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, mark, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, ledger_migration[0], NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, content, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    free(mark);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 1);
+    assert_string_equal(fixture->tenant[0], "local");
+    assert_string_equal(fixture->key[0], "s/a");
+    assert_int_equal(fixture->attempt[0], 2);
+    open_ledger(fixture);
+    assert_int_equal(ledger_next_job(fixture->ledger), 10);
+    submit(fixture, 10, "b", NULL, NULL);
+    close_ledger(fixture);
+    assert_int_equal(fixture->failures, 0);
 }
 
 // What a later kcastd would leave: the schema's number is at offset 60 of the file, big-endian.
@@ -511,6 +545,7 @@ int main(void)
         TEST(a_full_disk_refuses_inserts_and_lets_deletes_pass),
         TEST(a_file_that_is_no_database_is_refused_and_kept),
         TEST(damaged_pages_are_found),
+        TEST(a_ledger_of_the_first_version_is_brought_up),
         TEST(a_ledger_of_the_future_is_refused),
         TEST(somebody_elses_database_is_refused),
         TEST(an_empty_file_becomes_a_ledger),

@@ -203,6 +203,8 @@ static void connections_are_bounded_and_the_next_one_waits(void **state)
         fd[i] = raw_connect(f);
         raw_greet(f, fd[i]);
         raw_expect_greeting(f, fd[i]);
+        raw_request(f, fd[i], OP_STATUS, 1);
+        assert_int_equal(raw_reply(f, fd[i]), 1); // its greeting was read
     }
     fd[2] = raw_connect(f);
     raw_expect_end(f, fd[2]);

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# A pool for a team, with the real programs: certificates and tokens are made, callers get as far as their role, strangers nowhere,
+# tokens are revoked while it runs, and no secret is in a log, in a command line or in a core file.
+set -eu
+bin=${KCAST_BIN:-build/debug/bin} root=${KCAST_ROOT:-.}
+hill=$root/tests/data/client/hill
+dir=$(mktemp -d)
+daemon= worker= client=
+cleanup() {
+    for pid in $daemon $worker $client; do kill -9 "$pid" 2>/dev/null || :; done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+die() { echo "FAILED: $*"; cat "$dir/out" "$dir/err" 2>/dev/null || :; tail -n 8 "$dir"/*.log 2>/dev/null || :; exit 1; }
+unset KCAST_TLS_CA KCAST_TLS_CERT KCAST_TLS_KEY KCAST_TOKEN_FILE XDG_CONFIG_HOME
+
+# start PROGRAM LOG OPTION… : runs it in the background until it says where it listens; sets $started_pid and $started_url.
+start() {
+    local program=$1 log=$dir/$2.log
+    shift 2
+    rm -f "$log" && mkfifo "$dir/lines"
+    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
+    started_pid=$!
+    exec {lines}<"$dir/lines"
+    rm "$dir/lines"
+    started_url=
+    while [ -z "$started_url" ]; do
+        read -r -t 60 line <&"$lines" || die "$program did not start"
+        echo "$line" >>"$log"
+        started_url=$(sed -n 's/.*\(t[cl][ps]:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
+    done
+    cat <&"$lines" >>"$log" &
+    exec {lines}<&-
+}
+# Until a line of this log matches.
+await() { timeout 60 grep -q -m 1 -E "$2" <(tail -n +1 --pid="$daemon" -f "$dir/$1.log") || die "the log $1 does not say $2"; }
+# as NAME OPTION… : kcast with the folder of that person.
+as() {
+    local who=$1
+    shift
+    HOME=$dir/home/$who "$bin/kcast" --pool "$url" "$@"
+}
+# expect CODE TEXT COMMAND… : its exit code, and a piece of what it prints.
+expect() {
+    local code=$1 text=$2 status=0
+    shift 2
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+    [ $status -eq "$code" ] || die "$* ended with $status instead of $code"
+    [ -z "$text" ] || grep -q -- "$text" "$dir/out" "$dir/err" || die "$* does not say \"$text\""
+}
+
+sandbox=on
+if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
+    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure"
+fi
+
+# ---- certificates and tokens ----
+"$bin/kcast" tls init "$dir/ca" --hosts 127.0.0.1 --clients alice,bob,olga,root >"$dir/out"
+"$bin/kcast" tls init "$dir/other" --hosts 127.0.0.1 --clients mallory >"$dir/out"
+before=$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)
+expect 0 'was there' "$bin/kcast" tls init "$dir/ca" --clients alice
+[ "$before" = "$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)" ] || die "something was overwritten"
+[ -z "$(find "$dir/ca" -type f ! -perm 600)" ] || die "a file is not 0600"
+tokens=$dir/tokens
+for who in alice:submit bob:submit olga:observe root:admin; do
+    name=${who%:*}
+    mkdir -p "$dir/home/$name/.config"
+    cp -r "$dir/ca/clients/$name" "$dir/home/$name/.config/kernelcast"
+    (umask 077 && "$bin/kcast" token add "$name" --role "${who#*:}" --tokens "$tokens" -q >"$dir/home/$name/.config/kernelcast/token")
+done
+expect 3 'alice has a token already' "$bin/kcast" token add alice --tokens "$tokens"
+[ "$(stat -c %a "$tokens")" = 600 ] || die "the tokens file is not 0600"
+mkdir -p "$dir/home/mallory/.config"
+cp -r "$dir/other/clients/mallory" "$dir/home/mallory/.config/kernelcast"
+cp "$dir/home/alice/.config/kernelcast/token" "$dir/home/mallory/.config/kernelcast/token"
+
+# ---- where it may listen ----
+tls="--tls-ca $dir/ca/server/ca.pem --tls-cert $dir/ca/server/cert.pem --tls-key $dir/ca/server/key.pem"
+expect 9 'not on loopback' "$bin/kcastd" --listen tcp://0.0.0.0:0 --state "$dir/s"
+expect 9 'needs --tls-ca' "$bin/kcastd" --listen tls://0.0.0.0:0 --state "$dir/s"
+expect 9 'needs --tls-ca' "$bin/kcast-worker" --listen tls://0.0.0.0:0 --state "$dir/s" $tls
+chmod 644 "$tokens"
+expect 9 'chmod 600' "$bin/kcastd" --listen tls://0.0.0.0:0 --state "$dir/s" $tls --tokens "$tokens"
+chmod 600 "$tokens"
+start kcastd daemon --devices cpu:1 --listen tls://127.0.0.1:0 --state "$dir/state" --sandbox "$sandbox" $tls --tokens "$tokens"
+daemon=$started_pid url=$started_url
+start kcast-worker worker --listen tls://127.0.0.1:0 --state "$dir/worker" $tls --tokens "$tokens"
+worker=$started_pid worker_url=$started_url
+
+# ---- each as far as the role goes ----
+expect 0 'devices' as olga --worker "$worker_url" status --json
+grep -q '"engine"' "$dir/out" || die "the worker did not answer over TLS"
+expect 9 'olga has the role observe, and BLOB_' as olga -q measure "$hill" "$hill/baseline.c"
+expect 9 'bob has the role submit, and DRAIN takes admin' as bob drain cpu0
+expect 0 '"verdict"' as alice -q --json measure "$hill" "$hill/baseline.c"
+expect 0 '' as root drain cpu0
+HOME=$dir/home/alice "$bin/kcast" --pool "$url" -q measure --fresh "$hill" "$hill/baseline.c" >"$dir/measure" 2>&1 &
+client=$!
+for _ in $(seq 600); do # until its job is there
+    as alice jobs --json >"$dir/out"
+    [ ! -s "$dir/out" ] || break
+    read -rt 0.1 <> <(:) || :
+done
+job=$(sed -n 's/.*"job":\([0-9]*\).*/\1/p' "$dir/out")
+grep -q '"tenant":"alice"' "$dir/out" || die "alice does not see her job"
+expect 0 'no jobs' as bob jobs
+expect 0 'no jobs' as bob jobs "$job"
+expect 0 'no jobs' as bob cancel "$job"
+expect 0 'no jobs' as olga jobs
+expect 0 'alice/' as root jobs "$job"
+grep -q 'ready\|queued\|compiling' "$dir/out" || die "it was stopped by somebody else"
+expect 0 'cancelled' as root cancel "$job"
+wait "$client" || :
+client=
+expect 0 '' as root undrain cpu0
+
+# ---- strangers ----
+expect 9 'not signed by our authority' as mallory status
+cat "$dir/ca/ca.pem" >>"$dir/home/mallory/.config/kernelcast/ca.pem"
+expect 9 'our certificate is of another authority' as mallory status
+rm "$dir/home/bob/.config/kernelcast/token"
+expect 9 'no token was shown' as bob status
+cp "$dir/home/alice/.config/kernelcast/token" "$dir/home/bob/.config/kernelcast/token"
+sed -i 's/.$/g/' "$dir/home/bob/.config/kernelcast/token"
+expect 9 'its token is not known here' as bob status
+chmod 644 "$dir/home/bob/.config/kernelcast/token"
+expect 9 'chmod 600' as bob status
+expect 3 'nowhere' "$bin/kcast" --pool "$url" --tls-ca nowhere --tls-cert nowhere --tls-key nowhere status
+await daemon 'connection-refused peer=127.0.0.1:[0-9]+ reason="'
+expect 0 '"refusals":[1-9]' as olga status --json
+
+# ---- revoking, while it runs ----
+"$bin/kcast" token revoke alice --tokens "$tokens" -q
+expect 0 'devices' as alice status --json # not before it is told
+kill -HUP "$daemon"
+await daemon 'reloaded what=certificates,tokens'
+expect 9 'its token is not known here' as alice status
+expect 0 'devices' as olga status --json
+cp "$tokens" "$dir/good" && echo 'nonsense' >>"$tokens"
+kill -HUP "$daemon"
+await daemon 'reload-failed reason=.*not the 6 fields'
+expect 0 'devices' as olga status --json
+cp "$dir/good" "$tokens"
+
+# ---- secrets ----
+for name in alice olga root; do
+    secret=$(sed 's/.*\.//' "$dir/home/$name/.config/kernelcast/token")
+    ! grep -q "$secret" "$tokens" "$dir"/*.log "/proc/$daemon/cmdline" "/proc/$daemon/environ" || die "the token of $name is to be seen"
+done
+for pid in $daemon $worker; do
+    grep -q 'Max core file size  *0  *0 ' "/proc/$pid/limits" || die "a core file could be written"
+done
+kill "$daemon" "$worker"
+wait "$daemon" || die "kcastd ended with $?"
+echo "a pool for a team: everybody as far as the role goes"
