@@ -44,6 +44,7 @@ start_daemon() {
 search_all() {
     "$bin/kcast-worker" --state "$work/worker" >"$out/worker.log" 2>&1 &
     local worker=$! failed=0
+    for _ in $(seq 100); do "$bin/kcast" status 2>&1 | grep -q '^worker: none' || break; sleep 0.1; done
     for problem in ${KCAST_SEARCH:-softmax transpose sgemm scan rmsnorm_residual}; do
         "$bin/kcast" search "$KCAST_PROBLEMS/$problem" --run "$work/$problem.run" --candidates "${KCAST_CANDIDATES:-150}" --seed 1 || failed=1
         "$bin/kcast" report "$work/$problem.run" -o "$out/$problem.html" || failed=1
