@@ -5,6 +5,7 @@
 // Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs
 // that the ledger could not take (unsaved): those stay until they are acknowledged.
 #include "daemon/jobs.h"
+#include "daemon/account.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +15,28 @@ struct jobs {
     struct job *by_id;
     struct search *searches;
     uint64_t next_search;
+    struct accounts *accounts;
     struct job_census census;
     struct job *resident; // list of jobs with a result in memory
     size_t resident_bytes;
     size_t resident_max;
 };
 
-struct jobs *jobs_create(size_t resident_max)
+struct jobs *jobs_create(size_t resident_max, struct accounts *accounts)
 {
     struct jobs *jobs = xcalloc(1, sizeof(*jobs));
 
     jobs->resident_max = resident_max;
+    jobs->accounts = accounts;
     jobs->next_search = 1;
     return jobs;
+}
+
+// Whose a search is.
+static const char *tenant_of(const struct search *search)
+{
+    (void)search;
+    return "local";
 }
 
 static struct search *get_search(struct jobs *jobs, const char *name)
@@ -38,6 +48,8 @@ static struct search *get_search(struct jobs *jobs, const char *name)
         search->id = jobs->next_search++;
         search->name = xstrdup(name);
         search->census = &jobs->census;
+        search->account =
+            jobs->accounts ? accounts_search(jobs->accounts, tenant_of(search), name) : NULL;
         HASH_ADD_KEYPTR(hh, jobs->searches, search->name, strlen(search->name), search);
     }
     return search;
@@ -86,6 +98,7 @@ void jobs_remove(struct jobs *jobs, struct job *job)
     HASH_DELETE(by_key, search->jobs, job);
     if (!search->jobs) {
         HASH_DEL(jobs->searches, search);
+        account_release(jobs->accounts, search->account);
         free(search->name);
         free(search);
     }

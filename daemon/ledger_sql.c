@@ -3,6 +3,7 @@
 #include "daemon/ledger_sql.h"
 #include "contract/verdict.h"
 #include "daemon/ledger_db.h"
+#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -26,6 +27,9 @@ enum statement {
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_COUNT_RESULTS,
+    SQL_KEEP_ACCOUNT,
+    SQL_FORGET_ACCOUNTS,
+    SQL_LOAD_ACCOUNTS,
     SQL_COUNT,
 };
 
@@ -34,7 +38,7 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_INSERT_JOB] = "INSERT INTO job (id, search, key, spec, priority, state, attempt,"
-                       " submitted_at, finished_at, result) VALUES (?,?,?,?,?,?,?,?,?,?)",
+                       " submitted_at, finished_at, result, class) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
     // Written once: what has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
@@ -49,10 +53,15 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
-    [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at"
-                      " FROM job ORDER BY id",
+    [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
+                      " class FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
     [SQL_COUNT_RESULTS] = "SELECT count(*) FROM result",
+    [SQL_KEEP_ACCOUNT] = "INSERT OR REPLACE INTO account (tenant, search, weight, limit_s,"
+                         " per_hour_s, used_s, tokens_s, at) VALUES (?,?,?,?,?,?,?,?)",
+    [SQL_FORGET_ACCOUNTS] = "DELETE FROM account WHERE search <> '' AND at < ?",
+    [SQL_LOAD_ACCOUNTS] = "SELECT tenant, search, weight, limit_s, per_hour_s, used_s, tokens_s, at"
+                          " FROM account ORDER BY tenant, search",
 };
 
 struct ledger_sql {
@@ -74,6 +83,7 @@ const char *ledger_op_name(enum ledger_op_kind kind)
         [LEDGER_READ_COMPILED] = "read-compiled",
         [LEDGER_KEEP_COMPILED] = "keep-compiled",
         [LEDGER_DROP_COMPILED] = "drop-compiled",
+        [LEDGER_KEEP_ACCOUNT] = "keep-account",
         [LEDGER_BARRIER] = "barrier",
     };
 
@@ -201,6 +211,7 @@ static struct ledger_job job_of_row(sqlite3_stmt *row)
         .attempt = (uint64_t)sqlite3_column_int64(row, 6),
         .reason = (const char *)sqlite3_column_text(row, 7),
         .finished_s = sqlite3_column_int64(row, 8),
+        .wanted_class = (uint64_t)sqlite3_column_int64(row, 9),
     };
 }
 
@@ -220,6 +231,50 @@ int ledger_sql_load(struct ledger_sql *sql,
         } else {
             rc = ledger_db_failed(sql->db, err);
         }
+    }
+    (void)sqlite3_reset(row);
+    return rc;
+}
+
+static double column_limit(sqlite3_stmt *row, int column)
+{
+    return sqlite3_column_type(row, column) == SQLITE_NULL ? (double)NAN
+                                                           : sqlite3_column_double(row, column);
+}
+
+static struct ledger_account account_of_row(sqlite3_stmt *row)
+{
+    const char *search = (const char *)sqlite3_column_text(row, 1);
+
+    return (struct ledger_account){
+        .tenant = (const char *)sqlite3_column_text(row, 0),
+        .search = search && search[0] ? search : NULL,
+        .weight = sqlite3_column_double(row, 2),
+        .limit_s = column_limit(row, 3),
+        .per_hour_s = column_limit(row, 4),
+        .used_s = sqlite3_column_double(row, 5),
+        .tokens_s = sqlite3_column_double(row, 6),
+        .at_s = sqlite3_column_int64(row, 7),
+    };
+}
+
+int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
+                             void (*visit)(void *owner, const struct ledger_account *row),
+                             void *owner, struct err *err)
+{
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ACCOUNTS];
+    int code = SQLITE_DONE;
+    int rc;
+
+    (void)sqlite3_bind_int64(sql->statement[SQL_FORGET_ACCOUNTS], 1, forget_before_s);
+    rc = step_done(sql, SQL_FORGET_ACCOUNTS, err);
+    while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct ledger_account account = account_of_row(row);
+
+        visit(owner, &account);
+    }
+    if (rc == 0 && code != SQLITE_DONE) {
+        rc = ledger_db_failed(sql->db, err);
     }
     (void)sqlite3_reset(row);
     return rc;
@@ -294,6 +349,7 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     if (done) {
         bind_blob(insert, 10, cached->data, cached->len);
     }
+    bind_u64(insert, 11, op->wanted_class);
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
@@ -351,6 +407,23 @@ static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err
     return rc;
 }
 
+// SQLite takes NaN for NULL, which is what is meant.
+static int keep_account(struct ledger_sql *sql, const struct ledger_account *account,
+                        struct err *err)
+{
+    sqlite3_stmt *keep = sql->statement[SQL_KEEP_ACCOUNT];
+
+    bind_text(keep, 1, account->tenant);
+    bind_text(keep, 2, account->search);
+    (void)sqlite3_bind_double(keep, 3, account->weight);
+    (void)sqlite3_bind_double(keep, 4, account->limit_s);
+    (void)sqlite3_bind_double(keep, 5, account->per_hour_s);
+    (void)sqlite3_bind_double(keep, 6, account->used_s);
+    (void)sqlite3_bind_double(keep, 7, account->tokens_s);
+    (void)sqlite3_bind_int64(keep, 8, account->at_s);
+    return step_done(sql, SQL_KEEP_ACCOUNT, err);
+}
+
 static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     switch (op->kind) {
@@ -379,6 +452,8 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_DROP_COMPILED:
         bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
         return step_done(sql, SQL_DROP_COMPILED, err);
+    case LEDGER_KEEP_ACCOUNT:
+        return keep_account(sql, &op->account, err);
     case LEDGER_BARRIER:
         return 0;
     }

@@ -5,6 +5,10 @@
 // Both queues are fair between searches: the intake by seconds of compiling, the other by seconds
 // of device. A preparation is a compilation, or a look into the cache.
 //
+// A job whose search or tenant has used its budget up ends as CANCELLED, with a sentence, at the
+// latest when it would wait for a device; what runs goes on and is charged. A budget per hour only
+// closes the gate of the queue for a while.
+//
 // The intake bounds how many jobs are being prepared: a few more than there are compile slots, so
 // that cached ones pass by while the slots are busy, and so that a job waits behind few
 // compilations of others.
@@ -19,6 +23,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#define HELD_KEEP 0.8  // of the running mean of what a subject's measurements take
 #define INTAKE_EXTRA 8 // preparations beyond twice the compile slots
 
 struct lifecycle {
@@ -60,9 +65,50 @@ static void on_miss(void *owner, struct job *job)
     }
 }
 
+static double now_seconds(void)
+{
+    return clock_seconds(clock_now_ns(&clock_system));
+}
+
+static void enqueue(struct queue *queue, struct job *job)
+{
+    const struct account *account = job->search->account;
+    struct fair_who who = {
+        .tenant = account->tenant->id,
+        .search = account->id,
+        .tenant_weight = account->tenant->weight,
+        .weight = account->weight,
+    };
+    enum queue_class in = job->wanted_class;
+
+    if (in == QUEUE_INTERACTIVE && job->subject->held_s > QUEUE_INTERACTIVE_S) {
+        in = QUEUE_NORMAL; // too long for it
+    }
+    queue_add(queue, &job->queued, in, &who, job->priority, job->id, 1);
+}
+
+// Whether the job has ended because there is no budget left for it.
+static bool end_over_budget(struct lifecycle *lifecycle, struct job *job)
+{
+    const struct account *spent =
+        job->kind == JOB_MEASURE ? account_spent(job->search->account) : NULL;
+    char *reason;
+
+    if (!spent) {
+        return false;
+    }
+    reason = account_sentence(spent);
+    log_event(LOG_INFO, "job-over-budget job=%llu account=%s", number(job), spent->path);
+    end_cancelled(lifecycle->config.endings, job, reason);
+    free(reason);
+    return true;
+}
+
 static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
 {
-    queue_add(job->device_class->queue, &job->queued, job->search->id, job->priority, job->id);
+    if (!end_over_budget(lifecycle, job)) {
+        enqueue(job->device_class->queue, job);
+    }
     schedule_soon(lifecycle);
 }
 
@@ -72,7 +118,7 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
     struct endings *endings = lifecycle->config.endings;
 
     lifecycle->preparing--;
-    queue_settle(lifecycle->intake, job->search->id, end->charge, end->seconds);
+    queue_settle(lifecycle->intake, end->ticket, end->seconds, end->seconds <= 0);
     job->compile_seconds = (float)end->seconds;
     schedule_soon(lifecycle);
     switch (end->outcome) {
@@ -102,16 +148,21 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
 
 static void start_preparations(struct lifecycle *lifecycle)
 {
-    size_t limit = 2 * lifecycle->config.compile_slots + INTAKE_EXTRA;
+    uint32_t limit = 2 * (uint32_t)lifecycle->config.compile_slots + INTAKE_EXTRA;
+    struct queue_ticket ticket;
     struct queue_entry *entry;
-    double charge;
 
-    while (lifecycle->preparing < limit &&
-           (entry = queue_take(lifecycle->intake, &charge)) != NULL) {
-        struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+    while (lifecycle->preparing < limit) {
+        struct fair_terms terms = {.idle = limit - (uint32_t)lifecycle->preparing};
+        struct job *job;
 
+        entry = queue_take(lifecycle->intake, &terms, now_seconds(), &ticket);
+        if (!entry) {
+            return;
+        }
+        job = (struct job *)((char *)entry - offsetof(struct job, queued));
         lifecycle->preparing++;
-        preparation_start(&lifecycle->preparation, job, charge);
+        preparation_start(&lifecycle->preparation, job, &ticket);
     }
 }
 
@@ -163,12 +214,30 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
+static void save_account(void *owner, struct account *account)
+{
+    struct lifecycle *lifecycle = owner;
+
+    ledger_keep_account(lifecycle->config.ledger, account, NULL, NULL);
+}
+
+static void save_accounts(struct lifecycle *lifecycle)
+{
+    account_visit_changed(lifecycle->config.accounts, save_account, lifecycle);
+}
+
 static void on_run_end(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
 
     lifecycle->running--;
     lifecycle->device_used_s += end->held_s;
+    if (job && end->outcome == RUN_RESULT) {
+        double *mean = &job->subject->held_s;
+
+        *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
+    }
+    save_accounts(lifecycle); // before the job's end
     schedule_soon(lifecycle);
     switch (end->outcome) {
     case RUN_RESULT:
@@ -188,6 +257,23 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
     }
 }
 
+static bool may_begin(void *owner, uint64_t search)
+{
+    struct lifecycle *lifecycle = owner;
+    struct account *account = accounts_find_id(lifecycle->config.accounts, search);
+
+    return !account || account_may_begin(account, now_seconds());
+}
+
+static struct fair_terms terms_of(struct lifecycle *lifecycle,
+                                  const struct device_class *device_class)
+{
+    struct fair_terms terms = {.may = may_begin, .owner = lifecycle};
+
+    terms.devices = devices_serving(lifecycle->config.devices, device_class, &terms.idle);
+    return terms;
+}
+
 static void start_runs(struct lifecycle *lifecycle)
 {
     struct devices *devices = lifecycle->config.devices;
@@ -197,25 +283,33 @@ static void start_runs(struct lifecycle *lifecycle)
     for (device_class = devices->classes; device_class; device_class = device_class->next) {
         while (queue_count(device_class->queue) > 0 &&
                (device = devices_idle(devices, device_class)) != NULL) {
-            double charge;
-            struct queue_entry *entry = queue_take(device_class->queue, &charge);
-            struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+            struct fair_terms terms = terms_of(lifecycle, device_class);
+            struct queue_ticket ticket;
+            struct queue_entry *entry =
+                queue_take(device_class->queue, &terms, now_seconds(), &ticket);
+            struct job *job;
 
+            if (!entry) {
+                break;
+            }
+            job = (struct job *)((char *)entry - offsetof(struct job, queued));
             lifecycle->running++;
-            run_start(&lifecycle->measure, job, device, charge);
+            run_start(&lifecycle->measure, job, device, &ticket);
         }
     }
 }
 
 // --- what may start
 
-static bool device_wanted(const struct lifecycle *lifecycle)
+static bool device_wanted(struct lifecycle *lifecycle)
 {
     const struct device_class *device_class = lifecycle->config.devices->classes;
 
     for (; device_class; device_class = device_class->next) {
-        if (queue_count(device_class->queue) > 0 &&
-            devices_idle(lifecycle->config.devices, device_class)) {
+        struct fair_terms terms = terms_of(lifecycle, device_class);
+
+        if (queue_count(device_class->queue) > 0 && terms.idle > 0 &&
+            queue_has(device_class->queue, &terms, now_seconds())) {
             return true;
         }
     }
@@ -275,7 +369,9 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
     if (lifecycle->stopping) {
         return; // the ledger has it
     }
-    queue_add(lifecycle->intake, &job->queued, job->search->id, job->priority, job->id);
+    if (!end_over_budget(lifecycle, job)) {
+        enqueue(lifecycle->intake, job);
+    }
     schedule_soon(lifecycle);
 }
 
@@ -288,7 +384,9 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
         queue_remove(job->state == JOB_READY ? job->device_class->queue : lifecycle->intake,
                      &job->queued);
     } else if (job->preparation) {
-        queue_settle(lifecycle->intake, job->search->id, preparation_cancel(job), 0);
+        struct queue_ticket ticket = preparation_cancel(job);
+
+        queue_settle(lifecycle->intake, &ticket, 0, true);
         lifecycle->preparing--;
     } else if (job->run) {
         run_cancel(job);
@@ -297,12 +395,63 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
     schedule_soon(lifecycle);
 }
 
+// Those that run are left alone.
+static void cancel_over_budget(struct lifecycle *lifecycle)
+{
+    struct job *job = jobs_first(lifecycle->config.jobs);
+
+    for (; job; job = job->by_id.next) {
+        const struct account *spent = NULL;
+
+        if (!job_state_is_terminal(job->state) && !job->run && job->kind == JOB_MEASURE) {
+            spent = account_spent(job->search->account);
+        }
+        if (spent) {
+            char *reason = account_sentence(spent);
+
+            lifecycle_cancel(lifecycle, job, reason);
+            free(reason);
+        }
+    }
+}
+
+static void charge_runs(struct lifecycle *lifecycle)
+{
+    const struct devices *devices = lifecycle->config.devices;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        uint64_t id = devices->device[i].job;
+        struct job *job = id != 0 ? jobs_find(lifecycle->config.jobs, id) : NULL;
+
+        if (job && job->run) {
+            run_charge(job->run);
+        }
+    }
+}
+
+static void tend_queues(struct lifecycle *lifecycle)
+{
+    struct device_class *device_class = lifecycle->config.devices->classes;
+
+    for (; device_class; device_class = device_class->next) {
+        queue_sweep(device_class->queue);
+    }
+    queue_sweep(lifecycle->intake);
+}
+
 void lifecycle_tick(struct lifecycle *lifecycle)
 {
-    if (!lifecycle->stopping &&
-        devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system))) {
-        schedule_soon(lifecycle);
+    if (lifecycle->stopping) {
+        return;
     }
+    charge_runs(lifecycle);
+    if (accounts_take_over(lifecycle->config.accounts)) {
+        cancel_over_budget(lifecycle);
+    }
+    save_accounts(lifecycle);
+    tend_queues(lifecycle);
+    (void)devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system));
+    schedule_soon(lifecycle); // a budget per hour may have some again
 }
 
 void lifecycle_kick(struct lifecycle *lifecycle)
@@ -360,6 +509,7 @@ static void init_parts(struct lifecycle *lifecycle)
         .ledger = config->ledger,
         .executors = config->executors,
         .compiler = lifecycle->compiler,
+        .accounts = config->accounts,
         .slack_ms = config->slack_ms,
         .grace_ms = config->grace_ms,
         .sandbox_off = config->sandbox_off,

@@ -8,6 +8,7 @@
 #include "daemon/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/budgets.h"
 #include "daemon/cache.h"
 #include <math.h>
 #include <stdlib.h>
@@ -108,13 +109,38 @@ static int check(const struct submit *submit, const struct devices *devices, str
         out_of_range(spec->max_seconds, 1e-3, MAX_SECONDS_MAX)) {
         return err_set(err, ERR_INVALID, "anchor, precision or max_seconds out of range");
     }
+    if (submit->queue_class >= QUEUE_CLASS_COUNT) {
+        return err_set(err, ERR_INVALID, "a queue class of %llu",
+                       (unsigned long long)submit->queue_class);
+    }
+    if (budgets_check(submit->weight, submit->budget_seconds, NAN, err) != 0) {
+        return ERR_INVALID;
+    }
     return spec->device_class
                ? devices_choose(&device_class, devices, spec->device_class, NULL, err)
                : 0;
 }
 
-static int check_limits(const struct submission_config *config, const char *name, struct err *err)
+// A budget that is used up. Compilations take no device time.
+static int check_budget(const struct search *search, const struct submit *submit, struct err *err)
 {
+    const struct account *spent =
+        search && submit->spec->kind == JOB_MEASURE ? account_spent(search->account) : NULL;
+    char *sentence;
+
+    if (!spent) {
+        return 0;
+    }
+    sentence = account_sentence(spent);
+    (void)err_set(err, ERR_BUDGET, "%s", sentence);
+    free(sentence);
+    return ERR_BUDGET;
+}
+
+static int check_limits(const struct submission_config *config, const struct submit *submit,
+                        struct err *err)
+{
+    const char *name = submit->search;
     const struct search *search = jobs_find_search(config->jobs, name);
 
     if (jobs_count(config->jobs) >= config->jobs_max) {
@@ -125,7 +151,7 @@ static int check_limits(const struct submission_config *config, const char *name
         return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,
                        config->queue_max);
     }
-    return 0;
+    return check_budget(search, submit, err);
 }
 
 static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
@@ -237,6 +263,22 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     reply_job(submission, job, false);
 }
 
+// What the SUBMIT says about its search. It is in the ledger before the job is.
+static void set_account(const struct submission_config *config, struct account *account,
+                        const struct submit *submit)
+{
+    double weight = submit->weight;
+    double limit_s = isnan(account->limit_s) ? submit->budget_seconds : (double)NAN;
+
+    if (isnan(weight) || !(fabs(weight - account->weight) > 0)) {
+        weight = NAN;
+    }
+    if (!isnan(weight) || !isnan(limit_s)) {
+        account_set(account, weight, limit_s, NAN, clock_seconds(clock_now_ns(&clock_system)));
+        ledger_keep_account(config->ledger, account, NULL, NULL);
+    }
+}
+
 static void journal(struct submission *submission)
 {
     const struct submission_config *config = &submission->submissions->config;
@@ -247,6 +289,7 @@ static void journal(struct submission *submission)
         .key = submit->key,
         .spec = submission->packed,
         .priority = submit->priority,
+        .wanted_class = submit->queue_class,
         .state = JOB_QUEUED,
     };
     struct job *job = jobs_add(config->jobs, row.id, submit->search, submit->key, JOB_QUEUED);
@@ -256,6 +299,8 @@ static void journal(struct submission *submission)
     submission->job = row.id;
     job->spec = submission->spec;
     job->priority = submit->priority;
+    job->wanted_class = (uint8_t)submit->queue_class;
+    set_account(config, job->search->account, submit);
     submission_apply_spec(config, job, submit->spec);
     job->device_class = job->subject->device_class;
     if (look) {
@@ -279,7 +324,7 @@ static void with_problem(struct submission *submission, const char *lost)
         (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->subject->homeless);
     } else if (answer_known(submission)) {
         return; // another SUBMIT was faster
-    } else if (check_limits(config, submission->submit.search, &err) == 0) {
+    } else if (check_limits(config, &submission->submit, &err) == 0) {
         journal(submission);
         return;
     }
@@ -313,7 +358,7 @@ void submission_start(struct submissions *submissions, struct exchange *exchange
     if (answer_known(submission)) {
         return;
     }
-    if (check_limits(config, submission->submit.search, &err) != 0 ||
+    if (check_limits(config, &submission->submit, &err) != 0 ||
         check_blobs(config->blobs, spec, &err) != 0) {
         refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
         return;

@@ -68,7 +68,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(legal); i++) {
-        struct jobs *jobs = jobs_create(1000);
+        struct jobs *jobs = jobs_create(1000, NULL);
         struct job *job = jobs_add(jobs, 1, "s", "k", legal[i].from);
 
         assert_int_equal(job->search->unfinished, 1);
@@ -83,7 +83,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
 
 static void an_illegal_edge_aborts(void **state)
 {
-    struct jobs *jobs = jobs_create(1000);
+    struct jobs *jobs = jobs_create(1000, NULL);
     struct job *job = jobs_add(jobs, 1, "s", "k", JOB_DONE);
     int status = 0;
     pid_t pid = fork();
@@ -103,7 +103,7 @@ static void an_illegal_edge_aborts(void **state)
 
 static void jobs_are_found_by_number_and_by_key(void **state)
 {
-    struct jobs *jobs = jobs_create(1000);
+    struct jobs *jobs = jobs_create(1000, NULL);
     struct job *a = jobs_add(jobs, 1, "s", "k", JOB_QUEUED);
     struct job *b = jobs_add(jobs, 2, "t", "k", JOB_QUEUED);
 
@@ -128,7 +128,7 @@ static struct bytes some_bytes(size_t len)
 
 static void resident_results_stay_within_their_bound(void **state)
 {
-    struct jobs *jobs = jobs_create(250);
+    struct jobs *jobs = jobs_create(250, NULL);
     struct job *job[4];
     struct bytes bytes;
 
