@@ -3,6 +3,7 @@
 #include "client/command.h"
 #include "client/job_table.h"
 #include "client/session.h"
+#include "client/share_table.h"
 #include <stdlib.h>
 
 #define STATUS_MS 10000
@@ -35,6 +36,9 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
     }
     if (code == 0) {
         job_table_print(status.jobs, status.jobs_count, session_options(session)->json);
+        if (request.all && !session_options(session)->json) {
+            share_table_print(status.shares, status.shares_count);
+        }
         message_clear(&status_message, &status);
     }
     free(request.jobs);

@@ -3,6 +3,7 @@
 #include "common/mem.h"
 #include "contract/verdict.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define WAIT_MS 10000     // of a long poll
 #define WAIT_SHORT_MS 200 // of the last one
@@ -65,7 +66,10 @@ static void submit_jobs(struct pool *pool)
             struct submit submit = {.search = pool->search,
                                     .key = job->key,
                                     .spec = &job->spec,
-                                    .priority = job->priority};
+                                    .priority = job->priority,
+                                    .queue_class = pool->terms.in,
+                                    .weight = pool->terms.weight,
+                                    .budget_seconds = pool->terms.budget_seconds};
             struct call *call = pool_new_call(pool, OP_SUBMIT);
             call->job = job;
             job->phase = PHASE_SUBMITTING;
@@ -168,6 +172,12 @@ static void on_submitted(struct pool *pool, const struct call *call, const struc
     job->covered = false;
 }
 
+static bool is_over_budget(const struct job_info *info)
+{
+    return info->state == JOB_CANCELLED && info->reason != NULL &&
+           strncmp(info->reason, "BUDGET: ", 8) == 0;
+}
+
 static void on_waited(struct pool *pool, const struct call *call, struct waited *reply)
 {
     uncover(pool, call->id, call->id_count);
@@ -180,7 +190,12 @@ static void on_waited(struct pool *pool, const struct call *call, struct waited 
     }
     for (size_t i = 0; i < reply->jobs_count; i++) {
         struct pool_job *job = find_job(pool, reply->jobs[i].job);
-        if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
+        if (job != NULL && is_over_budget(&reply->jobs[i])) {
+            struct err error = ERR_INIT;
+            err_set(&error, ERR_BUDGET, "%s", reply->jobs[i].reason);
+            pool_ack(pool, reply->jobs[i].job);
+            pool_finish_job(pool, job, NULL, &error);
+        } else if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
             pool_finish_job(pool, job, &reply->jobs[i], NULL);
         }
     }

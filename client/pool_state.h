@@ -54,6 +54,7 @@ struct pool {
     struct pool_job *job; // utlist
     size_t job_count;
     struct call *call;
+    struct pool_terms terms;
     size_t calls[64]; // in flight, by op
     uint64_t *ack;    // waiting to be sent
     size_t ack_count;

@@ -355,6 +355,13 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = pool_create(&s->pool, s->session, s->fold->started.search, err);
     }
     if (code == 0) {
+        const struct run_started *started = &s->fold->started;
+        struct pool_terms terms = {.weight = started->weight,
+                                   .budget_seconds = started->hard_seconds,
+                                   .in = (enum queue_class)started->queue_class};
+        pool_set_terms(s->pool, &terms);
+    }
+    if (code == 0) {
         code = search_device(s->session, device_class, s->problem, &device, &sandbox, err);
     }
     if (code == 0) {

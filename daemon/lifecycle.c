@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/preparation.h"
+#include "daemon/spending.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -34,6 +35,7 @@ struct lifecycle {
     struct queue *intake;
     struct preparation_config preparation;
     struct measure_config measure;
+    struct spending spending;
     size_t preparing;      // jobs with a preparation
     size_t running;        // devices that are held
     double compile_used_s; // exclusive: seconds used by each side
@@ -87,26 +89,9 @@ static void enqueue(struct queue *queue, struct job *job)
     queue_add(queue, &job->queued, in, &who, job->priority, job->id, 1);
 }
 
-// Whether the job has ended because there is no budget left for it.
-static bool end_over_budget(struct lifecycle *lifecycle, struct job *job)
-{
-    const struct account *spent =
-        job->kind == JOB_MEASURE ? account_spent(job->search->account) : NULL;
-    char *reason;
-
-    if (!spent) {
-        return false;
-    }
-    reason = account_sentence(spent);
-    log_event(LOG_INFO, "job-over-budget job=%llu account=%s", number(job), spent->path);
-    end_cancelled(lifecycle->config.endings, job, reason);
-    free(reason);
-    return true;
-}
-
 static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
 {
-    if (!end_over_budget(lifecycle, job)) {
+    if (!spending_refuses(&lifecycle->spending, job)) {
         enqueue(job->device_class->queue, job);
     }
     schedule_soon(lifecycle);
@@ -214,18 +199,6 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
-static void save_account(void *owner, struct account *account)
-{
-    struct lifecycle *lifecycle = owner;
-
-    ledger_keep_account(lifecycle->config.ledger, account, NULL, NULL);
-}
-
-static void save_accounts(struct lifecycle *lifecycle)
-{
-    account_visit_changed(lifecycle->config.accounts, save_account, lifecycle);
-}
-
 static void on_run_end(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
@@ -237,7 +210,7 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
 
         *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
     }
-    save_accounts(lifecycle); // before the job's end
+    spending_save(&lifecycle->spending); // before the job's end
     schedule_soon(lifecycle);
     switch (end->outcome) {
     case RUN_RESULT:
@@ -257,18 +230,10 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
     }
 }
 
-static bool may_begin(void *owner, uint64_t search)
-{
-    struct lifecycle *lifecycle = owner;
-    struct account *account = accounts_find_id(lifecycle->config.accounts, search);
-
-    return !account || account_may_begin(account, now_seconds());
-}
-
 static struct fair_terms terms_of(struct lifecycle *lifecycle,
                                   const struct device_class *device_class)
 {
-    struct fair_terms terms = {.may = may_begin, .owner = lifecycle};
+    struct fair_terms terms = {.may = spending_may_begin, .owner = &lifecycle->spending};
 
     terms.devices = devices_serving(lifecycle->config.devices, device_class, &terms.idle);
     return terms;
@@ -369,7 +334,7 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
     if (lifecycle->stopping) {
         return; // the ledger has it
     }
-    if (!end_over_budget(lifecycle, job)) {
+    if (!spending_refuses(&lifecycle->spending, job)) {
         enqueue(lifecycle->intake, job);
     }
     schedule_soon(lifecycle);
@@ -395,38 +360,9 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
     schedule_soon(lifecycle);
 }
 
-// Those that run are left alone.
-static void cancel_over_budget(struct lifecycle *lifecycle)
+static void cancel_one(void *owner, struct job *job, const char *reason)
 {
-    struct job *job = jobs_first(lifecycle->config.jobs);
-
-    for (; job; job = job->by_id.next) {
-        const struct account *spent = NULL;
-
-        if (!job_state_is_terminal(job->state) && !job->run && job->kind == JOB_MEASURE) {
-            spent = account_spent(job->search->account);
-        }
-        if (spent) {
-            char *reason = account_sentence(spent);
-
-            lifecycle_cancel(lifecycle, job, reason);
-            free(reason);
-        }
-    }
-}
-
-static void charge_runs(struct lifecycle *lifecycle)
-{
-    const struct devices *devices = lifecycle->config.devices;
-
-    for (size_t i = 0; i < devices->count; i++) {
-        uint64_t id = devices->device[i].job;
-        struct job *job = id != 0 ? jobs_find(lifecycle->config.jobs, id) : NULL;
-
-        if (job && job->run) {
-            run_charge(job->run);
-        }
-    }
+    lifecycle_cancel(owner, job, reason);
 }
 
 static void tend_queues(struct lifecycle *lifecycle)
@@ -444,11 +380,7 @@ void lifecycle_tick(struct lifecycle *lifecycle)
     if (lifecycle->stopping) {
         return;
     }
-    charge_runs(lifecycle);
-    if (accounts_take_over(lifecycle->config.accounts)) {
-        cancel_over_budget(lifecycle);
-    }
-    save_accounts(lifecycle);
+    spending_tick(&lifecycle->spending);
     tend_queues(lifecycle);
     (void)devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system));
     schedule_soon(lifecycle); // a budget per hour may have some again
@@ -498,6 +430,14 @@ static void init_parts(struct lifecycle *lifecycle)
     lifecycle->compiler = compiler_create(&compiler);
     lifecycle->subjects =
         subjects_create(config->blobs, lifecycle->compiler, config->devices, config->secret);
+    lifecycle->spending = (struct spending){
+        .jobs = config->jobs,
+        .devices = config->devices,
+        .accounts = config->accounts,
+        .ledger = config->ledger,
+        .cancel = cancel_one,
+        .owner = lifecycle,
+    };
     lifecycle->preparation = (struct preparation_config){
         .compiler = lifecycle->compiler,
         .on_miss = on_miss,

@@ -13,7 +13,6 @@
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MEAN_KEEP 0.9 // of the running mean of what entries hold a device for
 
@@ -28,28 +27,6 @@ struct queue {
 
 static const enum queue_class order[QUEUE_CLASS_COUNT] = {QUEUE_INTERACTIVE, QUEUE_NORMAL,
                                                           QUEUE_SCAVENGE};
-static const char *const class_name[QUEUE_CLASS_COUNT] = {
-#define X(id, name) [QUEUE_##id] = (name),
-    QUEUE_CLASSES(X)
-#undef X
-};
-
-const char *queue_class_name(enum queue_class in)
-{
-    return in < QUEUE_CLASS_COUNT ? class_name[in] : "unknown";
-}
-
-bool queue_class_find(enum queue_class *ret, const char *name)
-{
-    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
-        if (strcmp(class_name[i], name) == 0) {
-            *ret = (enum queue_class)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 struct queue *queue_create(void)
 {
     struct queue *queue = xcalloc(1, sizeof(*queue));

@@ -6,20 +6,8 @@
 #ifndef DAEMON_QUEUE_H
 #define DAEMON_QUEUE_H
 
+#include "contract/queue_class.h"
 #include "daemon/fair.h"
-
-// number, name on the wire and on command lines
-#define QUEUE_CLASSES(X)                                                                           \
-    X(NORMAL, "normal")                                                                            \
-    X(INTERACTIVE, "interactive")                                                                  \
-    X(SCAVENGE, "scavenge")
-
-enum queue_class {
-#define X(id, name) QUEUE_##id,
-    QUEUE_CLASSES(X)
-#undef X
-        QUEUE_CLASS_COUNT
-};
 
 #define QUEUE_INTERACTIVE_S 2.0        // longest job that may be interactive, as it is expected
 #define QUEUE_INTERACTIVE_SHARE 0.2    // of all device-seconds, while others wait
@@ -68,9 +56,5 @@ void queue_visit(const struct queue *queue,
                  void (*visit)(void *owner, enum queue_class in, const struct fair_view *view),
                  void *owner);
 bool queue_check(const struct queue *queue); // invariants, for assert
-
-const char *queue_class_name(enum queue_class in);
-// The class of this name. False for unknown ones.
-bool queue_class_find(enum queue_class *ret, const char *name);
 
 #endif
