@@ -32,10 +32,10 @@ struct jobs *jobs_create(size_t resident_max, struct accounts *accounts)
     return jobs;
 }
 
-// Whose a search is.
-static const char *tenant_of(const struct search *search)
+// Whose the searches are.
+static const char *tenant_of(const struct jobs *jobs)
 {
-    (void)search;
+    (void)jobs;
     return "local";
 }
 
@@ -49,7 +49,7 @@ static struct search *get_search(struct jobs *jobs, const char *name)
         search->name = xstrdup(name);
         search->census = &jobs->census;
         search->account =
-            jobs->accounts ? accounts_search(jobs->accounts, tenant_of(search), name) : NULL;
+            jobs->accounts ? accounts_search(jobs->accounts, tenant_of(jobs), name) : NULL;
         HASH_ADD_KEYPTR(hh, jobs->searches, search->name, strlen(search->name), search);
     }
     return search;
@@ -146,6 +146,14 @@ struct job *jobs_find_key(const struct jobs *jobs, const char *search, const cha
         HASH_FIND(by_key, owner->jobs, key, strlen(key), job);
     }
     return job;
+}
+
+const struct account *jobs_account(const struct jobs *jobs, const char *search)
+{
+    const char *tenant = tenant_of(jobs);
+    const struct account *account = accounts_find(jobs->accounts, tenant, search);
+
+    return account ? account : accounts_find(jobs->accounts, tenant, NULL);
 }
 
 size_t jobs_count(const struct jobs *jobs)

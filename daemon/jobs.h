@@ -6,6 +6,7 @@
 
 #include "daemon/job.h"
 
+struct account;
 struct accounts;
 struct jobs;
 
@@ -25,6 +26,8 @@ void jobs_remove(struct jobs *jobs, struct job *job);
 struct job *jobs_find(const struct jobs *jobs, uint64_t id);
 struct job *jobs_find_key(const struct jobs *jobs, const char *search, const char *key);
 struct search *jobs_find_search(const struct jobs *jobs, const char *name);
+// The account of this search, or its tenant's when it is a new one; NULL when that is new too.
+const struct account *jobs_account(const struct jobs *jobs, const char *search);
 size_t jobs_count(const struct jobs *jobs);
 const struct job_census *jobs_census(const struct jobs *jobs);
 // Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and

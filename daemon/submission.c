@@ -122,10 +122,11 @@ static int check(const struct submit *submit, const struct devices *devices, str
 }
 
 // A budget that is used up. Compilations take no device time.
-static int check_budget(const struct search *search, const struct submit *submit, struct err *err)
+static int check_budget(const struct jobs *jobs, const struct submit *submit, struct err *err)
 {
-    const struct account *spent =
-        search && submit->spec->kind == JOB_MEASURE ? account_spent(search->account) : NULL;
+    const struct account *spent = submit->spec->kind == JOB_MEASURE
+                                      ? account_spent(jobs_account(jobs, submit->search))
+                                      : NULL;
     char *sentence;
 
     if (!spent) {
@@ -151,7 +152,7 @@ static int check_limits(const struct submission_config *config, const struct sub
         return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,
                        config->queue_max);
     }
-    return check_budget(search, submit, err);
+    return check_budget(config->jobs, submit, err);
 }
 
 static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
