@@ -63,7 +63,12 @@ static int parse_limit(double *ret, const char *text, const char *what, struct e
         *ret = INFINITY;
         return 0;
     }
-    return parse_f64(ret, text, 0, 1e12, what, err);
+    return parse_f64(ret, text, 0, 1e12, what, NULL) == 0
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "%s: \"%.100s\" is no number of device-seconds; give one, or none for no "
+                         "limit",
+                         what, text);
 }
 
 static int run_budget_set(struct session *session, const void *own, char **argument, size_t count,

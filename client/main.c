@@ -47,7 +47,8 @@ static const struct command *const commands[] = {
     &cmd_forecast,     &cmd_report,        &cmd_export,      &cmd_import, &cmd_replay,
     &cmd_eval,         &cmd_problem_list,  &cmd_problem_check, &cmd_problem_new, &cmd_status,
     &cmd_jobs,         &cmd_cancel,        &cmd_drain,       &cmd_undrain,
-    &cmd_budget,       &cmd_budget_set,
+    &cmd_budget_set, // before the command that is its first word
+    &cmd_budget,
 };
 
 static void print_help(void)

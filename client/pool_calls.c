@@ -127,9 +127,9 @@ void pool_advance(struct pool *pool)
     }
     pool_ask_for_blobs(pool);
     pool_send_blobs(pool);
+    send_acks(pool); // first: what is acknowledged may be submitted again
     submit_jobs(pool);
     wait_for_jobs(pool);
-    send_acks(pool);
 }
 
 // ---- answers ----
@@ -169,6 +169,7 @@ static void on_submitted(struct pool *pool, const struct call *call, const struc
     }
     job->phase = PHASE_OUT;
     job->id = reply->job;
+    job->known = reply->duplicate;
     job->covered = false;
 }
 
@@ -176,6 +177,19 @@ static bool is_over_budget(const struct job_info *info)
 {
     return info->state == JOB_CANCELLED && info->reason != NULL &&
            strncmp(info->reason, "BUDGET: ", 8) == 0;
+}
+
+// One that ended so before it was submitted here is tried again: the budget may have been raised.
+static void over_budget(struct pool *pool, struct pool_job *job, const struct job_info *info)
+{
+    struct err error = ERR_INIT;
+    pool_ack(pool, info->job);
+    if (job->known) {
+        job->phase = PHASE_NEW;
+    } else {
+        err_set(&error, ERR_BUDGET, "%s", info->reason);
+        pool_finish_job(pool, job, NULL, &error);
+    }
 }
 
 static void on_waited(struct pool *pool, const struct call *call, struct waited *reply)
@@ -191,10 +205,7 @@ static void on_waited(struct pool *pool, const struct call *call, struct waited 
     for (size_t i = 0; i < reply->jobs_count; i++) {
         struct pool_job *job = find_job(pool, reply->jobs[i].job);
         if (job != NULL && is_over_budget(&reply->jobs[i])) {
-            struct err error = ERR_INIT;
-            err_set(&error, ERR_BUDGET, "%s", reply->jobs[i].reason);
-            pool_ack(pool, reply->jobs[i].job);
-            pool_finish_job(pool, job, NULL, &error);
+            over_budget(pool, job, &reply->jobs[i]);
         } else if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
             pool_finish_job(pool, job, &reply->jobs[i], NULL);
         }

@@ -28,6 +28,7 @@ struct pool_job {
     enum phase phase;
     uint64_t id;         // at the daemon; in phase OUT
     bool covered;        // by a WAIT in flight
+    bool known;          // the daemon had it before it was submitted
     unsigned need_blobs; // how often SUBMIT asked for blobs
     pool_callback *callback;
     void *owner;

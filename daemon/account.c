@@ -161,7 +161,7 @@ void account_set(struct account *account, double weight, double limit_s, double 
 
     (void)account_tokens(account, now_s);
     account->weight = isnan(weight) ? account->weight : weight;
-    account->limit_s = setting(account->limit_s, limit_s);
+    account->limit_s = isnan(limit_s) ? account->limit_s : limit_s;
     account->per_hour_s = setting(account->per_hour_s, per_hour_s);
     if (!had_hour && !isnan(account->per_hour_s)) {
         account->tokens_s = account->per_hour_s;

@@ -23,7 +23,7 @@ struct account {
     char *path;             // "tenant" or "tenant/search"
     struct account *tenant; // of a search; NULL for a tenant
     double weight;          // default 1
-    double limit_s;         // device-seconds altogether; NaN: no limit
+    double limit_s;         // device-seconds altogether; NaN: no limit, infinite: none on purpose
     double per_hour_s;      // device-seconds per hour; NaN: no limit
     double used_s;          // device-seconds; only what is kept survives the daemon
     double reserved_s;      // expected of what runs, beyond what it has used

@@ -65,7 +65,7 @@ static void fill_row(struct share_info *row, struct account *account)
     row->weight = account->weight;
     row->tenant_weight = tenant->weight;
     row->used_seconds = account->used_s;
-    row->budget_seconds = account->limit_s;
+    row->budget_seconds = isinf(account->limit_s) ? (double)NAN : account->limit_s;
     row->hour_seconds = account->per_hour_s;
     if (!isnan(account->per_hour_s)) {
         row->left_seconds = account_tokens(account, now_seconds());
