@@ -2,8 +2,8 @@
 // Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
 #include "daemon/ledger_sql.h"
 #include "contract/verdict.h"
+#include "daemon/ledger_account.h"
 #include "daemon/ledger_db.h"
-#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -236,28 +236,6 @@ int ledger_sql_load(struct ledger_sql *sql,
     return rc;
 }
 
-static double column_limit(sqlite3_stmt *row, int column)
-{
-    return sqlite3_column_type(row, column) == SQLITE_NULL ? (double)NAN
-                                                           : sqlite3_column_double(row, column);
-}
-
-static struct ledger_account account_of_row(sqlite3_stmt *row)
-{
-    const char *search = (const char *)sqlite3_column_text(row, 1);
-
-    return (struct ledger_account){
-        .tenant = (const char *)sqlite3_column_text(row, 0),
-        .search = search && search[0] ? search : NULL,
-        .weight = sqlite3_column_double(row, 2),
-        .limit_s = column_limit(row, 3),
-        .per_hour_s = column_limit(row, 4),
-        .used_s = sqlite3_column_double(row, 5),
-        .tokens_s = sqlite3_column_double(row, 6),
-        .at_s = sqlite3_column_int64(row, 7),
-    };
-}
-
 int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
                              void (*visit)(void *owner, const struct ledger_account *row),
                              void *owner, struct err *err)
@@ -269,7 +247,7 @@ int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
     (void)sqlite3_bind_int64(sql->statement[SQL_FORGET_ACCOUNTS], 1, forget_before_s);
     rc = step_done(sql, SQL_FORGET_ACCOUNTS, err);
     while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct ledger_account account = account_of_row(row);
+        struct ledger_account account = ledger_account_of_row(row);
 
         visit(owner, &account);
     }
@@ -407,23 +385,6 @@ static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err
     return rc;
 }
 
-// SQLite takes NaN for NULL, which is what is meant.
-static int keep_account(struct ledger_sql *sql, const struct ledger_account *account,
-                        struct err *err)
-{
-    sqlite3_stmt *keep = sql->statement[SQL_KEEP_ACCOUNT];
-
-    bind_text(keep, 1, account->tenant);
-    bind_text(keep, 2, account->search);
-    (void)sqlite3_bind_double(keep, 3, account->weight);
-    (void)sqlite3_bind_double(keep, 4, account->limit_s);
-    (void)sqlite3_bind_double(keep, 5, account->per_hour_s);
-    (void)sqlite3_bind_double(keep, 6, account->used_s);
-    (void)sqlite3_bind_double(keep, 7, account->tokens_s);
-    (void)sqlite3_bind_int64(keep, 8, account->at_s);
-    return step_done(sql, SQL_KEEP_ACCOUNT, err);
-}
-
 static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     switch (op->kind) {
@@ -453,7 +414,8 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
         bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
         return step_done(sql, SQL_DROP_COMPILED, err);
     case LEDGER_KEEP_ACCOUNT:
-        return keep_account(sql, &op->account, err);
+        ledger_account_bind(sql->statement[SQL_KEEP_ACCOUNT], &op->account);
+        return step_done(sql, SQL_KEEP_ACCOUNT, err);
     case LEDGER_BARRIER:
         return 0;
     }

@@ -72,27 +72,10 @@ static double now_seconds(void)
     return clock_seconds(clock_now_ns(&clock_system));
 }
 
-static void enqueue(struct queue *queue, struct job *job)
-{
-    const struct account *account = job->search->account;
-    struct fair_who who = {
-        .tenant = account->tenant->id,
-        .search = account->id,
-        .tenant_weight = account->tenant->weight,
-        .weight = account->weight,
-    };
-    enum queue_class in = job->wanted_class;
-
-    if (in == QUEUE_INTERACTIVE && job->subject->held_s > QUEUE_INTERACTIVE_S) {
-        in = QUEUE_NORMAL; // too long for it
-    }
-    queue_add(queue, &job->queued, in, &who, job->priority, job->id, 1);
-}
-
 static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
 {
     if (!spending_refuses(&lifecycle->spending, job)) {
-        enqueue(job->device_class->queue, job);
+        spending_enqueue(job->device_class->queue, job);
     }
     schedule_soon(lifecycle);
 }
@@ -335,7 +318,7 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
         return; // the ledger has it
     }
     if (!spending_refuses(&lifecycle->spending, job)) {
-        enqueue(lifecycle->intake, job);
+        spending_enqueue(lifecycle->intake, job);
     }
     schedule_soon(lifecycle);
 }

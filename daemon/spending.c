@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "contract/verdict.h"
 #include "daemon/measure.h"
+#include "daemon/subject.h"
 #include <stdlib.h>
 
 // The account that has nothing left for it. Compilations take no device time.
@@ -30,6 +31,23 @@ bool spending_refuses(const struct spending *spending, struct job *job)
         end_over_budget(spending, job, spent);
     }
     return spent != NULL;
+}
+
+void spending_enqueue(struct queue *queue, struct job *job)
+{
+    const struct account *account = job->search->account;
+    struct fair_who who = {
+        .tenant = account->tenant->id,
+        .search = account->id,
+        .tenant_weight = account->tenant->weight,
+        .weight = account->weight,
+    };
+    enum queue_class in = job->wanted_class;
+
+    if (in == QUEUE_INTERACTIVE && job->subject->held_s > QUEUE_INTERACTIVE_S) {
+        in = QUEUE_NORMAL;
+    }
+    queue_add(queue, &job->queued, in, &who, job->priority, job->id, 1);
 }
 
 bool spending_may_begin(void *owner, uint64_t search)

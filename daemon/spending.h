@@ -21,6 +21,9 @@ struct spending {
 // Whether there is no budget left for this job, which is then ended. It is in no queue and has
 // neither preparation nor run.
 bool spending_refuses(const struct spending *spending, struct job *job);
+// Into the queue, as the search's account and the job's class say. An interactive job that is
+// expected to be long is a normal one.
+void spending_enqueue(struct queue *queue, struct job *job);
 // fair_terms.may, with the spending as owner; search is its account's id.
 bool spending_may_begin(void *spending, uint64_t search);
 // Writes down every account that changed. What is posted to the ledger afterwards is committed
