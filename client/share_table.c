@@ -30,12 +30,11 @@ void share_table_print(const struct share_info *share, size_t count)
         char *path = path_of(&share[i]);
 
         printf(
-            "  %-40s weight %g of a tenant's %g, %s: to have %.0f %%, had %.0f %% of late, holds "
-            "%llu, %llu waiting, ",
-            path, share[i].weight, share[i].tenant_weight,
-            share[i].queue_class ? share[i].queue_class : "unknown", 100 * share[i].share,
-            100 * share[i].recent, (unsigned long long)share[i].held,
-            (unsigned long long)share[i].waiting);
+            "  %-40s %s, weight %g (tenant %g): to have %.0f %%, had %.0f %% of late, holds %llu, "
+            "%llu waiting, ",
+            path, share[i].queue_class ? share[i].queue_class : "unknown", share[i].weight,
+            share[i].tenant_weight, 100 * share[i].share, 100 * share[i].recent,
+            (unsigned long long)share[i].held, (unsigned long long)share[i].waiting);
         print_used(&share[i]);
         printf("\n");
         free(path);
