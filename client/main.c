@@ -59,6 +59,8 @@ static const struct command *const commands[] = {
     &cmd_eval,         &cmd_problem_list,  &cmd_problem_check, &cmd_problem_new, &cmd_status,
     &cmd_jobs,         &cmd_cancel,        &cmd_drain,       &cmd_undrain,
     &cmd_token_add,  &cmd_token_revoke, &cmd_token_list,   &cmd_tls_init,
+    &cmd_budget_set, // before the command that is its first word
+    &cmd_budget,
 };
 
 static void print_help(void)

@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "contract/verdict.h"
+#include "daemon/budgets.h"
 #include "daemon/dispatch.h"
 #include "daemon/probing.h"
 #include "daemon/watch.h"
@@ -41,6 +42,8 @@ struct daemon {
     struct probing probing;
     struct secret secret;
     struct devices devices;
+    struct accounts *accounts;
+    struct budgets *budgets;
     struct jobs *jobs;
     struct answers *answers;
     struct waits *waits;
@@ -145,11 +148,13 @@ void daemon_free(struct daemon *daemon)
         return;
     }
     dispatch_free(daemon->dispatch);
+    budgets_free(daemon->budgets);
     submissions_free(daemon->submissions);
     answers_free(daemon->answers);
     endings_free(daemon->endings);
     jobs_free(daemon->jobs);
     lifecycle_free(daemon->lifecycle);
+    accounts_free(daemon->accounts);
     watch_free(daemon->watch);
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
@@ -198,6 +203,7 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     job = jobs_add(daemon->jobs, row->id, row->tenant, row->search, row->key,
                    finished ? (enum job_state)row->state : JOB_QUEUED);
     job->priority = row->priority;
+    job->wanted_class = (uint8_t)(row->wanted_class < QUEUE_CLASS_COUNT ? row->wanted_class : 0);
     job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
     job->finished_s = row->finished_s;
     job->reason = row->reason ? xstrdup(row->reason) : NULL;
@@ -260,6 +266,13 @@ static size_t compile_slots(const struct daemon_config *config)
     return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
 }
 
+static void on_change(void *owner)
+{
+    struct daemon *daemon = owner;
+
+    lifecycle_kick(daemon->lifecycle);
+}
+
 static void create_work(struct daemon *daemon)
 {
     const struct daemon_config *config = &daemon->config;
@@ -269,6 +282,7 @@ static void create_work(struct daemon *daemon)
         .ledger = daemon->ledger,
         .endings = daemon->endings,
         .blobs = daemon->blobs,
+        .accounts = daemon->accounts,
         .executors = daemon->executors,
         .secret = &daemon->secret,
         .compile_slots = compile_slots(config),
@@ -292,13 +306,7 @@ static void create_work(struct daemon *daemon)
         .sandbox_off = config->sandbox_off,
     };
     daemon->submissions = submissions_create(&daemon->submission);
-}
-
-static void on_watch_change(void *owner)
-{
-    struct daemon *daemon = owner;
-
-    lifecycle_kick(daemon->lifecycle);
+    daemon->budgets = budgets_create(daemon->accounts, daemon->ledger, on_change, daemon);
 }
 
 static void start_watch(struct daemon *daemon)
@@ -308,7 +316,7 @@ static void start_watch(struct daemon *daemon)
         .executors = daemon->executors,
         .grace_ms = daemon->config.grace_ms,
         .share = daemon->config.share_gpus,
-        .on_change = on_watch_change,
+        .on_change = on_change,
         .owner = daemon,
     };
 
@@ -334,6 +342,7 @@ static int open_service(struct daemon *daemon, struct err *err)
         .submissions = daemon->submissions,
         .answers = daemon->answers,
         .waits = daemon->waits,
+        .budgets = daemon->budgets,
         .compile_slots = compile_slots(&daemon->config),
         .state_dir = daemon->config.state_dir,
         .sandbox_off = daemon->config.sandbox_off,
@@ -391,7 +400,8 @@ static int come_up(struct daemon *daemon, struct err *err)
     int rc;
 
     create_work(daemon);
-    rc = ledger_load(daemon->ledger, reload_job, daemon, err);
+    rc = budgets_load(daemon->accounts, daemon->ledger, err);
+    rc = rc == 0 ? ledger_load(daemon->ledger, reload_job, daemon, err) : rc;
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {
@@ -491,7 +501,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
             executor_pool_create(&daemon->executors, loop, config->exec_path, daemon->cgroups, err);
     }
     if (rc == 0) {
-        daemon->jobs = jobs_create(RESIDENT_MAX);
+        daemon->accounts = accounts_create();
+        daemon->jobs = jobs_create(RESIDENT_MAX, daemon->accounts);
         daemon->answers = answers_create(daemon->jobs, daemon->ledger);
         devices_init(&daemon->devices);
         rc = start_probing(daemon, err);

@@ -270,6 +270,23 @@ struct device *devices_find(const struct devices *devices, const char *name)
     return NULL;
 }
 
+uint32_t devices_serving(const struct devices *devices, const struct device_class *device_class,
+                         uint32_t *ret_ready)
+{
+    uint32_t serving = 0;
+
+    *ret_ready = 0;
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[i];
+
+        if (device->device_class == device_class && device->state <= DEVICE_BUSY) {
+            serving++;
+            *ret_ready += device->state == DEVICE_READY;
+        }
+    }
+    return serving;
+}
+
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class)
 {
     struct device *best = NULL;

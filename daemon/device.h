@@ -132,6 +132,9 @@ MUST_CHECK int devices_choose(struct device_class **ret, const struct devices *d
 struct device *devices_find(const struct devices *devices, const char *name);
 // A device of the class that is READY, the one held least so far; NULL when there is none.
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class);
+// How many of the class may be measured on, now or when they are free; of these how many are READY.
+uint32_t devices_serving(const struct devices *devices, const struct device_class *device_class,
+                         uint32_t *ret_ready);
 size_t devices_busy(const struct devices *devices);
 // A device that waits to be probed and is not held; NULL when there is none.
 struct device *devices_to_probe(const struct devices *devices);

@@ -332,6 +332,14 @@ static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
     message_clear(&drain_message, &body);
 }
 
+// --- BUDGET
+
+static void handle_budget(struct dispatch *dispatch, struct exchange *exchange,
+                          const struct request *request)
+{
+    budgets_request(dispatch->config.budgets, exchange, request);
+}
+
 // --- STATUS
 
 static void fill_device(struct device_info *info, const struct device *device)
@@ -410,6 +418,7 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
         reply.states[reply.states_count++] = census->state[i];
     }
     fill_jobs(dispatch, exchange, &reply, &body);
+    budgets_fill_status(config->budgets, config->devices, exchange_caller(exchange), &reply);
     reply.uptime_seconds = clock_seconds(clock_now_ns(&clock_system) - dispatch->started_ns);
     reply.compile_slots = config->compile_slots;
     reply.compiling = lifecycle_compiling(config->lifecycle);
@@ -443,7 +452,7 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
         [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
         [OP_WAIT] = handle_wait,           [OP_STATUS] = handle_status,
         [OP_CANCEL] = handle_cancel,       [OP_ACK] = handle_ack,
-        [OP_DRAIN] = handle_drain,
+        [OP_DRAIN] = handle_drain,         [OP_BUDGET] = handle_budget,
     };
     struct dispatch *dispatch = owner;
 
@@ -481,7 +490,7 @@ void dispatch_stop(struct dispatch *dispatch)
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
     return dispatch->pending + submissions_pending(dispatch->config.submissions) +
-           answers_pending(dispatch->config.answers);
+           answers_pending(dispatch->config.answers) + budgets_pending(dispatch->config.budgets);
 }
 
 void dispatch_free(struct dispatch *dispatch)

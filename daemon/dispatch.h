@@ -4,6 +4,7 @@
 #define DAEMON_DISPATCH_H
 
 #include "daemon/answer.h"
+#include "daemon/budgets.h"
 #include "daemon/submission.h"
 #include "daemon/wait.h"
 
@@ -21,6 +22,7 @@ struct dispatch_config {
     struct submissions *submissions;
     struct answers *answers;
     struct waits *waits;
+    struct budgets *budgets;
     size_t compile_slots;
     const char *state_dir; // outlives it
     bool sandbox_off;

@@ -17,10 +17,13 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mailbox.h"
+#include "daemon/account.h"
 #include "daemon/ledger_sql.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DAY_S (24 * 3600)
 
 struct ledger {
     struct ledger_sql *sql; // the ledger's thread's, once that runs
@@ -65,6 +68,16 @@ int ledger_load(struct ledger *ledger,
                 void *owner, struct err *err)
 {
     return ledger_sql_load(ledger->sql, visit, owner, err);
+}
+
+int ledger_load_accounts(struct ledger *ledger,
+                         void (*visit)(void *owner, const struct ledger_account *row), void *owner,
+                         struct err *err)
+{
+    int64_t now_s = clock_wall_ns(&clock_system) / (int64_t)NS_PER_S;
+
+    return ledger_sql_load_accounts(ledger->sql, now_s - LEDGER_ACCOUNT_DAYS * DAY_S, visit, owner,
+                                    err);
 }
 
 uint64_t ledger_next_job(struct ledger *ledger)
@@ -219,6 +232,7 @@ void ledger_submit(struct ledger *ledger, const struct ledger_job *job,
     op->priority = job->priority;
     op->state = job->state;
     op->attempt = job->attempt;
+    op->wanted_class = job->wanted_class;
     if (cache_key) {
         op->digest = *cache_key;
         op->adopt = adopt;
@@ -309,6 +323,26 @@ void ledger_drop_compiled(struct ledger *ledger, const struct digest *key)
     struct ledger_op *op = new_op(LEDGER_DROP_COMPILED, 0, NULL, NULL);
 
     op->digest = *key;
+    post(ledger, op);
+}
+
+void ledger_keep_account(struct ledger *ledger, const struct account *account, ledger_done *done,
+                         void *owner)
+{
+    struct ledger_op *op = new_op(LEDGER_KEEP_ACCOUNT, 0, done, owner);
+
+    op->key = xstrdup(account->tenant ? account->tenant->name : account->name);
+    op->search = xstrdup(account->tenant ? account->name : "");
+    op->account = (struct ledger_account){
+        .tenant = op->key,
+        .search = op->search,
+        .weight = account->weight,
+        .limit_s = account->limit_s,
+        .per_hour_s = account->per_hour_s,
+        .used_s = account->used_s,
+        .tokens_s = account->tokens_s,
+        .at_s = op->now_s,
+    };
     post(ledger, op);
 }
 

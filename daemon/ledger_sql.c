@@ -2,6 +2,7 @@
 // Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
 #include "daemon/ledger_sql.h"
 #include "contract/verdict.h"
+#include "daemon/ledger_account.h"
 #include "daemon/ledger_db.h"
 #include <signal.h>
 #include <sqlite3.h>
@@ -26,6 +27,9 @@ enum statement {
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_COUNT_RESULTS,
+    SQL_KEEP_ACCOUNT,
+    SQL_FORGET_ACCOUNTS,
+    SQL_LOAD_ACCOUNTS,
     SQL_COUNT,
 };
 
@@ -34,7 +38,8 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_INSERT_JOB] = "INSERT INTO job (id, search, key, spec, priority, state, attempt,"
-                       " submitted_at, finished_at, result, tenant) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                       " submitted_at, finished_at, result, tenant, class)"
+                       " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
     // Written once: what has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
@@ -50,9 +55,14 @@ static const char *const sql_text[SQL_COUNT] = {
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
-                      " tenant FROM job ORDER BY id",
+                      " tenant, class FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
     [SQL_COUNT_RESULTS] = "SELECT count(*) FROM result",
+    [SQL_KEEP_ACCOUNT] = "INSERT OR REPLACE INTO account (tenant, search, weight, limit_s,"
+                         " per_hour_s, used_s, tokens_s, at) VALUES (?,?,?,?,?,?,?,?)",
+    [SQL_FORGET_ACCOUNTS] = "DELETE FROM account WHERE search <> '' AND at < ?",
+    [SQL_LOAD_ACCOUNTS] = "SELECT tenant, search, weight, limit_s, per_hour_s, used_s, tokens_s, at"
+                          " FROM account ORDER BY tenant, search",
 };
 
 struct ledger_sql {
@@ -74,6 +84,7 @@ const char *ledger_op_name(enum ledger_op_kind kind)
         [LEDGER_READ_COMPILED] = "read-compiled",
         [LEDGER_KEEP_COMPILED] = "keep-compiled",
         [LEDGER_DROP_COMPILED] = "drop-compiled",
+        [LEDGER_KEEP_ACCOUNT] = "keep-account",
         [LEDGER_BARRIER] = "barrier",
     };
 
@@ -202,6 +213,7 @@ static struct ledger_job job_of_row(sqlite3_stmt *row)
         .reason = (const char *)sqlite3_column_text(row, 7),
         .finished_s = sqlite3_column_int64(row, 8),
         .tenant = (const char *)sqlite3_column_text(row, 9),
+        .wanted_class = (uint64_t)sqlite3_column_int64(row, 10),
     };
 }
 
@@ -221,6 +233,28 @@ int ledger_sql_load(struct ledger_sql *sql,
         } else {
             rc = ledger_db_failed(sql->db, err);
         }
+    }
+    (void)sqlite3_reset(row);
+    return rc;
+}
+
+int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
+                             void (*visit)(void *owner, const struct ledger_account *row),
+                             void *owner, struct err *err)
+{
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ACCOUNTS];
+    int code = SQLITE_DONE;
+    int rc;
+
+    (void)sqlite3_bind_int64(sql->statement[SQL_FORGET_ACCOUNTS], 1, forget_before_s);
+    rc = step_done(sql, SQL_FORGET_ACCOUNTS, err);
+    while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct ledger_account account = ledger_account_of_row(row);
+
+        visit(owner, &account);
+    }
+    if (rc == 0 && code != SQLITE_DONE) {
+        rc = ledger_db_failed(sql->db, err);
     }
     (void)sqlite3_reset(row);
     return rc;
@@ -296,6 +330,7 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
         bind_blob(insert, 10, cached->data, cached->len);
     }
     bind_text(insert, 11, op->tenant);
+    bind_u64(insert, 12, op->wanted_class);
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
@@ -381,6 +416,9 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_DROP_COMPILED:
         bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
         return step_done(sql, SQL_DROP_COMPILED, err);
+    case LEDGER_KEEP_ACCOUNT:
+        ledger_account_bind(sql->statement[SQL_KEEP_ACCOUNT], &op->account);
+        return step_done(sql, SQL_KEEP_ACCOUNT, err);
     case LEDGER_BARRIER:
         return 0;
     }

@@ -3,6 +3,7 @@
 #ifndef DAEMON_LIFECYCLE_H
 #define DAEMON_LIFECYCLE_H
 
+#include "daemon/account.h"
 #include "daemon/compiler.h"
 #include "daemon/device.h"
 #include "daemon/ending.h"
@@ -10,9 +11,6 @@
 #include "daemon/ledger.h"
 #include "daemon/measure.h"
 #include "daemon/subject.h"
-
-#define JOB_LOST_MAX 2         // executors; then the job is BURIED
-#define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
 
 struct lifecycle;
 
@@ -22,6 +20,7 @@ struct lifecycle_config {
     struct ledger *ledger;
     struct endings *endings;
     struct blob_store *blobs;
+    struct accounts *accounts;
     struct executor_pool *executors;
     const struct secret *secret;
     size_t compile_slots;
@@ -50,7 +49,7 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);
 // Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about
 // to.
 void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason);
-// Once a second: quarantines that end.
+// Once a second: charges what runs, ends what waits for a budget that is used up, ends quarantines.
 void lifecycle_tick(struct lifecycle *lifecycle);
 
 // A device may take jobs that could not before.

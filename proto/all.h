@@ -47,7 +47,8 @@ extern const size_t all_messages_count;
     X(6, STATUS, status_request, status, "devices, queue, jobs")                                                      \
     X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                                                  \
     X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                                        \
-    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")
+    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")                                   \
+    X(20, BUDGET, budget_request, budget_list, "show or set weights and budgets of device time")
 #define WORKER_OPS(X)                                                                                                 \
     X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")                            \
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                                               \
