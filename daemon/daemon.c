@@ -14,9 +14,10 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "contract/verdict.h"
 #include "daemon/dispatch.h"
+#include "daemon/monitor.h"
 #include "daemon/probing.h"
+#include "daemon/reload.h"
 #include "daemon/watch.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,6 +51,9 @@ struct daemon {
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
+    struct tally tally;
+    struct status_source source;
+    struct monitor *monitor; // NULL: not served
     struct service *service;
     uv_timer_t tick;
     uv_timer_t stop;
@@ -67,6 +71,7 @@ static void close_all(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->stop, NULL);
     service_close(daemon->service);
+    monitor_close(daemon->monitor);
     waits_close(daemon->waits);
     ledger_close(daemon->ledger);
     daemon->config.on_end(daemon->config.owner, error);
@@ -101,6 +106,7 @@ void daemon_stop(struct daemon *daemon)
     }
     daemon->stopping = true;
     log_event(LOG_NOTICE, "stopping");
+    monitor_stopping(daemon->monitor);
     if (daemon->dispatch) {
         dispatch_stop(daemon->dispatch);
     }
@@ -135,6 +141,7 @@ void daemon_free(struct daemon *daemon)
     answers_free(daemon->answers);
     endings_free(daemon->endings);
     jobs_free(daemon->jobs);
+    tally_release(&daemon->tally);
     lifecycle_free(daemon->lifecycle);
     watch_free(daemon->watch);
     devices_release(&daemon->devices);
@@ -150,91 +157,6 @@ void daemon_free(struct daemon *daemon)
 static void fail(struct daemon *daemon)
 {
     daemon_stop(daemon);
-}
-
-// --- reloading
-
-// Spec and subject of a job that the ledger has.
-static int apply_row(struct daemon *daemon, struct job *job, const struct ledger_job *row,
-                     struct err *err)
-{
-    struct job_spec spec;
-    int rc = message_read(&job_spec_message, &spec, row->spec.data, row->spec.len, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    job->spec = digest_of(row->spec.data, row->spec.len);
-    submission_apply_spec(&daemon->submission, job, &spec);
-    message_clear(&job_spec_message, &spec);
-    return 0;
-}
-
-static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
-{
-    struct daemon *daemon = owner;
-    bool finished = job_state_is_terminal(row->state);
-    struct err defect = ERR_INIT;
-    struct job *job;
-
-    if (row->state >= JOB_STATE_COUNT || !row->search || !row->key) {
-        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state",
-                       daemon->config.state_dir, (unsigned long long)row->id);
-    }
-    job = jobs_add(daemon->jobs, row->id, row->search, row->key,
-                   finished ? (enum job_state)row->state : JOB_QUEUED);
-    job->priority = row->priority;
-    job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
-    job->finished_s = row->finished_s;
-    job->reason = row->reason ? xstrdup(row->reason) : NULL;
-    job->journalled = true;
-    if (apply_row(daemon, job, row, &defect) != 0 && !finished) {
-        // Reported when the ledger's thread is there to take it: see requeue.
-        free(job->reason);
-        job->reason = xstrdup(defect.text);
-        job->doomed = true;
-    }
-    if (row->state == JOB_RUNNING) {
-        job->attempt++;
-        job->unsaved = true; // until requeue has written it
-    }
-    return 0;
-}
-
-// Unfinished jobs begin anew.
-static void requeue(struct daemon *daemon)
-{
-    struct job *job = jobs_first(daemon->jobs);
-    size_t unfinished = 0;
-    size_t finished = 0;
-
-    for (; job; job = job->by_id.next) {
-        bool was_running = job->unsaved;
-
-        job->unsaved = false;
-        if (job_state_is_terminal(job->state)) {
-            finished++;
-            continue;
-        }
-        unfinished++;
-        if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
-            char *reason = job->reason
-                               ? job->reason
-                               : xstrdup("the daemon went down with it on a device too often");
-
-            job->reason = NULL;
-            end_buried(daemon->endings, job, reason);
-            free(reason);
-            continue;
-        }
-        if (was_running) {
-            ledger_move(daemon->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
-        }
-        lifecycle_admit(daemon->lifecycle, job);
-    }
-    if (unfinished + finished > 0) {
-        log_event(LOG_NOTICE, "jobs-reloaded unfinished=%zu finished=%zu", unfinished, finished);
-    }
 }
 
 // --- up
@@ -257,6 +179,7 @@ static void create_work(struct daemon *daemon)
         .blobs = daemon->blobs,
         .executors = daemon->executors,
         .secret = &daemon->secret,
+        .tally = &daemon->tally,
         .compile_slots = compile_slots(config),
         .compile_seconds = config->compile_seconds,
         .slack_ms = config->slack_ms,
@@ -301,13 +224,6 @@ static void start_watch(struct daemon *daemon)
     daemon->watch = watch_create(daemon->loop, &config);
 }
 
-static void on_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
-{
-    (void)owner;
-    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
-              (unsigned long long)untold);
-}
-
 static int open_service(struct daemon *daemon, struct err *err)
 {
     struct dispatch_config dispatch = {
@@ -320,6 +236,7 @@ static int open_service(struct daemon *daemon, struct err *err)
         .submissions = daemon->submissions,
         .answers = daemon->answers,
         .waits = daemon->waits,
+        .tally = &daemon->tally,
         .compile_slots = compile_slots(&daemon->config),
         .state_dir = daemon->config.state_dir,
         .sandbox_off = daemon->config.sandbox_off,
@@ -331,7 +248,7 @@ static int open_service(struct daemon *daemon, struct err *err)
         .message_max = MESSAGE_MAX,
         .epoch = (uint64_t)clock_wall_ns(&clock_system),
         .on_request = dispatch_request,
-        .on_refusal = on_refusal,
+        .on_refusal = dispatch_refusal,
     };
     int rc;
 
@@ -339,7 +256,16 @@ static int open_service(struct daemon *daemon, struct err *err)
     service.owner = daemon->dispatch;
     rc = service_create(&daemon->service, daemon->loop, &service, err);
     if (rc == 0) {
-        dispatch_set_service(daemon->dispatch, daemon->service);
+        daemon->source = (struct status_source){
+            .parts = dispatch,
+            .service = daemon->service,
+            .started_ns = clock_now_ns(&clock_system),
+        };
+        dispatch_set_source(daemon->dispatch, &daemon->source);
+    }
+    if (rc == 0 && daemon->config.http[0]) {
+        rc = monitor_create(&daemon->monitor, daemon->loop, daemon->config.http, &daemon->source,
+                            err);
     }
     return rc;
 }
@@ -362,6 +288,9 @@ static void log_ready(const struct daemon *daemon)
         log_event(LOG_INFO, "device-class class=\"%s\" language=%s toolchain=\"%s\"",
                   device_class->name, device_class->language, device_class->toolchain);
     }
+    if (daemon->monitor) {
+        log_event(LOG_INFO, "http url=%s", daemon->source.http);
+    }
     log_event(LOG_NOTICE,
               "ready url=%s devices=%zu compile_slots=%zu sandbox=%s exclusive=%s state=%s",
               service_url(daemon->service), daemon->devices.count, compile_slots(config),
@@ -373,16 +302,21 @@ static void log_ready(const struct daemon *daemon)
 static int come_up(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
+    struct reload reload;
     int rc;
 
     create_work(daemon);
-    rc = ledger_load(daemon->ledger, reload_job, daemon, err);
+    reload = (struct reload){
+        .submission = &daemon->submission,
+        .state_dir = config->state_dir,
+    };
+    rc = reload_jobs(&reload, err);
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    requeue(daemon);
+    reload_requeue(&reload);
     lifecycle_warm_up(daemon->lifecycle);
     start_watch(daemon);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
@@ -491,7 +425,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     }
     daemon->waits = waits_create(loop, answer_due, daemon->answers);
     daemon->endings =
-        endings_create(daemon->jobs, daemon->ledger, daemon->waits, config->sandbox_off);
+        endings_create(daemon->jobs, daemon->ledger, daemon->waits, &daemon->tally,
+                       config->sandbox_off);
     (void)uv_timer_init(loop, &daemon->tick);
     (void)uv_timer_init(loop, &daemon->stop);
     daemon->tick.data = daemon;

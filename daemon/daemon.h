@@ -14,6 +14,7 @@ struct daemon;
 
 struct daemon_config {
     const char *listen;       // tcp url on loopback; port 0: a free one
+    const char *http;         // address for monitoring; "": not served
     const char *state_dir;    // made when missing
     const char *exec_path;    // kcast-exec
     struct offer offer;       // which devices are wanted

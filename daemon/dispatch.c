@@ -4,8 +4,8 @@
 // store on behalf of this module; submissions and answers count their own. When all three are zero
 // the service can be closed without pulling an exchange from under anybody.
 #include "daemon/dispatch.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "daemon/status.h"
 #include <stdlib.h>
 
 #define FEATURE_MAX 5
@@ -13,8 +13,7 @@
 
 struct dispatch {
     struct dispatch_config config;
-    struct service *service;
-    uint64_t started_ns;
+    const struct status_source *source;
     size_t pending;
     bool stopping;
 };
@@ -324,89 +323,16 @@ static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
 
 // --- STATUS
 
-static void fill_device(struct device_info *info, const struct device *device)
-{
-    const struct device_class *device_class = device->device_class;
-    const char *why = device_why(device);
-
-    message_init(&device_info_message, info);
-    info->name = xstrdup(device->name);
-    info->device_class = xstrdup(device_class->name);
-    info->language = xstrdup(device_class->language);
-    info->toolchain = xstrdup(device_class->toolchain);
-    info->state = xstrdup(device_state_name(device->state));
-    info->reason = why ? xstrdup(why) : NULL;
-    info->job = device->job;
-    info->jobs_done = device->jobs_done;
-    info->held_seconds = clock_seconds(device->held_ns);
-    info->readings = device_readings(device, clock_now_ns(&clock_system), &info->readings_count);
-    info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
-    for (size_t i = 0; i < device_class->facts_count; i++) {
-        message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
-    }
-    if (device->has_control) {
-        info->control = xmalloc(sizeof(*info->control));
-        message_copy(&estimate_message, info->control, &device->last_control);
-    }
-}
-
-static void add_info(struct status *reply, const struct job *job)
-{
-    if (job && reply->jobs_count < ANSWER_INFOS_MAX) {
-        answer_info(&reply->jobs[reply->jobs_count++], job);
-    }
-}
-
-static void fill_jobs(struct dispatch *dispatch, struct status *reply,
-                      const struct status_request *body)
-{
-    const struct jobs *jobs = dispatch->config.jobs;
-    const struct search *search = body->search ? jobs_find_search(jobs, body->search) : NULL;
-    const struct job *job;
-
-    reply->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*reply->jobs));
-    for (size_t i = 0; i < body->jobs_count; i++) {
-        add_info(reply, jobs_find(jobs, body->jobs[i]));
-    }
-    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
-        add_info(reply, job);
-    }
-    for (job = body->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
-        if (!job_state_is_terminal(job->state)) {
-            add_info(reply, job);
-        }
-    }
-}
-
 static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
 {
-    const struct dispatch_config *config = &dispatch->config;
-    const struct job_census *census = jobs_census(config->jobs);
     struct status_request body;
     struct status reply;
 
     if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
         return;
     }
-    message_init(&status_message, &reply);
-    reply.devices = xcalloc(config->devices->count, sizeof(*reply.devices));
-    for (size_t i = 0; i < config->devices->count; i++) {
-        fill_device(&reply.devices[reply.devices_count++], &config->devices->device[i]);
-    }
-    reply.states = xcalloc(JOB_STATE_COUNT, sizeof(*reply.states));
-    for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
-        reply.states[reply.states_count++] = census->state[i];
-    }
-    fill_jobs(dispatch, &reply, &body);
-    reply.uptime_seconds = clock_seconds(clock_now_ns(&clock_system) - dispatch->started_ns);
-    reply.compile_slots = config->compile_slots;
-    reply.compiling = lifecycle_compiling(config->lifecycle);
-    reply.sandbox = xstrdup(config->sandbox_off ? "off" : "on");
-    reply.results_cached = ledger_results(config->ledger);
-    reply.waits = waits_count(dispatch->config.waits);
-    reply.requests = service_request_count(dispatch->service);
-    reply.state_dir = xstrdup(config->state_dir);
+    status_fill(&reply, dispatch->source, &body);
     exchange_reply(exchange, &status_message, &reply);
     message_clear(&status_message, &reply);
     message_clear(&status_request_message, &body);
@@ -435,6 +361,9 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     };
     struct dispatch *dispatch = owner;
 
+    if (request->op < TALLY_OPS) {
+        dispatch->config.tally->request[request->op]++;
+    }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
     } else if (request->op >= ARRAY_LEN(handler) || !handler[request->op]) {
@@ -444,18 +373,26 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     }
 }
 
+void dispatch_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
+{
+    struct dispatch *dispatch = owner;
+
+    dispatch->config.tally->refusals += 1 + untold;
+    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
+              (unsigned long long)untold);
+}
+
 struct dispatch *dispatch_create(const struct dispatch_config *config)
 {
     struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
 
     dispatch->config = *config;
-    dispatch->started_ns = clock_now_ns(&clock_system);
     return dispatch;
 }
 
-void dispatch_set_service(struct dispatch *dispatch, struct service *service)
+void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source)
 {
-    dispatch->service = service;
+    dispatch->source = source;
 }
 
 void dispatch_stop(struct dispatch *dispatch)

@@ -21,11 +21,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct ledger {
     struct ledger_sql *sql; // the ledger's thread's, once that runs
     uint64_t next_job;
     uint64_t results;
+    uint64_t bytes;
+    char *path;
     uv_thread_t thread;
     bool started;
     uv_mutex_t lock; // guards posted, last and ending
@@ -41,7 +44,23 @@ struct batch {
     struct mail mail;
     struct ledger *ledger;
     struct ledger_op *ops;
+    uint64_t bytes; // of the ledger's files afterwards
 };
+
+static uint64_t bytes_of(const char *path, const char *suffix)
+{
+    char *name = xasprintf("%s%s", path, suffix);
+    struct stat info;
+    uint64_t bytes = stat(name, &info) == 0 ? (uint64_t)info.st_size : 0;
+
+    free(name);
+    return bytes;
+}
+
+static uint64_t bytes_of_files(const char *path)
+{
+    return bytes_of(path, "") + bytes_of(path, "-wal");
+}
 
 int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct err *err)
 {
@@ -56,6 +75,8 @@ int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct
         free(ledger);
         return rc;
     }
+    ledger->path = xstrdup(path);
+    ledger->bytes = bytes_of_files(path);
     *ret = ledger;
     return 0;
 }
@@ -77,6 +98,11 @@ uint64_t ledger_results(const struct ledger *ledger)
     return ledger->results;
 }
 
+uint64_t ledger_bytes(const struct ledger *ledger)
+{
+    return ledger->bytes;
+}
+
 static void op_free(struct ledger_op *op)
 {
     ledger_op_reset(op);
@@ -94,6 +120,7 @@ static void deliver_batch(struct mail *mail)
     struct batch *batch = (struct batch *)mail;
     struct ledger_op *op = batch->ops;
 
+    batch->ledger->bytes = batch->bytes;
     while (op) {
         struct ledger_op *next = op->next;
 
@@ -137,6 +164,7 @@ static void ledger_thread(void *data)
         batch->mail.deliver = deliver_batch;
         batch->ledger = ledger;
         batch->ops = ops;
+        batch->bytes = bytes_of_files(ledger->path);
         // The mailbox outlives this thread.
         (void)mailbox_post(ledger->mailbox, &batch->mail);
     }
@@ -176,6 +204,7 @@ void ledger_close(struct ledger *ledger)
     }
     mailbox_close(ledger->mailbox); // delivers what is there
     ledger_sql_close(ledger->sql);
+    free(ledger->path);
     free(ledger);
 }
 

@@ -47,6 +47,9 @@ void ledger_close(struct ledger *ledger);
 // Rows in the result cache.
 uint64_t ledger_results(const struct ledger *ledger);
 
+// Bytes of its files as they were after the last commit.
+uint64_t ledger_bytes(const struct ledger *ledger);
+
 // error is NULL on success. answer[0..count) as each function says; the callee may take bytes and
 // zero them. Runs on the loop thread, never inside the function that posted. NULL callbacks are
 // fine.

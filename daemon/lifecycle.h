@@ -10,6 +10,7 @@
 #include "daemon/ledger.h"
 #include "daemon/measure.h"
 #include "daemon/subject.h"
+#include "daemon/tally.h"
 
 #define JOB_LOST_MAX 2         // executors; then the job is BURIED
 #define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
@@ -24,6 +25,7 @@ struct lifecycle_config {
     struct blob_store *blobs;
     struct executor_pool *executors;
     const struct secret *secret;
+    struct tally *tally; // counted into
     size_t compile_slots;
     uint64_t compile_seconds; // of one compilation
     uint64_t slack_ms;        // by which kcast-exec may exceed its plan
@@ -43,6 +45,7 @@ void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
 void lifecycle_warm_up(struct lifecycle *lifecycle);
 
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
+size_t lifecycle_intake(const struct lifecycle *lifecycle);    // jobs that wait to be prepared
 size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children
 
 // A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.

@@ -17,6 +17,7 @@
 struct settings {
     char *config;
     char *listen;
+    char *http;
     char *devices;
     char *state;
     char *sandbox;
@@ -41,6 +42,9 @@ static const struct option_row option_table[] = {
      "read options from the [kcastd] section of this INI file first"},
     {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
      "where to serve; loopback only, port 0 picks a free one"},
+    {"http", 0, OPTION_TEXT, AT(http), "ADDRESS", "", 0, 0, NULL,
+     "serve /metrics, /healthz and /status.json there, 127.0.0.1:7412 for example; loopback only,"
+     " port 0 picks a free one; default: not at all"},
     {"devices", 'd', OPTION_TEXT, AT(devices), "SPEC", "auto", 0, 0, NULL,
      "any of cpu, cpu:N, cuda and cuda:N,M joined by +, or auto: all GPUs there are, and cores: "
      "all but"
@@ -291,6 +295,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->offer), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
     config->listen = settings->listen;
+    config->http = settings->http;
     config->state_dir = settings->state;
     config->exec_path = settings->exec;
     config->compile_jobs = settings->compile_jobs;

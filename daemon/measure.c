@@ -82,6 +82,7 @@ static void finish(struct run *run, enum run_outcome outcome)
 
     end->outcome = run->job ? outcome : RUN_CANCELLED;
     end->reason = run->reason;
+    end->search = run->search_name;
     if (run->device->job != 0) {
         end->held_s = device_release(run->device, now_ns);
     }

@@ -37,6 +37,7 @@ struct run_end {
     const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
+    const char *search; // whose run it was
 };
 
 enum {

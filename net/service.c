@@ -254,6 +254,11 @@ uint64_t service_request_count(const struct service *service)
     return service->requests;
 }
 
+uint64_t service_failure_count(const struct service *service, enum err_code code)
+{
+    return service->failures[-1 - (int)code];
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;

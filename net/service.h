@@ -42,6 +42,8 @@ MUST_CHECK int service_create(struct service **ret, uv_loop_t *loop,
 // The url with the real port.
 const char *service_url(const struct service *service);
 uint64_t service_request_count(const struct service *service);
+// Requests that were answered with this error.
+uint64_t service_failure_count(const struct service *service, enum err_code code);
 // Closes the port and the connections; exchanges that are still open are dropped and must not be
 // answered any more. Freed when the loop has closed the handles. NULL is fine.
 void service_close(struct service *service);
