@@ -48,6 +48,7 @@ struct daemon {
     struct endings *endings;
     struct lifecycle *lifecycle;
     struct watch *watch;
+    struct orders *orders;
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
@@ -113,6 +114,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->lifecycle) {
         lifecycle_stop(daemon->lifecycle);
     }
+    orders_stop(daemon->orders);
     watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
     if (daemon->executors) {
@@ -144,6 +146,7 @@ void daemon_free(struct daemon *daemon)
     tally_release(&daemon->tally);
     lifecycle_free(daemon->lifecycle);
     watch_free(daemon->watch);
+    orders_free(daemon->orders);
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
@@ -203,7 +206,7 @@ static void create_work(struct daemon *daemon)
     daemon->submissions = submissions_create(&daemon->submission);
 }
 
-static void on_watch_change(void *owner)
+static void on_device_change(void *owner)
 {
     struct daemon *daemon = owner;
 
@@ -217,11 +220,26 @@ static void start_watch(struct daemon *daemon)
         .executors = daemon->executors,
         .grace_ms = daemon->config.grace_ms,
         .share = daemon->config.share_gpus,
-        .on_change = on_watch_change,
+        .on_change = on_device_change,
         .owner = daemon,
     };
 
     daemon->watch = watch_create(daemon->loop, &config);
+}
+
+static int create_orders(struct daemon *daemon, struct err *err)
+{
+    struct orders_config config = {
+        .devices = &daemon->devices,
+        .ledger = daemon->ledger,
+        .executors = daemon->executors,
+        .grace_ms = daemon->config.grace_ms,
+        .sandbox_off = daemon->config.sandbox_off,
+        .on_change = on_device_change,
+        .owner = daemon,
+    };
+
+    return orders_create(&daemon->orders, &config, err);
 }
 
 static int open_service(struct daemon *daemon, struct err *err)
@@ -235,6 +253,7 @@ static int open_service(struct daemon *daemon, struct err *err)
         .devices = &daemon->devices,
         .submissions = daemon->submissions,
         .answers = daemon->answers,
+        .orders = daemon->orders,
         .waits = daemon->waits,
         .tally = &daemon->tally,
         .compile_slots = compile_slots(&daemon->config),
@@ -275,6 +294,7 @@ static void on_tick(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
 
     lifecycle_tick(daemon->lifecycle);
+    orders_tick(daemon->orders);
     endings_tick(daemon->endings);
     executor_pool_tick(daemon->executors);
 }
@@ -311,6 +331,7 @@ static int come_up(struct daemon *daemon, struct err *err)
         .state_dir = config->state_dir,
     };
     rc = reload_jobs(&reload, err);
+    rc = rc == 0 ? create_orders(daemon, err) : rc;
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {

@@ -278,47 +278,39 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     message_clear(&job_ids_message, &body);
 }
 
-// --- DRAIN
-
-// All of them or none.
-static int find_devices(const struct devices *devices, const struct drain *body, struct err *err)
-{
-    for (size_t i = 0; i < body->devices_count; i++) {
-        if (!devices_find(devices, body->devices[i])) {
-            return err_set(err, ERR_NOT_FOUND, "no device %s here; `kcast status` lists them",
-                           body->devices[i]);
-        }
-    }
-    return body->devices_count > 0 ? 0 : err_set(err, ERR_USAGE, "DRAIN names no device");
-}
+// --- DRAIN, QUARANTINE, PROBE
 
 static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
                          const struct request *request)
 {
-    struct devices *devices = dispatch->config.devices;
-    struct empty reply = {.unused = false};
-    struct err err = ERR_INIT;
     struct drain body;
 
-    if (!exchange_read_body(exchange, request, &drain_message, &body)) {
-        return;
+    if (exchange_read_body(exchange, request, &drain_message, &body)) {
+        orders_drain(dispatch->config.orders, exchange, &body);
+        message_clear(&drain_message, &body);
     }
-    if (find_devices(devices, &body, &err) != 0) {
-        exchange_fail(exchange, &err);
-    } else {
-        for (size_t i = 0; i < body.devices_count; i++) {
-            struct device *device = devices_find(devices, body.devices[i]);
+}
 
-            if (body.undrain) {
-                device_undrain(device);
-            } else {
-                device_drain(device, body.reason);
-            }
-        }
-        lifecycle_kick(dispatch->config.lifecycle);
-        exchange_reply(exchange, &empty_message, &reply);
+static void handle_quarantine(struct dispatch *dispatch, struct exchange *exchange,
+                              const struct request *request)
+{
+    struct quarantine body;
+
+    if (exchange_read_body(exchange, request, &quarantine_message, &body)) {
+        orders_quarantine(dispatch->config.orders, exchange, &body);
+        message_clear(&quarantine_message, &body);
     }
-    message_clear(&drain_message, &body);
+}
+
+static void handle_probe(struct dispatch *dispatch, struct exchange *exchange,
+                         const struct request *request)
+{
+    struct probe_request body;
+
+    if (exchange_read_body(exchange, request, &probe_request_message, &body)) {
+        orders_probe(dispatch->config.orders, exchange, &body);
+        message_clear(&probe_request_message, &body);
+    }
 }
 
 // --- STATUS
@@ -357,7 +349,8 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
         [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
         [OP_WAIT] = handle_wait,           [OP_STATUS] = handle_status,
         [OP_CANCEL] = handle_cancel,       [OP_ACK] = handle_ack,
-        [OP_DRAIN] = handle_drain,
+        [OP_DRAIN] = handle_drain,         [OP_QUARANTINE] = handle_quarantine,
+        [OP_PROBE] = handle_probe,
     };
     struct dispatch *dispatch = owner;
 
@@ -405,7 +398,8 @@ void dispatch_stop(struct dispatch *dispatch)
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + submissions_pending(dispatch->config.submissions) +
+    return dispatch->pending + orders_pending(dispatch->config.orders) +
+           submissions_pending(dispatch->config.submissions) +
            answers_pending(dispatch->config.answers);
 }
 

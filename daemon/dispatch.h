@@ -4,6 +4,7 @@
 #define DAEMON_DISPATCH_H
 
 #include "daemon/answer.h"
+#include "daemon/orders.h"
 #include "daemon/submission.h"
 #include "daemon/tally.h"
 #include "daemon/wait.h"
@@ -22,6 +23,7 @@ struct dispatch_config {
     struct devices *devices;
     struct submissions *submissions;
     struct answers *answers;
+    struct orders *orders;
     struct waits *waits;
     struct tally *tally; // counted into
     size_t compile_slots;

@@ -88,6 +88,14 @@ int ledger_load(struct ledger *ledger,
     return ledger_sql_load(ledger->sql, visit, owner, err);
 }
 
+int ledger_load_orders(struct ledger *ledger,
+                       void (*visit)(void *owner, const char *device, uint64_t kind,
+                                     const char *reason),
+                       void *owner, struct err *err)
+{
+    return ledger_sql_load_orders(ledger->sql, visit, owner, err);
+}
+
 uint64_t ledger_next_job(struct ledger *ledger)
 {
     return ledger->next_job++;
@@ -337,6 +345,31 @@ void ledger_drop_compiled(struct ledger *ledger, const struct digest *key)
 
     op->digest = *key;
     post(ledger, op);
+}
+
+static struct ledger_op *new_order(enum ledger_op_kind op_kind, const char *device,
+                                   enum ledger_order_kind kind, ledger_done *done, void *owner)
+{
+    struct ledger_op *op = new_op(op_kind, 0, done, owner);
+
+    op->key = xstrdup(device);
+    op->state = kind;
+    return op;
+}
+
+void ledger_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                  const char *reason, ledger_done *done, void *owner)
+{
+    struct ledger_op *op = new_order(LEDGER_ORDER, device, kind, done, owner);
+
+    op->reason = reason ? xstrdup(reason) : NULL;
+    post(ledger, op);
+}
+
+void ledger_drop_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                       ledger_done *done, void *owner)
+{
+    post(ledger, new_order(LEDGER_DROP_ORDER, device, kind, done, owner));
 }
 
 void ledger_barrier(struct ledger *ledger, ledger_done *done, void *owner)

@@ -36,6 +36,14 @@ MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_
 MUST_CHECK int ledger_load(struct ledger *ledger,
                            int (*visit)(void *owner, const struct ledger_job *job, struct err *err),
                            void *owner, struct err *err);
+// On the wire of no message, but in files: never renumbered.
+enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
+
+// Likewise every order that an operator has given and not taken back. reason may be NULL.
+MUST_CHECK int ledger_load_orders(struct ledger *ledger,
+                                  void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                const char *reason),
+                                  void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
 // Starts the thread.
@@ -97,6 +105,12 @@ void ledger_read_compiled(struct ledger *ledger, const struct digest *key, ledge
 void ledger_keep_compiled(struct ledger *ledger, const struct digest *key,
                           const struct bytes *compiled, ledger_done *done, void *owner);
 void ledger_drop_compiled(struct ledger *ledger, const struct digest *key);
+// An operator's order for a device, in the place of an earlier one of the same kind; or none any
+// more.
+void ledger_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                  const char *reason, ledger_done *done, void *owner);
+void ledger_drop_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                       ledger_done *done, void *owner);
 // Does nothing; done runs after everything posted before.
 void ledger_barrier(struct ledger *ledger, ledger_done *done, void *owner);
 

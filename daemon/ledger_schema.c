@@ -32,5 +32,16 @@ static const char migration_1[] =
     "  compiled BLOB NOT NULL"
     ") STRICT;";
 
-const char *const ledger_migration[] = {migration_1};
+static const char migration_2[] =
+    // What an operator wants of a device (daemon/orders.h), until he takes it back. device: a GPU's
+    // UUID, a core's name. kind: enum ledger_order_kind.
+    "CREATE TABLE device_order ("
+    "  device TEXT NOT NULL,"
+    "  kind INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  created_at INTEGER NOT NULL,"
+    "  PRIMARY KEY (device, kind)"
+    ") STRICT;";
+
+const char *const ledger_migration[] = {migration_1, migration_2};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

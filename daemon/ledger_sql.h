@@ -16,6 +16,8 @@ enum ledger_op_kind {
     LEDGER_READ_COMPILED,
     LEDGER_KEEP_COMPILED,
     LEDGER_DROP_COMPILED,
+    LEDGER_ORDER,
+    LEDGER_DROP_ORDER,
     LEDGER_BARRIER,
 };
 
@@ -27,12 +29,12 @@ struct ledger_op {
     void *owner;
     int64_t now_s; // wall clock when it was posted
     uint64_t id;   // job
-    uint64_t state;
+    uint64_t state; // of a job; an order's kind
     uint64_t attempt;
     uint64_t priority;
     double cap_s;
     char *search;
-    char *key;
+    char *key; // of a job; an order's device
     char *reason;
     struct bytes bytes;   // spec, result or compiled
     struct digest digest; // of a cache; zero: none
@@ -61,6 +63,10 @@ MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
                                int (*visit)(void *owner, const struct ledger_job *job,
                                             struct err *err),
                                void *owner, struct err *err);
+MUST_CHECK int ledger_sql_load_orders(struct ledger_sql *sql,
+                                      void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                    const char *reason),
+                                      void *owner, struct err *err);
 // Carries out a list of operations and commits; each op gets its outcome.
 void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops);
 

@@ -1,0 +1,112 @@
+// kcast quarantine, kcast probe: devices that are thought to be broken, and whether they are.
+#include "client/command.h"
+#include "client/session.h"
+#include "client/show.h"
+#include <stdio.h>
+
+#define QUARANTINE_MS 10000
+#define DEVICES_MAX 256
+
+struct quarantine_options {
+    char *reason;
+};
+
+struct probe_options {
+    uint64_t wait_ns;
+};
+
+static const struct option_row quarantine_rows[] = {
+    {"reason", 0, OPTION_TEXT, offsetof(struct quarantine_options, reason), "TEXT", NULL, 0, 0,
+     NULL, "what `kcast status` says of them"},
+    {0},
+};
+
+static const struct option_row probe_rows[] = {
+    {"wait", 0, OPTION_DURATION, offsetof(struct probe_options, wait_ns), "TIME", "5m", 1e9, 0,
+     NULL, "how long to wait for the end of what it runs, and for the probe"},
+    {0},
+};
+
+static int run_quarantine(struct session *session, const void *own, char **argument, size_t count,
+                          struct err *err)
+{
+    const struct quarantine_options *options = own;
+    struct quarantine request = {
+        .devices = argument, .devices_count = count, .reason = options->reason};
+    struct remote *pool;
+    struct empty reply;
+    int code = session_pool(session, &pool, err);
+
+    if (code == 0) {
+        code = remote_call_sync(pool, OP_QUARANTINE, &quarantine_message, &request, &empty_message,
+                                &reply, QUARANTINE_MS, err);
+    }
+    return code == 0 ? EXIT_OK : err_exit(code);
+}
+
+static void print_probed(const struct probed *probed, bool json)
+{
+    char took[32];
+
+    if (json) {
+        show_print(json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "device", probed->device, "passed",
+                             (int)probed->passed, "found", show_text(probed->found), "state",
+                             show_text(probed->state), "seconds", show_number(probed->seconds),
+                             "facts", show_facts(probed->facts, probed->facts_count)));
+        return;
+    }
+    show_seconds(probed->seconds, took, sizeof(took));
+    printf("%s %s: %s (in %s); it is %s now\n", probed->device,
+           probed->passed ? "works" : "does not work", probed->found ? probed->found : "", took,
+           probed->state ? probed->state : "?");
+    for (size_t i = 0; i < probed->facts_count; i++) {
+        printf("  %-28s %.6g\n", probed->facts[i].name, probed->facts[i].value);
+    }
+}
+
+static int run_probe(struct session *session, const void *own, char **argument, size_t count,
+                     struct err *err)
+{
+    const struct probe_options *options = own;
+    struct probe_request request = {.device = argument[0]};
+    struct remote *pool;
+    struct probed probed;
+    int code = session_pool(session, &pool, err);
+
+    (void)count;
+    if (code == 0) {
+        code = remote_call_sync(pool, OP_PROBE, &probe_request_message, &request, &probed_message,
+                                &probed, options->wait_ns / 1000000, err);
+    }
+    if (code != 0) {
+        return err_exit(code);
+    }
+    print_probed(&probed, session_options(session)->json);
+    if (!probed.passed) {
+        code = err_set(err, ERR_SYSTEM, "%s did not pass its probe", probed.device);
+    }
+    message_clear(&probed_message, &probed);
+    return code == 0 ? EXIT_OK : err_exit(code);
+}
+
+const struct command cmd_quarantine = {
+    .name = "quarantine",
+    .arguments = "DEVICE…",
+    .help = "Let devices take no more jobs until they have passed a probe",
+    .option = quarantine_rows,
+    .options_size = sizeof(struct quarantine_options),
+    .argument_min = 1,
+    .argument_max = DEVICES_MAX,
+    .run = run_quarantine,
+};
+
+const struct command cmd_probe = {
+    .name = "probe",
+    .arguments = "DEVICE",
+    .help = "Try a device now and say what was found; ends its quarantine when it works",
+    .option = probe_rows,
+    .options_size = sizeof(struct probe_options),
+    .argument_min = 1,
+    .argument_max = 1,
+    .run = run_probe,
+};
