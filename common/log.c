@@ -2,8 +2,8 @@
 // one write(2), so lines of several threads (and processes, on a pipe) do not mix. What was
 // formatted is escaped afterwards as a whole, because values come from peers, compilers and models:
 // control characters, C1 controls and bytes that are no UTF-8 become \n, \t or \xNN. The settings
-// are the one writable static of common/: written once by log_init before threads exist, read-only
-// afterwards.
+// are the one writable static of common/: written once by log_init before threads exist; only the
+// level may change afterwards.
 #include "common/log.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -19,15 +19,20 @@
 
 static struct {
     char program[32];         // shown when there is no journal to add it
-    enum log_level max_level; // events above it are dropped
+    _Atomic int max_level;    // events above it are dropped
     bool journal;             // lines start with <3> to <7>
 } settings = {.max_level = LOG_INFO};
 
 void log_init(const char *program, enum log_level max_level)
 {
     (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
-    settings.max_level = max_level;
+    settings.max_level = (int)max_level;
     settings.journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_set_level(enum log_level max_level)
+{
+    settings.max_level = (int)max_level;
 }
 
 static const char *level_name(enum log_level level)
@@ -129,7 +134,7 @@ void log_event(enum log_level level, const char *format, ...)
     va_list args;
     ssize_t written;
 
-    if (level > settings.max_level) {
+    if ((int)level > settings.max_level) {
         return;
     }
     va_start(args, format);

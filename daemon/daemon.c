@@ -19,6 +19,7 @@
 #include "daemon/probing.h"
 #include "daemon/reload.h"
 #include "daemon/watch.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -123,6 +124,35 @@ void daemon_stop(struct daemon *daemon)
     uv_update_time(daemon->loop);
     daemon->stop_since_ms = uv_now(daemon->loop);
     (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
+}
+
+void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
+{
+    daemon->config.queue_max = queue_max;
+    daemon->config.jobs_max = jobs_max;
+    if (daemon->submissions) {
+        submissions_limit(daemon->submissions, queue_max, jobs_max);
+    }
+}
+
+void daemon_describe(void *owner, char *text, size_t size)
+{
+    const struct daemon *daemon = owner;
+    const struct job_census *census = jobs_census(daemon->jobs);
+    char illness[STATUS_ILLNESS_MAX];
+    bool well;
+
+    if (daemon->stopping) {
+        (void)snprintf(text, size, "stopping");
+        return;
+    }
+    well = status_is_well(&daemon->source, illness);
+    (void)snprintf(text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
+                   service_url(daemon->service), devices_busy(&daemon->devices),
+                   daemon->devices.count,
+                   census->state[JOB_QUEUED] + census->state[JOB_COMPILING] +
+                       census->state[JOB_READY],
+                   well ? "" : "; not well: ", well ? "" : illness);
 }
 
 void daemon_kill_children(struct daemon *daemon)

@@ -42,6 +42,10 @@ MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop,
                             const struct daemon_config *config, struct err *err);
 // Stops in good order; on_end follows. May be called again.
 void daemon_stop(struct daemon *daemon);
+// The limits of the configuration, changed while it runs.
+void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max);
+// One line about what it is doing, for whoever started it.
+void daemon_describe(void *daemon, char *text, size_t size);
 // SIGKILL to every child, now. For an exit without good order.
 void daemon_kill_children(struct daemon *daemon);
 // After on_end; the loop must run once more for its handles.

@@ -1,9 +1,11 @@
 // kcastd: options, signals, exit codes. Builds one daemon and runs the loop until it has ended.
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/ready.h"
+#include "common/strbuf.h"
 #include "common/version.h"
 #include "daemon/daemon.h"
 #include <errno.h>
@@ -83,7 +85,13 @@ struct program {
     uv_loop_t loop;
     uv_signal_t terminate;
     uv_signal_t interrupt;
+    uv_signal_t hangup;
+    struct heartbeat heartbeat;
+    bool beating;
     struct daemon *daemon;
+    struct settings *settings; // as they are in force
+    int argc;
+    char **argv;
     unsigned signals; // received so far
     struct err error;
 };
@@ -181,6 +189,10 @@ static void close_signals(struct program *program)
 {
     uv_close((uv_handle_t *)&program->terminate, NULL);
     uv_close((uv_handle_t *)&program->interrupt, NULL);
+    uv_close((uv_handle_t *)&program->hangup, NULL);
+    if (program->beating) {
+        heartbeat_stop(&program->heartbeat);
+    }
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -196,10 +208,76 @@ static void on_signal(uv_signal_t *handle, int number)
     daemon_stop(program->daemon);
 }
 
+// Whether a changed option is in force without a restart.
+static bool can_reload(const char *name)
+{
+    static const char *const names[] = {"log-level", "queue-max", "jobs-max"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Takes over what can be taken over and says what cannot.
+static void take_changes(struct program *program, struct settings *fresh)
+{
+    struct settings *settings = program->settings;
+    struct strbuf changed = STRBUF_INIT;
+    struct strbuf later = STRBUF_INIT;
+    char *level;
+
+    for (const struct option_row *row = option_table; row->name; row++) {
+        if (!options_same(row, settings, fresh)) {
+            struct strbuf *list = can_reload(row->name) ? &changed : &later;
+
+            strbuf_addf(list, "%s%s", list->len > 0 ? " " : "", row->name);
+        }
+    }
+    level = settings->log_level;
+    settings->log_level = fresh->log_level;
+    fresh->log_level = level;
+    settings->queue_max = fresh->queue_max;
+    settings->jobs_max = fresh->jobs_max;
+    log_set_level(level_of(settings->log_level));
+    daemon_limit(program->daemon, settings->queue_max, settings->jobs_max);
+    log_event(LOG_NOTICE, "reloaded changed=\"%s\" needs_restart=\"%s\"", strbuf_text(&changed),
+              strbuf_text(&later));
+    strbuf_release(&changed);
+    strbuf_release(&later);
+}
+
+static void fill_defaults(struct settings *settings, const struct settings *running);
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
+
+    (void)number;
+    heartbeat_reloading();
+    if (read_settings(&fresh, program->argc, program->argv, &err) != 0) {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    } else {
+        fill_defaults(&fresh, program->settings);
+        take_changes(program, &fresh);
+    }
+    options_release(option_table, &fresh);
+    ready_notify("READY=1");
+}
+
 static void on_ready(void *owner, const char *url)
 {
-    (void)owner;
+    struct program *program = owner;
+
     ready_notify("READY=1\nSTATUS=listening on %s\nMAINPID=%d", url, (int)getpid());
+    program->heartbeat.describe = daemon_describe;
+    program->heartbeat.owner = program->daemon;
+    heartbeat_start(&program->heartbeat, &program->loop);
+    program->beating = true;
 }
 
 static void on_end(void *owner, const struct err *error)
@@ -214,19 +292,27 @@ static void on_end(void *owner, const struct err *error)
 
 static void open_signals(struct program *program)
 {
-    uv_signal_t *handle[] = {&program->terminate, &program->interrupt};
-    const int number[] = {SIGTERM, SIGINT};
+    const struct {
+        uv_signal_t *handle;
+        uv_signal_cb callback;
+        int number;
+    } row[] = {
+        {&program->terminate, on_signal, SIGTERM},
+        {&program->interrupt, on_signal, SIGINT},
+        {&program->hangup, on_hangup, SIGHUP},
+    };
 
-    for (size_t i = 0; i < ARRAY_LEN(handle); i++) {
-        (void)uv_signal_init(&program->loop, handle[i]);
-        handle[i]->data = program;
-        (void)uv_signal_start(handle[i], on_signal, number[i]);
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        (void)uv_signal_init(&program->loop, row[i].handle);
+        row[i].handle->data = program;
+        (void)uv_signal_start(row[i].handle, row[i].callback, row[i].number);
     }
 }
 
-static int run(struct daemon_config *config)
+static int run(struct daemon_config *config, struct settings *settings, int argc, char **argv)
 {
-    struct program program = {.error = ERR_INIT};
+    struct program program = {
+        .error = ERR_INIT, .settings = settings, .argc = argc, .argv = argv};
     int status = EXIT_OK;
 
     if (uv_loop_init(&program.loop) != 0) {
@@ -269,6 +355,20 @@ static int die_with_parent(struct err *err)
 static size_t wanted_cores(const struct offer *offer)
 {
     return !offer->cpus ? 0 : offer->cpu_count > 0 ? offer->cpu_count : CORES_AUTO;
+}
+
+// What configure chose for options that say nothing is no change.
+static void fill_defaults(struct settings *settings, const struct settings *running)
+{
+    char **own[] = {&settings->state, &settings->exec};
+    char *const chosen[] = {running->state, running->exec};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (!*own[i] || !(*own[i])[0]) {
+            free(*own[i]);
+            *own[i] = chosen[i] ? xstrdup(chosen[i]) : NULL;
+        }
+    }
 }
 
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
@@ -331,7 +431,7 @@ int main(int argc, char **argv)
         status = EXIT_OK;
     } else {
         log_init("kcastd", level_of(settings.log_level));
-        status = configure(&config, &settings, &err) == 0 ? run(&config) : failed(&err);
+        status = configure(&config, &settings, &err) == 0 ? run(&config, &settings, argc, argv) : failed(&err);
     }
     options_release(option_table, &settings);
     return status;

@@ -4,6 +4,7 @@
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/file.h"
+#include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/options.h"
@@ -82,7 +83,10 @@ static const struct option_row option_table[] = {
 struct program {
     struct settings settings;
     uv_loop_t loop;
-    uv_signal_t signals[2]; // SIGTERM, SIGINT
+    uv_signal_t signals[3]; // SIGTERM, SIGINT, SIGHUP
+    struct heartbeat heartbeat;
+    int argc;
+    char **argv;
     struct worker *worker;
     int lock_fd;
 };
@@ -156,11 +160,30 @@ static void on_signal(uv_signal_t *handle, int number)
     program->worker = NULL;
     for (size_t i = 0; i < ARRAY_LEN(program->signals); i++)
         uv_close((uv_handle_t *)&program->signals[i], NULL);
+    heartbeat_stop(&program->heartbeat);
+}
+
+// The level of the log is all that can change while it runs.
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
+    (void)number;
+    heartbeat_reloading();
+    if (read_settings(&fresh, program->argc, program->argv, &err) == 0) {
+        log_set_level(level_of(fresh.log_level));
+        log_event(LOG_NOTICE, "reloaded log_level=%s", fresh.log_level);
+    } else {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
+    options_release(option_table, &fresh);
+    ready_notify("READY=1");
 }
 
 static int start(struct program *program, struct err *err)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     const struct settings *settings = &program->settings;
     int r = lock_state_dir(program, err);
     if (r < 0)
@@ -185,11 +208,13 @@ static int start(struct program *program, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&program->loop, &program->signals[i]);
         program->signals[i].data = program;
-        uv_signal_start(&program->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&program->signals[i], numbers[i] == SIGHUP ? on_hangup : on_signal,
+                        numbers[i]);
     }
     log_event(LOG_NOTICE, "listening url=%s engine=%s state=%s pid=%ld",
               worker_url(program->worker), settings->engine, settings->state, (long)getpid());
     ready_notify("READY=1\nSTATUS=listening on %s", worker_url(program->worker));
+    heartbeat_start(&program->heartbeat, &program->loop);
     return 0;
 }
 
@@ -232,7 +257,7 @@ static void print_help(void)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.lock_fd = -1};
+    struct program program = {.lock_fd = -1, .argc = argc, .argv = argv};
     struct err err = ERR_INIT;
     int r = read_settings(&program.settings, argc, argv, &err);
     if (r == 0 && program.settings.help)
