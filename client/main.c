@@ -47,7 +47,7 @@ static const struct command *const commands[] = {
     &cmd_forecast,     &cmd_report,        &cmd_export,      &cmd_import, &cmd_replay,
     &cmd_eval,         &cmd_problem_list,  &cmd_problem_check, &cmd_problem_new, &cmd_status,
     &cmd_jobs,         &cmd_job,           &cmd_cancel,      &cmd_drain,  &cmd_undrain,
-    &cmd_quarantine,   &cmd_probe,
+    &cmd_quarantine,   &cmd_probe,         &cmd_top,
 };
 
 static void print_help(void)
