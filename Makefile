@@ -9,6 +9,7 @@
 #   make fuzz FUZZ_SECONDS=60  every fuzz target
 #   make bench                 the benchmarks of tests/bench, on this machine
 #   make bundle                a relocatable tarball with everything, build/kernelcast.tar.xz, for a GPU host
+#   make deb                   a Debian package, build/kernelcast_*.deb
 #   make format lint           clang-format, style and layer checks
 #   make install PREFIX=/usr/local DESTDIR=
 
@@ -167,6 +168,12 @@ bundle:
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
 	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
+
+# A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
+deb:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	$(Q)tools/deb.sh build
+.PHONY: deb
 
 format:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
