@@ -60,6 +60,7 @@ struct daemon {
     uv_timer_t tick;
     uv_timer_t stop;
     uint64_t stop_since_ms;
+    bool vacating;
     bool stopping;
     struct err error; // why it ends
 };
@@ -126,6 +127,17 @@ void daemon_stop(struct daemon *daemon)
     (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
 }
 
+void daemon_vacate(struct daemon *daemon)
+{
+    if (!daemon->dispatch) {
+        daemon_stop(daemon);
+    } else if (!daemon->vacating) {
+        daemon->vacating = true;
+        dispatch_vacate(daemon->dispatch);
+        orders_vacate(daemon->orders);
+    }
+}
+
 void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
 {
     daemon->config.queue_max = queue_max;
@@ -185,11 +197,6 @@ void daemon_free(struct daemon *daemon)
         close(daemon->lock_fd);
     }
     free(daemon);
-}
-
-static void fail(struct daemon *daemon)
-{
-    daemon_stop(daemon);
 }
 
 // --- up
@@ -325,6 +332,9 @@ static void on_tick(uv_timer_t *timer)
 
     lifecycle_tick(daemon->lifecycle);
     orders_tick(daemon->orders);
+    if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
+        daemon_stop(daemon);
+    }
     endings_tick(daemon->endings);
     executor_pool_tick(daemon->executors);
 }
@@ -384,7 +394,7 @@ static void on_probed(void *owner, const struct err *error)
         daemon->error = *error;
     }
     if (!daemon->stopping && (error || come_up(daemon, &daemon->error) != 0)) {
-        fail(daemon);
+        daemon_stop(daemon);
     }
 }
 

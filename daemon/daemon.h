@@ -42,6 +42,9 @@ MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop,
                             const struct daemon_config *config, struct err *err);
 // Stops in good order; on_end follows. May be called again.
 void daemon_stop(struct daemon *daemon);
+// Takes no more jobs, lets what runs on the devices end, then stops as above; jobs that wait stay in
+// the ledger. Before it serves: stops.
+void daemon_vacate(struct daemon *daemon);
 // The limits of the configuration, changed while it runs.
 void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max);
 // One line about what it is doing, for whoever started it.

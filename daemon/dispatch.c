@@ -15,6 +15,7 @@ struct dispatch {
     struct dispatch_config config;
     const struct status_source *source;
     size_t pending;
+    bool vacating;
     bool stopping;
 };
 
@@ -359,6 +360,8 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
+    } else if (dispatch->vacating && request->op == OP_SUBMIT) {
+        refuse(exchange, ERR_BUSY, "kcastd ends when its devices are idle", STOPPING_RETRY_MS);
     } else if (request->op >= ARRAY_LEN(handler) || !handler[request->op]) {
         refuse(exchange, ERR_UNSUPPORTED, "kcastd does not know this operation", 0);
     } else {
@@ -386,6 +389,11 @@ struct dispatch *dispatch_create(const struct dispatch_config *config)
 void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source)
 {
     dispatch->source = source;
+}
+
+void dispatch_vacate(struct dispatch *dispatch)
+{
+    dispatch->vacating = true;
 }
 
 void dispatch_stop(struct dispatch *dispatch)

@@ -38,6 +38,8 @@ void dispatch_request(void *dispatch, struct exchange *exchange, const struct re
 void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source);
 // service_config.on_refusal, likewise: counts and logs.
 void dispatch_refusal(void *dispatch, const char *peer, const char *reason, uint64_t untold);
+// Takes no more jobs from now on; everything else goes on.
+void dispatch_vacate(struct dispatch *dispatch);
 // Refuses everything from now on and answers every parked WAIT.
 void dispatch_stop(struct dispatch *dispatch);
 size_t dispatch_pending(const struct dispatch *dispatch); // exchanges not answered yet

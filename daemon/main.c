@@ -86,6 +86,7 @@ struct program {
     uv_signal_t terminate;
     uv_signal_t interrupt;
     uv_signal_t hangup;
+    uv_signal_t vacate;
     struct heartbeat heartbeat;
     bool beating;
     struct daemon *daemon;
@@ -190,6 +191,7 @@ static void close_signals(struct program *program)
     uv_close((uv_handle_t *)&program->terminate, NULL);
     uv_close((uv_handle_t *)&program->interrupt, NULL);
     uv_close((uv_handle_t *)&program->hangup, NULL);
+    uv_close((uv_handle_t *)&program->vacate, NULL);
     if (program->beating) {
         heartbeat_stop(&program->heartbeat);
     }
@@ -206,6 +208,15 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     ready_notify("STOPPING=1");
     daemon_stop(program->daemon);
+}
+
+// A host that is to be given back: a batch system or an orchestrator says so in advance.
+static void on_vacate(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+
+    log_event(LOG_NOTICE, "vacating signal=%d", number);
+    daemon_vacate(program->daemon);
 }
 
 // Whether a changed option is in force without a restart.
@@ -300,6 +311,7 @@ static void open_signals(struct program *program)
         {&program->terminate, on_signal, SIGTERM},
         {&program->interrupt, on_signal, SIGINT},
         {&program->hangup, on_hangup, SIGHUP},
+        {&program->vacate, on_vacate, SIGUSR1},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {

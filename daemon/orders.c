@@ -330,6 +330,13 @@ void orders_probe(struct orders *orders, struct exchange *exchange,
     advance(inspection);
 }
 
+void orders_vacate(struct orders *orders)
+{
+    for (size_t i = 0; i < orders->config.devices->count; i++) {
+        device_drain(&orders->config.devices->device[i], "kcastd ends when its devices are idle");
+    }
+}
+
 void orders_tick(struct orders *orders)
 {
     for (size_t i = 0; !orders->stopped && i < orders->config.devices->count; i++) {

@@ -35,6 +35,8 @@ void orders_quarantine(struct orders *orders, struct exchange *exchange,
 // A device that runs something is tried when that has ended.
 void orders_probe(struct orders *orders, struct exchange *exchange,
                   const struct probe_request *request);
+// Every device takes no more jobs, until the daemon ends; the ledger keeps nothing of it.
+void orders_vacate(struct orders *orders);
 // Once a second: probes that can begin, or that nobody can wait for any longer.
 void orders_tick(struct orders *orders);
 // No more probes; those under way end. Exchanges that still wait are answered.

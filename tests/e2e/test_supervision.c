@@ -159,6 +159,36 @@ static void a_reload_takes_over_what_it_can(void **state)
     free(path);
 }
 
+// What runs ends and is delivered; what waits is there again after the next start.
+static void a_host_is_vacated(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *source = xasprintf("//! gate %s\n//! log2 1\n", gate);
+    struct job_spec spec;
+    struct submitted reply;
+    struct err err = ERR_INIT;
+    uint64_t running, waiting;
+
+    assert_true(daemon_client_start(client));
+    running = daemon_client_accepted(client, "one", source);
+    (void)daemon_client_gate_wait(gate);
+    waiting = daemon_client_accepted(client, "two", "//! log2 2\n");
+    spec = daemon_client_spec(client, "//! log2 3\n");
+    assert_int_equal(kill(client->program.pid, SIGUSR1), 0);
+    read_until(client, "not well: no device takes jobs; cpu0 is draining: kcastd ends");
+    assert_int_equal(daemon_client_submit(client, "test", "three", &spec, &reply, &err), ERR_BUSY);
+    daemon_client_gate_open(gate);
+    daemon_client_disconnect(client);
+    assert_int_equal(program_wait(&client->program), 0);
+    assert_true(daemon_client_start(client));
+    daemon_client_expect(client, running, JOB_DONE, VERDICT_FASTER);
+    daemon_client_expect(client, waiting, JOB_DONE, VERDICT_FASTER);
+    assert_int_equal(daemon_client_runs(client, "measure", source), 1);
+    free(source);
+    free(gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +196,8 @@ int main(void)
                                         daemon_client_set_up, daemon_client_tear_down),
         cmocka_unit_test(nobody_asked_for_a_watchdog),
         cmocka_unit_test_setup_teardown(the_status_says_what_it_does, daemon_client_set_up,
+                                        daemon_client_tear_down),
+        cmocka_unit_test_setup_teardown(a_host_is_vacated, daemon_client_set_up,
                                         daemon_client_tear_down),
         cmocka_unit_test_setup_teardown(a_reload_takes_over_what_it_can, daemon_client_set_up,
                                         daemon_client_tear_down),
