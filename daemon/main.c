@@ -25,6 +25,7 @@ struct settings {
     char *sandbox;
     char *exec;
     char *log_level;
+    char *log_format;
     uint64_t compile_jobs;
     uint64_t compile_ns;
     uint64_t slack_ns;
@@ -74,6 +75,8 @@ static const struct option_row option_table[] = {
      "jobs altogether, finished ones that are not acknowledged included"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
+    {"log-format", 0, OPTION_CHOICE, AT(log_format), "FORMAT", "text", 0, 0, "text|json",
+     "text is event key=value, json one object per line"},
     {"parent-death", 0, OPTION_FLAG, AT(parent_death), NULL, NULL, 0, 0, NULL,
      "stop when the process that started it has gone"},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, NULL, 0, 0, NULL, "show this and end"},
@@ -443,6 +446,9 @@ int main(int argc, char **argv)
         status = EXIT_OK;
     } else {
         log_init("kcastd", level_of(settings.log_level));
+        if (strcmp(settings.log_format, "json") == 0) {
+            log_use_json();
+        }
         status = configure(&config, &settings, &err) == 0 ? run(&config, &settings, argc, argv) : failed(&err);
     }
     options_release(option_table, &settings);

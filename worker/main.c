@@ -22,6 +22,7 @@
 
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
+    char *log_format;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
@@ -72,6 +73,8 @@ static const struct option_row option_table[] = {
      "that one search may cause, likewise"},
     {"log-level", 0, OPTION_CHOICE, ROW(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "what is logged on stderr"},
+    {"log-format", 0, OPTION_CHOICE, ROW(log_format), "FORMAT", "text", 0, 0, "text|json",
+     "text is event key=value, json one object per line"},
     {"parent-death", 0, OPTION_FLAG, ROW(parent_death), NULL, NULL, 0, 0, NULL,
      "stop when the parent process ends"},
     {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "show this and exit"},
@@ -233,6 +236,8 @@ static int run(struct program *program, struct err *err)
     program->lock_fd = -1;
     signal(SIGPIPE, SIG_IGN);
     log_init("kcast-worker", level_of(program->settings.log_level));
+    if (strcmp(program->settings.log_format, "json") == 0)
+        log_use_json();
     choose_state_dir(&program->settings);
     uv_loop_init(&program->loop);
     int r = program->settings.parent_death ? follow_parent(err) : 0;

@@ -1,5 +1,6 @@
 // kcastd --http: what Prometheus, a supervisor and a script read, over a real socket, while jobs
 // run, devices are drained and callers misbehave.
+#include "common/file.h"
 #include "contract/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <arpa/inet.h>
@@ -216,6 +217,34 @@ static void status_is_json(void **state)
     (void)get(fixture, "/nothing", 404);
 }
 
+// Every metric is explained to administrators, and none that is not there.
+static void the_manual_has_every_metric(void **state)
+{
+    struct fixture *fixture = *state;
+    const char *root = getenv("KCAST_ROOT");
+    char *path = xasprintf("%s/docs/operations.md", root ? root : ".");
+    struct bytes manual = {0};
+    struct err err = ERR_INIT;
+    const char *at = get(fixture, "/metrics", 200);
+    char *text;
+    size_t count = 0;
+
+    assert_int_equal(file_read(&manual, path, (size_t)1 << 20, &err), 0);
+    text = xstrndup((const char *)manual.data, manual.len);
+    for (; (at = strstr(at, "# TYPE ")) != NULL; at++, count++) {
+        char name[64];
+
+        assert_int_equal(sscanf(at, "# TYPE %63s ", name), 1);
+        if (!strstr(text, name)) {
+            fail_msg("docs/operations.md does not have %s", name);
+        }
+    }
+    assert_true(count > 20);
+    free(text);
+    bytes_clear(&manual);
+    free(path);
+}
+
 static void misbehaving_callers_do_not_hinder_others(void **state)
 {
     struct fixture *fixture = *state;
@@ -258,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failures_are_counted_by_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(health_follows_the_devices, set_up, tear_down),
         cmocka_unit_test_setup_teardown(status_is_json, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_manual_has_every_metric, set_up, tear_down),
         cmocka_unit_test_setup_teardown(misbehaving_callers_do_not_hinder_others, set_up,
                                         tear_down),
         cmocka_unit_test(an_open_address_is_refused),
