@@ -4,18 +4,34 @@
 #include <curses.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <term.h>
+#include <unistd.h>
 
 struct top_screen {
     SCREEN *screen;
 };
+
+// Whether the terminal is known and its cursor can be moved. Asked first, because newterm keeps
+// memory when it fails.
+static bool can_show(void)
+{
+    int what = 0;
+    bool can = setupterm(NULL, STDOUT_FILENO, &what) == OK;
+    const char *move = can ? tigetstr("cup") : NULL;
+
+    can = can && move && move != (const char *)-1;
+    if (cur_term) {
+        (void)del_curterm(cur_term);
+    }
+    return can;
+}
 
 int top_screen_open(struct top_screen **ret, struct err *err)
 {
     static const short colour[] = {
         [TOP_GOOD] = COLOR_GREEN, [TOP_WARNING] = COLOR_YELLOW, [TOP_BAD] = COLOR_RED};
     const char *term = getenv("TERM");
-
-    SCREEN *screen = newterm(NULL, stdout, stdin);
+    SCREEN *screen = can_show() ? newterm(NULL, stdout, stdin) : NULL;
 
     if (!screen) {
         return err_set(err, ERR_UNSUPPORTED,

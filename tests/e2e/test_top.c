@@ -85,8 +85,8 @@ static void expect_end(struct terminal *t, int code)
     int status;
 
     assert_true(wait_for(t, "\x1b[?1049l")); // the other screen is left
-    assert_int_equal(tcgetattr(t->fd, &after), 0);
     assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+    assert_int_equal(tcgetattr(t->fd, &after), 0);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), code);
     assert_int_equal(after.c_lflag, t->before.c_lflag);
