@@ -52,7 +52,7 @@ LIBS_kcast        := -lncurses -ltinfo -lz -luv -lsqlite3 -lmsgpackc -lmbedcrypt
 LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
-LIBS_tests        := -lcmocka -lncurses -ltinfo -lutil -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
+LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
 sources = $(filter-out %/main.c %_host.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(1))

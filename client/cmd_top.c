@@ -95,12 +95,11 @@ static void print_json(const struct status *status)
     for (size_t i = 0; i < status->searches_count; i++) {
         const struct search_load *load = &status->searches[i];
         json_array_append_new(
-            searches, json_pack("{s:s, s:I, s:I, s:o, s:o, s:I}", "search", load->name, "running",
-                                (json_int_t)load->running, "unfinished",
-                                (json_int_t)load->unfinished, "device_seconds",
-                                show_number(load->device_seconds), "compile_seconds",
-                                show_number(load->compile_seconds), "measured",
-                                (json_int_t)load->measured));
+            searches,
+            json_pack("{s:s, s:I, s:I, s:o, s:o, s:I}", "search", load->name, "running",
+                      (json_int_t)load->running, "unfinished", (json_int_t)load->unfinished,
+                      "device_seconds", show_number(load->device_seconds), "compile_seconds",
+                      show_number(load->compile_seconds), "measured", (json_int_t)load->measured));
     }
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *device = &status->devices[i];

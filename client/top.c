@@ -76,8 +76,7 @@ static void add_queue(struct top_page *page, const struct top_input *input)
         "%zu of %zu devices busy, %llu of %llu compilers; jobs: %llu queued, %llu compiling, %llu "
         "ready",
         busy, now->devices_count, (unsigned long long)now->compiling,
-        (unsigned long long)now->compile_slots,
-        (unsigned long long)state_count(now, JOB_QUEUED),
+        (unsigned long long)now->compile_slots, (unsigned long long)state_count(now, JOB_QUEUED),
         (unsigned long long)state_count(now, JOB_COMPILING),
         (unsigned long long)state_count(now, JOB_READY));
 }
@@ -117,8 +116,11 @@ static enum top_style style_of(const char *state)
     static const struct {
         const char *state;
         enum top_style style;
-    } row[] = {{"ready", TOP_PLAIN},     {"busy", TOP_GOOD},       {"suspect", TOP_WARNING},
-               {"probing", TOP_WARNING}, {"draining", TOP_WARNING}};
+    } row[] = {{"ready", TOP_PLAIN},
+               {"busy", TOP_GOOD},
+               {"suspect", TOP_WARNING},
+               {"probing", TOP_WARNING},
+               {"draining", TOP_WARNING}};
 
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         if (strcmp(row[i].state, state) == 0) {
@@ -169,8 +171,7 @@ static double running_seconds(const struct status *status, const char *search)
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *device = &status->devices[i];
 
-        if (device->search && strcmp(device->search, search) == 0 &&
-            !isnan(device->busy_seconds)) {
+        if (device->search && strcmp(device->search, search) == 0 && !isnan(device->busy_seconds)) {
             seconds += device->busy_seconds;
         }
     }
@@ -243,8 +244,8 @@ static void add_search(struct top_page *page, const struct top_input *input, con
     add(page, input, load->unfinished > 0 ? TOP_PLAIN : TOP_FAINT,
         "%5.1f%% %8s %8s %5llu %7llu %9llu  %s", lately > 0 ? 100 * row->lately / lately : 0.0,
         device, compile, (unsigned long long)load->running,
-        (unsigned long long)(load->unfinished - load->running),
-        (unsigned long long)load->measured, load->name[0] ? load->name : "(earlier ones)");
+        (unsigned long long)(load->unfinished - load->running), (unsigned long long)load->measured,
+        load->name[0] ? load->name : "(earlier ones)");
 }
 
 static void add_searches(struct top_page *page, const struct top_input *input, size_t most)

@@ -1,6 +1,6 @@
-// Tells systemd (or whoever set WATCHDOG_USEC) that this program's loop turns, and what it is doing.
-// The beats come from a timer of that loop, so that they stop when the loop hangs.
-// Source: sd_watchdog_enabled(3) and sd_notify(3); the protocol is common/ready.h.
+// Tells systemd (or whoever set WATCHDOG_USEC) that this program's loop turns, and what it is
+// doing. The beats come from a timer of that loop, so that they stop when the loop hangs. Source:
+// sd_watchdog_enabled(3) and sd_notify(3); the protocol is common/ready.h.
 #ifndef COMMON_HEARTBEAT_H
 #define COMMON_HEARTBEAT_H
 

@@ -1,7 +1,8 @@
 // Design note. Names begin with kcastd_, units are seconds and bytes, counters end in _total and
 // start at zero with the process. Everything has a bounded number of series: labels are states,
-// verdicts, operations, error codes, devices and classes of this machine, and the searches that were
-// heard of last. A label's value comes from a peer where it is a search's name, so it is escaped.
+// verdicts, operations, error codes, devices and classes of this machine, and the searches that
+// were heard of last. A label's value comes from a peer where it is a search's name, so it is
+// escaped.
 #include "daemon/metrics.h"
 #include "common/clock.h"
 #include <ctype.h>
@@ -119,8 +120,7 @@ static void write_work(struct strbuf *out, const struct status_source *source)
     }
     single(out, "jobs_cached_total", "counter", "Jobs that were answered from a cache.",
            (double)tally->cached);
-    single(out, "runs_lost_total", "counter", "Runs whose executor was lost.",
-           (double)tally->lost);
+    single(out, "runs_lost_total", "counter", "Runs whose executor was lost.", (double)tally->lost);
     single(out, "device_seconds_total", "counter", "Seconds of devices that runs used.",
            tally->device_seconds);
     single(out, "compile_seconds_total", "counter", "Seconds that compilers ran.",

@@ -1,5 +1,5 @@
-// What --http serves: /metrics for Prometheus, /healthz for whoever restarts or routes, /status.json
-// for people and scripts. Reads, changes nothing.
+// What --http serves: /metrics for Prometheus, /healthz for whoever restarts or routes,
+// /status.json for people and scripts. Reads, changes nothing.
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H
 

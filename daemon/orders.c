@@ -153,8 +153,7 @@ static void fill_facts(struct probed *probed, const struct device *device,
                        struct probe_report *report)
 {
     if (device_is_gpu(device)) {
-        probed->facts =
-            device_readings(device, clock_now_ns(&clock_system), &probed->facts_count);
+        probed->facts = device_readings(device, clock_now_ns(&clock_system), &probed->facts_count);
     } else {
         probed->facts = report->facts;
         probed->facts_count = report->facts_count;
@@ -181,8 +180,7 @@ static int judge_core(const struct orders *orders, const struct device *device,
 static void tell(struct inspection *inspection, const char *failure, double seconds,
                  struct probe_report *report)
 {
-    const struct device *device =
-        &inspection->orders->config.devices->device[inspection->device];
+    const struct device *device = &inspection->orders->config.devices->device[inspection->device];
     struct exchange *exchange = inspection->exchange;
     struct probed probed;
 
@@ -197,12 +195,13 @@ static void tell(struct inspection *inspection, const char *failure, double seco
     message_init(&probed_message, &probed);
     probed.device = xstrdup(device->name);
     probed.passed = failure == NULL;
-    probed.found = xstrndup(failure                ? failure
-                            : device_is_gpu(device) ? "the health kernel gave the right answer twenty"
-                                                      " times"
-                                                    : "the sandbox works, and the machine is what"
-                                                      " it was",
-                            1024);
+    probed.found =
+        xstrndup(failure                 ? failure
+                 : device_is_gpu(device) ? "the health kernel gave the right answer twenty"
+                                           " times"
+                                         : "the sandbox works, and the machine is what"
+                                           " it was",
+                 1024);
     probed.seconds = seconds;
     probed.state = xstrdup(device_state_name(device->state));
     fill_facts(&probed, device, report);
@@ -280,8 +279,7 @@ static void begin(struct inspection *inspection)
 
 static void advance(struct inspection *inspection)
 {
-    const struct device *device =
-        &inspection->orders->config.devices->device[inspection->device];
+    const struct device *device = &inspection->orders->config.devices->device[inspection->device];
     struct err err = ERR_INIT;
 
     if (!inspection->wanted || inspection->executor) {
@@ -291,8 +289,9 @@ static void advance(struct inspection *inspection)
         begin(inspection);
     } else if (!inspection->exchange ||
                exchange_remaining_ms(inspection->exchange) < ANSWER_BEFORE_MS + 1000) {
-        (void)err_set(&err, ERR_BUSY, "%s is still busy with job %llu; drain it, or try again later",
-                      device->name, (unsigned long long)device->job);
+        (void)err_set(&err, ERR_BUSY,
+                      "%s is still busy with job %llu; drain it, or try again later", device->name,
+                      (unsigned long long)device->job);
         give_up(inspection, &err);
     }
 }

@@ -27,8 +27,8 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     struct job *job;
 
     if (row->state >= JOB_STATE_COUNT || !row->search || !row->key) {
-        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state",
-                       reload->state_dir, (unsigned long long)row->id);
+        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", reload->state_dir,
+                       (unsigned long long)row->id);
     }
     job = jobs_add(reload->submission->jobs, row->id, row->search, row->key,
                    finished ? (enum job_state)row->state : JOB_QUEUED);

@@ -1,6 +1,6 @@
 // Design note. Everything is counted from what is there at the moment; only what cannot be counted
-// afterwards comes from the tally. Searches are those of the tally, and one without a name for those
-// that it has no room for.
+// afterwards comes from the tally. Searches are those of the tally, and one without a name for
+// those that it has no room for.
 #include "daemon/status.h"
 #include "common/clock.h"
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#define TALLY_OPS 32 // numbers of the daemon's operations are below
+#define TALLY_OPS 32           // numbers of the daemon's operations are below
 #define TALLY_SEARCHES_MAX 256 // then the one that was not heard of for longest joins the others
 
 enum {

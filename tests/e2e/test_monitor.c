@@ -158,8 +158,8 @@ static void searches_are_bounded_and_escaped(void **state)
         struct err err = ERR_INIT;
 
         snprintf(name, sizeof(name), "a\"b\\c\n%d", i);
-        assert_int_equal(
-            daemon_client_submit(fixture->client, name, "one", &spec, &reply, &err), 0);
+        assert_int_equal(daemon_client_submit(fixture->client, name, "one", &spec, &reply, &err),
+                         0);
         daemon_client_expect(fixture->client, reply.job, JOB_DONE, 0);
         message_clear(&submitted_message, &reply);
     }

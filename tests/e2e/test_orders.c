@@ -123,10 +123,9 @@ static void a_probe_waits_for_what_runs(void **state)
     message_clear(&status_message, &status);
     // Another caller asks, because this one's calls come one at a time.
     program_init(&prober);
-    program_start(&prober,
-                  (const char *[]){kcast, "--pool", remote_url(client->remote), "probe", "cpu0",
-                                   NULL},
-                  NULL);
+    program_start(
+        &prober,
+        (const char *[]){kcast, "--pool", remote_url(client->remote), "probe", "cpu0", NULL}, NULL);
     while (!seen) { // its question has arrived when the device counts as being probed
         daemon_client_status(client, &status);
         seen = strcmp(status.devices[0].state, "probing") == 0;
@@ -222,8 +221,7 @@ static int set_up_probe(void **state)
 
     (void)daemon_client_set_up(state);
     client = *state;
-    snprintf(variable, sizeof(variable), "KCAST_FAKE_PROBE=if %s/broken",
-             client->program.dir);
+    snprintf(variable, sizeof(variable), "KCAST_FAKE_PROBE=if %s/broken", client->program.dir);
     client->variable[0] = variable;
     return daemon_client_start(client) ? 0 : -1;
 }

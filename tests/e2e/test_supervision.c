@@ -1,5 +1,5 @@
-// What systemd sees of kcastd: READY, STATUS, STOPPING, and the watchdog, which beats while the loop
-// turns and only then; and SIGHUP, which takes over what it can and says what it cannot.
+// What systemd sees of kcastd: READY, STATUS, STOPPING, and the watchdog, which beats while the
+// loop turns and only then; and SIGHUP, which takes over what it can and says what it cannot.
 #include "common/file.h"
 #include "common/heartbeat.h"
 #include "contract/verdict.h"

@@ -13,8 +13,8 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <utmp.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include <cmocka.h>
 

@@ -172,8 +172,8 @@ static void what_is_no_plain_get_is_refused(void **state)
             fail_msg("%s: %s", row[i].request, fixture->answer);
         }
     }
-    assert_true(begins(ask(fixture, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-                       "HTTP/1.1 200 "));
+    assert_true(
+        begins(ask(fixture, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"), "HTTP/1.1 200 "));
 }
 
 static void a_long_head_is_refused(void **state)
