@@ -122,6 +122,9 @@ static void print_human(const char *url, const struct status *status)
                d->reason != NULL ? "; " : "", d->reason != NULL ? d->reason : "");
         print_readings(d);
     }
+    if (status->illness != NULL) {
+        printf("not well: %s\n", status->illness);
+    }
     printf("jobs  ");
     for (size_t i = 0; i < status->states_count; i++) {
         printf("%s %s %llu", i == 0 ? "" : ",", job_state_name(i),

@@ -22,7 +22,7 @@
 
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
-    char *log_format;
+    char *log_format, *http;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
@@ -33,6 +33,9 @@ static const struct option_row option_table[] = {
      "read [worker] of this INI file first"},
     {"listen", 'l', OPTION_TEXT, ROW(listen), "URL", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "address to listen on; port 0 takes a free one"},
+    {"http", 0, OPTION_TEXT, ROW(http), "ADDRESS", "", 0, 0, NULL,
+     "serve /metrics, /healthz and /status.json there, 127.0.0.1:7413 for example; loopback only,"
+     " port 0 picks a free one; default: not at all"},
     {"engine", 'e', OPTION_CHOICE, ROW(engine), "NAME", "static", 0, 0, engine_choices,
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
@@ -199,6 +202,7 @@ static int start(struct program *program, struct err *err)
         .loop = &program->loop,
         .clock = &clock_system,
         .url = settings->listen,
+        .http = settings->http,
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
         .llm = &llm,
@@ -214,6 +218,8 @@ static int start(struct program *program, struct err *err)
         uv_signal_start(&program->signals[i], numbers[i] == SIGHUP ? on_hangup : on_signal,
                         numbers[i]);
     }
+    if (worker_http(program->worker))
+        log_event(LOG_INFO, "http url=%s", worker_http(program->worker));
     log_event(LOG_NOTICE, "listening url=%s engine=%s state=%s pid=%ld",
               worker_url(program->worker), settings->engine, settings->state, (long)getpid());
     ready_notify("READY=1\nSTATUS=listening on %s", worker_url(program->worker));

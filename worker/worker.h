@@ -14,6 +14,7 @@ struct worker_config {
     uv_loop_t *loop;
     const struct clock *clock;
     const char *url;       // tcp://127.0.0.1:7411; port 0 picks a free one
+    const char *http;      // address for monitoring; NULL or "": not served
     const char *state_dir; // exists, locked by the caller
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language model
@@ -24,6 +25,8 @@ struct worker_config {
 MUST_CHECK int worker_create(struct worker **ret, const struct worker_config *config,
                              struct err *err);
 const char *worker_url(const struct worker *worker); // with the real port
+// Where monitoring is served; NULL when it is not.
+const char *worker_http(const struct worker *worker);
 // Stops listening, drops what is unanswered, closes the engine. What was acknowledged is on the
 // disk. Freed at once; the loop ends when nothing of it is left.
 void worker_close(struct worker *worker);
