@@ -136,7 +136,8 @@ const struct command cmd_budget = {
 const struct command cmd_budget_set = {
     .name = "budget set",
     .arguments = "TENANT[/SEARCH] [SECONDS|none]",
-    .help = "Set how many device-seconds a tenant or a search may use at each daemon, and its weight",
+    .help =
+        "Set how many device-seconds a tenant or a search may use at each daemon, and its weight",
     .option = rows,
     .options_size = sizeof(struct set_options),
     .argument_min = 1,

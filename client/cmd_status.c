@@ -138,6 +138,9 @@ static void print_human(const char *url, const struct status *status)
                d->reason != NULL ? "; " : "", d->reason != NULL ? d->reason : "");
         print_readings(d);
     }
+    if (status->illness != NULL) {
+        printf("not well: %s\n", status->illness);
+    }
     print_states(status->states, status->states_count);
     share_table_print(status->shares, status->shares_count);
 }

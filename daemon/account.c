@@ -11,21 +11,21 @@
 
 #define HOUR_S 3600.0
 
-struct accounts {
+struct account_table {
     struct account *by_id;
     struct account *by_path;
     uint64_t next_id;
 };
 
-struct accounts *accounts_create(void)
+struct account_table *accounts_create(void)
 {
-    struct accounts *accounts = xcalloc(1, sizeof(*accounts));
+    struct account_table *accounts = xcalloc(1, sizeof(*accounts));
 
     accounts->next_id = 1;
     return accounts;
 }
 
-static void free_account(struct accounts *accounts, struct account *account)
+static void free_account(struct account_table *accounts, struct account *account)
 {
     HASH_DELETE(by_id, accounts->by_id, account);
     HASH_DELETE(by_path, accounts->by_path, account);
@@ -34,7 +34,7 @@ static void free_account(struct accounts *accounts, struct account *account)
     free(account);
 }
 
-void accounts_free(struct accounts *accounts)
+void accounts_free(struct account_table *accounts)
 {
     struct account *account;
     struct account *next;
@@ -47,7 +47,7 @@ void accounts_free(struct accounts *accounts)
     }
 }
 
-static struct account *find_path(const struct accounts *accounts, const char *path)
+static struct account *find_path(const struct account_table *accounts, const char *path)
 {
     struct account *account;
 
@@ -61,7 +61,7 @@ static char *path_of(const char *tenant, const char *search)
     return search ? xasprintf("%s/%s", tenant, search) : xstrdup(tenant);
 }
 
-static struct account *get(struct accounts *accounts, const char *tenant, const char *search)
+static struct account *get(struct account_table *accounts, const char *tenant, const char *search)
 {
     char *path = path_of(tenant, search);
     struct account *account = find_path(accounts, path);
@@ -82,12 +82,12 @@ static struct account *get(struct accounts *accounts, const char *tenant, const 
     return account;
 }
 
-struct account *accounts_tenant(struct accounts *accounts, const char *tenant)
+struct account *accounts_tenant(struct account_table *accounts, const char *tenant)
 {
     return get(accounts, tenant, NULL);
 }
 
-struct account *accounts_search(struct accounts *accounts, const char *tenant, const char *search)
+struct account *accounts_search(struct account_table *accounts, const char *tenant, const char *search)
 {
     struct account *account = get(accounts, tenant, search);
 
@@ -96,14 +96,14 @@ struct account *accounts_search(struct accounts *accounts, const char *tenant, c
     return account;
 }
 
-void account_release(struct accounts *accounts, struct account *account)
+void account_release(struct account_table *accounts, struct account *account)
 {
     if (account && --account->users == 0 && !account->kept) {
         free_account(accounts, account);
     }
 }
 
-struct account *accounts_find(const struct accounts *accounts, const char *tenant,
+struct account *accounts_find(const struct account_table *accounts, const char *tenant,
                               const char *search)
 {
     char *path = path_of(tenant, search);
@@ -113,7 +113,7 @@ struct account *accounts_find(const struct accounts *accounts, const char *tenan
     return account;
 }
 
-struct account *accounts_find_id(const struct accounts *accounts, uint64_t id)
+struct account *accounts_find_id(const struct account_table *accounts, uint64_t id)
 {
     struct account *account;
 
@@ -121,7 +121,7 @@ struct account *accounts_find_id(const struct accounts *accounts, uint64_t id)
     return account;
 }
 
-struct account *accounts_first(const struct accounts *accounts)
+struct account *accounts_first(const struct account_table *accounts)
 {
     return accounts->by_id;
 }
@@ -227,7 +227,7 @@ char *account_sentence(const struct account *spent)
                      spent->tenant ? "search" : "tenant", spent->name, spent->limit_s, spent->path);
 }
 
-bool accounts_take_over(struct accounts *accounts)
+bool accounts_take_over(struct account_table *accounts)
 {
     bool over = false;
 
@@ -281,7 +281,7 @@ void account_charge(struct account_hold *hold, double used_s, double now_s)
     }
 }
 
-void account_settle(struct accounts *accounts, struct account_hold *hold, double used_s, bool free,
+void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s, bool free,
                     double now_s)
 {
     if (hold->account) {
@@ -292,7 +292,7 @@ void account_settle(struct accounts *accounts, struct account_hold *hold, double
     }
 }
 
-void account_visit_changed(struct accounts *accounts,
+void account_visit_changed(struct account_table *accounts,
                            void (*visit)(void *owner, struct account *account), void *owner)
 {
     for (struct account *a = accounts->by_id; a; a = a->by_id.next) {

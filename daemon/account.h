@@ -15,7 +15,7 @@
 #define ACCOUNT_RECENT_S 600.0 // recent_s is the use of about so many seconds
 #define ACCOUNT_BUDGET_MAX_S 1e12
 
-struct accounts;
+struct account_table;
 
 struct account {
     uint64_t id;            // unique in this process
@@ -46,19 +46,19 @@ struct account_hold {
     double used_s; // charged so far
 };
 
-struct accounts *accounts_create(void);
-void accounts_free(struct accounts *accounts); // NULL is fine
+struct account_table *accounts_create(void);
+void accounts_free(struct account_table *accounts); // NULL is fine
 
 // The account, made when it is new. A search's gets one more user.
-struct account *accounts_tenant(struct accounts *accounts, const char *tenant);
-struct account *accounts_search(struct accounts *accounts, const char *tenant, const char *search);
+struct account *accounts_tenant(struct account_table *accounts, const char *tenant);
+struct account *accounts_search(struct account_table *accounts, const char *tenant, const char *search);
 // One user less. An account that nobody uses and that is not kept is freed. NULL is fine.
-void account_release(struct accounts *accounts, struct account *account);
+void account_release(struct account_table *accounts, struct account *account);
 // NULL when there is none. search NULL: the tenant's.
-struct account *accounts_find(const struct accounts *accounts, const char *tenant,
+struct account *accounts_find(const struct account_table *accounts, const char *tenant,
                               const char *search);
-struct account *accounts_find_id(const struct accounts *accounts, uint64_t id);
-struct account *accounts_first(const struct accounts *accounts); // next: by_id.next
+struct account *accounts_find_id(const struct account_table *accounts, uint64_t id);
+struct account *accounts_first(const struct account_table *accounts); // next: by_id.next
 
 // Settings: each is left as it is when it is NaN, and a budget ends when it is infinite. What is
 // set is kept from now on.
@@ -78,21 +78,21 @@ const struct account *account_spent(const struct account *account);
 // "BUDGET: …", a sentence about a spent one, malloc'd.
 char *account_sentence(const struct account *spent);
 // Whether a limit was reached since this was asked last.
-bool accounts_take_over(struct accounts *accounts);
+bool accounts_take_over(struct account_table *accounts);
 
 // A run begins that is expected to take so many device-seconds.
 void account_hold(struct account_hold *hold, struct account *account, double expected_s);
 // It has used so many by now.
 void account_charge(struct account_hold *hold, double used_s, double now_s);
 // The end, after so many. free: it gets them back. Zeroes the hold; no-op for a zeroed one.
-void account_settle(struct accounts *accounts, struct account_hold *hold, double used_s, bool free,
+void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s, bool free,
                     double now_s);
 // Tokens and recent use as they are now.
 double account_tokens(struct account *account, double now_s);
 double account_recent(struct account *account, double now_s);
 
 // Every kept account that changed since the last time, once.
-void account_visit_changed(struct accounts *accounts,
+void account_visit_changed(struct account_table *accounts,
                            void (*visit)(void *owner, struct account *account), void *owner);
 
 #endif

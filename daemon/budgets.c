@@ -9,7 +9,7 @@
 #define BUDGET_ROWS_MAX 4096
 
 struct budgets {
-    struct accounts *accounts;
+    struct account_table *accounts;
     struct ledger *ledger;
     void (*on_change)(void *owner);
     void *owner;
@@ -21,7 +21,7 @@ struct change {
     struct exchange *exchange;
 };
 
-struct budgets *budgets_create(struct accounts *accounts, struct ledger *ledger,
+struct budgets *budgets_create(struct account_table *accounts, struct ledger *ledger,
                                void (*on_change)(void *owner), void *owner)
 {
     struct budgets *budgets = xcalloc(1, sizeof(*budgets));
@@ -245,7 +245,7 @@ void budgets_request(struct budgets *budgets, struct exchange *exchange,
 
 static void on_row(void *owner, const struct ledger_account *row)
 {
-    struct accounts *accounts = owner;
+    struct account_table *accounts = owner;
     struct account *account = row->search ? accounts_search(accounts, row->tenant, row->search)
                                           : accounts_tenant(accounts, row->tenant);
     int64_t wall_s = clock_wall_ns(&clock_system) / (int64_t)NS_PER_S;
@@ -257,7 +257,7 @@ static void on_row(void *owner, const struct ledger_account *row)
     }
 }
 
-int budgets_load(struct accounts *accounts, struct ledger *ledger, struct err *err)
+int budgets_load(struct account_table *accounts, struct ledger *ledger, struct err *err)
 {
     return ledger_load_accounts(ledger, on_row, accounts, err);
 }

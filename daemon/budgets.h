@@ -12,7 +12,7 @@ struct budgets;
 
 // What is given outlives the budgets. on_change: something may begin that could not, or the other
 // way round.
-struct budgets *budgets_create(struct accounts *accounts, struct ledger *ledger,
+struct budgets *budgets_create(struct account_table *accounts, struct ledger *ledger,
                                void (*on_change)(void *owner), void *owner);
 void budgets_free(struct budgets *budgets);            // none may be pending; NULL is fine
 size_t budgets_pending(const struct budgets *budgets); // exchanges that wait for the ledger
@@ -29,6 +29,6 @@ void budgets_fill_status(const struct budgets *budgets, const struct devices *de
 // Whether weight and budget_seconds of a SUBMIT make sense (absent ones do). ERR_INVALID.
 MUST_CHECK int budgets_check(double weight, double seconds, double hour_seconds, struct err *err);
 // The accounts that the ledger has. Before there are jobs.
-MUST_CHECK int budgets_load(struct accounts *accounts, struct ledger *ledger, struct err *err);
+MUST_CHECK int budgets_load(struct account_table *accounts, struct ledger *ledger, struct err *err);
 
 #endif

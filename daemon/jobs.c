@@ -15,14 +15,14 @@ struct jobs {
     struct job *by_id;
     struct search *searches;
     uint64_t next_search;
-    struct accounts *accounts;
+    struct account_table *accounts;
     struct job_census census;
     struct job *resident; // list of jobs with a result in memory
     size_t resident_bytes;
     size_t resident_max;
 };
 
-struct jobs *jobs_create(size_t resident_max, struct accounts *accounts)
+struct jobs *jobs_create(size_t resident_max, struct account_table *accounts)
 {
     struct jobs *jobs = xcalloc(1, sizeof(*jobs));
 

@@ -7,12 +7,12 @@
 #include "daemon/job.h"
 
 struct account;
-struct accounts;
+struct account_table;
 struct jobs;
 
 // resident_max: bytes of results that are kept in memory beside the ledger's copy. Every search
 // gets its account from accounts (outlives the jobs; NULL: none has one).
-struct jobs *jobs_create(size_t resident_max, struct accounts *accounts);
+struct jobs *jobs_create(size_t resident_max, struct account_table *accounts);
 void jobs_free(struct jobs *jobs); // NULL is fine
 
 // A new job in `state`, with number, search and key set and the rest zero (numbers that may be

@@ -56,6 +56,14 @@ struct ledger_account {
 MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
                                     void (*visit)(void *owner, const struct ledger_account *row),
                                     void *owner, struct err *err);
+// On the wire of no message, but in files: never renumbered.
+enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
+
+// Likewise every order that an operator has given and not taken back. reason may be NULL.
+MUST_CHECK int ledger_load_orders(struct ledger *ledger,
+                                  void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                const char *reason),
+                                  void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
 // Starts the thread.
@@ -66,6 +74,9 @@ void ledger_close(struct ledger *ledger);
 
 // Rows in the result cache.
 uint64_t ledger_results(const struct ledger *ledger);
+
+// Bytes of its files as they were after the last commit.
+uint64_t ledger_bytes(const struct ledger *ledger);
 
 // error is NULL on success. answer[0..count) as each function says; the callee may take bytes and
 // zero them. Runs on the loop thread, never inside the function that posted. NULL callbacks are
@@ -117,6 +128,12 @@ void ledger_drop_compiled(struct ledger *ledger, const struct digest *key);
 // The account as it is now.
 void ledger_keep_account(struct ledger *ledger, const struct account *account, ledger_done *done,
                          void *owner);
+// An operator's order for a device, in the place of an earlier one of the same kind; or none any
+// more.
+void ledger_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                  const char *reason, ledger_done *done, void *owner);
+void ledger_drop_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                       ledger_done *done, void *owner);
 // Does nothing; done runs after everything posted before.
 void ledger_barrier(struct ledger *ledger, ledger_done *done, void *owner);
 

@@ -78,5 +78,16 @@ static const char migration_3[] =
     "  PRIMARY KEY (tenant, search)"
     ") STRICT;";
 
-const char *const ledger_migration[] = {migration_1, migration_2, migration_3};
+static const char migration_4[] =
+    // What an operator wants of a device (daemon/orders.h), until he takes it back. device: a GPU's
+    // UUID, a core's name. kind: enum ledger_order_kind.
+    "CREATE TABLE device_order ("
+    "  device TEXT NOT NULL,"
+    "  kind INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  created_at INTEGER NOT NULL,"
+    "  PRIMARY KEY (device, kind)"
+    ") STRICT;";
+
+const char *const ledger_migration[] = {migration_1, migration_2, migration_3, migration_4};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

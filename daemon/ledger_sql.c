@@ -24,6 +24,9 @@ enum statement {
     SQL_FIND_COMPILED,
     SQL_KEEP_COMPILED,
     SQL_DROP_COMPILED,
+    SQL_ORDER,
+    SQL_DROP_ORDER,
+    SQL_LOAD_ORDERS,
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_COUNT_RESULTS,
@@ -54,6 +57,10 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
+    [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
+                  " VALUES (?,?,?,?)",
+    [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
+    [SQL_LOAD_ORDERS] = "SELECT device, kind, reason FROM device_order",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
                       " tenant, class FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
@@ -71,38 +78,6 @@ struct ledger_sql {
     uint64_t commits; // for faults
     const char *die_at;
 };
-
-const char *ledger_op_name(enum ledger_op_kind kind)
-{
-    static const char *const name[] = {
-        [LEDGER_SUBMIT] = "submit",
-        [LEDGER_MOVE] = "move",
-        [LEDGER_FINISH] = "finish",
-        [LEDGER_FORGET] = "forget",
-        [LEDGER_READ_RESULTS] = "read-results",
-        [LEDGER_READ_CACHED] = "read-cached",
-        [LEDGER_READ_COMPILED] = "read-compiled",
-        [LEDGER_KEEP_COMPILED] = "keep-compiled",
-        [LEDGER_DROP_COMPILED] = "drop-compiled",
-        [LEDGER_KEEP_ACCOUNT] = "keep-account",
-        [LEDGER_BARRIER] = "barrier",
-    };
-
-    return name[kind];
-}
-
-void ledger_op_reset(struct ledger_op *op)
-{
-    for (size_t i = 0; i < op->answer_count; i++) {
-        bytes_clear(&op->answer[i]);
-    }
-    free(op->answer);
-    op->answer = NULL;
-    op->answer_count = 0;
-    free(op->error);
-    op->error = NULL;
-    op->results_added = false;
-}
 
 static int prepare_all(struct ledger_sql *sql, struct err *err)
 {
@@ -260,6 +235,28 @@ int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
     return rc;
 }
 
+int ledger_sql_load_orders(struct ledger_sql *sql,
+                           void (*visit)(void *owner, const char *device, uint64_t kind,
+                                         const char *reason),
+                           void *owner, struct err *err)
+{
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ORDERS];
+    int rc = 0;
+    int code;
+
+    while (rc == 0 && (code = sqlite3_step(row)) != SQLITE_DONE) {
+        if (code == SQLITE_ROW) {
+            visit(owner, (const char *)sqlite3_column_text(row, 0),
+                  (uint64_t)sqlite3_column_int64(row, 1),
+                  (const char *)sqlite3_column_text(row, 2));
+        } else {
+            rc = ledger_db_failed(sql->db, err);
+        }
+    }
+    (void)sqlite3_reset(row);
+    return rc;
+}
+
 static struct bytes *make_answer(struct ledger_op *op, size_t count)
 {
     op->answer = count > 0 ? xcalloc(count, sizeof(*op->answer)) : NULL;
@@ -388,6 +385,20 @@ static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err
     return rc;
 }
 
+static int run_order(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
+{
+    enum statement number = op->kind == LEDGER_ORDER ? SQL_ORDER : SQL_DROP_ORDER;
+    sqlite3_stmt *statement = sql->statement[number];
+
+    bind_text(statement, 1, op->key);
+    bind_u64(statement, 2, op->state);
+    if (number == SQL_ORDER) {
+        bind_text(statement, 3, op->reason);
+        (void)sqlite3_bind_int64(statement, 4, op->now_s);
+    }
+    return step_done(sql, number, err);
+}
+
 static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     switch (op->kind) {
@@ -419,6 +430,9 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_KEEP_ACCOUNT:
         ledger_account_bind(sql->statement[SQL_KEEP_ACCOUNT], &op->account);
         return step_done(sql, SQL_KEEP_ACCOUNT, err);
+    case LEDGER_ORDER:
+    case LEDGER_DROP_ORDER:
+        return run_order(sql, op, err);
     case LEDGER_BARRIER:
         return 0;
     }

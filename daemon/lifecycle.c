@@ -88,6 +88,8 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
     lifecycle->preparing--;
     queue_settle(lifecycle->intake, end->ticket, end->seconds, end->seconds <= 0);
     job->compile_seconds = (float)end->seconds;
+    tally_search(lifecycle->config.tally, job->search->tenant, job->search->name)
+        ->compile_seconds += end->seconds;
     schedule_soon(lifecycle);
     switch (end->outcome) {
     case PREPARED:
@@ -182,10 +184,21 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
+static void count_run(struct tally *tally, const struct run_end *end)
+{
+    struct tally_search *search = tally_search(tally, end->tenant, end->search);
+
+    search->device_seconds += end->held_s;
+    search->measured += end->outcome == RUN_RESULT;
+    tally->device_seconds += end->held_s;
+    tally->lost += end->outcome == RUN_LOST;
+}
+
 static void on_run_end(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
 
+    count_run(lifecycle->config.tally, end);
     lifecycle->running--;
     lifecycle->device_used_s += end->held_s;
     if (job && end->outcome == RUN_RESULT) {
@@ -295,6 +308,7 @@ static void on_compiler_idle(void *owner, double seconds)
     struct lifecycle *lifecycle = owner;
 
     lifecycle->compile_used_s += seconds;
+    lifecycle->config.tally->compile_seconds += seconds;
     schedule_soon(lifecycle);
 }
 
@@ -317,6 +331,7 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
     if (lifecycle->stopping) {
         return; // the ledger has it
     }
+    (void)tally_search(lifecycle->config.tally, job->search->tenant, job->search->name);
     if (!spending_refuses(&lifecycle->spending, job)) {
         spending_enqueue(lifecycle->intake, job);
     }
@@ -384,6 +399,11 @@ const char *lifecycle_device_name(const struct job *job)
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle)
 {
     return lifecycle->subjects;
+}
+
+size_t lifecycle_intake(const struct lifecycle *lifecycle)
+{
+    return queue_count(lifecycle->intake);
 }
 
 size_t lifecycle_compiling(const struct lifecycle *lifecycle)

@@ -11,6 +11,7 @@
 #include "daemon/ledger.h"
 #include "daemon/measure.h"
 #include "daemon/subject.h"
+#include "daemon/tally.h"
 
 struct lifecycle;
 
@@ -20,9 +21,10 @@ struct lifecycle_config {
     struct ledger *ledger;
     struct endings *endings;
     struct blob_store *blobs;
-    struct accounts *accounts;
+    struct account_table *accounts;
     struct executor_pool *executors;
     const struct secret *secret;
+    struct tally *tally; // counted into
     size_t compile_slots;
     uint64_t compile_seconds; // of one compilation
     uint64_t slack_ms;        // by which kcast-exec may exceed its plan
@@ -42,6 +44,7 @@ void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
 void lifecycle_warm_up(struct lifecycle *lifecycle);
 
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
+size_t lifecycle_intake(const struct lifecycle *lifecycle);    // jobs that wait to be prepared
 size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children
 
 // A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.

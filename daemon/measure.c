@@ -34,7 +34,8 @@ struct run {
     struct device *device;
     struct queue_ticket ticket; // of the queue of the device's class
     struct account_hold hold;   // of the search's account
-    char *search_name;
+    char *tenant, *search_name;
+    char *place; // of both, as search->place
     unsigned pending;                  // of the four
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct compiled *compiled;         // of the candidate, when the ledger had it
@@ -69,7 +70,9 @@ static void run_free(struct run *run)
         free(run->compiled);
     }
     bytes_clear(&run->cached);
+    free(run->tenant);
     free(run->search_name);
+    free(run->place);
     free(run);
 }
 
@@ -83,6 +86,8 @@ static void finish(struct run *run, enum run_outcome outcome)
 
     end->outcome = run->job ? outcome : RUN_CANCELLED;
     end->reason = run->reason;
+    end->tenant = run->tenant;
+    end->search = run->search_name;
     if (run->device->job != 0) {
         end->held_s = device_release(run->device, now_ns);
     }
@@ -299,7 +304,7 @@ static void execute(struct run *run)
     struct bytes plan;
 
     config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
-    config.keep = device_is_gpu(run->device) ? run->search_name : NULL;
+    config.keep = device_is_gpu(run->device) ? run->place : NULL;
     config.fresh = run->fresh;
     config.owner = run;
     run->config.on_started(run->config.owner, run->job);
@@ -415,7 +420,9 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->device = device;
     run->ticket = *ticket;
     account_hold(&run->hold, job->search->account, ticket->fair.charged);
+    run->tenant = xstrdup(job->search->tenant);
     run->search_name = xstrdup(job->search->name);
+    run->place = xstrdup(job->search->place);
     run->hidden_seed = subject_hidden_seed(subject, &job->candidate);
     run->fresh = job->fresh;
     run->expected = (struct report_expectation){

@@ -38,6 +38,7 @@ struct run_end {
     const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
+    const char *tenant, *search; // whose run it was
 };
 
 enum {
@@ -53,7 +54,7 @@ struct measure_config {
     struct ledger *ledger;
     struct executor_pool *executors;
     struct compiler *compiler;
-    struct accounts *accounts;
+    struct account_table *accounts;
     uint64_t slack_ms; // by which kcast-exec may exceed what its plan allows
     uint64_t grace_ms; // SIGTERM to SIGKILL
     bool sandbox_off;

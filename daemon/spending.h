@@ -11,7 +11,7 @@
 struct spending {
     struct jobs *jobs;
     struct devices *devices;
-    struct accounts *accounts;
+    struct account_table *accounts;
     struct ledger *ledger;
     // Ends a job wherever it is.
     void (*cancel)(void *owner, struct job *job, const char *reason);

@@ -43,6 +43,12 @@ struct submissions *submissions_create(const struct submission_config *config)
     return submissions;
 }
 
+void submissions_limit(struct submissions *submissions, size_t queue_max, size_t jobs_max)
+{
+    submissions->config.queue_max = queue_max;
+    submissions->config.jobs_max = jobs_max;
+}
+
 void submissions_free(struct submissions *submissions)
 {
     free(submissions);

@@ -10,7 +10,7 @@
 
 #define NEAR 1e-6
 
-static struct accounts *accounts;
+static struct account_table *accounts;
 static struct account *search; // of tenant "t"
 
 static int set_up(void **state)

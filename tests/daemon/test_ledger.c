@@ -215,7 +215,7 @@ static void load_accounts(struct fixture *fixture)
 static void accounts_are_kept_as_they_are_now(void **state)
 {
     struct fixture *fixture = *state;
-    struct accounts *accounts = accounts_create();
+    struct account_table *accounts = accounts_create();
     struct account *search = accounts_search(accounts, "t", "s/with a slash");
 
     open_ledger(fixture);
@@ -273,8 +273,8 @@ static void a_ledger_without_accounts_gets_them(void **state)
     open_ledger(fixture);
     submit(fixture, 1, "a", NULL, NULL);
     close_ledger(fixture);
-    change_file(fixture, "DROP TABLE account; ALTER TABLE job DROP COLUMN class;"
-                         " PRAGMA user_version = 1");
+    change_file(fixture, "DROP TABLE device_order; DROP TABLE account;"
+                         " ALTER TABLE job DROP COLUMN class; PRAGMA user_version = 2");
     load_accounts(fixture);
     assert_int_equal(rows, 0);
     reload(fixture);

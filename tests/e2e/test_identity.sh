@@ -92,6 +92,8 @@ expect 0 'devices' as olga --worker "$worker_url" status --json
 grep -q '"engine"' "$dir/out" || die "the worker did not answer over TLS"
 expect 9 'olga has the role observe, and BLOB_' as olga -q measure "$hill" "$hill/baseline.c"
 expect 9 'bob has the role submit, and DRAIN takes admin' as bob drain cpu0
+expect 9 'bob has the role submit, and QUARANTINE takes admin' as bob quarantine cpu0
+expect 9 'bob has the role submit, and PROBE takes admin' as bob probe cpu0
 expect 0 '"verdict"' as alice -q --json measure "$hill" "$hill/baseline.c"
 expect 0 '' as root drain cpu0
 HOME=$dir/home/alice "$bin/kcast" --pool "$url" -q measure --fresh "$hill" "$hill/baseline.c" >"$dir/measure" 2>&1 &
@@ -112,6 +114,8 @@ grep -q 'ready\|queued\|compiling' "$dir/out" || die "it was stopped by somebody
 as bob status --json | grep -q '"shares":\[\]' || die "bob sees who else waits"
 as alice status --json | grep -q '"shares":\[.*"tenant":"alice"' || die "alice does not see her share"
 as root status --json | grep -q '"shares":\[.*"tenant":"alice"' || die "an administrator does not see alice's share"
+as alice top --json | grep -q '"searches":\[.*"tenant":"alice"' || die "alice does not see her search on top"
+! as bob top --json | grep -q '"tenant":"alice"' || die "bob sees the search of alice on top"
 expect 0 'cancelled' as root cancel "$job"
 wait "$client" || :
 client=
@@ -147,8 +151,9 @@ expect 0 '"refusals":[1-9]' as olga status --json
 # ---- revoking, while it runs ----
 "$bin/kcast" token revoke alice --tokens "$tokens" -q
 expect 0 'devices' as alice status --json # not before it is told
-kill -HUP "$daemon"
+kill -HUP "$daemon" "$worker"
 await daemon 'reloaded what=certificates,tokens'
+await worker 'reloaded what=certificates,tokens'
 expect 9 'its token is not known here' as alice status
 expect 0 'devices' as olga status --json
 cp "$tokens" "$dir/good" && echo 'nonsense' >>"$tokens"
