@@ -9,6 +9,7 @@
 #   make fuzz FUZZ_SECONDS=60  every fuzz target
 #   make bench                 the benchmarks of tests/bench, on this machine
 #   make bundle                a relocatable tarball with everything, build/kernelcast.tar.xz, for a GPU host
+#   make deb                   a Debian package, build/kernelcast_*.deb
 #   make format lint           clang-format, style and layer checks
 #   make install PREFIX=/usr/local DESTDIR=
 
@@ -47,7 +48,7 @@ CFLAGS   += -std=gnu11 $(WARN) $(FLAGS_$(VARIANT))
 LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
 
 LIBS_kcastd       := -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast        := -lz -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast        := -lncurses -ltinfo -lz -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
@@ -166,6 +167,12 @@ bundle:
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
 	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
+
+# A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
+deb:
+	$(Q)$(MAKE) --no-print-directory VARIANT=release all
+	$(Q)tools/deb.sh build
+.PHONY: deb
 
 format:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')

@@ -4,6 +4,7 @@
 #include "client/daemons.h"
 #include "client/job_table.h"
 #include "client/session.h"
+#include "client/share_table.h"
 #include <stdio.h>
 
 #define STATUS_MS 10000
@@ -28,6 +29,9 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
                                       &status_message, &status, STATUS_MS, err);
     if (code == 0) {
         job_table_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
+        if (request->all && !json) {
+            share_table_print(status.shares, status.shares_count);
+        }
         message_clear(&status_message, &status);
     }
     return code;

@@ -14,6 +14,7 @@
 
 struct measure_options {
     char *device;
+    char *queue_class;
     bool fresh;
     uint64_t launches;
 };
@@ -23,6 +24,9 @@ static const struct option_row rows[] = {
      NULL, "only on devices of this class (see `kcast status`)"},
     {"launches", 0, OPTION_U64, offsetof(struct measure_options, launches), "N", "0", 0, 512, NULL,
      "time at most N launches of a candidate per benchmark case; 0: until it is decided, 512 at most"},
+    {"class", 0, OPTION_CHOICE, offsetof(struct measure_options, queue_class), "CLASS",
+     "interactive", 0, 0, QUEUE_CLASS_CHOICES,
+     "interactive jobs go first while they are short, scavenge ones when nothing else waits"},
     {"fresh", 0, OPTION_FLAG, offsetof(struct measure_options, fresh), NULL, NULL, 0, 0, NULL,
      "measure again, with new inputs, whatever is known already"},
     {0},
@@ -152,6 +156,9 @@ static int run_measure(struct session *session, const void *own, char **argument
         code = candidates_read(&m.file, argument + 1, m.count, m.fleet, err);
     }
     if (code == 0) {
+        struct pool_terms terms = {.weight = NAN, .budget_seconds = NAN};
+        (void)queue_class_find(&terms.in, options->queue_class); // the table has checked it
+        fleet_set_terms(m.fleet, &terms);
         fleet_add_problem(m.fleet, &dir);
         code = fleet_choose(m.fleet, options->device, dir.problem, &device, NULL, err);
     }

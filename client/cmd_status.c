@@ -4,6 +4,7 @@
 #include "client/daemons.h"
 #include "client/device_choice.h"
 #include "client/session.h"
+#include "client/share_table.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "contract/verdict.h"
@@ -67,8 +68,9 @@ static void print_json(const char *url, const struct status *status, json_t *wor
         json_object_set_new(jobs, job_state_name(i), json_integer((json_int_t)status->states[i]));
     }
     show_print(json_pack(
-        "{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "pool", url, "devices", devices,
-        "jobs", jobs, "uptime_seconds", show_number(status->uptime_seconds), "compile_slots",
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "pool", url, "devices", devices,
+        "jobs", jobs, "shares", share_table_json(status->shares, status->shares_count),
+        "uptime_seconds", show_number(status->uptime_seconds), "compile_slots",
         (json_int_t)status->compile_slots, "compiling", (json_int_t)status->compiling, "sandbox",
         show_text(status->sandbox), "results_cached", (json_int_t)status->results_cached,
         "refusals", (json_int_t)status->refusals, "state_dir", show_text(status->state_dir), "worker", worker));
@@ -136,7 +138,11 @@ static void print_human(const char *url, const struct status *status)
                d->reason != NULL ? "; " : "", d->reason != NULL ? d->reason : "");
         print_readings(d);
     }
+    if (status->illness != NULL) {
+        printf("not well: %s\n", status->illness);
+    }
     print_states(status->states, status->states_count);
+    share_table_print(status->shares, status->shares_count);
 }
 
 static void print_worker(const char *url, const struct worker_status *worker)

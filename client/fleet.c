@@ -4,6 +4,7 @@
 #include "client/fleet_state.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,16 @@ void fleet_set_notice(struct fleet *fleet, void (*notice)(void *owner, const cha
     }
 }
 
+void fleet_set_terms(struct fleet *fleet, const struct pool_terms *terms)
+{
+    fleet->terms = *terms;
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->member[i]->pool != NULL) {
+            pool_set_terms(fleet->member[i]->pool, terms);
+        }
+    }
+}
+
 // ---- beginning and end ----
 
 static int connect_one(struct fleet *fleet, struct err *err)
@@ -150,6 +161,7 @@ int fleet_create(struct fleet **ret, struct session *session, const char *search
     fleet->times.away = fleet->times.away != 0 ? fleet->times.away : AWAY_MS;
     fleet->times.look_up = fleet->times.look_up != 0 ? fleet->times.look_up : LOOK_UP_MS;
     fleet->times.patience = fleet->times.patience != 0 ? fleet->times.patience : POOL_PATIENCE_MS;
+    fleet->terms = (struct pool_terms){.weight = NAN, .budget_seconds = NAN};
     fleet->notice = say;
     fleet->notice_owner = fleet;
     if (!options->local) {

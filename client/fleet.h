@@ -54,6 +54,8 @@ void fleet_set_blob_reader(struct fleet *fleet,
                            void *owner);
 void fleet_set_notice(struct fleet *fleet, void (*notice)(void *owner, const char *sentence),
                       void *owner);
+// To every daemon: a budget is of each.
+void fleet_set_terms(struct fleet *fleet, const struct pool_terms *terms);
 void fleet_submit(struct fleet *fleet, const char *key, const struct job_spec *spec,
                   uint64_t priority, pool_callback *callback, void *owner, uint64_t tag);
 size_t fleet_outstanding(const struct fleet *fleet);

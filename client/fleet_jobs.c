@@ -53,7 +53,8 @@ void fleet_learn_keys(struct member *member, const struct status *status)
 {
     for (size_t i = 0; i < status->jobs_count; i++) {
         const struct job_info *job = &status->jobs[i];
-        if (job->key == NULL) {
+        // One without a budget left is submitted again: there may be one now.
+        if (job->key == NULL || pool_is_over_budget(job)) {
             continue;
         }
         struct place *place = find_place(&member->fleet->key, job->key, true);

@@ -46,6 +46,7 @@ struct member *fleet_add_member(struct fleet *fleet, const char *url, struct rem
     member->remote = remote;
     member->listed = true;
     member->pool = pool_create_over(fleet->session, remote, fleet->search);
+    pool_set_terms(member->pool, &fleet->terms);
     pool_set_blob_reader(member->pool, fleet_read_blob, fleet);
     if (fleet->several) {
         pool_set_patience(member->pool, UINT64_MAX);

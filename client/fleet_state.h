@@ -81,6 +81,7 @@ struct fleet {
     bool begun;   // fleet_create is over
     bool closing; // outcomes are not wanted any more, and stay at their daemons
     struct fleet_times times;
+    struct pool_terms terms;
     struct hosts *hosts;
     struct member *member[HOSTS_MAX];
     size_t count;

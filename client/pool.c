@@ -24,12 +24,14 @@
 #include "client/pool_state.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
+#define BUSY_MAX_MS 60000 // a full daemon says itself when to come again
 #define NOTICE_MS 2000 // silence shorter than this is not worth a word
 
 static void say(void *owner, const char *sentence)
@@ -119,9 +121,10 @@ void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_af
         retry_after_ms = silent_ms / 4;
     }
     if (pool->backoff_ms == 0) {
-        uint64_t ms = retry_after_ms < BACKOFF_MIN_MS   ? BACKOFF_MIN_MS
-                      : retry_after_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS
-                                                        : retry_after_ms;
+        uint64_t max_ms = error->code == ERR_BUSY ? BUSY_MAX_MS : BACKOFF_MAX_MS;
+        uint64_t ms = retry_after_ms < BACKOFF_MIN_MS ? BACKOFF_MIN_MS
+                      : retry_after_ms > max_ms       ? max_ms
+                                                      : retry_after_ms;
         pool->backoff_ms = ms;
         uv_timer_start(pool->timer, on_timer, ms, 0);
     }
@@ -156,6 +159,7 @@ struct pool *pool_create_over(struct session *session, struct remote *remote, co
     pool->search = xstrdup(search);
     pool->notice = say;
     pool->patience_ms = POOL_PATIENCE_MS;
+    pool->terms = (struct pool_terms){.weight = NAN, .budget_seconds = NAN};
     pool->timer = xcalloc(1, sizeof(*pool->timer));
     uv_timer_init(session_loop(session), pool->timer);
     pool->timer->data = pool;
@@ -215,6 +219,11 @@ void pool_set_blob_reader(struct pool *pool,
 {
     pool->read = read;
     pool->read_owner = owner;
+}
+
+void pool_set_terms(struct pool *pool, const struct pool_terms *terms)
+{
+    pool->terms = *terms;
 }
 
 void pool_set_notice(struct pool *pool, void (*notice)(void *owner, const char *sentence),

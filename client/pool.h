@@ -9,6 +9,7 @@
 #include "client/session.h"
 #include "common/digest.h"
 #include "common/err.h"
+#include "contract/queue_class.h"
 #include "proto/all.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,9 @@
 struct pool;
 
 // A job is over. error is NULL when the daemon finished it: info->state is JOB_DONE (info->compiled
-// or info->result is there), JOB_CANCELLED or JOB_BURIED (info->reason says why). The callee may
+// or info->result is there), JOB_CANCELLED or JOB_BURIED (info->reason says why). A job that ended
+// because there was no budget left for it gets ERR_BUDGET, however far it had come, and is
+// forgotten: it may be submitted again. The callee may
 // take the insides of *info and zero them. Otherwise error says why it could not be submitted, and
 // info is NULL. tag is pool_submit's.
 typedef void pool_callback(void *owner, uint64_t tag, struct job_info *info,
@@ -43,6 +46,13 @@ void pool_set_blob_reader(struct pool *pool,
                           int (*read)(void *owner, const struct digest *digest, struct bytes *ret,
                                       struct err *err),
                           void *owner);
+// What every job of this pool says of its search and for itself. By default nothing, and normal.
+struct pool_terms {
+    double weight;         // of the search; NaN: as the daemon has it
+    double budget_seconds; // device-seconds of the search; NaN: none
+    enum queue_class in;
+};
+void pool_set_terms(struct pool *pool, const struct pool_terms *terms);
 // What to do with sentences about a lost and a found connection (default: "kcast: <sentence>" on
 // stderr), each at most once per loss.
 void pool_set_notice(struct pool *pool, void (*notice)(void *owner, const char *sentence),
@@ -55,6 +65,8 @@ void pool_set_patience(struct pool *pool, uint64_t patience_ms);
 // copied. priority: lower goes first within the search.
 void pool_submit(struct pool *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                  pool_callback *callback, void *owner, uint64_t tag);
+// Whether it was cancelled because there was no budget left for it.
+bool pool_is_over_budget(const struct job_info *info);
 // Nobody wants the outcome of this job any more: it is cancelled at the daemon when that answers.
 // Its callback runs as always, perhaps inside, with whatever came out.
 void pool_abandon(struct pool *pool, const char *key);

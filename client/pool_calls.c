@@ -3,6 +3,7 @@
 #include "common/mem.h"
 #include "contract/verdict.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define WAIT_MS 10000     // of a long poll
 #define WAIT_SHORT_MS 200 // of the last one
@@ -66,7 +67,10 @@ static void submit_jobs(struct pool *pool)
             struct submit submit = {.search = pool->search,
                                     .key = job->key,
                                     .spec = &job->spec,
-                                    .priority = job->priority};
+                                    .priority = job->priority,
+                                    .queue_class = pool->terms.in,
+                                    .weight = pool->terms.weight,
+                                    .budget_seconds = pool->terms.budget_seconds};
             struct call *call = pool_new_call(pool, OP_SUBMIT);
             call->job = job;
             job->phase = PHASE_SUBMITTING;
@@ -147,10 +151,10 @@ void pool_advance(struct pool *pool)
     }
     pool_ask_for_blobs(pool);
     pool_send_blobs(pool);
+    send_acks(pool); // first: what is acknowledged may be submitted again
     submit_jobs(pool);
     wait_for_jobs(pool);
     cancel_jobs(pool);
-    send_acks(pool);
 }
 
 // ---- answers ----
@@ -194,7 +198,27 @@ static void on_submitted(struct pool *pool, const struct call *call, const struc
     }
     job->phase = PHASE_OUT;
     job->id = reply->job;
+    job->known = reply->duplicate;
     job->covered = false;
+}
+
+bool pool_is_over_budget(const struct job_info *info)
+{
+    return info->state == JOB_CANCELLED && info->reason != NULL &&
+           strncmp(info->reason, "BUDGET: ", 8) == 0;
+}
+
+// One that ended so before it was submitted here is tried again: the budget may have been raised.
+static void over_budget(struct pool *pool, struct pool_job *job, const struct job_info *info)
+{
+    struct err error = ERR_INIT;
+    pool_ack(pool, info->job);
+    if (job->known && !job->unwanted) {
+        job->phase = PHASE_NEW;
+    } else {
+        err_set(&error, ERR_BUDGET, "%s", info->reason);
+        pool_finish_job(pool, job, NULL, &error);
+    }
 }
 
 static void on_waited(struct pool *pool, const struct call *call, struct waited *reply)
@@ -211,7 +235,9 @@ static void on_waited(struct pool *pool, const struct call *call, struct waited 
     }
     for (size_t i = 0; i < reply->jobs_count; i++) {
         struct pool_job *job = find_job(pool, reply->jobs[i].job);
-        if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
+        if (job != NULL && pool_is_over_budget(&reply->jobs[i])) {
+            over_budget(pool, job, &reply->jobs[i]);
+        } else if (job != NULL && job_state_is_terminal(reply->jobs[i].state)) {
             pool_finish_job(pool, job, &reply->jobs[i], NULL);
         }
     }

@@ -29,6 +29,7 @@ struct pool_job {
     uint64_t id;         // at the daemon; in phase OUT
     bool covered;        // by a WAIT in flight
     bool tried;          // the daemon may have it: a SUBMIT was sent
+    bool known;          // the daemon had it before it was submitted
     bool unwanted;       // pool_abandon
     bool cancelled;      // CANCEL was sent
     unsigned need_blobs; // how often SUBMIT asked for blobs
@@ -57,6 +58,7 @@ struct pool {
     struct pool_job *job; // utlist
     size_t job_count;
     struct call *call;
+    struct pool_terms terms;
     size_t calls[64]; // in flight, by op
     uint64_t *ack;    // waiting to be sent
     size_t ack_count;

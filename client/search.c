@@ -335,6 +335,11 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         code = fleet_create(&s->fleet, s->session, s->fold->started.search, NULL, err);
     }
     if (code == 0) {
+        const struct run_started *started = &s->fold->started;
+        struct pool_terms terms = {.weight = started->weight,
+                                   .budget_seconds = started->hard_seconds,
+                                   .in = (enum queue_class)started->queue_class};
+        fleet_set_terms(s->fleet, &terms);
         fleet_set_notice(s->fleet, progress_say, s->progress);
         code = fleet_choose(s->fleet, device_class, s->problem, &device, &sandbox, err);
     }

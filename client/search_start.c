@@ -52,6 +52,8 @@ static int fill_started(struct run_started *started, const struct generator_list
                         struct err *err)
 {
     bool certifies = policy_find(options->policy)->certifies;
+    enum queue_class in = QUEUE_NORMAL;
+    (void)queue_class_find(&in, options->queue_class); // the table of options has checked it
     *started = (struct run_started){
         .problem = xstrdup(dir->problem->name),
         .problem_json = dir->json_digest,
@@ -75,6 +77,9 @@ static int fill_started(struct run_started *started, const struct generator_list
         .command = command_line(),
         .batch = options->batch,
         .wide = options->wide,
+        .weight = options->weight > 0 ? options->weight : NAN,
+        .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
+        .queue_class = in,
     };
     policy_batches(policy_find(options->policy), &started->batch, &started->wide);
     int code = certifies ? risk_check(options->guarantee, options->audit, err) : 0;

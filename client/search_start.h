@@ -13,6 +13,7 @@
 #include "client/strategy.h"
 #include "common/err.h"
 #include "common/options.h"
+#include "contract/queue_class.h"
 #include <stdint.h>
 
 struct search_options {
@@ -24,6 +25,9 @@ struct search_options {
     uint64_t measurements, candidates; // at most; 0: no limit
     uint64_t batch, wide; // candidates considered at a time; wide 0: as the policy says
     char *seed;           // NULL: drawn
+    double weight;                     // at the daemon; 0: as it has it
+    uint64_t hard_ns;                  // budget that the daemon holds it to; 0: none
+    char *queue_class;
 };
 
 // Rows of an option table (common/options.h) whose struct has a struct search_options at `base`.
@@ -52,6 +56,13 @@ struct search_options {
      "average"}, \
     {"budget", 'b', OPTION_DURATION, SEARCH_ROW(base, budget_ns), "TIME", NULL, 0, 0, NULL, \
      "stop when so much device time is used; \"90s\", \"5m\""}, \
+    {"hard-budget", 0, OPTION_DURATION, SEARCH_ROW(base, hard_ns), "TIME", NULL, 0, 0, NULL, \
+     "device time that a daemon gives the search and no more, resumed or not"}, \
+    {"weight", 'w', OPTION_F64, SEARCH_ROW(base, weight), "W", NULL, 0, 100, NULL, \
+     "share of the devices in relation to your other searches, 0.01 to 100; default: 1"}, \
+    {"class", 0, OPTION_CHOICE, SEARCH_ROW(base, queue_class), "CLASS", "normal", 0, 0, \
+     QUEUE_CLASS_CHOICES, \
+     "interactive jobs go first while they are short, scavenge ones when nothing else waits"}, \
     {"measurements", 'm', OPTION_U64, SEARCH_ROW(base, measurements), "N", NULL, 0, 0, NULL, \
      "measure at most N candidates"}, \
     {"candidates", 'n', OPTION_U64, SEARCH_ROW(base, candidates), "N", "600", 0, 0, NULL, \

@@ -14,6 +14,7 @@
     X(SANDBOX, 8, "the sandbox cannot be set up here")                                             \
     X(SYSTEM, 9, "the operating system refused something")                                         \
     X(INTERNAL, 10, "a defect of kernelcast itself")                                               \
+    X(BUDGET, 11, "a budget of device time is used up; what was done is kept")                     \
     X(INTERRUPTED, 130, "ended by a signal or by its user; what was done is kept")
 
 enum exit_code {

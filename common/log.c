@@ -2,9 +2,10 @@
 // one write(2), so lines of several threads (and processes, on a pipe) do not mix. What was
 // formatted is escaped afterwards as a whole, because values come from peers, compilers and models:
 // control characters, C1 controls and bytes that are no UTF-8 become \n, \t or \xNN. The settings
-// are the one writable static of common/: written once by log_init before threads exist, read-only
-// afterwards.
+// are the one writable static of common/: written once by log_init before threads exist; only the
+// level may change afterwards.
 #include "common/log.h"
+#include "common/log_json.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,15 +20,26 @@
 
 static struct {
     char program[32];         // shown when there is no journal to add it
-    enum log_level max_level; // events above it are dropped
+    _Atomic int max_level;    // events above it are dropped
     bool journal;             // lines start with <3> to <7>
+    bool json;                // and are JSON objects
 } settings = {.max_level = LOG_INFO};
 
 void log_init(const char *program, enum log_level max_level)
 {
     (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
-    settings.max_level = max_level;
+    settings.max_level = (int)max_level;
     settings.journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_use_json(void)
+{
+    settings.json = true;
+}
+
+void log_set_level(enum log_level max_level)
+{
+    settings.max_level = (int)max_level;
 }
 
 static const char *level_name(enum log_level level)
@@ -47,23 +59,33 @@ static const char *level_name(enum log_level level)
     return "unknown";
 }
 
-static size_t put_prefix(char *line, size_t size, enum log_level level)
+#define STAMP_MAX 48
+
+static void put_stamp(char stamp[STAMP_MAX])
 {
+    char seconds[32];
     struct timespec now;
     struct tm utc;
-    char stamp[32];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    if (strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+        seconds[0] = '\0';
+    }
+    (void)snprintf(stamp, STAMP_MAX, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+}
+
+static size_t put_prefix(char *line, size_t size, enum log_level level)
+{
+    char stamp[STAMP_MAX];
     int len;
 
     if (settings.journal) {
         len = snprintf(line, size, "<%d>", (int)level);
     } else {
-        clock_gettime(CLOCK_REALTIME, &now);
-        gmtime_r(&now.tv_sec, &utc);
-        if (strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
-            stamp[0] = '\0';
-        }
-        len = snprintf(line, size, "%s.%03ldZ %s%s%s ", stamp, now.tv_nsec / 1000000,
-                       settings.program, settings.program[0] ? " " : "", level_name(level));
+        put_stamp(stamp);
+        len = snprintf(line, size, "%s %s%s%s ", stamp, settings.program,
+                       settings.program[0] ? " " : "", level_name(level));
     }
     return len > 0 ? (size_t)len : 0;
 }
@@ -119,6 +141,32 @@ static size_t put_character(char *out, const unsigned char *text, size_t *read)
     return 4;
 }
 
+// A log line that cannot be written has no better place to go.
+static void write_line(const char *line, size_t len)
+{
+    ssize_t written;
+
+    do {
+        written = write(STDERR_FILENO, line, len);
+    } while (written < 0 && errno == EINTR);
+}
+
+static void write_json(enum log_level level, const char *event)
+{
+    struct strbuf out = STRBUF_INIT;
+    char stamp[STAMP_MAX];
+    struct log_line line = {stamp, settings.program, level_name(level), event};
+
+    put_stamp(stamp);
+    if (settings.journal) {
+        strbuf_addf(&out, "<%d>", (int)level);
+    }
+    log_json(&out, &line);
+    strbuf_addc(&out, '\n');
+    write_line(strbuf_text(&out), out.len);
+    strbuf_release(&out);
+}
+
 void log_event(enum log_level level, const char *format, ...)
 {
     char event[LINE_MAX_BYTES];
@@ -127,9 +175,8 @@ void log_event(enum log_level level, const char *format, ...)
     int saved_errno = errno;
     size_t len;
     va_list args;
-    ssize_t written;
 
-    if (level > settings.max_level) {
+    if ((int)level > settings.max_level) {
         return;
     }
     va_start(args, format);
@@ -138,6 +185,11 @@ void log_event(enum log_level level, const char *format, ...)
     }
     va_end(args);
 
+    if (settings.json) {
+        write_json(level, event);
+        errno = saved_errno;
+        return;
+    }
     len = put_prefix(line, sizeof(line), level);
     while (*cursor != '\0' && len + 5 + sizeof(CUT_MARK) <= sizeof(line)) {
         size_t read;
@@ -151,9 +203,6 @@ void log_event(enum log_level level, const char *format, ...)
     } else {
         line[len++] = '\n';
     }
-    // A log line that cannot be written has no better place to go.
-    do {
-        written = write(STDERR_FILENO, line, len);
-    } while (written < 0 && errno == EINTR);
+    write_line(line, len);
     errno = saved_errno;
 }

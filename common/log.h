@@ -6,6 +6,8 @@
 enum log_level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_INFO = 6, LOG_DEBUG = 7 };
 
 void log_init(const char *program, enum log_level max_level); // once, from main, before threads
+void log_use_json(void); // from now on each line is one JSON object; from main, before threads
+void log_set_level(enum log_level max_level); // later, from any thread
 // format gives the event and its keys: log_event(LOG_INFO, "job-done job=%llu verdict=%s reason=\"%s\"", …)
 // Control characters in the line are escaped. Thread-safe; one write(2) per line.
 void log_event(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -435,6 +435,31 @@ void options_release(const struct option_row *table, void *target)
     }
 }
 
+bool options_same(const struct option_row *row, const void *a, const void *b)
+{
+    const char *x = (const char *)a + row->offset;
+    const char *y = (const char *)b + row->offset;
+    const char *text_x;
+    const char *text_y;
+
+    switch (row->type) {
+    case OPTION_FLAG:
+        return *(const bool *)x == *(const bool *)y;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+        memcpy(&text_x, x, sizeof(text_x));
+        memcpy(&text_y, y, sizeof(text_y));
+        return text_x && text_y ? strcmp(text_x, text_y) == 0 : text_x == text_y;
+    case OPTION_F64:
+        return memcmp(x, y, sizeof(double)) == 0;
+    case OPTION_U64:
+    case OPTION_DURATION:
+    case OPTION_SIZE:
+        return memcmp(x, y, sizeof(uint64_t)) == 0;
+    }
+    return false;
+}
+
 // "-o, --output=FILE", or the part after the letter alone.
 static void add_left_column(struct strbuf *out, const struct option_row *row)
 {

@@ -45,6 +45,9 @@ MUST_CHECK int options_parse(const struct option_row *table, void *target, int a
 MUST_CHECK int options_read_ini(const struct option_row *table, void *target, const char *path, const char *section,
                                 struct err *err);
 
+// Whether the row's field has the same value in both targets.
+bool options_same(const struct option_row *row, const void *a, const void *b);
+
 // Frees the texts.
 void options_release(const struct option_row *table, void *target);
 

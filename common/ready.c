@@ -1,4 +1,4 @@
-// One datagram per call to $NOTIFY_SOCKET. Failures are silent: whoever started the program has a
+// One datagram per call to $NOTIFY_SOCKET, never waiting for room there. Failures are silent: whoever started the program has a
 // time limit of its own, and a program does not stop working because nobody listens. Messages are
 // cut at READY_MAX bytes.
 #include "common/ready.h"
@@ -49,7 +49,7 @@ void ready_notify(const char *format, ...)
         return;
     }
     // The length says where an abstract name ends; it is not NUL-terminated.
-    sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL, (const struct sockaddr *)&address,
+    sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_len));
     (void)sent;
     close(fd);

@@ -3,6 +3,7 @@
 // and the reply leaves. A job may be acknowledged by another client in between: its result is then
 // gone and its info says DONE without one; whoever acknowledges takes it away from everybody.
 #include "daemon/answer.h"
+#include "common/clock.h"
 #include "daemon/lifecycle.h"
 #include <stdlib.h>
 
@@ -61,6 +62,13 @@ void answer_info(struct job_info *info, const struct job *job)
     info->attempt = job->attempt;
     info->reason = job->reason ? xstrndup(job->reason, 4096) : NULL;
     info->device = device ? xstrdup(device) : NULL;
+    info->priority = job->priority;
+    info->age_seconds = clock_seconds(clock_now_ns(&clock_system) - job->submitted_ns);
+    info->compile_seconds = (double)job->compile_seconds;
+    info->problem = job->subject ? job->subject->problem : (struct digest){0};
+    info->candidate = job->candidate;
+    info->device_class = job->device_class ? xstrdup(job->device_class->name) : NULL;
+    info->cached = job->cached;
 }
 
 // Puts the packed result into info. What cannot be read is left out.

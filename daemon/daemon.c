@@ -14,10 +14,13 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "contract/verdict.h"
+#include "daemon/budgets.h"
 #include "daemon/dispatch.h"
+#include "daemon/monitor.h"
 #include "daemon/probing.h"
+#include "daemon/reload.h"
 #include "daemon/watch.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -41,19 +44,26 @@ struct daemon {
     struct probing probing;
     struct secret secret;
     struct devices devices;
+    struct account_table *accounts;
+    struct budgets *budgets;
     struct jobs *jobs;
     struct answers *answers;
     struct waits *waits;
     struct endings *endings;
     struct lifecycle *lifecycle;
     struct watch *watch;
+    struct orders *orders;
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
+    struct tally tally;
+    struct status_source source;
+    struct monitor *monitor; // NULL: not served
     struct service *service;
     uv_timer_t tick;
     uv_timer_t stop;
     uint64_t stop_since_ms;
+    bool vacating;
     bool stopping;
     struct err error; // why it ends
 };
@@ -67,6 +77,7 @@ static void close_all(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->stop, NULL);
     service_close(daemon->service);
+    monitor_close(daemon->monitor);
     waits_close(daemon->waits);
     ledger_close(daemon->ledger);
     daemon->config.on_end(daemon->config.owner, error);
@@ -101,12 +112,14 @@ void daemon_stop(struct daemon *daemon)
     }
     daemon->stopping = true;
     log_event(LOG_NOTICE, "stopping");
+    monitor_stopping(daemon->monitor);
     if (daemon->dispatch) {
         dispatch_stop(daemon->dispatch);
     }
     if (daemon->lifecycle) {
         lifecycle_stop(daemon->lifecycle);
     }
+    orders_stop(daemon->orders);
     watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
     if (daemon->executors) {
@@ -121,7 +134,7 @@ void daemon_reload(struct daemon *daemon)
 {
     struct err err = ERR_INIT;
 
-    if (!daemon->service || daemon->stopping) {
+    if (!daemon->service || daemon->stopping || !daemon->config.files.tokens) {
         return;
     }
     if (service_reload(daemon->service, &err) == 0) {
@@ -129,6 +142,45 @@ void daemon_reload(struct daemon *daemon)
     } else {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
     }
+}
+
+void daemon_vacate(struct daemon *daemon)
+{
+    if (!daemon->dispatch) {
+        daemon_stop(daemon);
+    } else if (!daemon->vacating) {
+        daemon->vacating = true;
+        dispatch_vacate(daemon->dispatch);
+        orders_vacate(daemon->orders);
+    }
+}
+
+void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
+{
+    daemon->config.queue_max = queue_max;
+    daemon->config.jobs_max = jobs_max;
+    if (daemon->submissions) {
+        submissions_limit(daemon->submissions, queue_max, jobs_max);
+    }
+}
+
+void daemon_describe(void *owner, char *text, size_t size)
+{
+    const struct daemon *daemon = owner;
+    const struct job_census *census = jobs_census(daemon->jobs);
+    char illness[STATUS_ILLNESS_MAX];
+    bool well;
+
+    if (daemon->stopping) {
+        (void)snprintf(text, size, "stopping");
+        return;
+    }
+    well = status_is_well(&daemon->source, illness);
+    (void)snprintf(
+        text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
+        service_url(daemon->service), devices_busy(&daemon->devices), daemon->devices.count,
+        census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
+        well ? "" : "; not well: ", well ? "" : illness);
 }
 
 void daemon_kill_children(struct daemon *daemon)
@@ -145,12 +197,16 @@ void daemon_free(struct daemon *daemon)
         return;
     }
     dispatch_free(daemon->dispatch);
+    budgets_free(daemon->budgets);
     submissions_free(daemon->submissions);
     answers_free(daemon->answers);
     endings_free(daemon->endings);
     jobs_free(daemon->jobs);
+    tally_release(&daemon->tally);
     lifecycle_free(daemon->lifecycle);
+    accounts_free(daemon->accounts);
     watch_free(daemon->watch);
+    orders_free(daemon->orders);
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
@@ -159,96 +215,6 @@ void daemon_free(struct daemon *daemon)
         close(daemon->lock_fd);
     }
     free(daemon);
-}
-
-static void fail(struct daemon *daemon)
-{
-    daemon_stop(daemon);
-}
-
-// --- reloading
-
-// Spec and subject of a job that the ledger has.
-static int apply_row(struct daemon *daemon, struct job *job, const struct ledger_job *row,
-                     struct err *err)
-{
-    struct job_spec spec;
-    int rc = message_read(&job_spec_message, &spec, row->spec.data, row->spec.len, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    job->spec = digest_of(row->spec.data, row->spec.len);
-    submission_apply_spec(&daemon->submission, job, &spec);
-    message_clear(&job_spec_message, &spec);
-    return 0;
-}
-
-static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
-{
-    struct daemon *daemon = owner;
-    bool finished = job_state_is_terminal(row->state);
-    struct err defect = ERR_INIT;
-    struct job *job;
-
-    if (row->state >= JOB_STATE_COUNT || !row->tenant || !row->search || !row->key) {
-        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state",
-                       daemon->config.state_dir, (unsigned long long)row->id);
-    }
-    job = jobs_add(daemon->jobs, row->id, row->tenant, row->search, row->key,
-                   finished ? (enum job_state)row->state : JOB_QUEUED);
-    job->priority = row->priority;
-    job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
-    job->finished_s = row->finished_s;
-    job->reason = row->reason ? xstrdup(row->reason) : NULL;
-    job->journalled = true;
-    if (apply_row(daemon, job, row, &defect) != 0 && !finished) {
-        // Reported when the ledger's thread is there to take it: see requeue.
-        free(job->reason);
-        job->reason = xstrdup(defect.text);
-        job->doomed = true;
-    }
-    if (row->state == JOB_RUNNING) {
-        job->attempt++;
-        job->unsaved = true; // until requeue has written it
-    }
-    return 0;
-}
-
-// Unfinished jobs begin anew.
-static void requeue(struct daemon *daemon)
-{
-    struct job *job = jobs_first(daemon->jobs);
-    size_t unfinished = 0;
-    size_t finished = 0;
-
-    for (; job; job = job->by_id.next) {
-        bool was_running = job->unsaved;
-
-        job->unsaved = false;
-        if (job_state_is_terminal(job->state)) {
-            finished++;
-            continue;
-        }
-        unfinished++;
-        if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
-            char *reason = job->reason
-                               ? job->reason
-                               : xstrdup("the daemon went down with it on a device too often");
-
-            job->reason = NULL;
-            end_buried(daemon->endings, job, reason);
-            free(reason);
-            continue;
-        }
-        if (was_running) {
-            ledger_move(daemon->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
-        }
-        lifecycle_admit(daemon->lifecycle, job);
-    }
-    if (unfinished + finished > 0) {
-        log_event(LOG_NOTICE, "jobs-reloaded unfinished=%zu finished=%zu", unfinished, finished);
-    }
 }
 
 // --- up
@@ -260,6 +226,13 @@ static size_t compile_slots(const struct daemon_config *config)
     return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
 }
 
+static void on_change(void *owner)
+{
+    struct daemon *daemon = owner;
+
+    lifecycle_kick(daemon->lifecycle);
+}
+
 static void create_work(struct daemon *daemon)
 {
     const struct daemon_config *config = &daemon->config;
@@ -269,8 +242,10 @@ static void create_work(struct daemon *daemon)
         .ledger = daemon->ledger,
         .endings = daemon->endings,
         .blobs = daemon->blobs,
+        .accounts = daemon->accounts,
         .executors = daemon->executors,
         .secret = &daemon->secret,
+        .tally = &daemon->tally,
         .compile_slots = compile_slots(config),
         .compile_seconds = config->compile_seconds,
         .slack_ms = config->slack_ms,
@@ -292,13 +267,7 @@ static void create_work(struct daemon *daemon)
         .sandbox_off = config->sandbox_off,
     };
     daemon->submissions = submissions_create(&daemon->submission);
-}
-
-static void on_watch_change(void *owner)
-{
-    struct daemon *daemon = owner;
-
-    lifecycle_kick(daemon->lifecycle);
+    daemon->budgets = budgets_create(daemon->accounts, daemon->ledger, on_change, daemon);
 }
 
 static void start_watch(struct daemon *daemon)
@@ -308,18 +277,26 @@ static void start_watch(struct daemon *daemon)
         .executors = daemon->executors,
         .grace_ms = daemon->config.grace_ms,
         .share = daemon->config.share_gpus,
-        .on_change = on_watch_change,
+        .on_change = on_change,
         .owner = daemon,
     };
 
     daemon->watch = watch_create(daemon->loop, &config);
 }
 
-static void on_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
+static int create_orders(struct daemon *daemon, struct err *err)
 {
-    (void)owner;
-    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
-              (unsigned long long)untold);
+    struct orders_config config = {
+        .devices = &daemon->devices,
+        .ledger = daemon->ledger,
+        .executors = daemon->executors,
+        .grace_ms = daemon->config.grace_ms,
+        .sandbox_off = daemon->config.sandbox_off,
+        .on_change = on_change,
+        .owner = daemon,
+    };
+
+    return orders_create(&daemon->orders, &config, err);
 }
 
 static int open_service(struct daemon *daemon, struct err *err)
@@ -333,7 +310,10 @@ static int open_service(struct daemon *daemon, struct err *err)
         .devices = &daemon->devices,
         .submissions = daemon->submissions,
         .answers = daemon->answers,
+        .orders = daemon->orders,
         .waits = daemon->waits,
+        .budgets = daemon->budgets,
+        .tally = &daemon->tally,
         .compile_slots = compile_slots(&daemon->config),
         .state_dir = daemon->config.state_dir,
         .sandbox_off = daemon->config.sandbox_off,
@@ -346,7 +326,7 @@ static int open_service(struct daemon *daemon, struct err *err)
         .message_max = MESSAGE_MAX,
         .epoch = (uint64_t)clock_wall_ns(&clock_system),
         .on_request = dispatch_request,
-        .on_refusal = on_refusal,
+        .on_refusal = dispatch_refusal,
     };
     int rc;
 
@@ -354,7 +334,16 @@ static int open_service(struct daemon *daemon, struct err *err)
     service.owner = daemon->dispatch;
     rc = service_create(&daemon->service, daemon->loop, &service, err);
     if (rc == 0) {
-        dispatch_set_service(daemon->dispatch, daemon->service);
+        daemon->source = (struct status_source){
+            .parts = dispatch,
+            .service = daemon->service,
+            .started_ns = clock_now_ns(&clock_system),
+        };
+        dispatch_set_source(daemon->dispatch, &daemon->source);
+    }
+    if (rc == 0 && daemon->config.http[0]) {
+        rc = monitor_create(&daemon->monitor, daemon->loop, daemon->config.http, &daemon->source,
+                            err);
     }
     return rc;
 }
@@ -364,6 +353,10 @@ static void on_tick(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
 
     lifecycle_tick(daemon->lifecycle);
+    orders_tick(daemon->orders);
+    if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
+        daemon_stop(daemon);
+    }
     endings_tick(daemon->endings);
     executor_pool_tick(daemon->executors);
 }
@@ -377,6 +370,9 @@ static void log_ready(const struct daemon *daemon)
         log_event(LOG_INFO, "device-class class=\"%s\" language=%s toolchain=\"%s\"",
                   device_class->name, device_class->language, device_class->toolchain);
     }
+    if (daemon->monitor) {
+        log_event(LOG_INFO, "http url=%s", daemon->source.http);
+    }
     log_event(LOG_NOTICE,
               "ready url=%s devices=%zu compile_slots=%zu sandbox=%s exclusive=%s state=%s",
               service_url(daemon->service), daemon->devices.count, compile_slots(config),
@@ -388,16 +384,23 @@ static void log_ready(const struct daemon *daemon)
 static int come_up(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
+    struct reload reload;
     int rc;
 
     create_work(daemon);
-    rc = ledger_load(daemon->ledger, reload_job, daemon, err);
+    reload = (struct reload){
+        .submission = &daemon->submission,
+        .state_dir = config->state_dir,
+    };
+    rc = budgets_load(daemon->accounts, daemon->ledger, err);
+    rc = rc == 0 ? reload_jobs(&reload, err) : rc;
+    rc = rc == 0 ? create_orders(daemon, err) : rc;
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    requeue(daemon);
+    reload_requeue(&reload);
     lifecycle_warm_up(daemon->lifecycle);
     start_watch(daemon);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
@@ -414,7 +417,7 @@ static void on_probed(void *owner, const struct err *error)
         daemon->error = *error;
     }
     if (!daemon->stopping && (error || come_up(daemon, &daemon->error) != 0)) {
-        fail(daemon);
+        daemon_stop(daemon);
     }
 }
 
@@ -491,7 +494,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
             executor_pool_create(&daemon->executors, loop, config->exec_path, daemon->cgroups, err);
     }
     if (rc == 0) {
-        daemon->jobs = jobs_create(RESIDENT_MAX);
+        daemon->accounts = accounts_create();
+        daemon->jobs = jobs_create(RESIDENT_MAX, daemon->accounts);
         daemon->answers = answers_create(daemon->jobs, daemon->ledger);
         devices_init(&daemon->devices);
         rc = start_probing(daemon, err);
@@ -505,8 +509,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
         return rc;
     }
     daemon->waits = waits_create(loop, answer_due, daemon->answers);
-    daemon->endings =
-        endings_create(daemon->jobs, daemon->ledger, daemon->waits, config->sandbox_off);
+    daemon->endings = endings_create(daemon->jobs, daemon->ledger, daemon->waits, &daemon->tally,
+                                     config->sandbox_off);
     (void)uv_timer_init(loop, &daemon->tick);
     (void)uv_timer_init(loop, &daemon->stop);
     daemon->tick.data = daemon;

@@ -1,5 +1,5 @@
 // Design note. What is known of a device is kept apart, cause by cause; its state follows from that
-// in one place (settle), which also logs the change. So nothing is forgotten when two causes come
+// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes come
 // together: a GPU that an operator drains while it rests rests on when he lets it go.
 //
 //   lost > quarantined > draining > probing > suspect > busy > ready
@@ -36,11 +36,11 @@ const char *device_why(const struct device *device)
     case DEVICE_LOST:
         return device->loss;
     case DEVICE_QUARANTINED:
-        return device->quarantine;
+        return device->bar[0] ? device->bar : device->quarantine;
     case DEVICE_DRAINING:
         return device->drain;
     case DEVICE_PROBING:
-        return device->suspicion;
+        return device->suspicion[0] ? device->suspicion : "an operator asked for a probe";
     case DEVICE_SUSPECT:
         return device->suspicion[0] ? device->suspicion : device->hindrance;
     default:
@@ -58,13 +58,13 @@ static enum device_state state_of(const struct device *device)
     if (device->loss[0]) {
         return DEVICE_LOST;
     }
-    if (device->quarantine[0]) {
+    if (device->quarantine[0] || device->bar[0]) {
         return DEVICE_QUARANTINED;
     }
     if (device->drain[0]) {
         return DEVICE_DRAINING;
     }
-    if (device->probing) {
+    if (device->probing || device->inspecting) {
         return DEVICE_PROBING;
     }
     if (device->suspicion[0] || device->hindrance[0]) {
@@ -73,7 +73,7 @@ static enum device_state state_of(const struct device *device)
     return device->job != 0 ? DEVICE_BUSY : DEVICE_READY;
 }
 
-static void settle(struct device *device)
+void device_settle(struct device *device)
 {
     static const enum log_level level[] = {
         [DEVICE_READY] = LOG_NOTICE,    [DEVICE_BUSY] = LOG_DEBUG,
@@ -270,6 +270,23 @@ struct device *devices_find(const struct devices *devices, const char *name)
     return NULL;
 }
 
+uint32_t devices_serving(const struct devices *devices, const struct device_class *device_class,
+                         uint32_t *ret_ready)
+{
+    uint32_t serving = 0;
+
+    *ret_ready = 0;
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[i];
+
+        if (device->device_class == device_class && device->state <= DEVICE_BUSY) {
+            serving++;
+            *ret_ready += device->state == DEVICE_READY;
+        }
+    }
+    return serving;
+}
+
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class)
 {
     struct device *best = NULL;
@@ -307,7 +324,7 @@ struct device *devices_to_probe(const struct devices *devices)
     return NULL;
 }
 
-static void suspect(struct device *device, const char *reason)
+void device_suspect(struct device *device, const char *reason)
 {
     say(device->suspicion, reason);
     device->control_due = true;
@@ -323,7 +340,7 @@ void device_quarantine(struct device *device, const char *reason, uint64_t now_n
     }
     say(device->quarantine, reason);
     device->suspicion[0] = '\0';
-    settle(device);
+    device_settle(device);
 }
 
 static void end_quarantine(struct device *device)
@@ -336,7 +353,7 @@ static void end_quarantine(struct device *device)
     device->control_due = true;
     device->last_failed = 0;
     if (device_is_gpu(device)) {
-        suspect(device, reason);
+        device_suspect(device, reason);
     } else if (device->failures > 0) {
         device->failures = DEVICE_FAILURES_MAX - 1; // on probation
     }
@@ -357,7 +374,7 @@ bool devices_tick(struct devices *devices, uint64_t now_ns)
             device->hindrance[0] = '\0';
             any = true;
         }
-        settle(device);
+        device_settle(device);
     }
     return any;
 }
@@ -366,7 +383,7 @@ void device_hold(struct device *device, uint64_t job, uint64_t now_ns)
 {
     device->job = job;
     device->since_ns = now_ns;
-    settle(device);
+    device_settle(device);
 }
 
 double device_release(struct device *device, uint64_t now_ns)
@@ -375,7 +392,7 @@ double device_release(struct device *device, uint64_t now_ns)
 
     device->job = 0;
     device->held_ns += held;
-    settle(device);
+    device_settle(device);
     return clock_seconds(held);
 }
 
@@ -404,8 +421,8 @@ bool device_failed(struct device *device, uint64_t job, const char *reason, uint
                    "the executors of %u different jobs in a row were lost, the last one: %s",
                    device->failures, reason);
     if (device_is_gpu(device) && !device->cleared) {
-        suspect(device, text);
-        settle(device);
+        device_suspect(device, text);
+        device_settle(device);
     } else {
         device_quarantine(device, text, now_ns);
     }
@@ -416,29 +433,29 @@ void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
 {
     say(device->hindrance, reason);
     device->hindered_ns = now_ns;
-    settle(device);
+    device_settle(device);
 }
 
 void device_lose(struct device *device, bool stuck, const char *reason)
 {
     device->stuck |= stuck;
     say(device->loss, reason);
-    settle(device);
+    device_settle(device);
 }
 
 void device_found(struct device *device)
 {
     if (device->loss[0] && !device->stuck) {
         device->loss[0] = '\0';
-        suspect(device, "it was lost and is there again");
-        settle(device);
+        device_suspect(device, "it was lost and is there again");
+        device_settle(device);
     }
 }
 
 void device_probe_begins(struct device *device)
 {
     device->probing = true;
-    settle(device);
+    device_settle(device);
 }
 
 void device_probe_ends(struct device *device, const char *failure, uint64_t now_ns)
@@ -451,22 +468,7 @@ void device_probe_ends(struct device *device, const char *failure, uint64_t now_
     }
     device->cleared = true;
     device->failures = 0;
-    settle(device);
-}
-
-void device_drain(struct device *device, const char *reason)
-{
-    say(device->drain, reason && reason[0] ? reason : "drained by an operator");
-    settle(device);
-}
-
-void device_undrain(struct device *device)
-{
-    if (device->drain[0] && device_is_gpu(device)) {
-        suspect(device, "it was drained");
-    }
-    device->drain[0] = '\0';
-    settle(device);
+    device_settle(device);
 }
 
 void device_take_readings(struct device *device, struct fact *readings_taken, size_t count,

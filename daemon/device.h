@@ -76,6 +76,8 @@ struct device {
     device_reason suspicion;    // a probe has to be passed first
     bool probing;
     device_reason drain;      // an operator's
+    device_reason bar;        // an operator's too: until a probe is passed
+    bool inspecting;          // a probe that an operator asked for is due or under way
     device_reason quarantine; // until until_ns
     device_reason loss;
     bool stuck;               // lost to a process: never returns
@@ -132,6 +134,9 @@ MUST_CHECK int devices_choose(struct device_class **ret, const struct devices *d
 struct device *devices_find(const struct devices *devices, const char *name);
 // A device of the class that is READY, the one held least so far; NULL when there is none.
 struct device *devices_idle(const struct devices *devices, const struct device_class *device_class);
+// How many of the class may be measured on, now or when they are free; of these how many are READY.
+uint32_t devices_serving(const struct devices *devices, const struct device_class *device_class,
+                         uint32_t *ret_ready);
 size_t devices_busy(const struct devices *devices);
 // A device that waits to be probed and is not held; NULL when there is none.
 struct device *devices_to_probe(const struct devices *devices);
@@ -161,10 +166,25 @@ void device_probe_begins(struct device *device);
 // NULL: it works. Otherwise it goes into quarantine.
 void device_probe_ends(struct device *device, const char *failure, uint64_t now_ns);
 
-// An operator's: it takes no more jobs until device_undrain; the running one goes on. A GPU that
-// was drained is probed when it comes back.
+// An operator's (device_operator.c): it takes no more jobs until device_undrain; the running one
+// goes on. A GPU that was drained is probed when it comes back.
 void device_drain(struct device *device, const char *reason);
 void device_undrain(struct device *device);
+// An operator thinks that it is broken: it takes no more jobs until an inspection is passed.
+void device_bar(struct device *device, const char *reason);
+// A probe that an operator asked for: from now on it takes no more jobs; when none is on it
+// (device->job) and it is not being probed already, it can be tried.
+void device_inspection_begins(struct device *device);
+// failure NULL: it works, and every quarantine and suspicion is over. Otherwise it goes into
+// quarantine.
+void device_inspection_ends(struct device *device, const char *failure, uint64_t now_ns);
+// It was not tried after all: as before.
+void device_inspection_fails(struct device *device);
+
+// For device.c and device_operator.c alone: the state from the causes, and a line in the log when it
+// changed; a probe has to be passed first (settle afterwards).
+void device_settle(struct device *device);
+void device_suspect(struct device *device, const char *reason);
 
 // What NVML reads now. Takes the facts.
 void device_take_readings(struct device *device, struct fact *readings_taken, size_t count,

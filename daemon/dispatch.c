@@ -4,8 +4,8 @@
 // store on behalf of this module; submissions and answers count their own. When all three are zero
 // the service can be closed without pulling an exchange from under anybody.
 #include "daemon/dispatch.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "daemon/status.h"
 #include <stdlib.h>
 
 #define FEATURE_MAX 5
@@ -13,9 +13,9 @@
 
 struct dispatch {
     struct dispatch_config config;
-    struct service *service;
-    uint64_t started_ns;
+    const struct status_source *source;
     size_t pending;
+    bool vacating;
     bool stopping;
 };
 
@@ -289,136 +289,61 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     message_clear(&job_ids_message, &body);
 }
 
-// --- DRAIN
-
-// All of them or none.
-static int find_devices(const struct devices *devices, const struct drain *body, struct err *err)
-{
-    for (size_t i = 0; i < body->devices_count; i++) {
-        if (!devices_find(devices, body->devices[i])) {
-            return err_set(err, ERR_NOT_FOUND, "no device %s here; `kcast status` lists them",
-                           body->devices[i]);
-        }
-    }
-    return body->devices_count > 0 ? 0 : err_set(err, ERR_USAGE, "DRAIN names no device");
-}
+// --- DRAIN, QUARANTINE, PROBE
 
 static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
                          const struct request *request)
 {
-    struct devices *devices = dispatch->config.devices;
-    struct empty reply = {.unused = false};
-    struct err err = ERR_INIT;
     struct drain body;
 
-    if (!exchange_read_body(exchange, request, &drain_message, &body)) {
-        return;
+    if (exchange_read_body(exchange, request, &drain_message, &body)) {
+        orders_drain(dispatch->config.orders, exchange, &body);
+        message_clear(&drain_message, &body);
     }
-    if (find_devices(devices, &body, &err) != 0) {
-        exchange_fail(exchange, &err);
-    } else {
-        for (size_t i = 0; i < body.devices_count; i++) {
-            struct device *device = devices_find(devices, body.devices[i]);
+}
 
-            if (body.undrain) {
-                device_undrain(device);
-            } else {
-                device_drain(device, body.reason);
-            }
-        }
-        lifecycle_kick(dispatch->config.lifecycle);
-        exchange_reply(exchange, &empty_message, &reply);
+static void handle_quarantine(struct dispatch *dispatch, struct exchange *exchange,
+                              const struct request *request)
+{
+    struct quarantine body;
+
+    if (exchange_read_body(exchange, request, &quarantine_message, &body)) {
+        orders_quarantine(dispatch->config.orders, exchange, &body);
+        message_clear(&quarantine_message, &body);
     }
-    message_clear(&drain_message, &body);
+}
+
+static void handle_probe(struct dispatch *dispatch, struct exchange *exchange,
+                         const struct request *request)
+{
+    struct probe_request body;
+
+    if (exchange_read_body(exchange, request, &probe_request_message, &body)) {
+        orders_probe(dispatch->config.orders, exchange, &body);
+        message_clear(&probe_request_message, &body);
+    }
+}
+
+// --- BUDGET
+
+static void handle_budget(struct dispatch *dispatch, struct exchange *exchange,
+                          const struct request *request)
+{
+    budgets_request(dispatch->config.budgets, exchange, request);
 }
 
 // --- STATUS
 
-static void fill_device(struct device_info *info, const struct device *device)
-{
-    const struct device_class *device_class = device->device_class;
-    const char *why = device_why(device);
-
-    message_init(&device_info_message, info);
-    info->name = xstrdup(device->name);
-    info->device_class = xstrdup(device_class->name);
-    info->language = xstrdup(device_class->language);
-    info->toolchain = xstrdup(device_class->toolchain);
-    info->state = xstrdup(device_state_name(device->state));
-    info->reason = why ? xstrdup(why) : NULL;
-    info->job = device->job;
-    info->jobs_done = device->jobs_done;
-    info->held_seconds = clock_seconds(device->held_ns);
-    info->readings = device_readings(device, clock_now_ns(&clock_system), &info->readings_count);
-    info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
-    for (size_t i = 0; i < device_class->facts_count; i++) {
-        message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
-    }
-    if (device->has_control) {
-        info->control = xmalloc(sizeof(*info->control));
-        message_copy(&estimate_message, info->control, &device->last_control);
-    }
-}
-
-static void add_info(struct status *reply, const struct job *job)
-{
-    if (job && reply->jobs_count < ANSWER_INFOS_MAX) {
-        answer_info(&reply->jobs[reply->jobs_count++], job);
-    }
-}
-
-static void fill_jobs(struct dispatch *dispatch, const struct exchange *exchange,
-                      struct status *reply, const struct status_request *body)
-{
-    const struct jobs *jobs = dispatch->config.jobs;
-    const struct search *search = own_search(dispatch, exchange, body->search);
-    const struct job *job;
-
-    reply->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*reply->jobs));
-    for (size_t i = 0; i < body->jobs_count; i++) {
-        add_info(reply, answer_find(jobs, exchange, body->jobs[i]));
-    }
-    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
-        add_info(reply, job);
-    }
-    for (job = body->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
-        if (!job_state_is_terminal(job->state) &&
-            caller_owns(exchange_caller(exchange), job->search->tenant)) {
-            add_info(reply, job);
-        }
-    }
-}
-
 static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
 {
-    const struct dispatch_config *config = &dispatch->config;
-    const struct job_census *census = jobs_census(config->jobs);
     struct status_request body;
     struct status reply;
 
     if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
         return;
     }
-    message_init(&status_message, &reply);
-    reply.devices = xcalloc(config->devices->count, sizeof(*reply.devices));
-    for (size_t i = 0; i < config->devices->count; i++) {
-        fill_device(&reply.devices[reply.devices_count++], &config->devices->device[i]);
-    }
-    reply.states = xcalloc(JOB_STATE_COUNT, sizeof(*reply.states));
-    for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
-        reply.states[reply.states_count++] = census->state[i];
-    }
-    fill_jobs(dispatch, exchange, &reply, &body);
-    reply.uptime_seconds = clock_seconds(clock_now_ns(&clock_system) - dispatch->started_ns);
-    reply.compile_slots = config->compile_slots;
-    reply.compiling = lifecycle_compiling(config->lifecycle);
-    reply.sandbox = xstrdup(config->sandbox_off ? "off" : "on");
-    reply.results_cached = ledger_results(config->ledger);
-    reply.waits = waits_count(dispatch->config.waits);
-    reply.requests = service_request_count(dispatch->service);
-    reply.refusals = service_refusal_count(dispatch->service);
-    reply.state_dir = xstrdup(config->state_dir);
+    status_fill(&reply, dispatch->source, exchange_caller(exchange), &body);
     exchange_reply(exchange, &status_message, &reply);
     message_clear(&status_message, &reply);
     message_clear(&status_request_message, &body);
@@ -443,12 +368,18 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
         [OP_BLOB_HAVE] = handle_blob_have, [OP_SUBMIT] = handle_submit,
         [OP_WAIT] = handle_wait,           [OP_STATUS] = handle_status,
         [OP_CANCEL] = handle_cancel,       [OP_ACK] = handle_ack,
-        [OP_DRAIN] = handle_drain,
+        [OP_DRAIN] = handle_drain,         [OP_QUARANTINE] = handle_quarantine,
+        [OP_PROBE] = handle_probe,         [OP_BUDGET] = handle_budget,
     };
     struct dispatch *dispatch = owner;
 
+    if (request->op < TALLY_OPS) {
+        dispatch->config.tally->request[request->op]++;
+    }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
+    } else if (dispatch->vacating && request->op == OP_SUBMIT) {
+        refuse(exchange, ERR_BUSY, "kcastd ends when its devices are idle", STOPPING_RETRY_MS);
     } else if (request->op >= ARRAY_LEN(handler) || !handler[request->op]) {
         refuse(exchange, ERR_UNSUPPORTED, "kcastd does not know this operation", 0);
     } else {
@@ -456,18 +387,29 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     }
 }
 
+void dispatch_refusal(void *owner, const char *peer, const char *reason, uint64_t untold)
+{
+    (void)owner;
+    log_event(LOG_WARNING, "connection-refused peer=%s reason=\"%s\" untold=%llu", peer, reason,
+              (unsigned long long)untold);
+}
+
 struct dispatch *dispatch_create(const struct dispatch_config *config)
 {
     struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
 
     dispatch->config = *config;
-    dispatch->started_ns = clock_now_ns(&clock_system);
     return dispatch;
 }
 
-void dispatch_set_service(struct dispatch *dispatch, struct service *service)
+void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source)
 {
-    dispatch->service = service;
+    dispatch->source = source;
+}
+
+void dispatch_vacate(struct dispatch *dispatch)
+{
+    dispatch->vacating = true;
 }
 
 void dispatch_stop(struct dispatch *dispatch)
@@ -480,8 +422,9 @@ void dispatch_stop(struct dispatch *dispatch)
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + submissions_pending(dispatch->config.submissions) +
-           answers_pending(dispatch->config.answers);
+    return dispatch->pending + orders_pending(dispatch->config.orders) +
+           submissions_pending(dispatch->config.submissions) +
+           answers_pending(dispatch->config.answers) + budgets_pending(dispatch->config.budgets);
 }
 
 void dispatch_free(struct dispatch *dispatch)

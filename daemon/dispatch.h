@@ -4,12 +4,16 @@
 #define DAEMON_DISPATCH_H
 
 #include "daemon/answer.h"
+#include "daemon/budgets.h"
+#include "daemon/orders.h"
 #include "daemon/submission.h"
+#include "daemon/tally.h"
 #include "daemon/wait.h"
 
 #define DISPATCH_WAIT_MAX_MS 20000 // longest WAIT
 
 struct dispatch;
+struct status_source;
 
 struct dispatch_config {
     struct jobs *jobs;
@@ -20,7 +24,10 @@ struct dispatch_config {
     struct devices *devices;
     struct submissions *submissions;
     struct answers *answers;
+    struct orders *orders;
     struct waits *waits;
+    struct budgets *budgets;
+    struct tally *tally; // counted into
     size_t compile_slots;
     const char *state_dir; // outlives it
     bool sandbox_off;
@@ -29,7 +36,12 @@ struct dispatch_config {
 struct dispatch *dispatch_create(const struct dispatch_config *config);
 // service_config.on_request, with the dispatch as owner.
 void dispatch_request(void *dispatch, struct exchange *exchange, const struct request *request);
-void dispatch_set_service(struct dispatch *dispatch, struct service *service);
+// What STATUS is read from; before the first request.
+void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source);
+// service_config.on_refusal, likewise: logs.
+void dispatch_refusal(void *dispatch, const char *peer, const char *reason, uint64_t untold);
+// Takes no more jobs from now on; everything else goes on.
+void dispatch_vacate(struct dispatch *dispatch);
 // Refuses everything from now on and answers every parked WAIT.
 void dispatch_stop(struct dispatch *dispatch);
 size_t dispatch_pending(const struct dispatch *dispatch); // exchanges not answered yet

@@ -21,6 +21,7 @@ struct endings {
     struct jobs *jobs;
     struct ledger *ledger;
     struct waits *waits;
+    struct tally *tally;
     bool sandbox_off;
     size_t pending;
     size_t unsaved; // jobs
@@ -39,13 +40,14 @@ struct ending {
 };
 
 struct endings *endings_create(struct jobs *jobs, struct ledger *ledger, struct waits *waits,
-                               bool sandbox_off)
+                               struct tally *tally, bool sandbox_off)
 {
     struct endings *endings = xcalloc(1, sizeof(*endings));
 
     endings->jobs = jobs;
     endings->ledger = ledger;
     endings->waits = waits;
+    endings->tally = tally;
     endings->sandbox_off = sandbox_off;
     return endings;
 }
@@ -58,6 +60,21 @@ void endings_free(struct endings *endings)
 size_t endings_pending(const struct endings *endings)
 {
     return endings->pending;
+}
+
+size_t endings_unsaved(const struct endings *endings)
+{
+    return endings->unsaved;
+}
+
+static void count_end(struct tally *tally, const struct job *job, uint64_t verdict)
+{
+    tally->ended[job->state]++;
+    tally->cached += job->cached;
+    if (job->kind == JOB_MEASURE && !job->cached && job->state == JOB_DONE &&
+        verdict < TALLY_VERDICTS) {
+        tally->verdict[verdict]++;
+    }
 }
 
 struct digest ending_cache_key(const struct job *job, bool sandbox_off)
@@ -112,6 +129,7 @@ static void on_ended(void *owner, const struct err *error, struct bytes *answer,
         jobs_keep_result(endings->jobs, job, &ending->result);
         job_set_state(job, ending->state);
         log_end(job, ending->verdict);
+        count_end(endings->tally, job, ending->verdict);
         waits_wake(endings->waits, job);
     }
     bytes_clear(&ending->result);
@@ -232,6 +250,7 @@ void end_at_once(struct endings *endings, struct job *job, struct bytes *result_
     jobs_keep_result(endings->jobs, job, result_taken);
     job_set_state(job, JOB_DONE);
     log_end(job, VERDICT_NONE);
+    count_end(endings->tally, job, VERDICT_NONE);
     waits_wake(endings->waits, job);
 }
 

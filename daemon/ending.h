@@ -5,15 +5,18 @@
 
 #include "daemon/jobs.h"
 #include "daemon/ledger.h"
+#include "daemon/tally.h"
 #include "daemon/wait.h"
 #include "proto/all.h"
 
 struct endings;
 
 struct endings *endings_create(struct jobs *jobs, struct ledger *ledger, struct waits *waits,
-                               bool sandbox_off);
+                               struct tally *tally, bool sandbox_off);
 void endings_free(struct endings *endings);            // none may be pending; NULL is fine
 size_t endings_pending(const struct endings *endings); // ends that the ledger has not answered
+
+size_t endings_unsaved(const struct endings *endings); // jobs whose end the ledger could not take
 
 // The only ways for a job to end. It must be in no queue and have neither preparation nor run; from
 // now on it is `settling`, later in its state.

@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#define JOB_LOST_MAX 2         // executors; then the job is BURIED
+#define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
+
+struct account;
 struct device_class;
 struct preparation;
 struct run;
@@ -29,6 +33,7 @@ struct search {
     char *tenant;              // whose it is
     char *name;                // as the client gave it, unique within the tenant
     char *place;               // in the table of searches: tenant, slash, name
+    struct account *account;   // of which it is a user; NULL without accounts
     struct job *jobs;          // by key
     size_t unfinished;         // of them, not in a terminal state
     struct job_census *census; // of the table of jobs
@@ -66,6 +71,7 @@ struct job {
     uint8_t attempt;       // executors lost so far
     uint8_t kind;          // enum job_kind
     uint8_t state;         // enum job_state; only job_set_state writes it
+    uint8_t wanted_class;  // enum queue_class, as its client wants it
     bool fresh;            // job_spec
     bool journalled;       // the ledger has it: other SUBMITs may be answered by it
     bool settling;         // its end is on the way to the ledger; nothing else may end it

@@ -5,6 +5,7 @@
 // Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs
 // that the ledger could not take (unsaved): those stay until they are acknowledged.
 #include "daemon/jobs.h"
+#include "daemon/account.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,19 @@ struct jobs {
     struct job *by_id;
     struct search *searches;
     uint64_t next_search;
+    struct account_table *accounts;
     struct job_census census;
     struct job *resident; // list of jobs with a result in memory
     size_t resident_bytes;
     size_t resident_max;
 };
 
-struct jobs *jobs_create(size_t resident_max)
+struct jobs *jobs_create(size_t resident_max, struct account_table *accounts)
 {
     struct jobs *jobs = xcalloc(1, sizeof(*jobs));
 
     jobs->resident_max = resident_max;
+    jobs->accounts = accounts;
     jobs->next_search = 1;
     return jobs;
 }
@@ -40,6 +43,7 @@ static struct search *get_search(struct jobs *jobs, const char *tenant, const ch
         search->name = xstrdup(name);
         search->place = xasprintf("%s/%s", tenant, name);
         search->census = &jobs->census;
+        search->account = jobs->accounts ? accounts_search(jobs->accounts, tenant, name) : NULL;
         HASH_ADD_KEYPTR(hh, jobs->searches, search->place, strlen(search->place), search);
     }
     return search;
@@ -88,6 +92,7 @@ void jobs_remove(struct jobs *jobs, struct job *job)
     HASH_DELETE(by_key, search->jobs, job);
     if (!search->jobs) {
         HASH_DEL(jobs->searches, search);
+        account_release(jobs->accounts, search->account);
         free(search->tenant);
         free(search->name);
         free(search->place);
@@ -140,6 +145,13 @@ struct job *jobs_find_key(const struct jobs *jobs, const char *tenant, const cha
         HASH_FIND(by_key, owner->jobs, key, strlen(key), job);
     }
     return job;
+}
+
+const struct account *jobs_account(const struct jobs *jobs, const char *tenant, const char *search)
+{
+    const struct account *account = accounts_find(jobs->accounts, tenant, search);
+
+    return account ? account : accounts_find(jobs->accounts, tenant, NULL);
 }
 
 size_t jobs_count(const struct jobs *jobs)

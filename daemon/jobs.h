@@ -6,10 +6,13 @@
 
 #include "daemon/job.h"
 
+struct account;
+struct account_table;
 struct jobs;
 
-// resident_max: bytes of results that are kept in memory beside the ledger's copy.
-struct jobs *jobs_create(size_t resident_max);
+// resident_max: bytes of results that are kept in memory beside the ledger's copy. Every search
+// gets its account from accounts (outlives the jobs; NULL: none has one).
+struct jobs *jobs_create(size_t resident_max, struct account_table *accounts);
 void jobs_free(struct jobs *jobs); // NULL is fine
 
 // A new job in `state`, with number, search and key set and the rest zero (numbers that may be
@@ -25,6 +28,8 @@ struct job *jobs_find(const struct jobs *jobs, uint64_t id);
 struct job *jobs_find_key(const struct jobs *jobs, const char *tenant, const char *search,
                           const char *key);
 struct search *jobs_find_search(const struct jobs *jobs, const char *tenant, const char *name);
+// The account of this search, or its tenant's when it is a new one; NULL when that is new too.
+const struct account *jobs_account(const struct jobs *jobs, const char *tenant, const char *search);
 size_t jobs_count(const struct jobs *jobs);
 const struct job_census *jobs_census(const struct jobs *jobs);
 // Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and

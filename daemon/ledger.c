@@ -17,15 +17,21 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mailbox.h"
+#include "daemon/account.h"
 #include "daemon/ledger_sql.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define DAY_S (24 * 3600)
 
 struct ledger {
     struct ledger_sql *sql; // the ledger's thread's, once that runs
     uint64_t next_job;
     uint64_t results;
+    uint64_t bytes;
+    char *path;
     uv_thread_t thread;
     bool started;
     uv_mutex_t lock; // guards posted, last and ending
@@ -41,7 +47,23 @@ struct batch {
     struct mail mail;
     struct ledger *ledger;
     struct ledger_op *ops;
+    uint64_t bytes; // of the ledger's files afterwards
 };
+
+static uint64_t bytes_of(const char *path, const char *suffix)
+{
+    char *name = xasprintf("%s%s", path, suffix);
+    struct stat info;
+    uint64_t bytes = stat(name, &info) == 0 ? (uint64_t)info.st_size : 0;
+
+    free(name);
+    return bytes;
+}
+
+static uint64_t bytes_of_files(const char *path)
+{
+    return bytes_of(path, "") + bytes_of(path, "-wal");
+}
 
 int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct err *err)
 {
@@ -56,6 +78,8 @@ int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct
         free(ledger);
         return rc;
     }
+    ledger->path = xstrdup(path);
+    ledger->bytes = bytes_of_files(path);
     *ret = ledger;
     return 0;
 }
@@ -67,6 +91,24 @@ int ledger_load(struct ledger *ledger,
     return ledger_sql_load(ledger->sql, visit, owner, err);
 }
 
+int ledger_load_accounts(struct ledger *ledger,
+                         void (*visit)(void *owner, const struct ledger_account *row), void *owner,
+                         struct err *err)
+{
+    int64_t now_s = clock_wall_ns(&clock_system) / (int64_t)NS_PER_S;
+
+    return ledger_sql_load_accounts(ledger->sql, now_s - LEDGER_ACCOUNT_DAYS * DAY_S, visit, owner,
+                                    err);
+}
+
+int ledger_load_orders(struct ledger *ledger,
+                       void (*visit)(void *owner, const char *device, uint64_t kind,
+                                     const char *reason),
+                       void *owner, struct err *err)
+{
+    return ledger_sql_load_orders(ledger->sql, visit, owner, err);
+}
+
 uint64_t ledger_next_job(struct ledger *ledger)
 {
     return ledger->next_job++;
@@ -75,6 +117,11 @@ uint64_t ledger_next_job(struct ledger *ledger)
 uint64_t ledger_results(const struct ledger *ledger)
 {
     return ledger->results;
+}
+
+uint64_t ledger_bytes(const struct ledger *ledger)
+{
+    return ledger->bytes;
 }
 
 static void op_free(struct ledger_op *op)
@@ -95,6 +142,7 @@ static void deliver_batch(struct mail *mail)
     struct batch *batch = (struct batch *)mail;
     struct ledger_op *op = batch->ops;
 
+    batch->ledger->bytes = batch->bytes;
     while (op) {
         struct ledger_op *next = op->next;
 
@@ -138,6 +186,7 @@ static void ledger_thread(void *data)
         batch->mail.deliver = deliver_batch;
         batch->ledger = ledger;
         batch->ops = ops;
+        batch->bytes = bytes_of_files(ledger->path);
         // The mailbox outlives this thread.
         (void)mailbox_post(ledger->mailbox, &batch->mail);
     }
@@ -177,6 +226,7 @@ void ledger_close(struct ledger *ledger)
     }
     mailbox_close(ledger->mailbox); // delivers what is there
     ledger_sql_close(ledger->sql);
+    free(ledger->path);
     free(ledger);
 }
 
@@ -219,6 +269,7 @@ void ledger_submit(struct ledger *ledger, const struct ledger_job *job,
     op->priority = job->priority;
     op->state = job->state;
     op->attempt = job->attempt;
+    op->wanted_class = job->wanted_class;
     if (cache_key) {
         op->digest = *cache_key;
         op->adopt = adopt;
@@ -310,6 +361,51 @@ void ledger_drop_compiled(struct ledger *ledger, const struct digest *key)
 
     op->digest = *key;
     post(ledger, op);
+}
+
+void ledger_keep_account(struct ledger *ledger, const struct account *account, ledger_done *done,
+                         void *owner)
+{
+    struct ledger_op *op = new_op(LEDGER_KEEP_ACCOUNT, 0, done, owner);
+
+    op->key = xstrdup(account->tenant ? account->tenant->name : account->name);
+    op->search = xstrdup(account->tenant ? account->name : "");
+    op->account = (struct ledger_account){
+        .tenant = op->key,
+        .search = op->search,
+        .weight = account->weight,
+        .limit_s = account->limit_s,
+        .per_hour_s = account->per_hour_s,
+        .used_s = account->used_s,
+        .tokens_s = account->tokens_s,
+        .at_s = op->now_s,
+    };
+    post(ledger, op);
+}
+
+static struct ledger_op *new_order(enum ledger_op_kind op_kind, const char *device,
+                                   enum ledger_order_kind kind, ledger_done *done, void *owner)
+{
+    struct ledger_op *op = new_op(op_kind, 0, done, owner);
+
+    op->key = xstrdup(device);
+    op->state = kind;
+    return op;
+}
+
+void ledger_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                  const char *reason, ledger_done *done, void *owner)
+{
+    struct ledger_op *op = new_order(LEDGER_ORDER, device, kind, done, owner);
+
+    op->reason = reason ? xstrdup(reason) : NULL;
+    post(ledger, op);
+}
+
+void ledger_drop_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                       ledger_done *done, void *owner)
+{
+    post(ledger, new_order(LEDGER_DROP_ORDER, device, kind, done, owner));
 }
 
 void ledger_barrier(struct ledger *ledger, ledger_done *done, void *owner)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+struct account;
 struct ledger;
 
 // One job as the ledger has it.
@@ -24,8 +25,9 @@ struct ledger_job {
     uint64_t priority;
     uint64_t state; // enum job_state as it was at the last commit
     uint64_t attempt;
-    const char *reason; // of CANCELLED and BURIED, else NULL
-    int64_t finished_s; // wall clock, 0 while unfinished
+    uint64_t wanted_class; // enum queue_class
+    const char *reason;    // of CANCELLED and BURIED, else NULL
+    int64_t finished_s;    // wall clock, 0 while unfinished
 };
 
 // Opens or creates path, checks it and brings it to the newest schema. No thread yet. ERR_CORRUPT
@@ -37,6 +39,31 @@ MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_
 MUST_CHECK int ledger_load(struct ledger *ledger,
                            int (*visit)(void *owner, const struct ledger_job *job, struct err *err),
                            void *owner, struct err *err);
+// An account that is kept, as the ledger has it.
+struct ledger_account {
+    const char *tenant;
+    const char *search; // NULL: the tenant's
+    double weight;
+    double limit_s;    // NaN: none
+    double per_hour_s; // NaN: none
+    double used_s;
+    double tokens_s;
+    int64_t at_s; // wall clock
+};
+// Before ledger_start: visits every account; the row is valid during the visit. Searches' accounts
+// that nothing was charged to for LEDGER_ACCOUNT_DAYS are forgotten first.
+#define LEDGER_ACCOUNT_DAYS 30
+MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
+                                    void (*visit)(void *owner, const struct ledger_account *row),
+                                    void *owner, struct err *err);
+// On the wire of no message, but in files: never renumbered.
+enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
+
+// Likewise every order that an operator has given and not taken back. reason may be NULL.
+MUST_CHECK int ledger_load_orders(struct ledger *ledger,
+                                  void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                const char *reason),
+                                  void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
 // Starts the thread.
@@ -47,6 +74,9 @@ void ledger_close(struct ledger *ledger);
 
 // Rows in the result cache.
 uint64_t ledger_results(const struct ledger *ledger);
+
+// Bytes of its files as they were after the last commit.
+uint64_t ledger_bytes(const struct ledger *ledger);
 
 // error is NULL on success. answer[0..count) as each function says; the callee may take bytes and
 // zero them. Runs on the loop thread, never inside the function that posted. NULL callbacks are
@@ -95,6 +125,15 @@ void ledger_read_compiled(struct ledger *ledger, const struct digest *key, ledge
 void ledger_keep_compiled(struct ledger *ledger, const struct digest *key,
                           const struct bytes *compiled, ledger_done *done, void *owner);
 void ledger_drop_compiled(struct ledger *ledger, const struct digest *key);
+// The account as it is now.
+void ledger_keep_account(struct ledger *ledger, const struct account *account, ledger_done *done,
+                         void *owner);
+// An operator's order for a device, in the place of an earlier one of the same kind; or none any
+// more.
+void ledger_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                  const char *reason, ledger_done *done, void *owner);
+void ledger_drop_order(struct ledger *ledger, const char *device, enum ledger_order_kind kind,
+                       ledger_done *done, void *owner);
 // Does nothing; done runs after everything posted before.
 void ledger_barrier(struct ledger *ledger, ledger_done *done, void *owner);
 

@@ -61,5 +61,33 @@ static const char migration_2[] =
     "  SELECT 'job', seq FROM sqlite_sequence WHERE name = 'job_1';"
     "DROP TABLE job_1;";
 
-const char *const ledger_migration[] = {migration_1, migration_2};
+static const char migration_3[] =
+    // The class of the queue that its client wants, enum queue_class.
+    "ALTER TABLE job ADD COLUMN class INTEGER NOT NULL DEFAULT 0;"
+    // Tenants (search is empty) and searches with a weight or a budget of their own. Limits are
+    // NULL where there is none. at: when the row was written.
+    "CREATE TABLE account ("
+    "  tenant TEXT NOT NULL,"
+    "  search TEXT NOT NULL,"
+    "  weight REAL NOT NULL,"
+    "  limit_s REAL,"
+    "  per_hour_s REAL,"
+    "  used_s REAL NOT NULL,"
+    "  tokens_s REAL NOT NULL,"
+    "  at INTEGER NOT NULL,"
+    "  PRIMARY KEY (tenant, search)"
+    ") STRICT;";
+
+static const char migration_4[] =
+    // What an operator wants of a device (daemon/orders.h), until he takes it back. device: a GPU's
+    // UUID, a core's name. kind: enum ledger_order_kind.
+    "CREATE TABLE device_order ("
+    "  device TEXT NOT NULL,"
+    "  kind INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  created_at INTEGER NOT NULL,"
+    "  PRIMARY KEY (device, kind)"
+    ") STRICT;";
+
+const char *const ledger_migration[] = {migration_1, migration_2, migration_3, migration_4};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

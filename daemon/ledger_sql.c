@@ -2,6 +2,7 @@
 // Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
 #include "daemon/ledger_sql.h"
 #include "contract/verdict.h"
+#include "daemon/ledger_account.h"
 #include "daemon/ledger_db.h"
 #include <signal.h>
 #include <sqlite3.h>
@@ -23,9 +24,15 @@ enum statement {
     SQL_FIND_COMPILED,
     SQL_KEEP_COMPILED,
     SQL_DROP_COMPILED,
+    SQL_ORDER,
+    SQL_DROP_ORDER,
+    SQL_LOAD_ORDERS,
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_COUNT_RESULTS,
+    SQL_KEEP_ACCOUNT,
+    SQL_FORGET_ACCOUNTS,
+    SQL_LOAD_ACCOUNTS,
     SQL_COUNT,
 };
 
@@ -34,7 +41,8 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_INSERT_JOB] = "INSERT INTO job (id, search, key, spec, priority, state, attempt,"
-                       " submitted_at, finished_at, result, tenant) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                       " submitted_at, finished_at, result, tenant, class)"
+                       " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
     // Written once: what has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
@@ -49,10 +57,19 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
+    [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
+                  " VALUES (?,?,?,?)",
+    [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
+    [SQL_LOAD_ORDERS] = "SELECT device, kind, reason FROM device_order",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
-                      " tenant FROM job ORDER BY id",
+                      " tenant, class FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
     [SQL_COUNT_RESULTS] = "SELECT count(*) FROM result",
+    [SQL_KEEP_ACCOUNT] = "INSERT OR REPLACE INTO account (tenant, search, weight, limit_s,"
+                         " per_hour_s, used_s, tokens_s, at) VALUES (?,?,?,?,?,?,?,?)",
+    [SQL_FORGET_ACCOUNTS] = "DELETE FROM account WHERE search <> '' AND at < ?",
+    [SQL_LOAD_ACCOUNTS] = "SELECT tenant, search, weight, limit_s, per_hour_s, used_s, tokens_s, at"
+                          " FROM account ORDER BY tenant, search",
 };
 
 struct ledger_sql {
@@ -61,37 +78,6 @@ struct ledger_sql {
     uint64_t commits; // for faults
     const char *die_at;
 };
-
-const char *ledger_op_name(enum ledger_op_kind kind)
-{
-    static const char *const name[] = {
-        [LEDGER_SUBMIT] = "submit",
-        [LEDGER_MOVE] = "move",
-        [LEDGER_FINISH] = "finish",
-        [LEDGER_FORGET] = "forget",
-        [LEDGER_READ_RESULTS] = "read-results",
-        [LEDGER_READ_CACHED] = "read-cached",
-        [LEDGER_READ_COMPILED] = "read-compiled",
-        [LEDGER_KEEP_COMPILED] = "keep-compiled",
-        [LEDGER_DROP_COMPILED] = "drop-compiled",
-        [LEDGER_BARRIER] = "barrier",
-    };
-
-    return name[kind];
-}
-
-void ledger_op_reset(struct ledger_op *op)
-{
-    for (size_t i = 0; i < op->answer_count; i++) {
-        bytes_clear(&op->answer[i]);
-    }
-    free(op->answer);
-    op->answer = NULL;
-    op->answer_count = 0;
-    free(op->error);
-    op->error = NULL;
-    op->results_added = false;
-}
 
 static int prepare_all(struct ledger_sql *sql, struct err *err)
 {
@@ -202,6 +188,7 @@ static struct ledger_job job_of_row(sqlite3_stmt *row)
         .reason = (const char *)sqlite3_column_text(row, 7),
         .finished_s = sqlite3_column_int64(row, 8),
         .tenant = (const char *)sqlite3_column_text(row, 9),
+        .wanted_class = (uint64_t)sqlite3_column_int64(row, 10),
     };
 }
 
@@ -218,6 +205,50 @@ int ledger_sql_load(struct ledger_sql *sql,
             struct ledger_job job = job_of_row(row);
 
             rc = visit(owner, &job, err);
+        } else {
+            rc = ledger_db_failed(sql->db, err);
+        }
+    }
+    (void)sqlite3_reset(row);
+    return rc;
+}
+
+int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
+                             void (*visit)(void *owner, const struct ledger_account *row),
+                             void *owner, struct err *err)
+{
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ACCOUNTS];
+    int code = SQLITE_DONE;
+    int rc;
+
+    (void)sqlite3_bind_int64(sql->statement[SQL_FORGET_ACCOUNTS], 1, forget_before_s);
+    rc = step_done(sql, SQL_FORGET_ACCOUNTS, err);
+    while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct ledger_account account = ledger_account_of_row(row);
+
+        visit(owner, &account);
+    }
+    if (rc == 0 && code != SQLITE_DONE) {
+        rc = ledger_db_failed(sql->db, err);
+    }
+    (void)sqlite3_reset(row);
+    return rc;
+}
+
+int ledger_sql_load_orders(struct ledger_sql *sql,
+                           void (*visit)(void *owner, const char *device, uint64_t kind,
+                                         const char *reason),
+                           void *owner, struct err *err)
+{
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ORDERS];
+    int rc = 0;
+    int code;
+
+    while (rc == 0 && (code = sqlite3_step(row)) != SQLITE_DONE) {
+        if (code == SQLITE_ROW) {
+            visit(owner, (const char *)sqlite3_column_text(row, 0),
+                  (uint64_t)sqlite3_column_int64(row, 1),
+                  (const char *)sqlite3_column_text(row, 2));
         } else {
             rc = ledger_db_failed(sql->db, err);
         }
@@ -296,6 +327,7 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
         bind_blob(insert, 10, cached->data, cached->len);
     }
     bind_text(insert, 11, op->tenant);
+    bind_u64(insert, 12, op->wanted_class);
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
@@ -353,6 +385,20 @@ static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err
     return rc;
 }
 
+static int run_order(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
+{
+    enum statement number = op->kind == LEDGER_ORDER ? SQL_ORDER : SQL_DROP_ORDER;
+    sqlite3_stmt *statement = sql->statement[number];
+
+    bind_text(statement, 1, op->key);
+    bind_u64(statement, 2, op->state);
+    if (number == SQL_ORDER) {
+        bind_text(statement, 3, op->reason);
+        (void)sqlite3_bind_int64(statement, 4, op->now_s);
+    }
+    return step_done(sql, number, err);
+}
+
 static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     switch (op->kind) {
@@ -381,6 +427,12 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_DROP_COMPILED:
         bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
         return step_done(sql, SQL_DROP_COMPILED, err);
+    case LEDGER_KEEP_ACCOUNT:
+        ledger_account_bind(sql->statement[SQL_KEEP_ACCOUNT], &op->account);
+        return step_done(sql, SQL_KEEP_ACCOUNT, err);
+    case LEDGER_ORDER:
+    case LEDGER_DROP_ORDER:
+        return run_order(sql, op, err);
     case LEDGER_BARRIER:
         return 0;
     }

@@ -16,6 +16,9 @@ enum ledger_op_kind {
     LEDGER_READ_COMPILED,
     LEDGER_KEEP_COMPILED,
     LEDGER_DROP_COMPILED,
+    LEDGER_KEEP_ACCOUNT,
+    LEDGER_ORDER,
+    LEDGER_DROP_ORDER,
     LEDGER_BARRIER,
 };
 
@@ -27,13 +30,15 @@ struct ledger_op {
     void *owner;
     int64_t now_s; // wall clock when it was posted
     uint64_t id;   // job
-    uint64_t state;
+    uint64_t state; // of a job; an order's kind
     uint64_t attempt;
     uint64_t priority;
+    uint64_t wanted_class;
+    struct ledger_account account; // its texts are key and search
     double cap_s;
     char *tenant;
     char *search;
-    char *key;
+    char *key; // of a job; an order's device
     char *reason;
     struct bytes bytes;   // spec, result or compiled
     struct digest digest; // of a cache; zero: none
@@ -62,6 +67,15 @@ MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
                                int (*visit)(void *owner, const struct ledger_job *job,
                                             struct err *err),
                                void *owner, struct err *err);
+// Deletes searches' accounts that were written before forget_before_s and visits the others.
+MUST_CHECK int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
+                                        void (*visit)(void *owner,
+                                                      const struct ledger_account *row),
+                                        void *owner, struct err *err);
+MUST_CHECK int ledger_sql_load_orders(struct ledger_sql *sql,
+                                      void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                    const char *reason),
+                                      void *owner, struct err *err);
 // Carries out a list of operations and commits; each op gets its outcome.
 void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops);
 

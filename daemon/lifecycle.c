@@ -5,6 +5,10 @@
 // Both queues are fair between searches: the intake by seconds of compiling, the other by seconds
 // of device. A preparation is a compilation, or a look into the cache.
 //
+// A job whose search or tenant has used its budget up ends as CANCELLED, with a sentence, at the
+// latest when it would wait for a device; what runs goes on and is charged. A budget per hour only
+// closes the gate of the queue for a while.
+//
 // The intake bounds how many jobs are being prepared: a few more than there are compile slots, so
 // that cached ones pass by while the slots are busy, and so that a job waits behind few
 // compilations of others.
@@ -16,9 +20,11 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/preparation.h"
+#include "daemon/spending.h"
 #include <stddef.h>
 #include <stdlib.h>
 
+#define HELD_KEEP 0.8  // of the running mean of what a subject's measurements take
 #define INTAKE_EXTRA 8 // preparations beyond twice the compile slots
 
 struct lifecycle {
@@ -29,6 +35,7 @@ struct lifecycle {
     struct queue *intake;
     struct preparation_config preparation;
     struct measure_config measure;
+    struct spending spending;
     size_t preparing;      // jobs with a preparation
     size_t running;        // devices that are held
     double compile_used_s; // exclusive: seconds used by each side
@@ -60,9 +67,16 @@ static void on_miss(void *owner, struct job *job)
     }
 }
 
+static double now_seconds(void)
+{
+    return clock_seconds(clock_now_ns(&clock_system));
+}
+
 static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
 {
-    queue_add(job->device_class->queue, &job->queued, job->search->id, job->priority, job->id);
+    if (!spending_refuses(&lifecycle->spending, job)) {
+        spending_enqueue(job->device_class->queue, job);
+    }
     schedule_soon(lifecycle);
 }
 
@@ -72,8 +86,10 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
     struct endings *endings = lifecycle->config.endings;
 
     lifecycle->preparing--;
-    queue_settle(lifecycle->intake, job->search->id, end->charge, end->seconds);
+    queue_settle(lifecycle->intake, end->ticket, end->seconds, end->seconds <= 0);
     job->compile_seconds = (float)end->seconds;
+    tally_search(lifecycle->config.tally, job->search->tenant, job->search->name)
+        ->compile_seconds += end->seconds;
     schedule_soon(lifecycle);
     switch (end->outcome) {
     case PREPARED:
@@ -102,16 +118,21 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
 
 static void start_preparations(struct lifecycle *lifecycle)
 {
-    size_t limit = 2 * lifecycle->config.compile_slots + INTAKE_EXTRA;
+    uint32_t limit = 2 * (uint32_t)lifecycle->config.compile_slots + INTAKE_EXTRA;
+    struct queue_ticket ticket;
     struct queue_entry *entry;
-    double charge;
 
-    while (lifecycle->preparing < limit &&
-           (entry = queue_take(lifecycle->intake, &charge)) != NULL) {
-        struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+    while (lifecycle->preparing < limit) {
+        struct fair_terms terms = {.idle = limit - (uint32_t)lifecycle->preparing};
+        struct job *job;
 
+        entry = queue_take(lifecycle->intake, &terms, now_seconds(), &ticket);
+        if (!entry) {
+            return;
+        }
+        job = (struct job *)((char *)entry - offsetof(struct job, queued));
         lifecycle->preparing++;
-        preparation_start(&lifecycle->preparation, job, charge);
+        preparation_start(&lifecycle->preparation, job, &ticket);
     }
 }
 
@@ -163,12 +184,29 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
+static void count_run(struct tally *tally, const struct run_end *end)
+{
+    struct tally_search *search = tally_search(tally, end->tenant, end->search);
+
+    search->device_seconds += end->held_s;
+    search->measured += end->outcome == RUN_RESULT;
+    tally->device_seconds += end->held_s;
+    tally->lost += end->outcome == RUN_LOST;
+}
+
 static void on_run_end(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
 
+    count_run(lifecycle->config.tally, end);
     lifecycle->running--;
     lifecycle->device_used_s += end->held_s;
+    if (job && end->outcome == RUN_RESULT) {
+        double *mean = &job->subject->held_s;
+
+        *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
+    }
+    spending_save(&lifecycle->spending); // before the job's end
     schedule_soon(lifecycle);
     switch (end->outcome) {
     case RUN_RESULT:
@@ -188,6 +226,15 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
     }
 }
 
+static struct fair_terms terms_of(struct lifecycle *lifecycle,
+                                  const struct device_class *device_class)
+{
+    struct fair_terms terms = {.may = spending_may_begin, .owner = &lifecycle->spending};
+
+    terms.devices = devices_serving(lifecycle->config.devices, device_class, &terms.idle);
+    return terms;
+}
+
 static void start_runs(struct lifecycle *lifecycle)
 {
     struct devices *devices = lifecycle->config.devices;
@@ -197,25 +244,33 @@ static void start_runs(struct lifecycle *lifecycle)
     for (device_class = devices->classes; device_class; device_class = device_class->next) {
         while (queue_count(device_class->queue) > 0 &&
                (device = devices_idle(devices, device_class)) != NULL) {
-            double charge;
-            struct queue_entry *entry = queue_take(device_class->queue, &charge);
-            struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
+            struct fair_terms terms = terms_of(lifecycle, device_class);
+            struct queue_ticket ticket;
+            struct queue_entry *entry =
+                queue_take(device_class->queue, &terms, now_seconds(), &ticket);
+            struct job *job;
 
+            if (!entry) {
+                break;
+            }
+            job = (struct job *)((char *)entry - offsetof(struct job, queued));
             lifecycle->running++;
-            run_start(&lifecycle->measure, job, device, charge);
+            run_start(&lifecycle->measure, job, device, &ticket);
         }
     }
 }
 
 // --- what may start
 
-static bool device_wanted(const struct lifecycle *lifecycle)
+static bool device_wanted(struct lifecycle *lifecycle)
 {
     const struct device_class *device_class = lifecycle->config.devices->classes;
 
     for (; device_class; device_class = device_class->next) {
-        if (queue_count(device_class->queue) > 0 &&
-            devices_idle(lifecycle->config.devices, device_class)) {
+        struct fair_terms terms = terms_of(lifecycle, device_class);
+
+        if (queue_count(device_class->queue) > 0 && terms.idle > 0 &&
+            queue_has(device_class->queue, &terms, now_seconds())) {
             return true;
         }
     }
@@ -253,6 +308,7 @@ static void on_compiler_idle(void *owner, double seconds)
     struct lifecycle *lifecycle = owner;
 
     lifecycle->compile_used_s += seconds;
+    lifecycle->config.tally->compile_seconds += seconds;
     schedule_soon(lifecycle);
 }
 
@@ -275,7 +331,10 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
     if (lifecycle->stopping) {
         return; // the ledger has it
     }
-    queue_add(lifecycle->intake, &job->queued, job->search->id, job->priority, job->id);
+    (void)tally_search(lifecycle->config.tally, job->search->tenant, job->search->name);
+    if (!spending_refuses(&lifecycle->spending, job)) {
+        spending_enqueue(lifecycle->intake, job);
+    }
     schedule_soon(lifecycle);
 }
 
@@ -288,7 +347,9 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
         queue_remove(job->state == JOB_READY ? job->device_class->queue : lifecycle->intake,
                      &job->queued);
     } else if (job->preparation) {
-        queue_settle(lifecycle->intake, job->search->id, preparation_cancel(job), 0);
+        struct queue_ticket ticket = preparation_cancel(job);
+
+        queue_settle(lifecycle->intake, &ticket, 0, true);
         lifecycle->preparing--;
     } else if (job->run) {
         run_cancel(job);
@@ -297,12 +358,30 @@ void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *
     schedule_soon(lifecycle);
 }
 
+static void cancel_one(void *owner, struct job *job, const char *reason)
+{
+    lifecycle_cancel(owner, job, reason);
+}
+
+static void tend_queues(struct lifecycle *lifecycle)
+{
+    struct device_class *device_class = lifecycle->config.devices->classes;
+
+    for (; device_class; device_class = device_class->next) {
+        queue_sweep(device_class->queue);
+    }
+    queue_sweep(lifecycle->intake);
+}
+
 void lifecycle_tick(struct lifecycle *lifecycle)
 {
-    if (!lifecycle->stopping &&
-        devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system))) {
-        schedule_soon(lifecycle);
+    if (lifecycle->stopping) {
+        return;
     }
+    spending_tick(&lifecycle->spending);
+    tend_queues(lifecycle);
+    (void)devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system));
+    schedule_soon(lifecycle); // a budget per hour may have some again
 }
 
 void lifecycle_kick(struct lifecycle *lifecycle)
@@ -320,6 +399,11 @@ const char *lifecycle_device_name(const struct job *job)
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle)
 {
     return lifecycle->subjects;
+}
+
+size_t lifecycle_intake(const struct lifecycle *lifecycle)
+{
+    return queue_count(lifecycle->intake);
 }
 
 size_t lifecycle_compiling(const struct lifecycle *lifecycle)
@@ -349,6 +433,14 @@ static void init_parts(struct lifecycle *lifecycle)
     lifecycle->compiler = compiler_create(&compiler);
     lifecycle->subjects =
         subjects_create(config->blobs, lifecycle->compiler, config->devices, config->secret);
+    lifecycle->spending = (struct spending){
+        .jobs = config->jobs,
+        .devices = config->devices,
+        .accounts = config->accounts,
+        .ledger = config->ledger,
+        .cancel = cancel_one,
+        .owner = lifecycle,
+    };
     lifecycle->preparation = (struct preparation_config){
         .compiler = lifecycle->compiler,
         .on_miss = on_miss,
@@ -360,6 +452,7 @@ static void init_parts(struct lifecycle *lifecycle)
         .ledger = config->ledger,
         .executors = config->executors,
         .compiler = lifecycle->compiler,
+        .accounts = config->accounts,
         .slack_ms = config->slack_ms,
         .grace_ms = config->grace_ms,
         .sandbox_off = config->sandbox_off,

@@ -3,6 +3,7 @@
 #ifndef DAEMON_LIFECYCLE_H
 #define DAEMON_LIFECYCLE_H
 
+#include "daemon/account.h"
 #include "daemon/compiler.h"
 #include "daemon/device.h"
 #include "daemon/ending.h"
@@ -10,9 +11,7 @@
 #include "daemon/ledger.h"
 #include "daemon/measure.h"
 #include "daemon/subject.h"
-
-#define JOB_LOST_MAX 2         // executors; then the job is BURIED
-#define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
+#include "daemon/tally.h"
 
 struct lifecycle;
 
@@ -22,8 +21,10 @@ struct lifecycle_config {
     struct ledger *ledger;
     struct endings *endings;
     struct blob_store *blobs;
+    struct account_table *accounts;
     struct executor_pool *executors;
     const struct secret *secret;
+    struct tally *tally; // counted into
     size_t compile_slots;
     uint64_t compile_seconds; // of one compilation
     uint64_t slack_ms;        // by which kcast-exec may exceed its plan
@@ -43,6 +44,7 @@ void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
 void lifecycle_warm_up(struct lifecycle *lifecycle);
 
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
+size_t lifecycle_intake(const struct lifecycle *lifecycle);    // jobs that wait to be prepared
 size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children
 
 // A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.
@@ -50,7 +52,7 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);
 // Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about
 // to.
 void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason);
-// Once a second: quarantines that end.
+// Once a second: charges what runs, ends what waits for a budget that is used up, ends quarantines.
 void lifecycle_tick(struct lifecycle *lifecycle);
 
 // A device may take jobs that could not before.

@@ -1,9 +1,11 @@
 // kcastd: options, signals, exit codes. Builds one daemon and runs the loop until it has ended.
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/ready.h"
+#include "common/strbuf.h"
 #include "common/version.h"
 #include "daemon/daemon.h"
 #include "net/service.h"
@@ -22,11 +24,13 @@ struct settings {
     char *tls_cert;
     char *tls_key;
     char *tokens;
+    char *http;
     char *devices;
     char *state;
     char *sandbox;
     char *exec;
     char *log_level;
+    char *log_format;
     uint64_t compile_jobs;
     uint64_t compile_ns;
     uint64_t slack_ns;
@@ -54,6 +58,9 @@ static const struct option_row option_table[] = {
      "for tls://: its key, readable by its owner only"},
     {"tokens", 0, OPTION_TEXT, AT(tokens), "FILE", NULL, 0, 0, NULL,
      "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
+    {"http", 0, OPTION_TEXT, AT(http), "ADDRESS", "", 0, 0, NULL,
+     "serve /metrics, /healthz and /status.json there, 127.0.0.1:7412 for example; loopback only,"
+     " port 0 picks a free one; default: not at all"},
     {"devices", 'd', OPTION_TEXT, AT(devices), "SPEC", "auto", 0, 0, NULL,
      "any of cpu, cpu:N, cuda and cuda:N,M joined by +, or auto: all GPUs there are, and cores: "
      "all but"
@@ -81,6 +88,8 @@ static const struct option_row option_table[] = {
      "jobs altogether, finished ones that are not acknowledged included"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
+    {"log-format", 0, OPTION_CHOICE, AT(log_format), "FORMAT", "text", 0, 0, "text|json",
+     "text is event key=value, json one object per line"},
     {"parent-death", 0, OPTION_FLAG, AT(parent_death), NULL, NULL, 0, 0, NULL,
      "stop when the process that started it has gone"},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, NULL, 0, 0, NULL, "show this and end"},
@@ -93,7 +102,13 @@ struct program {
     uv_signal_t terminate;
     uv_signal_t interrupt;
     uv_signal_t hangup;
+    uv_signal_t vacate;
+    struct heartbeat heartbeat;
+    bool beating;
     struct daemon *daemon;
+    struct settings *settings; // as they are in force
+    int argc;
+    char **argv;
     unsigned signals; // received so far
     struct err error;
 };
@@ -192,6 +207,10 @@ static void close_signals(struct program *program)
     uv_close((uv_handle_t *)&program->terminate, NULL);
     uv_close((uv_handle_t *)&program->interrupt, NULL);
     uv_close((uv_handle_t *)&program->hangup, NULL);
+    uv_close((uv_handle_t *)&program->vacate, NULL);
+    if (program->beating) {
+        heartbeat_stop(&program->heartbeat);
+    }
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -207,20 +226,86 @@ static void on_signal(uv_signal_t *handle, int number)
     daemon_stop(program->daemon);
 }
 
-static void on_hangup(uv_signal_t *handle, int number)
+// A host that is to be given back: a batch system or an orchestrator says so in advance.
+static void on_vacate(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
 
-    log_event(LOG_NOTICE, "signal number=%d", number);
-    if (program->daemon) {
-        daemon_reload(program->daemon);
+    log_event(LOG_NOTICE, "vacating signal=%d", number);
+    daemon_vacate(program->daemon);
+}
+
+// Whether a changed option is in force without a restart.
+static bool can_reload(const char *name)
+{
+    static const char *const names[] = {"log-level", "queue-max", "jobs-max"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
     }
+    return false;
+}
+
+// Takes over what can be taken over and says what cannot.
+static void take_changes(struct program *program, struct settings *fresh)
+{
+    struct settings *settings = program->settings;
+    struct strbuf changed = STRBUF_INIT;
+    struct strbuf later = STRBUF_INIT;
+    char *level;
+
+    for (const struct option_row *row = option_table; row->name; row++) {
+        if (!options_same(row, settings, fresh)) {
+            struct strbuf *list = can_reload(row->name) ? &changed : &later;
+
+            strbuf_addf(list, "%s%s", list->len > 0 ? " " : "", row->name);
+        }
+    }
+    level = settings->log_level;
+    settings->log_level = fresh->log_level;
+    fresh->log_level = level;
+    settings->queue_max = fresh->queue_max;
+    settings->jobs_max = fresh->jobs_max;
+    log_set_level(level_of(settings->log_level));
+    daemon_limit(program->daemon, settings->queue_max, settings->jobs_max);
+    log_event(LOG_NOTICE, "reloaded changed=\"%s\" needs_restart=\"%s\"", strbuf_text(&changed),
+              strbuf_text(&later));
+    strbuf_release(&changed);
+    strbuf_release(&later);
+}
+
+static void fill_defaults(struct settings *settings, const struct settings *running);
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
+
+    log_event(LOG_NOTICE, "signal number=%d", number);
+    heartbeat_reloading();
+    if (read_settings(&fresh, program->argc, program->argv, &err) != 0) {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    } else {
+        fill_defaults(&fresh, program->settings);
+        take_changes(program, &fresh);
+    }
+    daemon_reload(program->daemon);
+    options_release(option_table, &fresh);
+    ready_notify("READY=1");
 }
 
 static void on_ready(void *owner, const char *url)
 {
-    (void)owner;
+    struct program *program = owner;
+
     ready_notify("READY=1\nSTATUS=listening on %s\nMAINPID=%d", url, (int)getpid());
+    program->heartbeat.describe = daemon_describe;
+    program->heartbeat.owner = program->daemon;
+    heartbeat_start(&program->heartbeat, &program->loop);
+    program->beating = true;
 }
 
 static void on_end(void *owner, const struct err *error)
@@ -235,19 +320,27 @@ static void on_end(void *owner, const struct err *error)
 
 static void open_signals(struct program *program)
 {
-    uv_signal_t *handle[] = {&program->terminate, &program->interrupt, &program->hangup};
-    const int number[] = {SIGTERM, SIGINT, SIGHUP};
+    const struct {
+        uv_signal_t *handle;
+        uv_signal_cb callback;
+        int number;
+    } row[] = {
+        {&program->terminate, on_signal, SIGTERM},
+        {&program->interrupt, on_signal, SIGINT},
+        {&program->hangup, on_hangup, SIGHUP},
+        {&program->vacate, on_vacate, SIGUSR1},
+    };
 
-    for (size_t i = 0; i < ARRAY_LEN(handle); i++) {
-        (void)uv_signal_init(&program->loop, handle[i]);
-        handle[i]->data = program;
-        (void)uv_signal_start(handle[i], number[i] == SIGHUP ? on_hangup : on_signal, number[i]);
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        (void)uv_signal_init(&program->loop, row[i].handle);
+        row[i].handle->data = program;
+        (void)uv_signal_start(row[i].handle, row[i].callback, row[i].number);
     }
 }
 
-static int run(struct daemon_config *config)
+static int run(struct daemon_config *config, struct settings *settings, int argc, char **argv)
 {
-    struct program program = {.error = ERR_INIT};
+    struct program program = {.error = ERR_INIT, .settings = settings, .argc = argc, .argv = argv};
     int status = EXIT_OK;
 
     if (uv_loop_init(&program.loop) != 0) {
@@ -292,6 +385,20 @@ static size_t wanted_cores(const struct offer *offer)
     return !offer->cpus ? 0 : offer->cpu_count > 0 ? offer->cpu_count : CORES_AUTO;
 }
 
+// What configure chose for options that say nothing is no change.
+static void fill_defaults(struct settings *settings, const struct settings *running)
+{
+    char **own[] = {&settings->state, &settings->exec};
+    char *const chosen[] = {running->state, running->exec};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (!*own[i] || !(*own[i])[0]) {
+            free(*own[i]);
+            *own[i] = chosen[i] ? xstrdup(chosen[i]) : NULL;
+        }
+    }
+}
+
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
     int rc = 0;
@@ -323,6 +430,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     if (settings->tls_key) {
         identity_protect_process();
     }
+    config->http = settings->http;
     config->state_dir = settings->state;
     config->exec_path = settings->exec;
     config->compile_jobs = settings->compile_jobs;
@@ -359,7 +467,11 @@ int main(int argc, char **argv)
         status = EXIT_OK;
     } else {
         log_init("kcastd", level_of(settings.log_level));
-        status = configure(&config, &settings, &err) == 0 ? run(&config) : failed(&err);
+        if (strcmp(settings.log_format, "json") == 0) {
+            log_use_json();
+        }
+        status = configure(&config, &settings, &err) == 0 ? run(&config, &settings, argc, argv)
+                                                          : failed(&err);
     }
     options_release(option_table, &settings);
     return status;

@@ -32,9 +32,10 @@ struct run {
     struct job *job; // NULL: cancelled
     uint64_t id;     // of the job
     struct device *device;
-    double charge; // of the queue of the device's class
-    uint64_t search;
-    char *search_name;
+    struct queue_ticket ticket; // of the queue of the device's class
+    struct account_hold hold;   // of the search's account
+    char *tenant, *search_name;
+    char *place; // of both, as search->place
     unsigned pending;                  // of the four
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct compiled *compiled;         // of the candidate, when the ledger had it
@@ -69,7 +70,9 @@ static void run_free(struct run *run)
         free(run->compiled);
     }
     bytes_clear(&run->cached);
+    free(run->tenant);
     free(run->search_name);
+    free(run->place);
     free(run);
 }
 
@@ -79,15 +82,22 @@ static void finish(struct run *run, enum run_outcome outcome)
     struct run_end *end = &run->end;
     uint64_t now_ns = clock_now_ns(&clock_system);
     struct queue *queue = run->device->device_class->queue;
+    bool free_of_charge;
 
     end->outcome = run->job ? outcome : RUN_CANCELLED;
     end->reason = run->reason;
+    end->tenant = run->tenant;
+    end->search = run->search_name;
     if (run->device->job != 0) {
         end->held_s = device_release(run->device, now_ns);
     }
-    // What was lost was not the search's fault, except that it is charged what it used when it
-    // comes again.
-    queue_settle(queue, run->search, run->charge, outcome == RUN_LOST ? 0 : end->held_s);
+    // What was lost, or was not measured after all, is free; a candidate that loses every executor
+    // is at fault itself.
+    free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
+                     (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
+    queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
+    account_settle(run->config.accounts, &run->hold, end->held_s, free_of_charge,
+                   clock_seconds(now_ns));
     if (outcome == RUN_LOST) {
         (void)device_failed(run->device, run->id, run->reason, now_ns);
     }
@@ -294,7 +304,7 @@ static void execute(struct run *run)
     struct bytes plan;
 
     config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
-    config.keep = device_is_gpu(run->device) ? run->search_name : NULL;
+    config.keep = device_is_gpu(run->device) ? run->place : NULL;
     config.fresh = run->fresh;
     config.owner = run;
     run->config.on_started(run->config.owner, run->job);
@@ -399,7 +409,7 @@ static void look_into_cache(struct run *run, const struct job *job)
 }
 
 static struct run *new_run(const struct measure_config *config, struct job *job,
-                           struct device *device, double charge)
+                           struct device *device, const struct queue_ticket *ticket)
 {
     struct run *run = xcalloc(1, sizeof(*run));
     const struct subject *subject = job->subject;
@@ -408,9 +418,11 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->job = job;
     run->id = job->id;
     run->device = device;
-    run->charge = charge;
-    run->search = job->search->id;
+    run->ticket = *ticket;
+    account_hold(&run->hold, job->search->account, ticket->fair.charged);
+    run->tenant = xstrdup(job->search->tenant);
     run->search_name = xstrdup(job->search->name);
+    run->place = xstrdup(job->search->place);
     run->hidden_seed = subject_hidden_seed(subject, &job->candidate);
     run->fresh = job->fresh;
     run->expected = (struct report_expectation){
@@ -430,9 +442,9 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
 }
 
 void run_start(const struct measure_config *config, struct job *job, struct device *device,
-               double charge)
+               const struct queue_ticket *ticket)
 {
-    struct run *run = new_run(config, job, device, charge);
+    struct run *run = new_run(config, job, device, ticket);
     const struct subject *subject = job->subject;
     struct compile_input input = subject_candidate(subject, &job->candidate);
     struct digest key = compiler_key(config->compiler, &input);
@@ -455,6 +467,17 @@ void run_start(const struct measure_config *config, struct job *job, struct devi
     ledger_read_compiled(config->ledger, &key, on_compiled, run);
     if (!job->fresh) {
         look_into_cache(run, job);
+    }
+}
+
+void run_charge(struct run *run)
+{
+    uint64_t now_ns = clock_now_ns(&clock_system);
+    double held_s = clock_seconds(now_ns - run->device->since_ns);
+
+    if (run->device->job == run->id) {
+        queue_refresh(run->device->device_class->queue, &run->ticket, held_s);
+        account_charge(&run->hold, held_s, clock_seconds(now_ns));
     }
 }
 

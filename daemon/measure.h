@@ -4,6 +4,7 @@
 #ifndef DAEMON_MEASURE_H
 #define DAEMON_MEASURE_H
 
+#include "daemon/account.h"
 #include "daemon/blob.h"
 #include "daemon/compiler.h"
 #include "daemon/device.h"
@@ -37,6 +38,7 @@ struct run_end {
     const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
+    const char *tenant, *search; // whose run it was
 };
 
 enum {
@@ -52,6 +54,7 @@ struct measure_config {
     struct ledger *ledger;
     struct executor_pool *executors;
     struct compiler *compiler;
+    struct account_table *accounts;
     uint64_t slack_ms; // by which kcast-exec may exceed what its plan allows
     uint64_t grace_ms; // SIGTERM to SIGKILL
     bool sandbox_off;
@@ -63,9 +66,11 @@ struct measure_config {
 };
 
 // Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end.
-// charge is what queue_take said; the run settles it.
+// ticket is queue_take's; the run settles it, and charges the search's account.
 void run_start(const struct measure_config *config, struct job *job, struct device *device,
-               double charge);
+               const struct queue_ticket *ticket);
+// Charges what it has held the device for until now.
+void run_charge(struct run *run);
 // The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at
 // once.
 void run_cancel(struct job *job);

@@ -8,7 +8,7 @@
 struct preparation {
     struct preparation_config config;
     struct job *job;
-    double charge; // of the intake queue
+    struct queue_ticket ticket; // of the intake queue
     struct subject_wait read;
     struct subject_wait parts;
     struct compile_request candidate;
@@ -44,7 +44,7 @@ static void end_as(struct preparation *preparation, enum prepared outcome,
         .compiled = compiled,
         .reason = reason,
         .seconds = preparation->seconds,
-        .charge = preparation->charge,
+        .ticket = &preparation->ticket,
     };
 
     detach(preparation);
@@ -160,13 +160,14 @@ static void on_read(struct subject_wait *wait, const char *lost)
     }
 }
 
-void preparation_start(const struct preparation_config *config, struct job *job, double charge)
+void preparation_start(const struct preparation_config *config, struct job *job,
+                       const struct queue_ticket *ticket)
 {
     struct preparation *preparation = xcalloc(1, sizeof(*preparation));
 
     preparation->config = *config;
     preparation->job = job;
-    preparation->charge = charge;
+    preparation->ticket = *ticket;
     preparation->read.on_done = on_read;
     preparation->read.owner = preparation;
     job->preparation = preparation;
@@ -175,12 +176,12 @@ void preparation_start(const struct preparation_config *config, struct job *job,
     }
 }
 
-double preparation_cancel(struct job *job)
+struct queue_ticket preparation_cancel(struct job *job)
 {
     struct preparation *preparation = job->preparation;
-    double charge = preparation->charge;
+    struct queue_ticket ticket = preparation->ticket;
 
     detach(preparation);
     dispose(preparation);
-    return charge;
+    return ticket;
 }

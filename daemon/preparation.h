@@ -19,8 +19,8 @@ struct preparation_end {
     enum prepared outcome;
     const struct compiled *compiled;
     const char *reason;
-    double seconds; // of compiling, spent for this job
-    double charge;  // as given to preparation_start
+    double seconds;              // of compiling, spent for this job
+    struct queue_ticket *ticket; // as given to preparation_start; to be settled
 };
 
 struct preparation_config {
@@ -33,8 +33,9 @@ struct preparation_config {
 
 // Sets job->preparation, and job->device_class when the problem has been read. Callbacks run later,
 // except that a job that is known to be impossible ends at once.
-void preparation_start(const struct preparation_config *config, struct job *job, double charge);
-// Without callbacks. Returns the charge that was given to preparation_start.
-double preparation_cancel(struct job *job);
+void preparation_start(const struct preparation_config *config, struct job *job,
+                       const struct queue_ticket *ticket);
+// Without callbacks. Returns the ticket that was given to preparation_start.
+struct queue_ticket preparation_cancel(struct job *job);
 
 #endif

@@ -1,268 +1,233 @@
-// Design note. One heap of searches (shares) by virtual time, and in each share a heap of entries
-// by priority and age. Start-time fair queueing with retroactive charging (Goyal et al. 1996):
+// Design note. A struct fair per class, asked in the order interactive, normal, scavenge.
 //
-//   arrival at an idle search f   v_f = max(v_f, V)
-//   take                          f with the least v_f; V = max(V, v_f); v_f += e_f
-//   settle                        v_f += actual - charged; e_f = 0.9 e_f + 0.1 actual
+// Interactive: a bucket of device-seconds that fills at QUEUE_INTERACTIVE_SHARE of the devices.
+// What is taken while normal entries wait is counted against it like a charge: expected, refreshed,
+// corrected. While it is empty interactive entries wait behind normal ones, but not without them.
+// The two classes are charged apart: who was interactive does not stand behind in the other class.
 //
-// Invariants: a share is in the heap of shares exactly when it has entries; the sum of the shares'
-// entries is `count`. A share without entries and without charges to settle is dropped as soon as V
-// has caught up with it, because then forgetting it changes nothing. Others are dropped when they
-// are met again or when the queue runs empty.
+// Several devices at once: the first entry in fair order that does not fit is remembered
+// (`blocked`). Others that fit go past it until it has waited QUEUE_PATIENCE mean jobs; from then
+// on nothing begins until it fits. So it waits no longer than that and the longest job that was
+// running then. Its place in fair order is not lost: nothing was charged to it.
 #include "daemon/queue.h"
-#include "common/heap.h"
 #include "common/mem.h"
+#include <math.h>
 #include <stdlib.h>
-#include <uthash.h>
 
-#define ESTIMATE_KEEP 0.9    // of the running mean of a search's costs
-#define FIRST_ESTIMATE_S 0.5 // for a search that nothing is known about
-
-struct share {
-    uint64_t search;     // whose it is
-    double virtual_time; // seconds it has been charged, on the queue's scale
-    double estimate;     // mean cost of its entries, in seconds
-    size_t taken;        // entries taken and not settled yet
-    size_t index;        // in queue.shares
-    struct heap entries; // of struct queue_entry
-    UT_hash_handle hh;
-};
+#define MEAN_KEEP 0.9 // of the running mean of what entries hold a device for
 
 struct queue {
-    struct share *by_search;
-    struct heap shares; // those that have entries
-    double virtual_time;
-    size_t count; // entries in all shares
+    struct fair *fair[QUEUE_CLASS_COUNT];
+    double bucket_s;             // device-seconds that may be interactive
+    double filled_s;             // when it was filled last; NaN: never
+    double mean_s;               // that entries hold devices for
+    struct queue_entry *blocked; // NULL: none
+    double blocked_s;            // since when
 };
 
-static bool entry_less(const void *a, const void *b)
-{
-    const struct queue_entry *x = a;
-    const struct queue_entry *y = b;
-
-    return x->priority != y->priority ? x->priority < y->priority : x->order < y->order;
-}
-
-static void entry_set_index(void *item, size_t index)
-{
-    ((struct queue_entry *)item)->index = index;
-}
-
-static bool share_less(const void *a, const void *b)
-{
-    const struct share *x = a;
-    const struct share *y = b;
-    const struct queue_entry *x_top = heap_top(&x->entries);
-    const struct queue_entry *y_top = heap_top(&y->entries);
-
-    if (x->virtual_time < y->virtual_time || x->virtual_time > y->virtual_time) {
-        return x->virtual_time < y->virtual_time;
-    }
-    // While an entry is being taken out a share may be empty for a moment; it goes last.
-    if (!x_top || !y_top) {
-        return x_top != NULL;
-    }
-    return x_top->order < y_top->order;
-}
-
-static void share_set_index(void *item, size_t index)
-{
-    ((struct share *)item)->index = index;
-}
-
+static const enum queue_class order[QUEUE_CLASS_COUNT] = {QUEUE_INTERACTIVE, QUEUE_NORMAL,
+                                                          QUEUE_SCAVENGE};
 struct queue *queue_create(void)
 {
     struct queue *queue = xcalloc(1, sizeof(*queue));
 
-    heap_init(&queue->shares, share_less, share_set_index);
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        queue->fair[i] = fair_create();
+    }
+    queue->filled_s = NAN;
     return queue;
-}
-
-static void share_free(struct queue *queue, struct share *share)
-{
-    HASH_DEL(queue->by_search, share);
-    heap_release(&share->entries);
-    free(share);
 }
 
 void queue_free(struct queue *queue)
 {
-    struct share *share;
-    struct share *next;
-
-    if (!queue) {
-        return;
-    }
-    HASH_ITER (hh, queue->by_search, share, next) {
-        share_free(queue, share);
-    }
-    heap_release(&queue->shares);
-    free(queue);
-}
-
-static struct share *find_share(const struct queue *queue, uint64_t search)
-{
-    struct share *share;
-
-    HASH_FIND(hh, queue->by_search, &search, sizeof(search), share);
-    return share;
-}
-
-static struct share *get_share(struct queue *queue, uint64_t search)
-{
-    struct share *share = find_share(queue, search);
-
-    if (!share) {
-        share = xcalloc(1, sizeof(*share));
-        share->search = search;
-        share->virtual_time = queue->virtual_time;
-        share->estimate = FIRST_ESTIMATE_S;
-        share->index = HEAP_NOT_IN;
-        heap_init(&share->entries, entry_less, entry_set_index);
-        HASH_ADD(hh, queue->by_search, search, sizeof(share->search), share);
-    }
-    return share;
-}
-
-static bool share_is_idle(const struct share *share)
-{
-    return share->entries.count == 0 && share->taken == 0;
-}
-
-// Forgets shares that no longer matter. All idle ones do when nothing at all is going on.
-static void drop_idle(struct queue *queue, struct share *share)
-{
-    struct share *next;
-
-    if (share_is_idle(share) && share->virtual_time <= queue->virtual_time) {
-        share_free(queue, share);
-    }
-    if (queue->count > 0) {
-        return;
-    }
-    HASH_ITER (hh, queue->by_search, share, next) {
-        if (!share_is_idle(share)) {
-            return;
+    if (queue) {
+        for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+            fair_free(queue->fair[i]);
         }
+        free(queue);
     }
-    HASH_ITER (hh, queue->by_search, share, next) {
-        share_free(queue, share);
-    }
-    queue->virtual_time = 0;
 }
 
-void queue_add(struct queue *queue, struct queue_entry *entry, uint64_t search, uint64_t priority,
-               uint64_t order)
+void queue_add(struct queue *queue, struct queue_entry *entry, enum queue_class in,
+               const struct fair_who *who, uint64_t priority, uint64_t number, uint32_t devices)
 {
-    struct share *share = get_share(queue, search);
-
-    entry->share = share;
-    entry->priority = priority;
-    entry->order = order;
-    heap_insert(&share->entries, entry);
-    queue->count++;
-    if (share->index != HEAP_NOT_IN) {
-        heap_rekey(&queue->shares, share->index);
-        return;
-    }
-    if (share->taken == 0 && share->virtual_time < queue->virtual_time) {
-        share->virtual_time = queue->virtual_time;
-    }
-    heap_insert(&queue->shares, share);
+    entry->in = in;
+    entry->fair.priority = priority;
+    entry->fair.order = number;
+    entry->fair.devices = devices;
+    fair_add(queue->fair[in], &entry->fair, who);
 }
 
 bool queue_holds(const struct queue_entry *entry)
 {
-    return entry->share != NULL;
-}
-
-// Takes the entry out and puts its share back in order. The share stays.
-static void remove_entry(struct queue *queue, struct queue_entry *entry)
-{
-    struct share *share = entry->share;
-
-    (void)heap_remove(&queue->shares, share->index);
-    (void)heap_remove(&share->entries, entry->index);
-    entry->share = NULL;
-    queue->count--;
-    if (share->entries.count > 0) {
-        heap_insert(&queue->shares, share);
-    }
+    return entry->fair.search != NULL;
 }
 
 void queue_remove(struct queue *queue, struct queue_entry *entry)
 {
-    struct share *share = entry->share;
+    if (queue->blocked == entry) {
+        queue->blocked = NULL;
+    }
+    fair_remove(queue->fair[entry->in], &entry->fair);
+}
 
-    if (share) {
-        remove_entry(queue, entry);
-        drop_idle(queue, share);
+// --- who goes next
+
+static void fill_bucket(struct queue *queue, const struct fair_terms *terms, double now_s)
+{
+    double rate = QUEUE_INTERACTIVE_SHARE * fmax(terms->devices, 1);
+    double full = rate * QUEUE_INTERACTIVE_BURST_S;
+    double since = now_s - queue->filled_s;
+
+    queue->bucket_s = isnan(since) ? full : fmin(full, queue->bucket_s + rate * fmax(since, 0));
+    queue->filled_s = now_s;
+}
+
+// The entry for which devices are being kept free, or may begin; NULL when there is none.
+static struct queue_entry *patient(const struct queue *queue, double now_s)
+{
+    double patience = fmax(QUEUE_PATIENCE * queue->mean_s, QUEUE_PATIENCE_MIN_S);
+
+    return queue->blocked && now_s - queue->blocked_s >= patience ? queue->blocked : NULL;
+}
+
+static struct queue_entry *first_of(struct queue *queue, enum queue_class in,
+                                    const struct fair_terms *terms, double now_s)
+{
+    struct fair_entry *blocked;
+    struct fair_entry *found = fair_first(queue->fair[in], terms, &blocked);
+
+    if (blocked && !queue->blocked && in != QUEUE_SCAVENGE) {
+        queue->blocked = (struct queue_entry *)blocked;
+        queue->blocked_s = now_s;
+    }
+    return (struct queue_entry *)found;
+}
+
+static struct queue_entry *first(struct queue *queue, const struct fair_terms *terms, double now_s)
+{
+    bool others = fair_count(queue->fair[QUEUE_NORMAL]) > 0;
+    struct queue_entry *found = NULL;
+
+    fill_bucket(queue, terms, now_s);
+    found = patient(queue, now_s);
+    if (found && found->fair.devices <= terms->devices && fair_may(&found->fair, terms)) {
+        return found->fair.devices <= terms->idle ? found : NULL;
+    }
+    if (!others || queue->bucket_s > 0) {
+        found = first_of(queue, QUEUE_INTERACTIVE, terms, now_s);
+    }
+    found = found ? found : first_of(queue, QUEUE_NORMAL, terms, now_s);
+    found = found ? found : first_of(queue, QUEUE_INTERACTIVE, terms, now_s);
+    return found || queue->blocked ? found : first_of(queue, QUEUE_SCAVENGE, terms, now_s);
+}
+
+bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s)
+{
+    return first(queue, terms, now_s) != NULL;
+}
+
+// --- charging
+
+static void count_interactive(struct queue *queue, const struct queue_ticket *ticket, double before)
+{
+    if (ticket->counted) {
+        queue->bucket_s -= ticket->fair.charged - before;
     }
 }
 
-struct queue_entry *queue_take(struct queue *queue, double *ret_charge)
+struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *terms, double now_s,
+                               struct queue_ticket *ret_ticket)
 {
-    struct share *share = heap_top(&queue->shares);
-    struct queue_entry *entry;
+    struct queue_entry *entry = first(queue, terms, now_s);
 
-    if (!share) {
+    if (!entry) {
         return NULL;
     }
-    entry = heap_top(&share->entries);
-    if (queue->virtual_time < share->virtual_time) {
-        queue->virtual_time = share->virtual_time;
+    if (queue->blocked == entry) {
+        queue->blocked = NULL;
     }
-    share->virtual_time += share->estimate;
-    share->taken++;
-    *ret_charge = share->estimate;
-    remove_entry(queue, entry);
+    *ret_ticket = (struct queue_ticket){
+        .in = entry->in,
+        .counted = entry->in == QUEUE_INTERACTIVE && fair_count(queue->fair[QUEUE_NORMAL]) > 0,
+    };
+    fair_take(queue->fair[entry->in], &entry->fair, &ret_ticket->fair);
+    count_interactive(queue, ret_ticket, 0);
     return entry;
 }
 
-void queue_settle(struct queue *queue, uint64_t search, double charge, double seconds)
+void queue_refresh(struct queue *queue, struct queue_ticket *ticket, double seconds)
 {
-    struct share *share = find_share(queue, search);
+    double before = ticket->fair.charged;
 
-    if (!share || share->taken == 0) {
+    fair_refresh(queue->fair[ticket->in], &ticket->fair, seconds);
+    count_interactive(queue, ticket, before);
+}
+
+void queue_settle(struct queue *queue, struct queue_ticket *ticket, double seconds, bool free)
+{
+    if (!ticket->fair.search) {
         return;
     }
-    share->taken--;
-    share->virtual_time += seconds - charge;
-    share->estimate = ESTIMATE_KEEP * share->estimate + (1 - ESTIMATE_KEEP) * seconds;
-    if (share->index != HEAP_NOT_IN) {
-        heap_rekey(&queue->shares, share->index);
+    if (ticket->counted) {
+        queue->bucket_s += ticket->fair.charged - (free ? 0 : seconds * ticket->fair.devices);
     }
-    drop_idle(queue, share);
+    if (!free) {
+        queue->mean_s = MEAN_KEEP * queue->mean_s + (1 - MEAN_KEEP) * seconds;
+    }
+    fair_settle(queue->fair[ticket->in], &ticket->fair, seconds, free);
+    *ticket = (struct queue_ticket){0};
 }
+
+void queue_sweep(struct queue *queue)
+{
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        fair_sweep(queue->fair[i]);
+    }
+}
+
+// --- for others to see
 
 size_t queue_count(const struct queue *queue)
 {
-    return queue->count;
+    size_t count = 0;
+
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        count += fair_count(queue->fair[i]);
+    }
+    return count;
 }
 
-double queue_debt(const struct queue *queue, uint64_t search)
-{
-    const struct share *share = find_share(queue, search);
+struct visiting {
+    enum queue_class in;
+    void (*visit)(void *owner, enum queue_class in, const struct fair_view *view);
+    void *owner;
+};
 
-    return share ? share->virtual_time - queue->virtual_time : 0;
+static void on_view(void *owner, const struct fair_view *view)
+{
+    const struct visiting *visiting = owner;
+
+    visiting->visit(visiting->owner, visiting->in, view);
+}
+
+void queue_visit(const struct queue *queue,
+                 void (*visit)(void *owner, enum queue_class in, const struct fair_view *view),
+                 void *owner)
+{
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        struct visiting visiting = {.in = order[i], .visit = visit, .owner = owner};
+
+        fair_visit(queue->fair[visiting.in], on_view, &visiting);
+    }
 }
 
 bool queue_check(const struct queue *queue)
 {
-    const struct share *share;
-    size_t entries = 0;
-    size_t backlogged = 0;
-
-    for (share = queue->by_search; share; share = share->hh.next) {
-        if (!heap_check(&share->entries)) {
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        if (!fair_check(queue->fair[i])) {
             return false;
         }
-        if ((share->entries.count > 0) != (share->index != HEAP_NOT_IN)) {
-            return false;
-        }
-        entries += share->entries.count;
-        backlogged += share->entries.count > 0;
     }
-    return entries == queue->count && backlogged == queue->shares.count &&
-           heap_check(&queue->shares);
+    return !queue->blocked || queue_holds(queue->blocked);
 }

@@ -40,6 +40,7 @@ struct subject {
     struct subject_wait *waits; // list of those who wait for something about it
     uint64_t round;             // number of times they were told something
     size_t users;               // references
+    double held_s;              // mean time that a measurement held a device; 0: none yet
     struct subject *idle_prev;  // subjects without users, oldest first
     struct subject *idle_next;
     UT_hash_handle hh;

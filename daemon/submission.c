@@ -8,6 +8,7 @@
 #include "daemon/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/budgets.h"
 #include "daemon/cache.h"
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +41,12 @@ struct submissions *submissions_create(const struct submission_config *config)
 
     submissions->config = *config;
     return submissions;
+}
+
+void submissions_limit(struct submissions *submissions, size_t queue_max, size_t jobs_max)
+{
+    submissions->config.queue_max = queue_max;
+    submissions->config.jobs_max = jobs_max;
 }
 
 void submissions_free(struct submissions *submissions)
@@ -109,9 +116,36 @@ static int check(const struct submit *submit, const struct devices *devices, str
         out_of_range(spec->max_seconds, 1e-3, MAX_SECONDS_MAX)) {
         return err_set(err, ERR_INVALID, "anchor, precision or max_seconds out of range");
     }
+    if (submit->queue_class >= QUEUE_CLASS_COUNT) {
+        return err_set(err, ERR_INVALID, "a queue class of %llu",
+                       (unsigned long long)submit->queue_class);
+    }
+    if (budgets_check(submit->weight, submit->budget_seconds, NAN, err) != 0) {
+        return ERR_INVALID;
+    }
     return spec->device_class
                ? devices_choose(&device_class, devices, spec->device_class, NULL, err)
                : 0;
+}
+
+// A budget that is used up. Compilations take no device time.
+static int check_budget(const struct submission *submission, struct err *err)
+{
+    const struct submit *submit = &submission->submit;
+    const struct jobs *jobs = submission->submissions->config.jobs;
+    const struct account *spent =
+        submit->spec->kind == JOB_MEASURE
+            ? account_spent(jobs_account(jobs, submission->tenant, submit->search))
+            : NULL;
+    char *sentence;
+
+    if (!spent) {
+        return 0;
+    }
+    sentence = account_sentence(spent);
+    (void)err_set(err, ERR_BUDGET, "%s", sentence);
+    free(sentence);
+    return ERR_BUDGET;
 }
 
 static int check_limits(const struct submission *submission, struct err *err)
@@ -128,7 +162,7 @@ static int check_limits(const struct submission *submission, struct err *err)
         return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,
                        config->queue_max);
     }
-    return 0;
+    return check_budget(submission, err);
 }
 
 static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
@@ -241,6 +275,22 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     reply_job(submission, job, false);
 }
 
+// What the SUBMIT says about its search. It is in the ledger before the job is.
+static void set_account(const struct submission_config *config, struct account *account,
+                        const struct submit *submit)
+{
+    double weight = submit->weight;
+    double limit_s = isnan(account->limit_s) ? submit->budget_seconds : (double)NAN;
+
+    if (isnan(weight) || !(fabs(weight - account->weight) > 0)) {
+        weight = NAN;
+    }
+    if (!isnan(weight) || !isnan(limit_s)) {
+        account_set(account, weight, limit_s, NAN, clock_seconds(clock_now_ns(&clock_system)));
+        ledger_keep_account(config->ledger, account, NULL, NULL);
+    }
+}
+
 static void journal(struct submission *submission)
 {
     const struct submission_config *config = &submission->submissions->config;
@@ -252,6 +302,7 @@ static void journal(struct submission *submission)
         .key = submit->key,
         .spec = submission->packed,
         .priority = submit->priority,
+        .wanted_class = submit->queue_class,
         .state = JOB_QUEUED,
     };
     struct job *job =
@@ -262,6 +313,8 @@ static void journal(struct submission *submission)
     submission->job = row.id;
     job->spec = submission->spec;
     job->priority = submit->priority;
+    job->wanted_class = (uint8_t)submit->queue_class;
+    set_account(config, job->search->account, submit);
     submission_apply_spec(config, job, submit->spec);
     job->device_class = job->subject->device_class;
     if (look) {

@@ -21,6 +21,8 @@ struct submission_config {
 };
 
 struct submissions *submissions_create(const struct submission_config *config);
+// Other limits for SUBMITs from now on.
+void submissions_limit(struct submissions *submissions, size_t queue_max, size_t jobs_max);
 void submissions_free(struct submissions *submissions); // none may be pending; NULL is fine
 size_t submissions_pending(const struct submissions *submissions);
 

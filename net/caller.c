@@ -18,7 +18,8 @@ static const unsigned char needed[] = {
     [OP_CANCEL] = NEEDS(CALLER_SUBMIT),         [OP_ACK] = NEEDS(CALLER_SUBMIT),
     [OP_DRAIN] = NEEDS(CALLER_ADMIN),           [OP_FORECAST] = NEEDS(CALLER_SUBMIT),
     [OP_OBSERVE] = NEEDS(CALLER_SUBMIT),        [OP_PROPOSE] = NEEDS(CALLER_SUBMIT),
-    [OP_WORKER_STATUS] = NEEDS(CALLER_OBSERVE),
+    [OP_WORKER_STATUS] = NEEDS(CALLER_OBSERVE), [OP_BUDGET] = NEEDS(CALLER_OBSERVE), // to look
+    [OP_QUARANTINE] = NEEDS(CALLER_ADMIN),      [OP_PROBE] = NEEDS(CALLER_ADMIN),
 };
 
 const char *caller_role_name(enum caller_role role)

@@ -318,6 +318,11 @@ void service_raise_file_limit(void)
     }
 }
 
+uint64_t service_failure_count(const struct service *service, enum err_code code)
+{
+    return service->failures[-1 - (int)code];
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;

@@ -56,6 +56,8 @@ MUST_CHECK int service_reload(struct service *service, struct err *err);
 // Allows this process as many open files as connections_max and what else it does can take, as far
 // as its hard limit goes.
 void service_raise_file_limit(void);
+// Requests that were answered with this error.
+uint64_t service_failure_count(const struct service *service, enum err_code code);
 // Closes the port and the connections; exchanges that are still open are dropped and must not be
 // answered any more. Freed when the loop has closed the handles. NULL is fine.
 void service_close(struct service *service);

@@ -50,6 +50,7 @@ struct service {
     size_t exchange_count;
     size_t parked;
     uint64_t requests;
+    uint64_t failures[ERR_COUNT]; // requests by the error that they were answered with
     uint64_t told_ns; // when on_refusal ran last; 0: never
     uint64_t untold;
     uint64_t refusals;

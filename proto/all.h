@@ -47,7 +47,10 @@ extern const size_t all_messages_count;
     X(6, STATUS, status_request, status, "devices, queue, jobs")                                                      \
     X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                                                  \
     X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                                        \
-    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")
+    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")                                   \
+    X(20, BUDGET, budget_request, budget_list, "show or set weights and budgets of device time")                      \
+    X(21, QUARANTINE, quarantine, empty, "let devices take no more jobs until they have passed a probe")              \
+    X(22, PROBE, probe_request, probed, "try a device now and say what was found")
 #define WORKER_OPS(X)                                                                                                 \
     X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")                            \
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                                               \

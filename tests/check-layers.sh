@@ -24,7 +24,7 @@ done
 declare -A owner=(
     [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|worker/cache|client/run'
     [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/boost.c' [curl/]='worker/http.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
-    [ini.h]='common/options.c' [zlib.h]='client/space.c' [mbedtls/]='common/digest.c|net/tls.c|net/authority.c'
+    [ini.h]='common/options.c' [curses.h]='client/top_screen.c' [zlib.h]='client/space.c' [mbedtls/]='common/digest.c|net/tls.c|net/authority.c'
 )
 for header in "${!owner[@]}"; do
     while IFS=: read -r file _; do

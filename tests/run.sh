@@ -46,7 +46,7 @@ one() { # name command…
 if [ $# -gt 0 ]; then
     list=("$@")
 else
-    list=($(cd tests && ls */test_*.c check-*.sh e2e/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
+    list=($(cd tests && ls */test_*.c check-*.sh e2e/test_*.sh deploy/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
 fi
 for t in "${list[@]}"; do
     case $t in

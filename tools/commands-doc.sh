@@ -24,7 +24,7 @@ JSON object per line.
 
 TEXT
     help kcast "$bin/kcast"
-    for command in search resume tune wisdom measure forecast status jobs cancel report export import replay eval 'problem list' 'problem check' 'problem new' 'token add' 'token revoke' 'token list' 'tls init'; do
+    for command in search resume tune wisdom measure forecast status jobs job cancel top drain undrain quarantine probe budget 'budget set' report export import replay eval 'problem list' 'problem check' 'problem new' 'token add' 'token revoke' 'token list' 'tls init'; do
         # shellcheck disable=SC2086
         help "kcast $command" "$bin/kcast" $command
     done

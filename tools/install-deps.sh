@@ -7,7 +7,7 @@
 #   install-deps.sh --ci     what .ci/run needs besides (clang, sanitizers' runtimes)
 set -eu
 run='gcc libc6-dev make binutils pkg-config libuv1-dev libmsgpack-dev libjansson-dev libsqlite3-dev
-     libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev'
+     libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev libncurses-dev'
 test='libcmocka-dev procps nghttp2-proxy'
 ci='clang libclang-rt-14-dev'
 case "${1:-}" in

@@ -4,6 +4,7 @@
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/file.h"
+#include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/options.h"
@@ -23,6 +24,7 @@
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
     char *tls_ca, *tls_cert, *tls_key, *tokens;
+    char *log_format, *http;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
@@ -41,6 +43,9 @@ static const struct option_row option_table[] = {
      "for tls://: its key, readable by its owner only"},
     {"tokens", 0, OPTION_TEXT, ROW(tokens), "FILE", NULL, 0, 0, NULL,
      "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
+    {"http", 0, OPTION_TEXT, ROW(http), "ADDRESS", "", 0, 0, NULL,
+     "serve /metrics, /healthz and /status.json there, 127.0.0.1:7413 for example; loopback only,"
+     " port 0 picks a free one; default: not at all"},
     {"engine", 'e', OPTION_CHOICE, ROW(engine), "NAME", "static", 0, 0, engine_choices,
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
@@ -81,6 +86,8 @@ static const struct option_row option_table[] = {
      "that one search may cause, likewise"},
     {"log-level", 0, OPTION_CHOICE, ROW(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "what is logged on stderr"},
+    {"log-format", 0, OPTION_CHOICE, ROW(log_format), "FORMAT", "text", 0, 0, "text|json",
+     "text is event key=value, json one object per line"},
     {"parent-death", 0, OPTION_FLAG, ROW(parent_death), NULL, NULL, 0, 0, NULL,
      "stop when the parent process ends"},
     {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "show this and exit"},
@@ -93,6 +100,9 @@ struct program {
     struct settings settings;
     uv_loop_t loop;
     uv_signal_t signals[3]; // SIGTERM, SIGINT, SIGHUP
+    struct heartbeat heartbeat;
+    int argc;
+    char **argv;
     struct worker *worker;
     int lock_fd;
 };
@@ -160,17 +170,33 @@ static void on_signal(uv_signal_t *handle, int number)
     struct program *program = handle->data;
     if (!program->worker)
         return;
-    if (number == SIGHUP) {
-        log_event(LOG_NOTICE, "signal number=%d", number);
-        worker_reload(program->worker);
-        return;
-    }
     log_event(LOG_NOTICE, "stopping signal=%d", number);
     ready_notify("STOPPING=1");
     worker_close(program->worker);
     program->worker = NULL;
     for (size_t i = 0; i < ARRAY_LEN(program->signals); i++)
         uv_close((uv_handle_t *)&program->signals[i], NULL);
+    heartbeat_stop(&program->heartbeat);
+}
+
+// The level of the log, certificates and tokens are all that can change while it runs.
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct program *program = handle->data;
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
+    log_event(LOG_NOTICE, "signal number=%d", number);
+    heartbeat_reloading();
+    if (read_settings(&fresh, program->argc, program->argv, &err) == 0) {
+        log_set_level(level_of(fresh.log_level));
+        log_event(LOG_NOTICE, "reloaded log_level=%s", fresh.log_level);
+    } else {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
+    options_release(option_table, &fresh);
+    if (program->worker)
+        worker_reload(program->worker);
+    ready_notify("READY=1");
 }
 
 static int start(struct program *program, struct err *err)
@@ -192,6 +218,7 @@ static int start(struct program *program, struct err *err)
                   .cert = settings->tls_cert,
                   .key = settings->tls_key,
                   .tokens = settings->tokens},
+        .http = settings->http,
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
         .llm = &llm,
@@ -204,11 +231,15 @@ static int start(struct program *program, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&program->loop, &program->signals[i]);
         program->signals[i].data = program;
-        uv_signal_start(&program->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&program->signals[i], numbers[i] == SIGHUP ? on_hangup : on_signal,
+                        numbers[i]);
     }
+    if (worker_http(program->worker))
+        log_event(LOG_INFO, "http url=%s", worker_http(program->worker));
     log_event(LOG_NOTICE, "listening url=%s engine=%s state=%s pid=%ld",
               worker_url(program->worker), settings->engine, settings->state, (long)getpid());
     ready_notify("READY=1\nSTATUS=listening on %s", worker_url(program->worker));
+    heartbeat_start(&program->heartbeat, &program->loop);
     return 0;
 }
 
@@ -230,6 +261,8 @@ static int run(struct program *program, struct err *err)
     if (program->settings.tls_key)
         identity_protect_process();
     log_init("kcast-worker", level_of(program->settings.log_level));
+    if (strcmp(program->settings.log_format, "json") == 0)
+        log_use_json();
     choose_state_dir(&program->settings);
     uv_loop_init(&program->loop);
     int r = program->settings.parent_death ? follow_parent(err) : 0;
@@ -254,7 +287,7 @@ static void print_help(void)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.lock_fd = -1};
+    struct program program = {.lock_fd = -1, .argc = argc, .argv = argv};
     struct err err = ERR_INIT;
     int r = read_settings(&program.settings, argc, argv, &err);
     if (r == 0 && program.settings.help)

@@ -2,6 +2,7 @@
 // When its caller goes or the service closes first, the waiter loses its exchange and the answer is
 // thrown away; the engine's work goes on, so it counts until then.
 #include "worker/worker.h"
+#include "worker/monitor.h"
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -18,6 +19,8 @@
 
 struct worker {
     struct service *service;
+    struct worker_monitor *monitor; // NULL: not served
+    bool has_tokens;                // there is something to reload
     const struct engine_ops *ops;
     void *engine;
     const struct clock *clock;
@@ -81,6 +84,14 @@ static void on_engine_done(void *opaque, const struct err *error, const void *re
 }
 
 // Adds what only the service knows.
+static void complete_status(void *owner, struct worker_status *status)
+{
+    const struct worker *worker = owner;
+    status->uptime_seconds = clock_seconds(clock_now_ns(worker->clock) - worker->started_ns);
+    status->state_dir = worker->state_dir;
+    status->requests = service_request_count(worker->service);
+}
+
 static void on_status_done(void *opaque, const struct err *error, const void *reply)
 {
     struct waiter *waiter = opaque;
@@ -88,11 +99,8 @@ static void on_status_done(void *opaque, const struct err *error, const void *re
         on_engine_done(opaque, error, reply);
         return;
     }
-    const struct worker *worker = waiter->worker;
     struct worker_status status = *(const struct worker_status *)reply; // borrows its insides
-    status.uptime_seconds = clock_seconds(clock_now_ns(worker->clock) - worker->started_ns);
-    status.state_dir = worker->state_dir;
-    status.requests = service_request_count(worker->service);
+    complete_status(waiter->worker, &status);
     on_engine_done(opaque, NULL, &status);
 }
 
@@ -206,17 +214,31 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
     };
     worker->ops = config->ops;
     worker->clock = config->clock;
+    worker->has_tokens = config->files.tokens != NULL;
     worker->started_ns = clock_now_ns(config->clock);
     worker->state_dir = xstrdup(config->state_dir);
     int r = worker->ops->open(&worker->engine, &engine_config, err);
     if (r == 0)
         r = service_create(&worker->service, config->loop, &service_config, err);
+    struct worker_monitor_config monitor_config = {.loop = config->loop,
+                                            .address = config->http,
+                                            .ops = worker->ops,
+                                            .engine = worker->engine,
+                                            .complete = complete_status,
+                                            .owner = worker};
+    if (r == 0 && config->http && config->http[0])
+        r = worker_monitor_create(&worker->monitor, &monitor_config, err);
     if (r < 0) {
         worker_close(worker);
         return r;
     }
     *ret = worker;
     return 0;
+}
+
+const char *worker_http(const struct worker *worker)
+{
+    return worker->monitor ? worker_monitor_url(worker->monitor) : NULL;
 }
 
 const char *worker_url(const struct worker *worker)
@@ -227,6 +249,8 @@ const char *worker_url(const struct worker *worker)
 void worker_reload(struct worker *worker)
 {
     struct err err = ERR_INIT;
+    if (!worker->has_tokens)
+        return;
     if (service_reload(worker->service, &err) == 0)
         log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
     else
@@ -239,6 +263,7 @@ void worker_close(struct worker *worker)
 
     if (!worker)
         return;
+    worker_monitor_close(worker->monitor);
     if (worker->service)
         service_close(worker->service);
     // The engine may answer later.

@@ -16,6 +16,7 @@ struct worker_config {
     const struct clock *clock;
     const char *url;       // tcp://127.0.0.1:7411; port 0 picks a free one
     struct identity_files files; // of tls://; the names outlive the worker
+    const char *http;      // address for monitoring; NULL or "": not served
     const char *state_dir; // exists, locked by the caller
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language model
@@ -28,6 +29,8 @@ MUST_CHECK int worker_create(struct worker **ret, const struct worker_config *co
 const char *worker_url(const struct worker *worker); // with the real port
 // Reads certificates and tokens again; what cannot be read is logged, and nothing changes.
 void worker_reload(struct worker *worker);
+// Where monitoring is served; NULL when it is not.
+const char *worker_http(const struct worker *worker);
 // Stops listening, drops what is unanswered, closes the engine. What was acknowledged is on the
 // disk. Freed at once; the loop ends when nothing of it is left.
 void worker_close(struct worker *worker);

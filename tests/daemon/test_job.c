@@ -68,7 +68,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(legal); i++) {
-        struct jobs *jobs = jobs_create(1000);
+        struct jobs *jobs = jobs_create(1000, NULL);
         struct job *job = jobs_add(jobs, 1, "local", "s", "k", legal[i].from);
 
         assert_int_equal(job->search->unfinished, 1);
@@ -83,7 +83,7 @@ static void every_legal_edge_moves_the_job_and_the_counts(void **state)
 
 static void an_illegal_edge_aborts(void **state)
 {
-    struct jobs *jobs = jobs_create(1000);
+    struct jobs *jobs = jobs_create(1000, NULL);
     struct job *job = jobs_add(jobs, 1, "local", "s", "k", JOB_DONE);
     int status = 0;
     pid_t pid = fork();
@@ -103,7 +103,7 @@ static void an_illegal_edge_aborts(void **state)
 
 static void jobs_are_found_by_number_and_by_key(void **state)
 {
-    struct jobs *jobs = jobs_create(1000);
+    struct jobs *jobs = jobs_create(1000, NULL);
     struct job *a = jobs_add(jobs, 1, "local", "s", "k", JOB_QUEUED);
     struct job *b = jobs_add(jobs, 2, "local", "t", "k", JOB_QUEUED);
 
@@ -128,7 +128,7 @@ static struct bytes some_bytes(size_t len)
 
 static void resident_results_stay_within_their_bound(void **state)
 {
-    struct jobs *jobs = jobs_create(250);
+    struct jobs *jobs = jobs_create(250, NULL);
     struct job *job[4];
     struct bytes bytes;
 
@@ -159,7 +159,7 @@ static void a_hundred_thousand_jobs_are_small(void **state)
 // The same names of another tenant are another search and another job.
 static void tenants_do_not_meet(void **state)
 {
-    struct jobs *jobs = jobs_create(1000);
+    struct jobs *jobs = jobs_create(1000, NULL);
     struct job *ours = jobs_add(jobs, 1, "a", "b/s", "k", JOB_QUEUED);
     struct job *theirs = jobs_add(jobs, 2, "b", "b/s", "k", JOB_QUEUED);
 

@@ -2,9 +2,11 @@
 // is damaged is refused.
 #include "common/file.h"
 #include "contract/verdict.h"
+#include "daemon/account.h"
 #include "daemon/ledger.h"
 #include "daemon/ledger_schema.h"
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -35,6 +37,7 @@ struct fixture {
     char key[8][32];
     char tenant[8][32];
     char reason[64];
+    uint64_t wanted_class; // of the first one
 };
 
 static void open_ledger(struct fixture *fixture)
@@ -107,6 +110,7 @@ static int on_row(void *owner, const struct ledger_job *job, struct err *err)
     }
     fixture->state[i] = job->state;
     fixture->attempt[i] = job->attempt;
+    fixture->wanted_class = i == 0 ? job->wanted_class : fixture->wanted_class;
     (void)snprintf(fixture->key[i], sizeof(fixture->key[i]), "%s/%s", job->search, job->key);
     (void)snprintf(fixture->tenant[i], sizeof(fixture->tenant[i]), "%s", job->tenant);
     if (job->reason) {
@@ -139,6 +143,7 @@ static void submit(struct fixture *fixture, uint64_t id, const char *key, const 
         .spec = {.data = (unsigned char *)(uintptr_t) "spec", .len = 4},
         .priority = UINT64_MAX,
         .state = JOB_QUEUED,
+        .wanted_class = 2,
     };
 
     ledger_submit(fixture->ledger, &job, cache ? &digest : NULL, adopt, on_done, fixture);
@@ -181,6 +186,100 @@ static void a_submitted_job_survives_reopening(void **state)
     assert_int_equal(fixture->state[0], JOB_QUEUED);
     assert_int_equal(fixture->state[1], JOB_RUNNING);
     assert_int_equal(fixture->attempt[1], 3);
+    assert_int_equal(fixture->wanted_class, 2);
+}
+
+static struct ledger_account row[3];
+static char row_name[3][32];
+static size_t rows;
+
+static void on_account(void *owner, const struct ledger_account *account)
+{
+    (void)owner;
+    assert_in_range(rows, 0, 2);
+    row[rows] = *account;
+    (void)snprintf(row_name[rows++], sizeof(row_name[0]), "%s/%s", account->tenant,
+                   account->search ? account->search : "-");
+}
+
+static void load_accounts(struct fixture *fixture)
+{
+    struct ledger *ledger;
+
+    rows = 0;
+    assert_int_equal(ledger_open(&ledger, fixture->path, 0, NULL), 0);
+    assert_int_equal(ledger_load_accounts(ledger, on_account, NULL, NULL), 0);
+    ledger_close(ledger);
+}
+
+static void accounts_are_kept_as_they_are_now(void **state)
+{
+    struct fixture *fixture = *state;
+    struct account_table *accounts = accounts_create();
+    struct account *search = accounts_search(accounts, "t", "s/with a slash");
+
+    open_ledger(fixture);
+    account_set(search, 2, 100, NAN, 0);
+    account_set(search->tenant, NAN, INFINITY, 3600, 0);
+    ledger_keep_account(fixture->ledger, search, on_done, fixture);
+    search->used_s = 7.25;
+    ledger_keep_account(fixture->ledger, search, on_done, fixture);
+    ledger_keep_account(fixture->ledger, search->tenant, on_done, fixture);
+    close_ledger(fixture);
+    assert_int_equal(fixture->calls, 3);
+    assert_int_equal(fixture->failures, 0);
+    load_accounts(fixture);
+    assert_int_equal(rows, 2);
+    assert_string_equal(row_name[0], "t/-");
+    assert_true(isinf(row[0].limit_s));
+    assert_true(fabs(row[0].per_hour_s - 3600) < 1e-9);
+    assert_true(fabs(row[0].tokens_s - 3600) < 1e-9);
+    assert_string_equal(row_name[1], "t/s/with a slash");
+    assert_true(fabs(row[1].weight - 2) < 1e-9);
+    assert_true(fabs(row[1].limit_s - 100) < 1e-9);
+    assert_true(isnan(row[1].per_hour_s));
+    assert_true(fabs(row[1].used_s - 7.25) < 1e-9);
+    accounts_free(accounts);
+}
+
+static void change_file(struct fixture *fixture, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void accounts_of_searches_are_forgotten_when_they_are_old(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    close_ledger(fixture);
+    change_file(fixture, "INSERT INTO account VALUES ('t','',1,NULL,NULL,1,0,1000000),"
+                         " ('t','old',1,NULL,NULL,1,0,1000000),"
+                         " ('t','new',1,NULL,NULL,1,0,99000000000)");
+    load_accounts(fixture);
+    assert_int_equal(rows, 2);
+    assert_string_equal(row_name[0], "t/-");
+    assert_string_equal(row_name[1], "t/new");
+}
+
+static void a_ledger_without_accounts_gets_them(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    close_ledger(fixture);
+    change_file(fixture, "DROP TABLE device_order; DROP TABLE account;"
+                         " ALTER TABLE job DROP COLUMN class; PRAGMA user_version = 2");
+    load_accounts(fixture);
+    assert_int_equal(rows, 0);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 1);
+    assert_int_equal(fixture->wanted_class, 0);
 }
 
 static void callbacks_come_in_order_and_from_the_loop_only(void **state)
@@ -535,6 +634,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_kill_before_a_commit_loses_it_and_after_it_does_not), // first: it forks
         TEST(a_submitted_job_survives_reopening),
+        TEST(accounts_are_kept_as_they_are_now),
+        TEST(accounts_of_searches_are_forgotten_when_they_are_old),
+        TEST(a_ledger_without_accounts_gets_them),
         TEST(callbacks_come_in_order_and_from_the_loop_only),
         TEST(results_are_read_back_and_cached),
         TEST(a_cached_result_finishes_a_new_job_at_once),

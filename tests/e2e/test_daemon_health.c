@@ -236,6 +236,42 @@ static void an_operator_drains_it(void **state)
     expect(fixture->client, "ready", "");
 }
 
+static struct probed call_probe(struct daemon_client *client)
+{
+    struct probe_request request = {.device = "cuda0"};
+    struct probed probed;
+    struct err err = ERR_INIT;
+
+    if (daemon_client_call(client, OP_PROBE, &probe_request_message, &request, &probed_message,
+                           &probed, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    return probed;
+}
+
+static void an_operator_has_it_probed(void **state)
+{
+    struct fixture *fixture = *state;
+    char *device = "cuda0";
+    struct quarantine request = {.devices = &device, .devices_count = 1, .reason = "wrong results"};
+    struct empty reply;
+    struct err err = ERR_INIT;
+    struct probed probed;
+
+    need_compiler(fixture);
+    expect(fixture->client, "ready", "");
+    assert_int_equal(daemon_client_call(fixture->client, OP_QUARANTINE, &quarantine_message,
+                                        &request, &empty_message, &reply, &err),
+                     0);
+    expect(fixture->client, "quarantined", "wrong results");
+    probed = call_probe(fixture->client);
+    assert_true(probed.passed);
+    assert_string_equal(probed.state, "ready");
+    assert_true(probed.facts_count > 0); // what NVML reads
+    message_clear(&probed_message, &probed);
+    expect(fixture->client, "ready", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_event_puts_it_out_of_service, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lost_gpu_comes_back_when_it_works, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_operator_drains_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_operator_has_it_probed, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,23 @@ status=0
 kcast jobs 1 2>"$dir/err" || status=$?
 [ $status -eq 2 ] || die "an ambiguous job ended with $status: $(cat "$dir/err")"
 kcast --json cancel --search nobody >/dev/null || die "cancel --search at both"
+status=0
+kcast job 1 2>"$dir/err" || status=$?
+[ $status -eq 2 ] || die "an ambiguous job in full ended with $status: $(cat "$dir/err")"
+status=0
+kcast job "$b_url/1000000" 2>"$dir/err" || status=$?
+grep -q "no job 1000000 at $b_url" "$dir/err" || die "a job that is not there: $(cat "$dir/err")"
+kcast quarantine "$b_url/$device" --reason 'wrong results' || die "quarantine of $b_url/$device"
+"$bin/kcast" --no-worker --pool="$b_url" status | grep -q "$device *quarantined" || die "$device of b is not in quarantine"
+! "$bin/kcast" --no-worker --pool="$a_url" status | grep -q quarantined || die "a is in quarantine, too"
+kcast probe "$b_url/$device" >"$dir/probed" || die "probe of $b_url/$device: $(cat "$dir/probed")"
+grep -q "^$device works" "$dir/probed" || die "the probe says: $(cat "$dir/probed")"
+kcast top >"$dir/top"
+for url in $a_url $b_url; do grep -q "^kcast top  $url" "$dir/top" || die "no page of $url: $(cat "$dir/top")"; done
+[ "$(kcast --json top | grep -c '"devices":\[{')" -eq 2 ] || die "top --json of two daemons"
+kcast budget set local --weight 2 >"$dir/budgets"
+[ "$(grep -c '^local .*weight 2' "$dir/budgets")" -eq 2 ] || die "the weight is not at both daemons: $(cat "$dir/budgets")"
+"$bin/kcast" --no-worker --pool="$b_url" budget | grep -q '^local .*weight 2' || die "b does not know the weight"
 
 if [ "${KCAST_VARIANT:-debug}" != release ]; then
     # ---- killed when the first results are there: resume takes what the daemons have from where it is ----

@@ -92,13 +92,15 @@ expect 0 'devices' as olga --worker "$worker_url" status --json
 grep -q '"engine"' "$dir/out" || die "the worker did not answer over TLS"
 expect 9 'olga has the role observe, and BLOB_' as olga -q measure "$hill" "$hill/baseline.c"
 expect 9 'bob has the role submit, and DRAIN takes admin' as bob drain cpu0
+expect 9 'bob has the role submit, and QUARANTINE takes admin' as bob quarantine cpu0
+expect 9 'bob has the role submit, and PROBE takes admin' as bob probe cpu0
 expect 0 '"verdict"' as alice -q --json measure "$hill" "$hill/baseline.c"
 expect 0 '' as root drain cpu0
 HOME=$dir/home/alice "$bin/kcast" --pool "$url" -q measure --fresh "$hill" "$hill/baseline.c" >"$dir/measure" 2>&1 &
 client=$!
-for _ in $(seq 600); do # until its job is there
+for _ in $(seq 600); do # until its job waits for the device
     as alice jobs --json >"$dir/out"
-    [ ! -s "$dir/out" ] || break
+    ! grep -q '"state":"ready"' "$dir/out" || break
     read -rt 0.1 <> <(:) || :
 done
 job=$(sed -n 's/.*"job":\([0-9]*\).*/\1/p' "$dir/out")
@@ -109,10 +111,27 @@ expect 0 'no jobs' as bob cancel "$job"
 expect 0 'no jobs' as olga jobs
 expect 0 'alice/' as root jobs "$job"
 grep -q 'ready\|queued\|compiling' "$dir/out" || die "it was stopped by somebody else"
+as bob status --json | grep -q '"shares":\[\]' || die "bob sees who else waits"
+as alice status --json | grep -q '"shares":\[.*"tenant":"alice"' || die "alice does not see her share"
+as root status --json | grep -q '"shares":\[.*"tenant":"alice"' || die "an administrator does not see alice's share"
+as alice top --json | grep -q '"searches":\[.*"tenant":"alice"' || die "alice does not see her search on top"
+! as bob top --json | grep -q '"tenant":"alice"' || die "bob sees the search of alice on top"
 expect 0 'cancelled' as root cancel "$job"
 wait "$client" || :
 client=
 expect 0 '' as root undrain cpu0
+
+# ---- budgets: an administrator sets them, everybody sees his own ----
+expect 9 'only an administrator may change budgets' as bob budget set bob 1000
+expect 0 '' as root budget set alice 1000 --weight 3
+expect 0 'of 1000 device-seconds' as alice budget
+expect 0 'alice .*weight 3' as root budget
+expect 0 '' as bob budget
+! grep -q alice "$dir/out" || die "bob sees the budget of alice"
+expect 0 '' as root budget set alice 0.000001
+expect 11 'BUDGET: tenant alice' as alice -q measure --fresh "$hill" "$hill/baseline.c"
+expect 0 '"verdict"' as root -q --json measure --fresh "$hill" "$hill/baseline.c"
+expect 0 '' as root budget set alice none
 
 # ---- strangers ----
 expect 9 'not signed by our authority' as mallory status
@@ -132,8 +151,9 @@ expect 0 '"refusals":[1-9]' as olga status --json
 # ---- revoking, while it runs ----
 "$bin/kcast" token revoke alice --tokens "$tokens" -q
 expect 0 'devices' as alice status --json # not before it is told
-kill -HUP "$daemon"
+kill -HUP "$daemon" "$worker"
 await daemon 'reloaded what=certificates,tokens'
+await worker 'reloaded what=certificates,tokens'
 expect 9 'its token is not known here' as alice status
 expect 0 'devices' as olga status --json
 cp "$tokens" "$dir/good" && echo 'nonsense' >>"$tokens"

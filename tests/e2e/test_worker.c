@@ -2,9 +2,11 @@
 // survives garbage, and leaves when told to.
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/strbuf.h"
 #include "net/remote.h"
 #include "tests/support/program.h"
 #include "tests/worker/space.h"
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -297,6 +301,72 @@ static void sigterm_in_the_middle_of_work_ends_it_and_leaves_no_process(void **s
     assert_false(program_alive(pid));
 }
 
+// What GET of path answers, head and body; malloc'd.
+static char *get(const char *url, const char *path)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct strbuf answer = STRBUF_INIT;
+    char request[128], data[4096];
+    ssize_t got;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_port = htons((uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    while ((got = recv(fd, data, sizeof(data), 0)) > 0)
+        strbuf_add(&answer, data, (size_t)got);
+    close(fd);
+    return strbuf_detach(&answer);
+}
+
+// Asks until the answer has this in it, which happens as soon as the engine has answered once.
+static void expect_http(const char *url, const char *path, const char *text)
+{
+    bool found = false;
+
+    for (int i = 0; i < 6000 && !found; i++) {
+        char *answer = get(url, path);
+        found = strstr(answer, text) != NULL;
+        if (!found)
+            (void)usleep(10000);
+        free(answer);
+    }
+    if (!found)
+        fail_msg("GET %s never has %s", path, text);
+}
+
+static void who_watches_it_is_served(void **state)
+{
+    char *path = program_path("kcast-worker");
+    struct program program;
+    char *log, *at, *url;
+
+    (void)state;
+    program_init(&program);
+    char *folder = xasprintf("%s/state", program.dir);
+    program_start(&program,
+                  (const char *[]){path, "--listen=tcp://127.0.0.1:0", "--http=127.0.0.1:0",
+                                   "--state", folder, "--log-format=json", NULL},
+                  NULL);
+    assert_true(program_wait_ready(&program));
+    log = program_log(&program);
+    at = strstr(log, "\"url\":\"http://");
+    assert_non_null(at);
+    url = xstrndup(at + 7, strcspn(at + 7, "\""));
+    expect_http(url, "/healthz", "HTTP/1.1 200 OK");
+    expect_http(url, "/metrics", "\nkcast_worker_forecasts_total 0\n");
+    expect_http(url, "/status.json", "\"engine\":\"static\"");
+    expect_http(url, "/nothing", "HTTP/1.1 404");
+    assert_int_equal(program_stop(&program), 0);
+    program_release(&program);
+    free(url);
+    free(log);
+    free(folder);
+    free(path);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -309,6 +379,7 @@ int main(void)
         TEST(a_second_worker_on_the_same_state_is_refused),
         TEST(a_damaged_state_is_refused_and_left_alone),
         TEST(sigterm_in_the_middle_of_work_ends_it_and_leaves_no_process),
+        cmocka_unit_test(who_watches_it_is_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

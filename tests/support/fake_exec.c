@@ -15,9 +15,8 @@
 // gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
-// reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang. $KCAST_FAKE_GPUS: how many there
-// are
-// ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
+// reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
 // stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
 #include "common/digest.h"
 #include "common/file.h"
@@ -562,7 +561,8 @@ static void probe(void)
     const char *how = getenv("KCAST_FAKE_PROBE");
     struct probe_report report;
 
-    if (how && strcmp(how, "crash") == 0) {
+    if (how && (strcmp(how, "crash") == 0 ||
+                (strncmp(how, "if ", 3) == 0 && access(how + 3, F_OK) == 0))) {
         fprintf(stderr, "the probe has crashed\n");
         _exit(7);
     }

@@ -1,0 +1,178 @@
+// kcast quarantine, kcast probe: devices that are thought to be broken, and whether they are.
+#include "client/command.h"
+#include "client/daemons.h"
+#include "client/session.h"
+#include "client/show.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define QUARANTINE_MS 10000
+#define DEVICES_MAX 256
+
+struct quarantine_options {
+    char *reason;
+};
+
+struct probe_options {
+    uint64_t wait_ns;
+};
+
+static const struct option_row quarantine_rows[] = {
+    {"reason", 0, OPTION_TEXT, offsetof(struct quarantine_options, reason), "TEXT", NULL, 0, 0,
+     NULL, "what `kcast status` says of them"},
+    {0},
+};
+
+static const struct option_row probe_rows[] = {
+    {"wait", 0, OPTION_DURATION, offsetof(struct probe_options, wait_ns), "TIME", "5m", 1e9, 0,
+     NULL, "how long to wait for the end of what it runs, and for the probe"},
+    {0},
+};
+
+// The devices of one daemon: all of them or none.
+static int quarantine_one(const struct daemon_link *link, const struct quarantine *all,
+                          const struct daemon_link *const *at, char **device, struct err *err)
+{
+    struct quarantine request = {.reason = all->reason};
+    struct empty reply;
+    int code = 0;
+
+    request.devices = xcalloc(all->devices_count + 1, sizeof(*request.devices));
+    for (size_t i = 0; i < all->devices_count; i++) {
+        if (at[i] == link) {
+            request.devices[request.devices_count++] = device[i];
+        }
+    }
+    if (request.devices_count > 0) {
+        code = remote_call_sync(link->remote, OP_QUARANTINE, &quarantine_message, &request,
+                                &empty_message, &reply, QUARANTINE_MS, err);
+    }
+    free(request.devices);
+    return code;
+}
+
+// Nothing is put there when an argument is wrong.
+static int quarantine_all(const struct daemons *daemons, const struct quarantine *request,
+                          struct err *err)
+{
+    size_t count = request->devices_count;
+    const struct daemon_link **at = xcalloc(count + 1, sizeof(*at));
+    char **device = xcalloc(count + 1, sizeof(*device));
+    const char *name;
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = daemons_find(daemons, request->devices[i], &at[i], &name, err);
+        device[i] = code == 0 ? (char *)(uintptr_t)name : NULL; // only packed
+    }
+    for (size_t i = 0; i < daemons->count && code == 0; i++) {
+        code = quarantine_one(&daemons->link[i], request, at, device, err);
+    }
+    free(at);
+    free(device);
+    return code;
+}
+
+static int run_quarantine(struct session *session, const void *own, char **argument, size_t count,
+                          struct err *err)
+{
+    const struct quarantine_options *options = own;
+    struct quarantine request = {
+        .devices = argument, .devices_count = count, .reason = options->reason};
+    struct daemons daemons;
+    int code = daemons_connect(&daemons, session, err);
+
+    if (code == 0) {
+        code = quarantine_all(&daemons, &request, err);
+        daemons_release(&daemons);
+    }
+    return code == 0 ? EXIT_OK : err_exit(code);
+}
+
+static void print_probed(const struct probed *probed, bool json)
+{
+    char took[32];
+
+    if (json) {
+        show_print(json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "device", probed->device, "passed",
+                             (int)probed->passed, "found", show_text(probed->found), "state",
+                             show_text(probed->state), "seconds", show_number(probed->seconds),
+                             "facts", show_facts(probed->facts, probed->facts_count)));
+        return;
+    }
+    show_seconds(probed->seconds, took, sizeof(took));
+    printf("%s %s: %s (in %s); it is %s now\n", probed->device,
+           probed->passed ? "works" : "does not work", probed->found ? probed->found : "", took,
+           probed->state ? probed->state : "?");
+    for (size_t i = 0; i < probed->facts_count; i++) {
+        printf("  %-28s %.6g\n", probed->facts[i].name, probed->facts[i].value);
+    }
+}
+
+static int call_probe(struct session *session, const char *device, uint64_t wait_ms,
+                      struct probed *ret, struct err *err)
+{
+    struct daemons daemons;
+    const struct daemon_link *link;
+    const char *name;
+    int code = daemons_connect(&daemons, session, err);
+
+    if (code != 0) {
+        return code;
+    }
+    code = daemons_find(&daemons, device, &link, &name, err);
+    if (code == 0) {
+        struct probe_request request = {.device = (char *)(uintptr_t)name}; // only packed
+
+        code = remote_call_sync(link->remote, OP_PROBE, &probe_request_message, &request,
+                                &probed_message, ret, wait_ms, err);
+    }
+    daemons_release(&daemons);
+    return code;
+}
+
+static int run_probe(struct session *session, const void *own, char **argument, size_t count,
+                     struct err *err)
+{
+    const struct probe_options *options = own;
+    struct probed probed;
+    int code = call_probe(session, argument[0], options->wait_ns / NS_PER_MS, &probed, err);
+
+    (void)count;
+    if (code != 0) {
+        return err_exit(code);
+    }
+    print_probed(&probed, session_options(session)->json);
+    if (!probed.passed) {
+        code = err_set(err, ERR_SYSTEM, "%s did not pass its probe", argument[0]);
+    }
+    message_clear(&probed_message, &probed);
+    return code == 0 ? EXIT_OK : err_exit(code);
+}
+
+const struct command cmd_quarantine = {
+    .name = "quarantine",
+    .arguments = "DEVICE…",
+    .help = "Let devices take no more jobs until they have passed a probe; with several daemons "
+            "HOST:PORT/DEVICE",
+    .option = quarantine_rows,
+    .options_size = sizeof(struct quarantine_options),
+    .argument_min = 1,
+    .argument_max = DEVICES_MAX,
+    .run = run_quarantine,
+};
+
+const struct command cmd_probe = {
+    .name = "probe",
+    .arguments = "DEVICE",
+    .help =
+        "Try a device now and say what was found; ends its quarantine when it works; with several "
+        "daemons HOST:PORT/DEVICE",
+    .option = probe_rows,
+    .options_size = sizeof(struct probe_options),
+    .argument_min = 1,
+    .argument_max = 1,
+    .run = run_probe,
+};

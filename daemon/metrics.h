@@ -1,0 +1,13 @@
+// The daemon's state and counters in the text format that Prometheus reads.
+// Source: "Exposition formats", text format 0.0.4.
+#ifndef DAEMON_METRICS_H
+#define DAEMON_METRICS_H
+
+#include "common/strbuf.h"
+#include "daemon/status.h"
+
+#define METRICS_SEARCHES_MAX 64 // series about searches; the rest is summed up without a name
+
+void metrics_write(struct strbuf *out, const struct status_source *source);
+
+#endif

@@ -1,0 +1,92 @@
+#include "daemon/monitor.h"
+#include "daemon/metrics.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct monitor {
+    struct http_server *server;
+    struct status_source *source;
+    bool stopping;
+};
+
+static void serve_health(const struct monitor *monitor, struct http_answer *answer)
+{
+    char illness[STATUS_ILLNESS_MAX];
+
+    if (monitor->stopping) {
+        answer->status = 503;
+        strbuf_adds(&answer->body, "stopping\n");
+    } else if (!status_is_well(monitor->source, illness)) {
+        answer->status = 503;
+        strbuf_addf(&answer->body, "%s\n", illness);
+    } else {
+        strbuf_adds(&answer->body, "ok\n");
+    }
+}
+
+static void serve_status(const struct monitor *monitor, struct http_answer *answer)
+{
+    // Who gets through to loopback may see everything, as on tcp://.
+    static const struct caller everybody = {.tenant = TENANT_LOCAL, .role = CALLER_ADMIN};
+    struct status_request request;
+    struct status status;
+
+    message_init(&status_request_message, &request);
+    status_fill(&status, monitor->source, &everybody, &request);
+    message_json(&status_message, &status, &answer->body);
+    strbuf_addc(&answer->body, '\n');
+    message_clear(&status_message, &status);
+    answer->type = "application/json";
+}
+
+static bool on_get(void *owner, const char *path, struct http_answer *answer)
+{
+    const struct monitor *monitor = owner;
+
+    if (strcmp(path, "/metrics") == 0) {
+        metrics_write(&answer->body, monitor->source);
+        answer->type = "text/plain; version=0.0.4; charset=utf-8";
+    } else if (strcmp(path, "/healthz") == 0) {
+        serve_health(monitor, answer);
+    } else if (strcmp(path, "/status.json") == 0) {
+        serve_status(monitor, answer);
+    } else if (strcmp(path, "/") == 0) {
+        strbuf_adds(&answer->body, "kcastd: /metrics /healthz /status.json\n");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+int monitor_create(struct monitor **ret, uv_loop_t *loop, const char *address,
+                   struct status_source *source, struct err *err)
+{
+    struct monitor *monitor = xcalloc(1, sizeof(*monitor));
+    struct http_server_config config = {.address = address, .on_get = on_get, .owner = monitor};
+    int rc = http_server_create(&monitor->server, loop, &config, err);
+
+    if (rc != 0) {
+        free(monitor);
+        return err_wrap(err, "--http");
+    }
+    monitor->source = source;
+    source->http = http_server_url(monitor->server);
+    *ret = monitor;
+    return 0;
+}
+
+void monitor_stopping(struct monitor *monitor)
+{
+    if (monitor) {
+        monitor->stopping = true;
+    }
+}
+
+void monitor_close(struct monitor *monitor)
+{
+    if (monitor) {
+        monitor->source->http = NULL;
+        http_server_close(monitor->server);
+        free(monitor);
+    }
+}

@@ -1,0 +1,93 @@
+#include "daemon/reload.h"
+#include "common/log.h"
+#include "contract/verdict.h"
+#include <stdlib.h>
+
+// Spec and subject of a job that the ledger has.
+static int apply_row(const struct reload *reload, struct job *job, const struct ledger_job *row,
+                     struct err *err)
+{
+    struct job_spec spec;
+    int rc = message_read(&job_spec_message, &spec, row->spec.data, row->spec.len, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    job->spec = digest_of(row->spec.data, row->spec.len);
+    submission_apply_spec(reload->submission, job, &spec);
+    message_clear(&job_spec_message, &spec);
+    return 0;
+}
+
+static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
+{
+    const struct reload *reload = owner;
+    bool finished = job_state_is_terminal(row->state);
+    struct err defect = ERR_INIT;
+    struct job *job;
+
+    if (row->state >= JOB_STATE_COUNT || !row->tenant || !row->search || !row->key) {
+        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", reload->state_dir,
+                       (unsigned long long)row->id);
+    }
+    job = jobs_add(reload->submission->jobs, row->id, row->tenant, row->search, row->key,
+                   finished ? (enum job_state)row->state : JOB_QUEUED);
+    job->priority = row->priority;
+    job->wanted_class = (uint8_t)(row->wanted_class < QUEUE_CLASS_COUNT ? row->wanted_class : 0);
+    job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
+    job->finished_s = row->finished_s;
+    job->reason = row->reason ? xstrdup(row->reason) : NULL;
+    job->journalled = true;
+    if (apply_row(reload, job, row, &defect) != 0 && !finished) {
+        // Reported when the ledger's thread is there to take it: see reload_requeue.
+        free(job->reason);
+        job->reason = xstrdup(defect.text);
+        job->doomed = true;
+    }
+    if (row->state == JOB_RUNNING) {
+        job->attempt++;
+        job->unsaved = true; // until reload_requeue has written it
+    }
+    return 0;
+}
+
+void reload_requeue(const struct reload *reload)
+{
+    struct job *job = jobs_first(reload->submission->jobs);
+    size_t unfinished = 0;
+    size_t finished = 0;
+
+    for (; job; job = job->by_id.next) {
+        bool was_running = job->unsaved;
+
+        job->unsaved = false;
+        if (job_state_is_terminal(job->state)) {
+            finished++;
+            continue;
+        }
+        unfinished++;
+        if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
+            char *reason = job->reason
+                               ? job->reason
+                               : xstrdup("the daemon went down with it on a device too often");
+
+            job->reason = NULL;
+            end_buried(reload->submission->endings, job, reason);
+            free(reason);
+            continue;
+        }
+        if (was_running) {
+            ledger_move(reload->submission->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+        }
+        lifecycle_admit(reload->submission->lifecycle, job);
+    }
+    if (unfinished + finished > 0) {
+        log_event(LOG_NOTICE, "jobs-reloaded unfinished=%zu finished=%zu", unfinished, finished);
+    }
+}
+
+int reload_jobs(const struct reload *reload, struct err *err)
+{
+    // The visitor reads it only.
+    return ledger_load(reload->submission->ledger, reload_job, (void *)(uintptr_t)reload, err);
+}

@@ -1,0 +1,196 @@
+// Design note. Everything is counted from what is there at the moment; only what cannot be counted
+// afterwards comes from the tally. Searches are those of the tally, and one without a name for
+// those that it has no room for.
+#include "daemon/status.h"
+#include "common/clock.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static void fill_device(struct device_info *info, const struct device *device,
+                        const struct jobs *jobs, const struct caller *caller, uint64_t now_ns)
+{
+    const struct device_class *device_class = device->device_class;
+    const struct job *job = device->job != 0 ? jobs_find(jobs, device->job) : NULL;
+    const char *why = device_why(device);
+
+    message_init(&device_info_message, info);
+    info->name = xstrdup(device->name);
+    info->device_class = xstrdup(device_class->name);
+    info->language = xstrdup(device_class->language);
+    info->toolchain = xstrdup(device_class->toolchain);
+    info->state = xstrdup(device_state_name(device->state));
+    info->reason = why ? xstrdup(why) : NULL;
+    info->job = device->job;
+    if (job && caller_owns(caller, job->search->tenant)) {
+        info->search = xstrdup(job->search->name);
+        info->tenant = xstrdup(job->search->tenant);
+    }
+    info->jobs_done = device->jobs_done;
+    info->held_seconds = clock_seconds(device->held_ns);
+    if (device->job != 0) {
+        info->busy_seconds = clock_seconds(now_ns - device->since_ns);
+    }
+    info->readings = device_readings(device, now_ns, &info->readings_count);
+    info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
+    for (size_t i = 0; i < device_class->facts_count; i++) {
+        message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
+    }
+    if (device->has_control) {
+        info->control = xmalloc(sizeof(*info->control));
+        message_copy(&estimate_message, info->control, &device->last_control);
+    }
+}
+
+static void add_info(struct status *status, const struct caller *caller, const struct job *job)
+{
+    if (job && caller_owns(caller, job->search->tenant) && status->jobs_count < ANSWER_INFOS_MAX) {
+        answer_info(&status->jobs[status->jobs_count++], job);
+    }
+}
+
+static void fill_jobs(struct status *status, const struct jobs *jobs, const struct caller *caller,
+                      const struct status_request *request)
+{
+    // Names of searches are the caller's own, also an administrator's.
+    const struct search *search =
+        request->search ? jobs_find_search(jobs, caller->tenant, request->search) : NULL;
+    const struct job *job;
+
+    status->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*status->jobs));
+    for (size_t i = 0; i < request->jobs_count; i++) {
+        add_info(status, caller, jobs_find(jobs, request->jobs[i]));
+    }
+    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
+        add_info(status, caller, job);
+    }
+    for (job = request->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
+        if (!job_state_is_terminal(job->state)) {
+            add_info(status, caller, job);
+        }
+    }
+}
+
+// Devices that are held for jobs of this search.
+static size_t held_by(const struct status_source *source, const struct search *search)
+{
+    const struct devices *devices = source->parts.devices;
+    size_t held = 0;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        uint64_t id = devices->device[i].job;
+        const struct job *job = id != 0 ? jobs_find(source->parts.jobs, id) : NULL;
+
+        held += job && job->search == search;
+    }
+    return held;
+}
+
+static void add_load(struct status *status, const struct status_source *source,
+                     const struct tally_search *used)
+{
+    struct search_load *load = &status->searches[status->searches_count++];
+    const struct search *search =
+        used->name ? jobs_find_search(source->parts.jobs, used->tenant, used->name) : NULL;
+
+    message_init(&search_load_message, load);
+    load->tenant = used->tenant ? xstrdup(used->tenant) : NULL;
+    load->name = xstrdup(used->name ? used->name : "");
+    load->unfinished = search ? search->unfinished : 0;
+    load->running = search ? held_by(source, search) : 0;
+    load->device_seconds = used->device_seconds;
+    load->compile_seconds = used->compile_seconds;
+    load->measured = used->measured;
+}
+
+static void fill_counts(struct status *status, const struct status_source *source,
+                        const struct caller *caller)
+{
+    const struct job_census *census = jobs_census(source->parts.jobs);
+    const struct device_class *device_class = source->parts.devices->classes;
+    const struct tally *tally = source->parts.tally;
+    const struct tally_search *search;
+
+    status->states = xcalloc(JOB_STATE_COUNT, sizeof(*status->states));
+    for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
+        status->states[status->states_count++] = census->state[i];
+    }
+    status->verdicts = xmemdup(tally->verdict, sizeof(tally->verdict));
+    status->verdicts_count = TALLY_VERDICTS;
+    status->waiting = xcalloc(65, sizeof(*status->waiting));
+    status->waiting[status->waiting_count++] = lifecycle_intake(source->parts.lifecycle);
+    for (; device_class && status->waiting_count < 65; device_class = device_class->next) {
+        status->waiting[status->waiting_count++] = queue_count(device_class->queue);
+    }
+    status->searches = xcalloc(TALLY_SEARCHES_MAX + 1, sizeof(*status->searches));
+    for (search = tally->searches; search; search = search->hh.next) {
+        if (caller_owns(caller, search->tenant)) {
+            add_load(status, source, search);
+        }
+    }
+    if (caller->role == CALLER_ADMIN &&
+        (tally->others.measured > 0 || tally->others.compile_seconds > 0)) {
+        add_load(status, source, &tally->others);
+    }
+}
+
+void status_fill(struct status *ret, const struct status_source *source,
+                 const struct caller *caller, const struct status_request *request)
+{
+    const struct dispatch_config *parts = &source->parts;
+    uint64_t now_ns = clock_now_ns(&clock_system);
+    char illness[STATUS_ILLNESS_MAX];
+
+    message_init(&status_message, ret);
+    ret->devices = xcalloc(parts->devices->count, sizeof(*ret->devices));
+    for (size_t i = 0; i < parts->devices->count; i++) {
+        fill_device(&ret->devices[ret->devices_count++], &parts->devices->device[i], parts->jobs,
+                    caller, now_ns);
+    }
+    fill_counts(ret, source, caller);
+    fill_jobs(ret, parts->jobs, caller, request);
+    budgets_fill_status(parts->budgets, parts->devices, caller, ret);
+    ret->uptime_seconds = clock_seconds(now_ns - source->started_ns);
+    ret->compile_slots = parts->compile_slots;
+    ret->compiling = lifecycle_compiling(parts->lifecycle);
+    ret->sandbox = xstrdup(parts->sandbox_off ? "off" : "on");
+    ret->results_cached = ledger_results(parts->ledger);
+    ret->waits = waits_count(parts->waits);
+    ret->requests = service_request_count(source->service);
+    ret->refusals = service_refusal_count(source->service);
+    ret->state_dir = xstrdup(parts->state_dir);
+    ret->http = source->http ? xstrdup(source->http) : NULL;
+    ret->illness = status_is_well(source, illness) ? NULL : xstrdup(illness);
+}
+
+// A device that works, or that will by itself within seconds.
+static bool is_usable(enum device_state state)
+{
+    return state <= DEVICE_PROBING;
+}
+
+bool status_is_well(const struct status_source *source, char reason[STATUS_ILLNESS_MAX])
+{
+    const struct devices *devices = source->parts.devices;
+    size_t unsaved = endings_unsaved(source->parts.endings);
+    size_t usable = 0;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        usable += is_usable(devices->device[i].state);
+    }
+    if (unsaved > 0) {
+        (void)snprintf(reason, STATUS_ILLNESS_MAX,
+                       "%zu results are in memory only, because the ledger cannot be written; make"
+                       " room on the disk of the state directory",
+                       unsaved);
+        return false;
+    }
+    if (usable == 0 && devices->count > 0) {
+        const struct device *first = &devices->device[0];
+        const char *why = device_why(first);
+
+        (void)snprintf(reason, STATUS_ILLNESS_MAX, "no device takes jobs; %s is %s: %.300s",
+                       first->name, device_state_name(first->state), why ? why : "");
+        return false;
+    }
+    return true;
+}
