@@ -358,9 +358,13 @@ static void who_does_not_say_who_he_is_is_cut(void **state)
     }
     assert_string_equal(s->f.refusal, "no greeting and no valid token within 50 ms");
     close(fd);
+    // Who shows a certificate, and no token, has as long: enough for a handshake on a busy machine.
+    service_close(s->f.service);
+    s->f.config.greeting_ms = 3000;
+    open_tls_service(s);
     connect_as(s, "ours", "alice", NULL);
     expect_denied(s, "no token");
-    while (service_refusal_count(s->f.service) < 3) {
+    while (service_refusal_count(s->f.service) < 2) {
         (void)uv_run(&s->f.loop, UV_RUN_ONCE);
     }
 }
