@@ -12,25 +12,14 @@ cleanup() {
 }
 trap cleanup EXIT
 die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
+. "$(dirname "$0")/programs.sh"
 
-sandbox=on
-if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
-    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
-fi
-start() { # OPTION… : kcastd in the background, when it is ready; sets $daemon and $url
-    rm -f "$dir/lines" && mkfifo "$dir/lines"
-    "$bin/kcastd" --parent-death --listen tcp://127.0.0.1:0 --devices cpu:1 --sandbox "$sandbox" --state "$dir/state" "$@" 2>"$dir/lines" &
-    daemon=$!
-    exec {lines}<"$dir/lines"
-    url=
-    while [ -z "$url" ]; do
-        read -r -t 60 line <&"$lines" || die "kcastd did not start"
-        url=$(sed -n 's/.*\(tcp:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
-    done
-    cat <&"$lines" >>"$dir/kcastd.log" &
-    exec {lines}<&-
+try_sandbox
+serve() { # OPTION… : the daemon; sets $daemon and $url
+    start kcastd kcastd --listen tcp://127.0.0.1:0 --devices cpu:1 --sandbox "$sandbox" --state "$dir/state" "$@"
+    daemon=$started_pid url=$started_url
 }
-start
+serve
 kcast() { "$bin/kcast" --pool "$url" --no-worker -q "$@"; }
 
 # ---- a search stops where its budget does, with the sentence and its exit code, and keeps what it knows ----
@@ -66,7 +55,7 @@ kcast measure --fresh "$hill" "$hill/baseline.c" >/dev/null
 # ---- more than the daemon takes of one search: it says when to come again, and kcast does ----
 kill "$daemon"
 wait "$daemon" || die "kcastd ended badly"
-start --queue-max 3
+serve --queue-max 3
 kcast budget | grep -q '^local .* of 1000 device-seconds' || die "the tenant's budget did not survive: $(kcast budget)"
 for i in 1 2 3 4 5; do { cat "$hill/baseline.c"; echo "// $i"; } >"$dir/$i.c"; done
 kcast measure "$hill" "$dir"/[1-5].c >"$dir/out" 2>"$dir/err" || die "measuring five: $(cat "$dir/err")"

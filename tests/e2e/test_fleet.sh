@@ -12,34 +12,16 @@ cleanup() {
 }
 trap cleanup EXIT
 die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
+. "$(dirname "$0")/programs.sh"
 
-# start LOG OPTION… : runs a daemon in the background until it says READY; sets $started_pid and $started_url.
-start() {
-    local log=$dir/$1.log
-    rm -f "$log" && mkfifo "$dir/lines"
-    "$bin/kcastd" --parent-death --state="$dir/$1" --sandbox="$sandbox" --listen="$2" 2>"$dir/lines" &
-    started_pid=$!
-    exec {lines}<"$dir/lines"
-    rm "$dir/lines"
-    started_url=
-    while [ -z "$started_url" ]; do
-        read -r -t 60 line <&"$lines" || die "kcastd did not start"
-        echo "$line" >>"$log"
-        started_url=$(sed -n 's/.*\(tcp:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
-    done
-    cat <&"$lines" >>"$log" &
-    exec {lines}<&-
-}
 field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 measured_at() { "$bin/kcast" export "$dir/$1.run" --events | grep '"measured"' | grep -c "\"pool\":\"$2\"" || :; }
 
-sandbox=on
-if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
-    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
-fi
-start a tcp://127.0.0.1:0
+try_sandbox
+serve() { start kcastd "$1" --state="$dir/$1" --sandbox="$sandbox" --listen="$2"; } # NAME URL: a daemon
+serve a tcp://127.0.0.1:0
 a=$started_pid a_url=$started_url
-start b tcp://127.0.0.1:0
+serve b tcp://127.0.0.1:0
 b=$started_pid b_url=$started_url
 kcast() { "$bin/kcast" --no-worker --pool="$a_url,$b_url" "$@"; }
 search() { # NAME OPTION… : 24 candidates
@@ -136,7 +118,7 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
         [ "$("$bin/kcast" export "$dir/$signal.run" --events | grep -c '"proposed"')" -eq 24 ] || die "SIG$signal: not 24 candidates"
         if [ $signal = KILL ]; then
             grep -q "$b_url" "$dir/err" || die "nobody said that $b_url is gone: $(cat "$dir/err")"
-            start b "$b_url"
+            serve b "$b_url"
             b=$started_pid
         else
             kill -CONT "$b"

@@ -12,26 +12,9 @@ cleanup() {
 }
 trap cleanup EXIT
 die() { echo "FAILED: $*"; cat "$dir/out" "$dir/err" 2>/dev/null || :; tail -n 8 "$dir"/*.log 2>/dev/null || :; exit 1; }
+. "$(dirname "$0")/programs.sh"
 unset KCAST_TLS_CA KCAST_TLS_CERT KCAST_TLS_KEY KCAST_TOKEN_FILE XDG_CONFIG_HOME
 
-# start PROGRAM LOG OPTION… : runs it in the background until it says where it listens; sets $started_pid and $started_url.
-start() {
-    local program=$1 log=$dir/$2.log
-    shift 2
-    rm -f "$log" && mkfifo "$dir/lines"
-    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
-    started_pid=$!
-    exec {lines}<"$dir/lines"
-    rm "$dir/lines"
-    started_url=
-    while [ -z "$started_url" ]; do
-        read -r -t 60 line <&"$lines" || die "$program did not start"
-        echo "$line" >>"$log"
-        started_url=$(sed -n 's/.*\(t[cl][ps]:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
-    done
-    cat <&"$lines" >>"$log" &
-    exec {lines}<&-
-}
 # Until a line of this log matches.
 await() { timeout 60 grep -q -m 1 -E "$2" <(tail -n +1 --pid="$daemon" -f "$dir/$1.log") || die "the log $1 does not say $2"; }
 # as NAME OPTION… : kcast with the folder of that person.
@@ -49,10 +32,7 @@ expect() {
     [ -z "$text" ] || grep -q -- "$text" "$dir/out" "$dir/err" || die "$* does not say \"$text\""
 }
 
-sandbox=on
-if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
-    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure"
-fi
+try_sandbox
 
 # ---- certificates and tokens ----
 "$bin/kcast" tls init "$dir/ca" --hosts 127.0.0.1 --clients alice,bob,olga,root >"$dir/out"

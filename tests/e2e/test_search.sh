@@ -12,33 +12,13 @@ cleanup() {
 }
 trap cleanup EXIT
 die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
+. "$(dirname "$0")/programs.sh"
 
-# start PROGRAM LOG OPTION… : runs it in the background until it says READY; sets $started_pid and $started_url.
-start() {
-    local program=$1 log=$dir/$2.log
-    shift 2
-    rm -f "$log" && mkfifo "$dir/lines"
-    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
-    started_pid=$!
-    exec {lines}<"$dir/lines"
-    rm "$dir/lines"
-    started_url=
-    while [ -z "$started_url" ]; do
-        read -r -t 60 line <&"$lines" || die "$program did not start"
-        echo "$line" >>"$log"
-        started_url=$(sed -n 's/.*\(tcp:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
-    done
-    cat <&"$lines" >>"$log" &
-    exec {lines}<&-
-}
 gone() { timeout 30 tail --pid="$1" -f /dev/null || die "process $1 is still there"; }
 count() { "$bin/kcast" export "$1" --events | grep -c "\"$2\"" || :; }
 field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 
-sandbox=on
-if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
-    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
-fi
+try_sandbox
 
 # ---- measure: one object per line, exit 1 when nothing is correct ----
 cat >"$dir/wrong.c" <<'END'

@@ -11,25 +11,8 @@ cleanup() {
 }
 trap cleanup EXIT
 die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log "$dir/err" 2>/dev/null || :; exit 1; }
+. "$(dirname "$0")/programs.sh"
 
-# start PROGRAM LOG OPTION… : runs it in the background until it says READY; sets $started_pid and $started_url.
-start() {
-    local program=$1 log=$dir/$2.log
-    shift 2
-    mkfifo "$dir/lines"
-    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
-    started_pid=$!
-    exec {lines}<"$dir/lines"
-    rm "$dir/lines"
-    started_url=
-    while [ -z "$started_url" ]; do
-        read -r -t 60 line <&"$lines" || die "$program did not start"
-        echo "$line" >>"$log"
-        started_url=$(sed -n 's/.*\(tcp:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
-    done
-    cat <&"$lines" >>"$log" &
-    exec {lines}<&-
-}
 
 # The hill with a second benchmark case, and its template as somebody's own kernel.
 cp -R "$root/tests/data/client/hill" "$dir/hill"
@@ -38,10 +21,7 @@ sed -i 's/"bench": \[\(.*\)\],/"bench": [\1, {"params": {"N": 1024}, "weight": 1
 grep -q 1024 "$hill/problem.json" || die "the second case is not in problem.json"
 mv "$hill/template.c" "$dir/mine.c"
 
-sandbox=on
-if ! "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err"; then
-    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
-fi
+try_sandbox
 start kcast-worker worker --listen=tcp://127.0.0.1:0 --state="$dir/worker"
 worker=$started_pid worker_url=$started_url
 start kcastd daemon --listen=tcp://127.0.0.1:0 --state="$dir/daemon" --sandbox="$sandbox"

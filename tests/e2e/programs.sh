@@ -1,0 +1,27 @@
+# Read by end-to-end tests that start programs of their own. They have $bin, $dir, $hill (a problem) and die, and kill what they started.
+
+# start PROGRAM LOG OPTION… : runs it in the background until it says where it listens; sets $started_pid and $started_url.
+start() {
+    local program=$1 log=$dir/$2.log
+    shift 2
+    rm -f "$log" && mkfifo "$dir/lines"
+    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
+    started_pid=$!
+    exec {lines}<"$dir/lines"
+    rm "$dir/lines"
+    started_url=
+    while [ -z "$started_url" ]; do
+        read -r -t 60 line <&"$lines" || die "$program did not start"
+        echo "$line" >>"$log"
+        started_url=$(sed -n 's/.*\(t[cl][ps]:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
+    done
+    cat <&"$lines" >>"$log" &
+    exec {lines}<&-
+}
+
+# Sets $sandbox to off where there can be none.
+try_sandbox() {
+    sandbox=on
+    "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err" && return
+    grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
+}
