@@ -2,8 +2,6 @@
 #include "client/command.h"
 #include "client/daemons.h"
 #include "client/session.h"
-#include "common/mem.h"
-#include <stdlib.h>
 
 #define DRAIN_MS 10000
 #define DEVICES_MAX 256
@@ -18,56 +16,37 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// The devices of one daemon: all of them or none.
-static int call_one(const struct daemon_link *link, const struct drain *all,
-                    const struct daemon_link *const *at, char **device, struct err *err)
+// Nothing is asked of any daemon when an argument is wrong.
+static int drain_all(const struct daemons *daemons, const struct drain *request, struct err *err)
 {
-    struct drain request = {.undrain = all->undrain, .reason = all->reason};
-    struct empty reply;
-    int code = 0;
+    struct daemon_words *words;
+    int code = daemons_sort(&words, daemons, request->devices, request->devices_count, err);
 
-    request.devices = xcalloc(all->devices_count + 1, sizeof(*request.devices));
-    for (size_t i = 0; i < all->devices_count; i++) {
-        if (at[i] == link) {
-            request.devices[request.devices_count++] = device[i];
-        }
-    }
-    if (request.devices_count > 0) {
-        code = remote_call_sync(link->remote, OP_DRAIN, &drain_message, &request, &empty_message,
-                                &reply, DRAIN_MS, err);
-    }
-    free(request.devices);
-    return code;
-}
-
-// Nothing is drained when an argument is wrong.
-static int call_all(const struct daemons *daemons, const struct drain *request, struct err *err)
-{
-    size_t count = request->devices_count;
-    const struct daemon_link **at = xcalloc(count + 1, sizeof(*at));
-    char **device = xcalloc(count + 1, sizeof(*device));
-    const char *name;
-    int code = 0;
-
-    for (size_t i = 0; i < count && code == 0; i++) {
-        code = daemons_find(daemons, request->devices[i], &at[i], &name, err);
-        device[i] = code == 0 ? (char *)(uintptr_t)name : NULL; // only packed
+    if (code != 0) {
+        return code;
     }
     for (size_t i = 0; i < daemons->count && code == 0; i++) {
-        code = call_one(&daemons->link[i], request, at, device, err);
+        struct drain own = *request;
+        struct empty reply;
+
+        own.devices = words[i].word;
+        own.devices_count = words[i].count;
+        if (own.devices_count > 0) {
+            code = remote_call_sync(daemons->link[i].remote, OP_DRAIN, &drain_message, &own,
+                                    &empty_message, &reply, DRAIN_MS, err);
+        }
     }
-    free(at);
-    free(device);
+    daemon_words_free(words, daemons->count);
     return code;
 }
 
-static int call(struct session *session, const struct drain *request, struct err *err)
+static int drain(struct session *session, const struct drain *request, struct err *err)
 {
     struct daemons daemons;
     int code = daemons_connect(&daemons, session, err);
 
     if (code == 0) {
-        code = call_all(&daemons, request, err);
+        code = drain_all(&daemons, request, err);
         daemons_release(&daemons);
     }
     return code == 0 ? EXIT_OK : err_exit(code);
@@ -79,7 +58,7 @@ static int run_drain(struct session *session, const void *own, char **argument, 
     const struct drain_options *options = own;
     struct drain request = {.devices = argument, .devices_count = count, .reason = options->reason};
 
-    return call(session, &request, err);
+    return drain(session, &request, err);
 }
 
 static int run_undrain(struct session *session, const void *own, char **argument, size_t count,
@@ -88,7 +67,7 @@ static int run_undrain(struct session *session, const void *own, char **argument
     struct drain request = {.devices = argument, .devices_count = count, .undrain = true};
 
     (void)own;
-    return call(session, &request, err);
+    return drain(session, &request, err);
 }
 
 const struct command cmd_drain = {

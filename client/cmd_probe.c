@@ -4,9 +4,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/clock.h"
-#include "common/mem.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 #define QUARANTINE_MS 10000
 #define DEVICES_MAX 256
@@ -31,47 +29,27 @@ static const struct option_row probe_rows[] = {
     {0},
 };
 
-// The devices of one daemon: all of them or none.
-static int quarantine_one(const struct daemon_link *link, const struct quarantine *all,
-                          const struct daemon_link *const *at, char **device, struct err *err)
+// Nothing is asked of any daemon when an argument is wrong.
+static int quarantine_all(const struct daemons *daemons, const struct quarantine *request, struct err *err)
 {
-    struct quarantine request = {.reason = all->reason};
-    struct empty reply;
-    int code = 0;
+    struct daemon_words *words;
+    int code = daemons_sort(&words, daemons, request->devices, request->devices_count, err);
 
-    request.devices = xcalloc(all->devices_count + 1, sizeof(*request.devices));
-    for (size_t i = 0; i < all->devices_count; i++) {
-        if (at[i] == link) {
-            request.devices[request.devices_count++] = device[i];
-        }
-    }
-    if (request.devices_count > 0) {
-        code = remote_call_sync(link->remote, OP_QUARANTINE, &quarantine_message, &request,
-                                &empty_message, &reply, QUARANTINE_MS, err);
-    }
-    free(request.devices);
-    return code;
-}
-
-// Nothing is put there when an argument is wrong.
-static int quarantine_all(const struct daemons *daemons, const struct quarantine *request,
-                          struct err *err)
-{
-    size_t count = request->devices_count;
-    const struct daemon_link **at = xcalloc(count + 1, sizeof(*at));
-    char **device = xcalloc(count + 1, sizeof(*device));
-    const char *name;
-    int code = 0;
-
-    for (size_t i = 0; i < count && code == 0; i++) {
-        code = daemons_find(daemons, request->devices[i], &at[i], &name, err);
-        device[i] = code == 0 ? (char *)(uintptr_t)name : NULL; // only packed
+    if (code != 0) {
+        return code;
     }
     for (size_t i = 0; i < daemons->count && code == 0; i++) {
-        code = quarantine_one(&daemons->link[i], request, at, device, err);
+        struct quarantine own = *request;
+        struct empty reply;
+
+        own.devices = words[i].word;
+        own.devices_count = words[i].count;
+        if (own.devices_count > 0) {
+            code = remote_call_sync(daemons->link[i].remote, OP_QUARANTINE, &quarantine_message, &own,
+                                    &empty_message, &reply, QUARANTINE_MS, err);
+        }
     }
-    free(at);
-    free(device);
+    daemon_words_free(words, daemons->count);
     return code;
 }
 

@@ -185,3 +185,36 @@ int daemons_find(const struct daemons *daemons, const char *word, const struct d
     *ret_rest = slash != NULL ? slash + 1 : word;
     return 0;
 }
+
+int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char **word,
+                 size_t count, struct err *err)
+{
+    struct daemon_words *words = xcalloc(daemons->count + 1, sizeof(*words));
+    const struct daemon_link *link;
+    const char *rest;
+    int code = 0;
+    for (size_t i = 0; i < daemons->count; i++) {
+        words[i].word = xcalloc(count + 1, sizeof(*words[i].word));
+    }
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = daemons_find(daemons, word[i], &link, &rest, err);
+        if (code == 0) {
+            struct daemon_words *of = &words[link - daemons->link];
+            of->word[of->count++] = word[i] + (rest - word[i]);
+        }
+    }
+    if (code != 0) {
+        daemon_words_free(words, daemons->count);
+        return code;
+    }
+    *ret = words;
+    return 0;
+}
+
+void daemon_words_free(struct daemon_words *words, size_t daemons)
+{
+    for (size_t i = 0; words != NULL && i < daemons; i++) {
+        free(words[i].word);
+    }
+    free(words);
+}

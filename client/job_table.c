@@ -72,21 +72,20 @@ int job_table_check(char **argument, size_t count, struct err *err)
 int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
                    size_t count, struct err *err)
 {
-    struct job_ids *ids = xcalloc(daemons->count + 1, sizeof(*ids));
-    const struct daemon_link *link;
-    const char *number;
-    int code = 0;
-    for (size_t i = 0; i < daemons->count; i++) {
-        ids[i].jobs = xcalloc(count + 1, sizeof(*ids[i].jobs));
+    struct daemon_words *words;
+    int code = daemons_sort(&words, daemons, argument, count, err);
+    if (code != 0) {
+        return code;
     }
-    for (size_t i = 0; i < count && code == 0; i++) {
-        code = daemons_find(daemons, argument[i], &link, &number, err);
-        if (code == 0) {
-            struct job_ids *at = &ids[link - daemons->link];
-            code = parse_job(&at->jobs[at->jobs_count], number, err);
-            at->jobs_count += code == 0;
+    struct job_ids *ids = xcalloc(daemons->count + 1, sizeof(*ids));
+    for (size_t i = 0; i < daemons->count && code == 0; i++) {
+        ids[i].jobs = xcalloc(words[i].count + 1, sizeof(*ids[i].jobs));
+        for (size_t j = 0; j < words[i].count && code == 0; j++) {
+            code = parse_job(&ids[i].jobs[j], words[i].word[j], err);
+            ids[i].jobs_count += code == 0;
         }
     }
+    daemon_words_free(words, daemons->count);
     if (code != 0) {
         job_table_free(ids, daemons->count);
         return code;

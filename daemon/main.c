@@ -20,10 +20,7 @@
 struct settings {
     char *config;
     char *listen;
-    char *tls_ca;
-    char *tls_cert;
-    char *tls_key;
-    char *tokens;
+    struct identity_files files;
     char *http;
     char *devices;
     char *state;
@@ -50,14 +47,7 @@ static const struct option_row option_table[] = {
      "read options from the [kcastd] section of this INI file first"},
     {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
      "where to serve: tcp:// on loopback only, tls:// anywhere; port 0 picks a free one"},
-    {"tls-ca", 0, OPTION_TEXT, AT(tls_ca), "FILE", NULL, 0, 0, NULL,
-     "for tls://: certificates that the callers' must be signed by"},
-    {"tls-cert", 0, OPTION_TEXT, AT(tls_cert), "FILE", NULL, 0, 0, NULL,
-     "for tls://: certificate of this host"},
-    {"tls-key", 0, OPTION_TEXT, AT(tls_key), "FILE", NULL, 0, 0, NULL,
-     "for tls://: its key, readable by its owner only"},
-    {"tokens", 0, OPTION_TEXT, AT(tokens), "FILE", NULL, 0, 0, NULL,
-     "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
+    IDENTITY_OPTION_ROWS(AT(files)),
     {"http", 0, OPTION_TEXT, AT(http), "ADDRESS", "", 0, 0, NULL,
      "serve /metrics, /healthz and /status.json there, 127.0.0.1:7412 for example; loopback only,"
      " port 0 picks a free one; default: not at all"},
@@ -423,11 +413,8 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->offer), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
     config->listen = settings->listen;
-    config->files = (struct identity_files){.ca = settings->tls_ca,
-                                            .cert = settings->tls_cert,
-                                            .key = settings->tls_key,
-                                            .tokens = settings->tokens};
-    if (settings->tls_key) {
+    config->files = settings->files;
+    if (settings->files.key) {
         identity_protect_process();
     }
     config->http = settings->http;

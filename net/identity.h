@@ -9,14 +9,24 @@
 #include "net/tokens.h"
 #include "net/url.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct identity_files {
-    const char *ca; // all NULL: none
-    const char *cert;
-    const char *key;
-    const char *tokens;
+    char *ca, *cert, *key, *tokens; // all NULL: none
 };
+
+// Rows of an option table (common/options.h) whose struct has a struct identity_files at `base`.
+#define IDENTITY_ROW(base, field) ((base) + offsetof(struct identity_files, field))
+#define IDENTITY_OPTION_ROWS(base) \
+    {"tls-ca", 0, OPTION_TEXT, IDENTITY_ROW(base, ca), "FILE", NULL, 0, 0, NULL, \
+     "for tls://: certificates that the callers' must be signed by"}, \
+    {"tls-cert", 0, OPTION_TEXT, IDENTITY_ROW(base, cert), "FILE", NULL, 0, 0, NULL, \
+     "for tls://: certificate of this host"}, \
+    {"tls-key", 0, OPTION_TEXT, IDENTITY_ROW(base, key), "FILE", NULL, 0, 0, NULL, \
+     "for tls://: its key, readable by its owner only"}, \
+    {"tokens", 0, OPTION_TEXT, IDENTITY_ROW(base, tokens), "FILE", NULL, 0, 0, NULL, \
+     "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"}
 
 struct identity {
     struct tls *tls;       // NULL: in the clear

@@ -23,7 +23,7 @@
 
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
-    char *tls_ca, *tls_cert, *tls_key, *tokens;
+    struct identity_files files;
     char *log_format, *http;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
@@ -35,14 +35,7 @@ static const struct option_row option_table[] = {
      "read [worker] of this INI file first"},
     {"listen", 'l', OPTION_TEXT, ROW(listen), "URL", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "address to listen on: tcp:// on loopback only, tls:// anywhere; port 0 takes a free one"},
-    {"tls-ca", 0, OPTION_TEXT, ROW(tls_ca), "FILE", NULL, 0, 0, NULL,
-     "for tls://: certificates that the callers' must be signed by"},
-    {"tls-cert", 0, OPTION_TEXT, ROW(tls_cert), "FILE", NULL, 0, 0, NULL,
-     "for tls://: certificate of this host"},
-    {"tls-key", 0, OPTION_TEXT, ROW(tls_key), "FILE", NULL, 0, 0, NULL,
-     "for tls://: its key, readable by its owner only"},
-    {"tokens", 0, OPTION_TEXT, ROW(tokens), "FILE", NULL, 0, 0, NULL,
-     "for tls://: who may call and as what; made by `kcast token`, read again on SIGHUP"},
+    IDENTITY_OPTION_ROWS(ROW(files)),
     {"http", 0, OPTION_TEXT, ROW(http), "ADDRESS", "", 0, 0, NULL,
      "serve /metrics, /healthz and /status.json there, 127.0.0.1:7413 for example; loopback only,"
      " port 0 picks a free one; default: not at all"},
@@ -214,10 +207,7 @@ static int start(struct program *program, struct err *err)
         .loop = &program->loop,
         .clock = &clock_system,
         .url = settings->listen,
-        .files = {.ca = settings->tls_ca,
-                  .cert = settings->tls_cert,
-                  .key = settings->tls_key,
-                  .tokens = settings->tokens},
+        .files = settings->files,
         .http = settings->http,
         .state_dir = settings->state,
         .ops = engine_find(settings->engine),
@@ -258,7 +248,7 @@ static int run(struct program *program, struct err *err)
     program->lock_fd = -1;
     signal(SIGPIPE, SIG_IGN);
     service_raise_file_limit();
-    if (program->settings.tls_key)
+    if (program->settings.files.key)
         identity_protect_process();
     log_init("kcast-worker", level_of(program->settings.log_level));
     if (strcmp(program->settings.log_format, "json") == 0)
