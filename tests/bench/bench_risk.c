@@ -2,17 +2,15 @@
 // model learns from 200 candidates, or from 20 only, and forecasts whether the others beat the
 // upper quartile of these; the policy then decides about candidates drawn from the others, with
 // replacement.
-//   bench_risk SPACE…     500 streams per space, model and guarantee: how often a threshold that
-//   was
+//   bench_risk SPACE…     500 streams per space, model and guarantee: how often a threshold that was
 //                         in force has a greater risk than allowed, beside the one that only looks
 //                         good enough on the outcomes before it; and what a decision costs
 #include "client/policy.h"
 #include "client/risk.h"
-#include "client/space.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
-#include "worker/group.h"
+#include "tests/bench/tally.h"
+#include "tests/bench/taught.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +25,7 @@
 #define DELTA 0.1
 #define AUDIT 0.05
 #define TIMED 10000
+#define STREAM_RISK 0x7269736bULL
 
 // The candidates that a model has not learnt from.
 struct population {
@@ -35,7 +34,7 @@ struct population {
     size_t count;
 };
 
-struct tally {
+struct score {
     size_t streams, certified, violated;
     double risk;      // sum over certified streams, of the last threshold in force
     double discarded; // the same, share below it
@@ -44,127 +43,26 @@ struct tally {
     double naive_risk;
 };
 
-static void fail(const struct err *err)
-{
-    fprintf(stderr, "bench_risk: %s\n", err->text);
-    exit(1);
-}
-
-// ---- forecasts ----
-
-static bool is_usable(const struct space_candidate *c)
-{
-    return c->compiled != NULL && c->compiled->verdict == VERDICT_NONE && c->result != NULL;
-}
-
-static struct candidate_facts facts_of(const struct space_candidate *c, uint64_t id)
-{
-    return (struct candidate_facts){.id = id,
-                                    .features = c->compiled->features,
-                                    .features_count = c->compiled->features_count,
-                                    .params = c->params,
-                                    .params_count = c->params_count};
-}
-
-static double truth(const struct space_candidate *c)
-{
-    return verdict_is_ratio(c->result->verdict) ? space_log2(c) : NAN;
-}
-
-static size_t shuffle(const struct space *space, uint64_t seed, size_t *order)
-{
-    struct stats_rng rng;
-    size_t count = 0;
-    stats_rng_init(&rng, seed, 0x7269736bULL);
-    for (size_t i = 0; i < space->head.candidates; i++) {
-        if (is_usable(&space->candidate[i])) {
-            order[count++] = i;
-        }
-    }
-    for (size_t i = count; i > 1; i--) {
-        size_t j = (size_t)stats_rng_below(&rng, i), swap = order[i - 1];
-        order[i - 1] = order[j];
-        order[j] = swap;
-    }
-    return count;
-}
-
-// Returns the upper quartile of what it learnt.
-static double learn(struct group *group, const struct space *space, const size_t *order,
-                    size_t trained)
-{
-    struct observe context;
-    double y[TRAINED_MAX];
-    size_t count = 0;
-    message_init(&observe_message, &context);
-    context.device_facts = space->head.device_facts;
-    context.device_facts_count = space->head.device_facts_count;
-    for (size_t i = 0; i < trained; i++) {
-        const struct space_candidate *c = &space->candidate[order[i]];
-        struct candidate_facts facts = facts_of(c, i + 1);
-        struct outcome outcome;
-        message_init(&outcome_message, &outcome);
-        outcome.candidate = &facts;
-        outcome.verdict = c->result->verdict;
-        outcome.log2 = truth(c);
-        if (!isnan(outcome.log2)) {
-            y[count++] = outcome.log2;
-        }
-        if (group_takes(&outcome)) {
-            group_add(group, &context, &outcome);
-        }
-    }
-    stats_sort(y, count);
-    return count > 0 ? stats_quantile(y, count, 0.75) : 0;
-}
-
-static void forecast(struct group *group, const struct space *space,
-                     const struct space_candidate *c, double bar, struct forecast *ret)
-{
-    struct candidate_facts facts = facts_of(c, 1);
-    struct forecast_request request;
-    struct forecast_reply reply;
-    struct err err = ERR_INIT;
-    message_init(&forecast_request_message, &request);
-    request.incumbent_log2 = bar;
-    request.device_facts = space->head.device_facts;
-    request.device_facts_count = space->head.device_facts_count;
-    request.candidates = &facts;
-    request.candidates_count = 1;
-    if (group_forecast(group, &request, &reply, &err) != 0) {
-        fail(&err);
-    }
-    *ret = (struct forecast){.p_improves = reply.forecasts[0].p_improves,
-                             .confidence = 0.5, // the policy does not look at it
-                             .trained_rows = reply.forecasts[0].trained_rows};
-    message_clear(&forecast_reply_message, &reply);
-}
-
 static struct population populate(const struct space *space, size_t trained, uint64_t seed)
 {
-    size_t *order = xcalloc((size_t)space->head.candidates, sizeof(*order));
-    size_t count = shuffle(space, seed, order);
-    struct group *group = group_create(space->head.problem, space->head.device_class);
-    struct population ret = {.count = count > trained ? count - trained : 0};
-    struct err err = ERR_INIT;
-    double bar;
-    if (ret.count < TRAINED_MAX) {
-        (void)err_set(&err, ERR_INVALID, "%s has too few candidates", space->head.problem);
-        fail(&err);
-    }
-    bar = learn(group, space, order, trained);
-    if (group_fit(group, &err) != 0) {
-        fail(&err);
-    }
+    struct population ret;
+    struct taught taught;
+    taught_init(&taught, space, trained, TRAINED_MAX, seed, STREAM_RISK);
+    ret.count = taught.count - trained;
     ret.forecast = xcalloc(ret.count, sizeof(*ret.forecast));
     ret.improves = xcalloc(ret.count, sizeof(*ret.improves));
     for (size_t i = 0; i < ret.count; i++) {
-        const struct space_candidate *c = &space->candidate[order[trained + i]];
-        forecast(group, space, c, bar, &ret.forecast[i]);
-        ret.improves[i] = truth(c) > bar; // not what is wrong
+        const struct space_candidate *c = taught_other(&taught, i);
+        struct forecast_reply reply;
+        taught_ask(&taught, c, &reply);
+        ret.forecast[i] =
+            (struct forecast){.p_improves = reply.forecasts[0].p_improves,
+                              .confidence = 0.5, // the policy does not look at it
+                              .trained_rows = reply.forecasts[0].trained_rows};
+        ret.improves[i] = taught_log2(c) > taught.bar; // not what is wrong
+        message_clear(&forecast_reply_message, &reply);
     }
-    group_free(group);
-    free(order);
+    taught_release(&taught);
     return ret;
 }
 
@@ -267,7 +165,7 @@ static double sweep(struct seen *seen, size_t count, bool recall)
     return tau;
 }
 
-static void add_naive(struct tally *tally, const struct population *from, struct seen *seen,
+static void add_naive(struct score *tally, const struct population *from, struct seen *seen,
                       size_t count, bool recall)
 {
     double below, tau = sweep(seen, count, recall);
@@ -280,7 +178,7 @@ static void add_naive(struct tally *tally, const struct population *from, struct
 }
 
 static void play(const struct population *from, const char *guarantee, uint64_t seed,
-                 struct tally *tally)
+                 struct score *tally)
 {
     struct stream s;
     struct seen seen[DRAWN];
@@ -315,7 +213,7 @@ static void play(const struct population *from, const char *guarantee, uint64_t 
     tear_down(&s);
 }
 
-static void print(const char *name, size_t trained, const char *guarantee, const struct tally *t)
+static void print(const char *name, size_t trained, const char *guarantee, const struct score *t)
 {
     double n = fmax((double)t->certified, 1), naive = fmax((double)t->naive, 1);
     printf("%-18s %3zu %-10s %5.1f %% of %zu certified, after %4.0f outcomes; risk %.3f, %5.2f %% "
@@ -325,7 +223,7 @@ static void print(const char *name, size_t trained, const char *guarantee, const
            100 * t->discarded / n, t->naive_risk / naive, 100 * (double)t->naive_violated / naive);
 }
 
-static void add(struct tally *to, const struct tally *from)
+static void add(struct score *to, const struct score *from)
 {
     to->streams += from->streams;
     to->certified += from->certified;
@@ -357,9 +255,9 @@ static const char *const guarantee[] = {"recall", "selective", "online"};
 
 // All streams of a space whose model has learnt from so many; adds them to all.
 static void play_space(const struct space *space, size_t trained, bool timed,
-                       struct tally all[ARRAY_LEN(guarantee)])
+                       struct score all[ARRAY_LEN(guarantee)])
 {
-    struct tally tally[ARRAY_LEN(guarantee)] = {{0}};
+    struct score tally[ARRAY_LEN(guarantee)] = {{0}};
     for (uint64_t model = 1; model <= MODELS; model++) {
         struct population from = populate(space, trained, model);
         for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
@@ -382,12 +280,12 @@ static void play_space(const struct space *space, size_t trained, bool timed,
 int main(int argc, char **argv)
 {
     static const size_t trained[] = {TRAINED_MAX, 20};
-    struct tally all[ARRAY_LEN(trained)][ARRAY_LEN(guarantee)] = {{{0}}};
+    struct score all[ARRAY_LEN(trained)][ARRAY_LEN(guarantee)] = {{{0}}};
     struct err err = ERR_INIT;
     for (int i = 1; i < argc; i++) {
         struct space space;
         if (space_read(&space, argv[i], &err) != 0) {
-            fail(&err);
+            die(&err);
         }
         for (size_t t = 0; t < ARRAY_LEN(trained); t++) {
             play_space(&space, trained[t], i == 1 && t == 0, all[t]);

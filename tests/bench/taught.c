@@ -1,0 +1,126 @@
+#include "tests/bench/taught.h"
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include "contract/verdict.h"
+#include "tests/bench/tally.h"
+#include <math.h>
+#include <stdlib.h>
+
+static bool is_usable(const struct space_candidate *c)
+{
+    return c->compiled != NULL && c->compiled->verdict == VERDICT_NONE && c->result != NULL;
+}
+
+static struct candidate_facts facts_of(const struct space_candidate *c, uint64_t id)
+{
+    return (struct candidate_facts){.id = id,
+                                    .features = c->compiled->features,
+                                    .features_count = c->compiled->features_count,
+                                    .params = c->params,
+                                    .params_count = c->params_count};
+}
+
+double taught_log2(const struct space_candidate *candidate)
+{
+    return verdict_is_ratio(candidate->result->verdict) ? space_log2(candidate) : NAN;
+}
+
+static void shuffle(struct taught *taught, uint64_t seed, uint64_t stream)
+{
+    const struct space *space = taught->space;
+    struct stats_rng rng;
+
+    stats_rng_init(&rng, seed, stream);
+    taught->order = xcalloc((size_t)space->head.candidates, sizeof(*taught->order));
+    for (size_t i = 0; i < space->head.candidates; i++) {
+        if (is_usable(&space->candidate[i])) {
+            taught->order[taught->count++] = i;
+        }
+    }
+    for (size_t i = taught->count; i > 1; i--) {
+        size_t j = (size_t)stats_rng_below(&rng, i), swap = taught->order[i - 1];
+
+        taught->order[i - 1] = taught->order[j];
+        taught->order[j] = swap;
+    }
+}
+
+static void learn(struct taught *taught)
+{
+    const struct space *space = taught->space;
+    double *y = xcalloc(taught->trained + 1, sizeof(*y));
+    size_t count = 0;
+    struct observe context;
+
+    message_init(&observe_message, &context);
+    context.device_facts = space->head.device_facts;
+    context.device_facts_count = space->head.device_facts_count;
+    for (size_t i = 0; i < taught->trained; i++) {
+        const struct space_candidate *c = &space->candidate[taught->order[i]];
+        struct candidate_facts facts = facts_of(c, i + 1);
+        struct outcome outcome;
+
+        message_init(&outcome_message, &outcome);
+        outcome.candidate = &facts;
+        outcome.verdict = c->result->verdict;
+        outcome.log2 = taught_log2(c);
+        if (!isnan(outcome.log2)) {
+            y[count++] = outcome.log2;
+        }
+        if (group_takes(&outcome)) {
+            group_add(taught->group, &context, &outcome);
+        }
+    }
+    stats_sort(y, count);
+    taught->bar = count > 0 ? stats_quantile(y, count, 0.75) : 0;
+    free(y);
+}
+
+void taught_init(struct taught *ret, const struct space *space, size_t trained, size_t others,
+                 uint64_t seed, uint64_t stream)
+{
+    struct err err = ERR_INIT;
+
+    *ret = (struct taught){.space = space, .trained = trained};
+    shuffle(ret, seed, stream);
+    if (ret->count < trained + others) {
+        (void)err_set(&err, ERR_INVALID, "%s has too few candidates", space->head.problem);
+        die(&err);
+    }
+    ret->group = group_create(space->head.problem, space->head.device_class);
+    learn(ret);
+    if (group_fit(ret->group, &err) != 0) {
+        die(&err);
+    }
+}
+
+void taught_release(struct taught *taught)
+{
+    group_free(taught->group);
+    free(taught->order);
+}
+
+const struct space_candidate *taught_other(const struct taught *taught, size_t i)
+{
+    return &taught->space->candidate[taught->order[taught->trained + i]];
+}
+
+void taught_ask(const struct taught *taught, const struct space_candidate *candidate,
+                struct forecast_reply *ret)
+{
+    const struct space_head *head = &taught->space->head;
+    struct candidate_facts facts = facts_of(candidate, 1);
+    struct forecast_request request;
+    struct err err = ERR_INIT;
+
+    message_init(&forecast_request_message, &request);
+    request.incumbent_log2 = taught->bar;
+    request.device_facts = head->device_facts;
+    request.device_facts_count = head->device_facts_count;
+    request.candidates = &facts;
+    request.candidates_count = 1;
+    if (group_forecast(taught->group, &request, ret, &err) != 0) {
+        die(&err);
+    }
+}
