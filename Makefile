@@ -107,7 +107,7 @@ folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $
 # cuda/ stands on exec/, replay/ on client/ and worker/.
 below_of = $(if $(findstring /tests/cuda/,$(1)),$(B)/exec.a) $(if $(findstring /tests/replay/,$(1)),$(B)/client.a $(B)/worker.a)
 .SECONDEXPANSION:
-$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/tally.o $(B)/tests/bench/taught.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
+$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/tally.o $(B)/tests/bench/taught.o $(B)/tests/bench/load.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/client.a $(B)/lib.a

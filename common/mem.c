@@ -62,6 +62,14 @@ void *xrealloc(void *pointer, size_t count, size_t size)
     return moved;
 }
 
+void *xgrow(void *array, size_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0) { // 0 and powers of two are full
+        return array;
+    }
+    return xrealloc(array, count > 0 ? product(count, 2) : 1, size);
+}
+
 char *xstrdup(const char *text)
 {
     return xmemdup(text, strlen(text) + 1);

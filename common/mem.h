@@ -9,6 +9,9 @@
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *pointer, size_t count, size_t size); // checks count * size
+// Room for one more element in an array that has grown by this function alone: the array, moved when
+// count is a power of two and its room therefore used up. The new room is not zeroed.
+void *xgrow(void *array, size_t count, size_t size);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t max);
 void *xmemdup(const void *data, size_t len);

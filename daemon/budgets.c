@@ -95,6 +95,8 @@ static void on_view(void *owner, enum queue_class in, const struct fair_view *vi
         filling->reply->shares_count >= STATUS_ROWS_MAX) {
         return;
     }
+    filling->reply->shares =
+        xgrow(filling->reply->shares, filling->reply->shares_count, sizeof(*row));
     row = &filling->reply->shares[filling->reply->shares_count++];
     fill_row(row, account);
     row->device_class = xstrdup(filling->device_class->name);
@@ -110,7 +112,6 @@ void budgets_fill_status(const struct budgets *budgets, const struct devices *de
 {
     const struct device_class *device_class = devices->classes;
 
-    reply->shares = xcalloc(STATUS_ROWS_MAX, sizeof(*reply->shares));
     for (; device_class; device_class = device_class->next) {
         struct filling filling = {.budgets = budgets,
                                   .reply = reply,

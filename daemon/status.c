@@ -44,6 +44,7 @@ static void fill_device(struct device_info *info, const struct device *device,
 static void add_info(struct status *status, const struct caller *caller, const struct job *job)
 {
     if (job && caller_owns(caller, job->search->tenant) && status->jobs_count < ANSWER_INFOS_MAX) {
+        status->jobs = xgrow(status->jobs, status->jobs_count, sizeof(*status->jobs));
         answer_info(&status->jobs[status->jobs_count++], job);
     }
 }
@@ -56,7 +57,6 @@ static void fill_jobs(struct status *status, const struct jobs *jobs, const stru
         request->search ? jobs_find_search(jobs, caller->tenant, request->search) : NULL;
     const struct job *job;
 
-    status->jobs = xcalloc(ANSWER_INFOS_MAX, sizeof(*status->jobs));
     for (size_t i = 0; i < request->jobs_count; i++) {
         add_info(status, caller, jobs_find(jobs, request->jobs[i]));
     }

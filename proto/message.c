@@ -264,17 +264,19 @@ static int pack_struct(const struct message *message, const void *value, msgpack
 {
     size_t count = 0, field_count;
     const struct field *fields = message->fields(&field_count);
+    uint64_t sent = 0; // by index
     for (size_t i = 0; i < field_count; i++) {
         const struct field *field = &fields[i];
-        if (is_sent(field, value))
+        if (is_sent(field, value)) {
+            sent |= UINT64_C(1) << i;
             count++;
-        else if (field->presence == REQUIRED)
+        } else if (field->presence == REQUIRED)
             return err_set(err, ERR_INVALID, "%s.%s is required and absent", message->name, field->name);
     }
     msgpack_pack_map(packer, count);
     for (size_t i = 0; i < field_count; i++) {
         const struct field *field = &fields[i];
-        if (!is_sent(field, value))
+        if ((sent & UINT64_C(1) << i) == 0)
             continue;
         msgpack_pack_uint32(packer, field->key);
         int status = pack_field(field, value, packer, message, err);

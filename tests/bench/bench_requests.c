@@ -1,229 +1,320 @@
-// Round trips on loopback against a private kcastd (STATUS; SUBMIT of a finished job plus WAIT), one after the other and with 32
-// in flight, and what 100,000 queued jobs cost in memory.
-// With a URL the daemon there, which must know nothing yet: over tls:// with the certificates and the token that kcast would take.
+// Round trips on loopback against a private kcastd, over one connection and over many: STATUS, SUBMIT
+// and WAIT of a finished job, and what a search does about a candidate that the cache knows (SUBMIT
+// under a new key, WAIT, and an ACK for every 64); the same with 100,000 jobs queued, and what
+// these cost in memory. Client and daemon share the machine; while jobs are queued the devices are
+// drained, so that none of them runs: only requests are measured.
+// With a URL the daemon there, which must know nothing yet and let a search queue 4,096 jobs: over
+// tls:// with the certificates and the token that kcast would take.
 //   bench_requests [SECONDS [URL]]
 #include "client/pool.h"
 #include "client/problem_dir.h"
-#include "client/session.h"
 #include "common/clock.h"
+#include "common/mem.h"
 #include "common/parse.h"
-#include "common/stats.h"
-
+#include "tests/bench/load.h"
+#include "tests/bench/tally.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define QUEUED 100000
-#define CACHED 20000
 #define SEARCHES 50
 #define FLIGHT 32
+#define WIDE 32
+#define ACKED 64 // finished jobs of one ACK
 
-static void die(const struct err *err)
+struct bench {
+    struct session *session;
+    struct connections connections;
+    struct job_spec spec; // of a job whose result the cache knows
+    double seconds;
+};
+
+static struct submit submit_of(const char *search, const char *key, const struct job_spec *spec)
 {
-    fprintf(stderr, "bench_requests: %s\n", err->text);
-    exit(err_exit(err->code));
+    struct submit submit; // only packed
+
+    message_init(&submit_message, &submit);
+    submit.search = (char *)(uintptr_t)search;
+    submit.key = (char *)(uintptr_t)key;
+    submit.spec = (struct job_spec *)(uintptr_t)spec;
+    return submit;
 }
 
-struct load {
-    struct remote *remote;
-    enum op op;
-    const struct message *message, *answer;
-    const void *body;
-    uint64_t stop_ns, done, in_flight;
-    double *latency_us;
-    size_t latency_count, latency_size;
-    bool failed;
+// ---- a candidate that the cache knows ----
+
+struct pairs {
+    const struct job_spec *spec;
+    uint64_t next; // key
+    uint64_t uncached;
+    uint64_t finished[ACKED];
+    size_t finished_count;
+    size_t acks; // under way
 };
 
-struct one {
-    struct load *load;
-    uint64_t start_ns;
-};
-
-static void start_one(struct load *load);
-
-static void on_reply(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+static void on_acked(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
-    struct one *one = owner;
-    struct load *load = one->load;
+    struct pairs *pairs = owner;
+
     (void)retry_after_ms;
     (void)reply;
-    if (error != NULL && !load->failed) {
-        fprintf(stderr, "bench_requests: %s\n", error->text);
-        load->failed = true;
-    }
-    if (load->latency_count < load->latency_size)
-        load->latency_us[load->latency_count++] = (double)(uv_hrtime() - one->start_ns) / 1000;
-    free(one);
-    load->done++;
-    load->in_flight--;
-    if (!load->failed && uv_hrtime() < load->stop_ns)
-        start_one(load);
-}
-
-static void start_one(struct load *load)
-{
-    struct one *one = xmalloc(sizeof *one);
-    *one = (struct one){load, uv_hrtime()};
-    load->in_flight++;
-    remote_call(load->remote, load->op, load->message, load->body, load->answer, 20000, on_reply, one);
-}
-
-static void run_load(struct session *session, struct load *load, size_t flight, double seconds, const char *name)
-{
-    uint64_t start = uv_hrtime();
-    load->latency_size = 1 << 20;
-    load->latency_us = xcalloc(load->latency_size, sizeof(double));
-    load->stop_ns = start + (uint64_t)(seconds * 1e9);
-    for (size_t i = 0; i < flight; i++)
-        start_one(load);
-    while (load->in_flight > 0)
-        uv_run(session_loop(session), UV_RUN_ONCE);
-    double took = (double)(uv_hrtime() - start) / 1e9;
-    stats_sort(load->latency_us, load->latency_count);
-    printf("%-34s %3zu in flight  %8.0f /s  p50 %7.1f us  p99 %7.1f us\n", name, flight, (double)load->done / took,
-           stats_quantile(load->latency_us, load->latency_count, 0.5), stats_quantile(load->latency_us, load->latency_count, 0.99));
-    free(load->latency_us);
-    load->done = load->latency_count = 0;
-    if (load->failed)
-        exit(1);
-}
-
-struct answer {
-    uint64_t job;
-    bool done;
-};
-
-static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
-{
-    struct answer *answer = owner;
-    (void)tag;
-    if (error != NULL)
+    if (error != NULL) {
         die(error);
-    answer->job = info->job;
-    answer->done = true;
+    }
+    pairs->acks--;
 }
+
+static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct round *round = owner;
+    struct pairs *pairs = round->load->owner;
+    const struct waited *waited = reply;
+
+    (void)retry_after_ms;
+    if (error != NULL) {
+        die(error);
+    }
+    pairs->uncached += waited->jobs_count != 1 || waited->jobs[0].result == NULL;
+    pairs->finished[pairs->finished_count++] = round->job;
+    if (pairs->finished_count == ACKED) {
+        struct job_ids ids = {.jobs = pairs->finished, .jobs_count = ACKED};
+
+        remote_call(round->remote, OP_ACK, &job_ids_message, &ids, &empty_message, 20000, on_acked,
+                    pairs);
+        pairs->acks++;
+        pairs->finished_count = 0;
+    }
+    load_round_done(round);
+}
+
+static void on_paired(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct round *round = owner;
+    const struct submitted *submitted = reply;
+    struct wait wait = {.jobs = &round->job, .jobs_count = 1, .max_ms = 1000};
+
+    (void)retry_after_ms;
+    if (error != NULL) {
+        die(error);
+    }
+    round->job = submitted->job;
+    ((struct pairs *)round->load->owner)->uncached += !submitted->cached;
+    remote_call(round->remote, OP_WAIT, &wait_message, &wait, &waited_message, 20000, on_waited,
+                round);
+}
+
+static void begin_pair(struct round *round)
+{
+    struct pairs *pairs = round->load->owner;
+    char search[32], key[32];
+    uint64_t n = pairs->next++;
+    struct submit submit = submit_of(search, key, pairs->spec);
+
+    (void)snprintf(search, sizeof(search), "cached%llu", (unsigned long long)(n % SEARCHES));
+    (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n);
+    remote_call(round->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message, 20000,
+                on_paired, round);
+}
+
+static void run_pairs(struct bench *bench, struct pairs *pairs, size_t wide, size_t flight,
+                      const char *name)
+{
+    struct load load = {.name = name, .begin = begin_pair, .owner = pairs};
+
+    load_run(bench->session, &bench->connections, wide, &load, flight, bench->seconds);
+    while (pairs->acks > 0) {
+        uv_run(session_loop(bench->session), UV_RUN_ONCE);
+    }
+    if (pairs->uncached > 0) {
+        printf("   %llu were not answered from the cache\n", (unsigned long long)pairs->uncached);
+        exit(1);
+    }
+}
+
+// ---- single calls ----
+
+static void run_plain(struct bench *bench, struct plain *plain, const char *name)
+{
+    static const size_t flights[][2] = {{1, 1}, {1, FLIGHT}, {WIDE, WIDE}};
+    struct load load = {.name = name, .begin = load_begin_plain, .owner = plain};
+
+    for (size_t i = 0; i < ARRAY_LEN(flights); i++) {
+        load_run(bench->session, &bench->connections, flights[i][0], &load, flights[i][1],
+                 bench->seconds);
+    }
+}
+
+// ---- many jobs ----
 
 static double resident_mib(uint64_t pid)
 {
     char path[64];
     unsigned long pages = 0;
-    snprintf(path, sizeof path, "/proc/%llu/statm", (unsigned long long)pid);
-    FILE *f = fopen(path, "re");
-    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1)
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%llu/statm", (unsigned long long)pid);
+    f = fopen(path, "re");
+    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1) {
         pages = 0;
-    if (f != NULL)
-        fclose(f);
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-// COUNT submits, each with a key of its own: distinct jobs, or always what the result cache knows.
-struct flood {
+// QUEUED jobs that differ, each with a key of its own.
+struct queueing {
     struct remote *remote;
-    const char *name;
     struct job_spec spec;
-    bool distinct;
-    uint64_t count, next, answered, refused, cached;
+    uint64_t next, answered;
 };
 
-static void submit_next(struct flood *flood);
+static void submit_next(struct queueing *queueing);
 
-static void on_submitted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+static void on_queued(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
-    struct flood *flood = owner;
+    struct queueing *queueing = owner;
+
     (void)retry_after_ms;
-    flood->answered++;
-    if (error != NULL && flood->refused++ == 0)
-        fprintf(stderr, "bench_requests: %s\n", error->text);
-    if (error == NULL && ((struct submitted *)reply)->cached)
-        flood->cached++;
-    if (flood->next < flood->count)
-        submit_next(flood);
+    (void)reply;
+    if (error != NULL) {
+        die(error);
+    }
+    queueing->answered++;
+    if (queueing->next < QUEUED) {
+        submit_next(queueing);
+    }
 }
 
-static void submit_next(struct flood *flood)
+static void submit_next(struct queueing *queueing)
 {
     char search[32], key[32];
-    uint64_t n = flood->next++;
-    snprintf(search, sizeof search, "%s%llu", flood->name, (unsigned long long)(n % SEARCHES));
-    snprintf(key, sizeof key, "k%llu", (unsigned long long)n);
-    if (flood->distinct)
-        flood->spec.repeat = n + 1;
-    struct submit submit = {.search = search, .key = key, .spec = &flood->spec};
-    remote_call(flood->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message, 60000, on_submitted, flood);
+    uint64_t n = queueing->next++;
+    struct submit submit = submit_of(search, key, &queueing->spec);
+
+    (void)snprintf(search, sizeof(search), "queued%llu", (unsigned long long)(n % SEARCHES));
+    (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n);
+    queueing->spec.repeat = n + 1; // no cache knows it
+    remote_call(queueing->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message, 60000,
+                on_queued, queueing);
 }
 
-static double run_flood(struct session *session, struct flood *flood)
+// No device takes jobs any more.
+static void drain(struct bench *bench)
 {
+    struct remote *remote = bench->connections.remote[0];
+    struct status_request nothing = {0};
+    struct drain request = {.reason = NULL};
+    struct status status;
+    struct empty empty;
+    struct err err = ERR_INIT;
+
+    if (remote_call_sync(remote, OP_STATUS, &status_request_message, &nothing, &status_message,
+                         &status, 5000, &err) < 0) {
+        die(&err);
+    }
+    request.devices = xcalloc(status.devices_count + 1, sizeof(*request.devices));
+    for (size_t i = 0; i < status.devices_count; i++) {
+        request.devices[request.devices_count++] = status.devices[i].name;
+    }
+    if (remote_call_sync(remote, OP_DRAIN, &drain_message, &request, &empty_message, &empty, 5000,
+                         &err) < 0) {
+        die(&err);
+    }
+    free(request.devices);
+    message_clear(&status_message, &status);
+}
+
+static void queue_many(struct bench *bench, uint64_t pid)
+{
+    struct queueing queueing = {.remote = bench->connections.remote[0], .spec = bench->spec};
+    double before = resident_mib(pid), after;
     uint64_t start = uv_hrtime();
-    for (int i = 0; i < FLIGHT; i++)
-        submit_next(flood);
-    while (flood->answered < flood->count)
-        uv_run(session_loop(session), UV_RUN_ONCE);
-    if (flood->refused > 0)
-        exit(1);
-    return (double)(uv_hrtime() - start) / 1e9;
+
+    for (int i = 0; i < FLIGHT; i++) {
+        submit_next(&queueing);
+    }
+    while (queueing.answered < QUEUED) {
+        uv_run(session_loop(bench->session), UV_RUN_ONCE);
+    }
+    after = resident_mib(pid);
+    printf("%-38s %3d connections %4d in flight %8.0f /s, each in the ledger before its reply; "
+           "resident %.1f MiB, before %.1f MiB: %.0f bytes a job\n",
+           "SUBMIT of 100,000 distinct jobs", 1, FLIGHT,
+           QUEUED / ((double)(uv_hrtime() - start) / NS_PER_S), after, before,
+           (after - before) * (1 << 20) / QUEUED);
 }
 
-static void bench_cached(struct session *session, struct remote *remote, const struct job_spec *spec)
+// ---- the program ----
+
+struct answer {
+    uint64_t job;
+};
+
+static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
 {
-    struct flood flood = {.remote = remote, .name = "cached", .spec = *spec, .count = CACHED};
-    double took = run_flood(session, &flood);
-    printf("%-34s %3d in flight  %8.0f /s, %llu of %d answered from the cache, each in the ledger before its reply\n",
-           "SUBMIT, new key, cached result", FLIGHT, CACHED / took, (unsigned long long)flood.cached, CACHED);
+    (void)tag;
+    if (error != NULL) {
+        die(error);
+    }
+    ((struct answer *)owner)->job = info->job;
 }
 
-static void bench_memory(struct session *session, struct remote *remote, const struct job_spec *spec, uint64_t pid)
+static void run_all(struct bench *bench, uint64_t finished, uint64_t pid)
 {
-    struct flood flood = {.remote = remote, .name = "flood", .spec = *spec, .distinct = true, .count = QUEUED};
-    double before = resident_mib(pid), took = run_flood(session, &flood), after = resident_mib(pid);
-    printf("%-34s %3d in flight  %8.0f /s, each in the ledger before its reply; resident %.1f MiB, before %.1f MiB: %.0f bytes a job\n",
-           "SUBMIT of 100,000 distinct jobs", FLIGHT, QUEUED / took, after, before, (after - before) * (1 << 20) / QUEUED);
+    struct status_request nothing = {0};
+    struct plain status = {OP_STATUS, &status_request_message, &status_message, &nothing};
+    struct submit submit = submit_of("bench", "first", &bench->spec);
+    struct plain again = {OP_SUBMIT, &submit_message, &submitted_message, &submit};
+    struct wait wait = {.jobs = &finished, .jobs_count = 1, .max_ms = 1000};
+    struct plain waits = {OP_WAIT, &wait_message, &waited_message, &wait};
+    struct pairs pairs = {.spec = &bench->spec};
+
+    run_plain(bench, &status, "STATUS");
+    run_plain(bench, &again, "SUBMIT of a finished job");
+    run_plain(bench, &waits, "WAIT of a finished job");
+    run_pairs(bench, &pairs, 1, 1, "cached SUBMIT, WAIT");
+    run_pairs(bench, &pairs, WIDE, WIDE, "cached SUBMIT, WAIT");
+    drain(bench);
+    queue_many(bench, pid);
+    run_plain(bench, &status, "STATUS, 100,000 jobs queued");
+    run_pairs(bench, &pairs, 1, 1, "cached SUBMIT, WAIT, 100,000 queued");
+    run_pairs(bench, &pairs, WIDE, WIDE, "cached SUBMIT, WAIT, 100,000 queued");
 }
 
 int main(int argc, char **argv)
 {
+    struct session_options options = {
+        .local = argc < 3, .quiet = true, .pool = argc < 3 ? NULL : argv[2]};
+    struct bench bench = {.seconds = 3};
     struct err err = ERR_INIT;
-    double seconds = 3;
-    struct session *session = NULL;
-    struct session_options options = {.local = argc < 3, .quiet = true, .pool = argc < 3 ? NULL : argv[2]};
-    struct remote *remote = NULL;
     struct problem_dir dir;
     struct pool *pool = NULL;
-    struct job_spec spec;
-    struct answer answer = {0};
-    if ((argc > 1 && parse_f64(&seconds, argv[1], 0.1, 600, "SECONDS", &err) < 0) || session_create(&session, &options, &err) < 0 ||
-        problem_dir_load(&dir, "tests/data/bench/tiny", &err) < 0 || pool_create(&pool, session, "bench", &err) < 0 ||
-        session_pool(session, &remote, &err) < 0)
-        die(&err);
-    pool_add_problem(pool, &dir);
-    problem_dir_spec(&dir, JOB_MEASURE, &dir.baseline_digest, &spec);
-    pool_submit(pool, "first", &spec, 0, on_job, &answer, 0);
-    if (pool_drain(pool, &err) < 0)
-        die(&err);
-
-    struct status_request nothing = {0};
-    struct load status = {.remote = remote, .op = OP_STATUS, .message = &status_request_message, .answer = &status_message, .body = &nothing};
-    run_load(session, &status, 1, seconds, "STATUS");
-    run_load(session, &status, FLIGHT, seconds, "STATUS");
-    struct submit submit = {.search = (char *)(uintptr_t) "bench", .key = (char *)(uintptr_t) "first", .spec = &spec};
-    struct load cached = {.remote = remote, .op = OP_SUBMIT, .message = &submit_message, .answer = &submitted_message, .body = &submit};
-    run_load(session, &cached, 1, seconds, "SUBMIT of a finished job");
-    run_load(session, &cached, FLIGHT, seconds, "SUBMIT of a finished job");
-    struct wait wait = {.jobs = &answer.job, .jobs_count = 1, .max_ms = 1000};
-    struct load waits = {.remote = remote, .op = OP_WAIT, .message = &wait_message, .answer = &waited_message, .body = &wait};
-    run_load(session, &waits, 1, seconds, "WAIT of a finished job");
-    run_load(session, &waits, FLIGHT, seconds, "WAIT of a finished job");
-
     struct hello_reply hello;
-    if (remote_hello(remote, "kcastd", &hello, &err) < 0)
+    struct answer answer = {0};
+
+    if ((argc > 1 && parse_f64(&bench.seconds, argv[1], 0.1, 600, "SECONDS", &err) < 0) ||
+        session_create(&bench.session, &options, &err) < 0 ||
+        problem_dir_load(&dir, "tests/data/bench/tiny", &err) < 0 ||
+        pool_create(&pool, bench.session, "bench", &err) < 0) {
         die(&err);
-    bench_cached(session, remote, &spec);
-    bench_memory(session, remote, &spec, hello.pid);
-    run_load(session, &status, FLIGHT, seconds, "STATUS with 100,000 jobs queued");
+    }
+    pool_add_problem(pool, &dir);
+    problem_dir_spec(&dir, JOB_MEASURE, &dir.baseline_digest, &bench.spec);
+    pool_submit(pool, "first", &bench.spec, 0, on_job, &answer, 0);
+    if (pool_drain(pool, &err) < 0) {
+        die(&err);
+    }
+    connections_open(&bench.connections, bench.session, WIDE);
+    if (remote_hello(bench.connections.remote[0], "kcastd", &hello, &err) < 0) {
+        die(&err);
+    }
+    run_all(&bench, answer.job, hello.pid);
     message_clear(&hello_reply_message, &hello);
+    connections_close(&bench.connections);
     pool_close(pool);
     problem_dir_release(&dir);
-    session_free(session);
+    session_free(bench.session);
     return 0;
 }

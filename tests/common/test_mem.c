@@ -48,6 +48,21 @@ static void copies_are_equal_and_separate(void **state)
     free(formatted);
 }
 
+static void an_array_grows_one_by_one(void **state)
+{
+    int *array = NULL;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        array = xgrow(array, (size_t)i, sizeof(*array));
+        array[i] = i;
+    }
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(array[i], i);
+    }
+    free(array);
+}
+
 static void overflowing_product_ends_the_program(void **state)
 {
     int status = 0;
@@ -127,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_of_zero_give_a_pointer),
         cmocka_unit_test(copies_are_equal_and_separate),
+        cmocka_unit_test(an_array_grows_one_by_one),
         cmocka_unit_test(overflowing_product_ends_the_program),
         cmocka_unit_test(try_alloc_zeroes_and_respects_the_limit),
         cmocka_unit_test(try_alloc_refuses_overflow),
