@@ -4,6 +4,7 @@
 #define COMMON_ERR_H
 
 #include "common/exit.h"
+#include <stddef.h>
 
 // code, name on the wire and in --json, exit code of a program that ends by it, meaning
 #define ERR_CODES(X)                                                                               \
@@ -42,6 +43,12 @@ enum err_code {
     ERR_CODES(X)
 #undef X
 };
+
+// Where a code's entry is in a table of ERR_COUNT; INTERNAL's for what is no code.
+static inline size_t err_index(enum err_code code)
+{
+    return code < 0 && code >= -(int)ERR_COUNT ? (size_t)(-1 - (int)code) : ERR_INDEX_INTERNAL;
+}
 
 #define ERR_TEXT_MAX 1024
 

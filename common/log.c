@@ -5,6 +5,8 @@
 // are the one writable static of common/: written once by log_init before threads exist; only the
 // level may change afterwards.
 #include "common/log.h"
+
+#include "common/clock.h"
 #include "common/log_json.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -205,4 +207,15 @@ void log_event(enum log_level level, const char *format, ...)
     }
     write_line(line, len);
     errno = saved_errno;
+}
+
+bool log_limit_passes(struct log_limit *limit, uint64_t now_ns, uint64_t *ret_untold)
+{
+    if (limit->told_ns != 0 && now_ns - limit->told_ns < NS_PER_S) {
+        limit->untold++;
+        return false;
+    }
+    *ret_untold = limit->untold;
+    *limit = (struct log_limit){.told_ns = now_ns};
+    return true;
 }

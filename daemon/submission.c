@@ -21,6 +21,7 @@
 struct submissions {
     struct submission_config config;
     size_t pending;
+    struct log_limit refused[ERR_COUNT]; // a flood of one kind does not hide another
 };
 
 struct submission {
@@ -71,9 +72,14 @@ static void release(struct submission *submission)
 static void refuse(struct submission *submission, const struct err *err, uint64_t retry_after_ms)
 {
     const struct submit *submit = &submission->submit;
+    uint64_t untold;
 
-    log_event(LOG_NOTICE, "submit-refused tenant=%s search=%s key=%s code=%s reason=\"%s\"",
-              submission->tenant, submit->search, submit->key, err_name((int)err->code), err->text);
+    if (log_limit_passes(&submission->submissions->refused[err_index(err->code)], uv_hrtime(), &untold)) {
+        log_event(LOG_NOTICE,
+                  "submit-refused tenant=%s search=%s key=%s code=%s reason=\"%s\" untold=%llu",
+                  submission->tenant, submit->search, submit->key, err_name((int)err->code),
+                  err->text, (unsigned long long)untold);
+    }
     exchange_fail_busy(submission->exchange, err, retry_after_ms);
     release(submission);
 }

@@ -90,11 +90,8 @@ static void send_frame(struct exchange *exchange, struct strbuf *frame)
 void exchange_fail_busy(struct exchange *exchange, const struct err *error, uint64_t retry_after_ms)
 {
     struct strbuf frame = STRBUF_INIT;
-    int index = -1 - (int)error->code;
 
-    if (index >= 0 && index < ERR_COUNT) {
-        exchange->service->failures[index]++;
-    }
+    exchange->service->failures[err_index(error->code)]++;
     frame_begin(&frame);
     reply_pack_error(&frame, exchange->request_id, exchange->service->config.epoch, error,
                      retry_after_ms);

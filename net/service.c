@@ -17,23 +17,15 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#define TELL_PAUSE_NS NS_PER_S
-
 void service_tell(struct service *service, const char *peer, const char *reason)
 {
-    uint64_t now = uv_hrtime();
+    uint64_t untold;
 
     service->refusals++;
-    if (!service->config.on_refusal || service->closing) {
-        return;
+    if (service->config.on_refusal && !service->closing &&
+        log_limit_passes(&service->told, uv_hrtime(), &untold)) {
+        service->config.on_refusal(service->config.owner, peer, reason, untold);
     }
-    if (service->told_ns != 0 && now - service->told_ns < TELL_PAUSE_NS) {
-        service->untold++;
-        return;
-    }
-    service->config.on_refusal(service->config.owner, peer, reason, service->untold);
-    service->told_ns = now;
-    service->untold = 0;
 }
 
 // --- connections
@@ -320,7 +312,7 @@ void service_raise_file_limit(void)
 
 uint64_t service_failure_count(const struct service *service, enum err_code code)
 {
-    return service->failures[-1 - (int)code];
+    return service->failures[err_index(code)];
 }
 
 static void on_closed(uv_handle_t *handle)

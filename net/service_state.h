@@ -2,6 +2,7 @@
 #ifndef NET_SERVICE_STATE_H
 #define NET_SERVICE_STATE_H
 
+#include "common/log.h"
 #include "net/listener.h"
 #include "net/service.h"
 #include "net/stream.h"
@@ -51,8 +52,7 @@ struct service {
     size_t parked;
     uint64_t requests;
     uint64_t failures[ERR_COUNT]; // requests by the error that they were answered with
-    uint64_t told_ns; // when on_refusal ran last; 0: never
-    uint64_t untold;
+    struct log_limit told; // on_refusal
     uint64_t refusals;
     struct identity identity;
     bool closing;

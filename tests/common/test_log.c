@@ -189,6 +189,24 @@ static void lines_of_threads_do_not_mix(void **state)
     assert_int_equal(lines, THREADS * EVENTS);
 }
 
+static void what_callers_cause_gets_a_line_a_second(void **state)
+{
+    const uint64_t second = 1000000000ULL;
+    struct log_limit limit = {0};
+    uint64_t untold = 99;
+
+    (void)state;
+    assert_true(log_limit_passes(&limit, 5 * second, &untold));
+    assert_int_equal(untold, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_false(log_limit_passes(&limit, 6 * second - 1, &untold));
+    }
+    assert_true(log_limit_passes(&limit, 6 * second, &untold));
+    assert_int_equal(untold, 3);
+    assert_true(log_limit_passes(&limit, 7 * second, &untold));
+    assert_int_equal(untold, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +218,7 @@ int main(void)
         cmocka_unit_test(long_events_are_cut_and_say_so),
         cmocka_unit_test(errno_survives),
         cmocka_unit_test(lines_of_threads_do_not_mix),
+        cmocka_unit_test(what_callers_cause_gets_a_line_a_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

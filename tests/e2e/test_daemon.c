@@ -305,6 +305,27 @@ static void limits_are_busy_and_not_forever(void **state)
     free(gate);
 }
 
+static void a_flood_of_refusals_does_not_fill_the_log(void **state)
+{
+    struct daemon_client *client = *state;
+    struct job_spec spec = daemon_client_spec(client, "int x;\n");
+    size_t refusals = 200, lines = 0;
+    char *log;
+    struct err err;
+
+    spec.kind = 9;
+    for (size_t i = 0; i < refusals; i++) {
+        assert_int_equal(submit_code(client, "k", &spec, &err), ERR_INVALID);
+    }
+    log = program_log(&client->program);
+    for (const char *at = log; (at = strstr(at, "submit-refused")) != NULL; at++) {
+        lines++;
+    }
+    assert_in_range(lines, 1, refusals / 2);
+    assert_non_null(strstr(log, "code=invalid"));
+    free(log);
+}
+
 // --- caches
 
 static void a_known_result_is_not_measured_again_unless_asked_for(void **state)
@@ -827,6 +848,7 @@ int main(void)
         TEST(the_same_key_for_something_else_is_a_conflict),
         TEST(a_missing_blob_is_named),
         TEST(what_cannot_be_a_job_is_refused_with_its_reason),
+        TEST(a_flood_of_refusals_does_not_fill_the_log),
         cmocka_unit_test_setup_teardown(limits_are_busy_and_not_forever, set_up_small,
                                         daemon_client_tear_down),
         TEST(a_known_result_is_not_measured_again_unless_asked_for),
