@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
+# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery faults bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
 # in build/gpu when that is not set. Prints a short table last.
 set -u
 cd "$(dirname "$0")/../.."
 bundle=$1
 shift
-[ $# -gt 0 ] || set -- probe battery problems bench agree search
+[ $# -gt 0 ] || set -- probe battery faults problems bench agree search
 out=${OUT:-build/gpu}
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -80,6 +80,11 @@ for name in "$@"; do
     bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ${KCAST_KERNELS:-} ;;
     agree) step agree "$bin/agree" "$KCAST_PROBLEMS" "${KCAST_POINTS:-6}" "$out/agree.txt" ${KCAST_AGREE:+"$KCAST_AGREE"} ;;
     search) step search search_all ;;
+    faults) # has a daemon of its own, which it kills
+        stop
+        step faults tests/gpu/faults.sh "$bin" "$work"
+        cp "$work/faults/kcastd.log" "$out/faults-kcastd.log"
+        start_daemon ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
     esac
 done
