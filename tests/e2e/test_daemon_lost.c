@@ -181,6 +181,127 @@ static void a_killed_client_finds_its_result_later(void **state)
     free(gate);
 }
 
+// --- strangers
+
+struct hostile {
+    const char *name;
+    enum op op;
+    const void *body;
+    size_t len;
+    const char *error; // NULL: it is answered
+};
+
+// A request with this body, as a frame.
+static void send_body(int fd, const struct hostile *hostile)
+{
+    struct request request;
+    struct strbuf frame = STRBUF_INIT;
+    struct err err = ERR_INIT;
+
+    message_init(&request_message, &request);
+    request.version = 1;
+    request.op = hostile->op;
+    request.id = 7;
+    request.body =
+        (struct bytes){.data = (unsigned char *)(uintptr_t)hostile->body, .len = hostile->len};
+    frame_begin(&frame);
+    assert_int_equal(message_pack(&request_message, &request, &frame, &err), 0);
+    frame_end(&frame);
+    assert_int_equal(send(fd, frame.data, frame.len, MSG_NOSIGNAL), frame.len);
+    strbuf_release(&frame);
+}
+
+static void receive(int fd, void *data, size_t len)
+{
+    assert_int_equal(recv(fd, data, len, MSG_WAITALL), len);
+}
+
+static void expect_answer(int fd, const struct hostile *hostile)
+{
+    unsigned char head[FRAMES_HEAD_LEN];
+    unsigned char frame[8192];
+    struct reply reply;
+    size_t len;
+
+    receive(fd, head, sizeof(head));
+    len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    assert_in_range(len, 1, sizeof(frame));
+    receive(fd, frame, len);
+    assert_int_equal(message_read(&reply_message, &reply, frame, len, NULL), 0);
+    assert_int_equal(reply.id, 7);
+    if (hostile->error ? !reply.error || strcmp(reply.error, hostile->error) != 0
+                       : reply.error != NULL) {
+        fail_msg("%s: %s (%s)", hostile->name, reply.error ? reply.error : "no error",
+                 reply.text ? reply.text : "");
+    }
+    message_clear(&reply_message, &reply);
+}
+
+// The most address space that the daemon has had, in KiB.
+static unsigned long long peak_kib(const struct daemon_client *client)
+{
+    char *path = xasprintf("/proc/%d/status", (int)client->program.pid);
+    struct bytes text = {0};
+    const char *at;
+    unsigned long long peak;
+
+    assert_int_equal(file_read(&text, path, 65536, NULL), 0);
+    at = strstr((char *)text.data, "VmPeak:");
+    assert_non_null(at);
+    peak = strtoull(at + 7, NULL, 10);
+    bytes_clear(&text);
+    free(path);
+    return peak;
+}
+
+// What follows the greeting is well-formed up to the bodies; each of them has its error, and the
+// connection goes on. None of them takes a gigabyte, though some announce several.
+static void hostile_requests_are_answered_and_take_no_memory(void **state)
+{
+    static const unsigned char array[] = {0xdd, 0xff, 0xff, 0xff, 0xff};
+    static const unsigned char map[] = {0xdf, 0xff, 0xff, 0xff, 0xff};
+    static const unsigned char bin[] = {0x81, 0x01, 0xc6, 0x7f, 0xff, 0xff, 0xff};
+    static const unsigned char text[] = {0x81, 0x01, 0xdb, 0xff, 0xff, 0xff, 0xff, 'a'};
+    static const unsigned char jobs[] = {0x81, 0x01, 0xdd, 0x7f, 0xff, 0xff, 0xff, 0x01};
+    static const unsigned char twice[] = {0x82, 0x01, 0x90, 0x01, 0x90};
+    static const unsigned char cut[] = {0x82, 0x01, 0x91, 0x07, 0x02};
+    static const unsigned char unknown[] = {0x83, 0x01, 0x91, 0x07, 0x2a, 0x81,
+                                            0xa1, 'k',  0x90, 0xa1, 'z',  0xc3};
+    static unsigned char deep[5000];
+    const struct hostile hostile[] = {
+        {"an array of 4 billion", OP_SUBMIT, array, sizeof(array), "protocol"},
+        {"a map of 4 billion", OP_SUBMIT, map, sizeof(map), "protocol"},
+        {"2 GiB of bytes", OP_BLOB_PUT, bin, sizeof(bin), "protocol"},
+        {"4 GiB of text", OP_SUBMIT, text, sizeof(text), "protocol"},
+        {"2 billion jobs", OP_WAIT, jobs, sizeof(jobs), "protocol"},
+        {"a key twice", OP_WAIT, twice, sizeof(twice), "protocol"},
+        {"a cut message", OP_WAIT, cut, sizeof(cut), "protocol"},
+        {"nesting", OP_SUBMIT, deep, sizeof(deep), "protocol"},
+        {"no operation", (enum op)9999, unknown, sizeof(unknown), "unsupported"},
+        {"unknown keys", OP_WAIT, unknown, sizeof(unknown), NULL},
+    };
+    struct daemon_client *client = *state;
+    struct strbuf greeting = STRBUF_INIT;
+    unsigned char bytes[FRAMES_GREETING_LEN];
+    unsigned long long peak;
+    int fd;
+
+    daemon_client_expect(client, daemon_client_accepted(client, "a", "int a;\n"), JOB_DONE, 0);
+    peak = peak_kib(client);
+    memset(deep, 0x91, sizeof(deep));
+    strbuf_add(&greeting, frames_greeting, sizeof(frames_greeting));
+    fd = connect_and_send(client->program.url, &greeting);
+    receive(fd, bytes, sizeof(bytes));
+    for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
+        send_body(fd, &hostile[i]);
+        expect_answer(fd, &hostile[i]);
+    }
+    close(fd);
+    daemon_client_expect(client, daemon_client_accepted(client, "b", "int b;\n"), JOB_DONE, 0);
+    assert_true(peak_kib(client) - peak < (1 << 20));
+    strbuf_release(&greeting);
+}
+
 // --- the daemon
 
 static void expect_attempt(struct daemon_client *client, uint64_t job, unsigned attempt)
@@ -246,16 +367,10 @@ static int set_up_gpus(void **state)
 static struct job_spec gpu_spec(struct daemon_client *client, const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
-    char *at = strstr(daemon_client_problem, "\"entry\"");
-    char *problem = xasprintf("%.*s%s", (int)(at - daemon_client_problem), daemon_client_problem,
-                              strstr(at, "\"params\""));
-    char *language = strstr(problem, "\"c\"");
-    char *cuda = xasprintf("%.*s\"cuda\"%s", (int)(language - problem), problem, language + 3);
 
-    spec.problem = daemon_client_put(client, cuda, strlen(cuda));
+    spec.problem =
+        daemon_client_put(client, daemon_client_cuda_problem, strlen(daemon_client_cuda_problem));
     spec.max_seconds = 0.1;
-    free(cuda);
-    free(problem);
     return spec;
 }
 
@@ -370,6 +485,7 @@ int main(void)
         TEST(a_lost_reply_is_given_again),
         TEST(a_reply_after_the_deadline_is_given_again),
         TEST(a_killed_client_finds_its_result_later),
+        TEST(hostile_requests_are_answered_and_take_no_memory),
         TEST(a_killed_daemon_goes_on_where_it_was),
         GPU_TEST(a_poisonous_job_spoils_no_device),
         GPU_TEST(a_process_that_does_not_die_costs_its_device),

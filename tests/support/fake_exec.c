@@ -17,7 +17,8 @@
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
-// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage"; with $KCAST_FAKE_NVML they are
+// those of the fake NVML. $KCAST_FAKE_START: what the modes that
 // stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
 // $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's report.
 #include "common/digest.h"
@@ -616,7 +617,9 @@ static void cuda_probe(void)
         struct gpu_info *gpu = &report.gpus[report.gpus_count];
 
         message_init(&gpu_info_message, gpu);
-        gpu->uuid = xasprintf("GPU-fake-%zu", report.gpus_count);
+        gpu->uuid = xasprintf(getenv("KCAST_FAKE_NVML") ? "GPU-fa4e0000-0000-4000-8000-%012zx"
+                                                        : "GPU-fake-%zu",
+                              report.gpus_count);
         gpu->ordinal = report.gpus_count;
         gpu->name = xstrdup("Fake 1");
         gpu->target = xstrdup("sm_90");
