@@ -2,13 +2,15 @@
 // copied into it, so the threads share nothing but the store's constant root path. Replacing by
 // rename makes equal puts at the same time harmless. A file whose content does not have its name's
 // digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
-// whoever has it sends it again.
+// whoever has it sends it again. A file's time is when it was used last, for daemon/blob_sweep.h.
 #include "daemon/blob.h"
 #include "common/file.h"
 #include "common/log.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOAD_MAX 16 // blobs of one load
@@ -74,10 +76,16 @@ static char *path_of(const struct blob_store *store, const struct digest *digest
                 : xasprintf("%s/%.2s", store->root, hex);
 }
 
+// It is used now. False when it is not there.
+static bool touch(const char *path)
+{
+    return utimensat(AT_FDCWD, path, NULL, 0) == 0 || access(path, R_OK) == 0;
+}
+
 bool blob_have(const struct blob_store *store, const struct digest *digest)
 {
     char *path = path_of(store, digest, true);
-    bool have = access(path, R_OK) == 0;
+    bool have = touch(path);
 
     free(path);
     return have;
@@ -103,6 +111,7 @@ static int read_verified(const struct blob_store *store, const struct digest *di
         goto out;
     }
     *ret = data;
+    (void)touch(path);
 out:
     free(path);
     return rc;

@@ -3,6 +3,8 @@
 #include "common/file.h"
 #include "contract/verdict.h"
 #include "tests/support/daemon_client.h"
+#include <fcntl.h>
+#include <ftw.h>
 #include <math.h>
 #include <setjmp.h>
 #include <sqlite3.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -402,13 +405,72 @@ static void equal_compilations_at_the_same_time_are_one(void **state)
     free(gate);
 }
 
+// --- blobs
+
+static int make_old(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+
+    (void)info;
+    (void)where;
+    return type == FTW_F ? utimensat(AT_FDCWD, path, times, 0) : 0;
+}
+
+// Everything was used long ago when the daemon starts with too much on its disk, and one job is not
+// done: what it needs stays, and whoever wants the rest sends it again.
+static void old_blobs_make_room(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    char *blobs = xasprintf("%s/blobs", client->state);
+    const size_t len = (size_t)2 << 20;
+    char *large = xcalloc(1, len);
+    struct blob_missing missing;
+    struct blob_have have;
+    struct digest digest;
+    uint64_t job;
+
+    digest = daemon_client_put(client, large, len);
+    job = daemon_client_accepted(client, "k", candidate);
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_disconnect(client);
+    (void)program_kill(&client->program);
+    assert_int_equal(nftw(blobs, make_old, 8, FTW_PHYS), 0);
+    client->option[1] = "--blobs-max=1M";
+    assert_true(daemon_client_start(client));
+    (void)daemon_client_gate_wait(gate);
+    while (!log_has(client, "blobs-swept")) {
+        (void)usleep(10000);
+    }
+    message_init(&blob_have_message, &have);
+    have.digests = &digest;
+    have.digests_count = 1;
+    assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
+                                        &blob_missing_message, &missing, NULL),
+                     0);
+    assert_int_equal(missing.digests_count, 1);
+    message_clear(&blob_missing_message, &missing);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    measure_again(client, "l", "int l;\n"); // the problem is there
+    free(large);
+    free(blobs);
+    free(candidate);
+    free(gate);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_full_disk_ends_no_job),         TEST(a_step_of_the_wall_clock_changes_nothing),
-        TEST(a_result_is_kept_for_a_week),     TEST(damaged_cache_entries_are_made_again),
-        TEST(another_compiler_compiles_again), TEST(equal_compilations_at_the_same_time_are_one),
+        TEST(a_full_disk_ends_no_job),
+        TEST(a_step_of_the_wall_clock_changes_nothing),
+        TEST(a_result_is_kept_for_a_week),
+        TEST(damaged_cache_entries_are_made_again),
+        TEST(another_compiler_compiles_again),
+        TEST(equal_compilations_at_the_same_time_are_one),
+        TEST(old_blobs_make_room),
     };
 #undef TEST
     const char *options = getenv("ASAN_OPTIONS");
