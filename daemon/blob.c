@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOAD_MAX 16 // blobs of one load
+#define TOUCH_S 600 // by which a file's time may be behind
 
 struct blob_store {
     uv_loop_t *loop;
@@ -76,10 +78,21 @@ static char *path_of(const struct blob_store *store, const struct digest *digest
                 : xasprintf("%s/%.2s", store->root, hex);
 }
 
-// It is used now. False when it is not there.
+// It is used now. False when it is not there. Its time is written rarely, because that may have to
+// wait for the disk; the grace of daemon/blob_sweep.h is several times as long.
 static bool touch(const char *path)
 {
-    return utimensat(AT_FDCWD, path, NULL, 0) == 0 || access(path, R_OK) == 0;
+    struct timespec now = {0};
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0) {
+        return false;
+    }
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (info.st_mtim.tv_sec > now.tv_sec || info.st_mtim.tv_sec < now.tv_sec - TOUCH_S) {
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
+    }
+    return true;
 }
 
 bool blob_have(const struct blob_store *store, const struct digest *digest)

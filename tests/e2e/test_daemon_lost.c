@@ -358,7 +358,7 @@ static int set_up_gpus(void **state)
     (void)daemon_client_set_up(state);
     client = *state;
     client->option[0] = "--devices=cuda";
-    client->option[1] = "--exec-slack=400ms";
+    client->option[1] = "--exec-slack=3s";
     client->option[2] = "--exec-grace=100ms";
     client->variable[0] = "KCAST_FAKE_GPUS=3";
     return daemon_client_start(client) ? 0 : -1;
