@@ -65,7 +65,8 @@ GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine 
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 # Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
-FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1
+FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1 \
+            $(B)/tests/fake/libhost.so
 fake_objects = $(patsubst %.c,$(B)/tests/fake/%.o,$(wildcard $(1)))
 
 .PHONY: all demo demo-llm test check deps fuzz fuzz-run bench format lint install clean
@@ -121,6 +122,7 @@ $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 $(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c cuda/kernels_host.c common/err.c common/mem.c common/parse.c)
 $(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
 $(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)
+$(B)/tests/fake/libhost.so: $(call fake_objects,tests/support/fake_host/*.c)
 $(FAKES):
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) -shared $(FLAGS_$(VARIANT)) -Wl,-soname,$(@F) -o $@ $^ -lm

@@ -2,16 +2,20 @@
 // copied into it, so the threads share nothing but the store's constant root path. Replacing by
 // rename makes equal puts at the same time harmless. A file whose content does not have its name's
 // digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
-// whoever has it sends it again.
+// whoever has it sends it again. A file's time is when it was used last, for daemon/blob_sweep.h.
 #include "daemon/blob.h"
 #include "common/file.h"
 #include "common/log.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOAD_MAX 16 // blobs of one load
+#define TOUCH_S 600 // by which a file's time may be behind
 
 struct blob_store {
     uv_loop_t *loop;
@@ -74,10 +78,27 @@ static char *path_of(const struct blob_store *store, const struct digest *digest
                 : xasprintf("%s/%.2s", store->root, hex);
 }
 
+// It is used now. False when it is not there. Its time is written rarely, because that may have to
+// wait for the disk; the grace of daemon/blob_sweep.h is several times as long.
+static bool touch(const char *path)
+{
+    struct timespec now = {0};
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0) {
+        return false;
+    }
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (info.st_mtim.tv_sec > now.tv_sec || info.st_mtim.tv_sec < now.tv_sec - TOUCH_S) {
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
+    }
+    return true;
+}
+
 bool blob_have(const struct blob_store *store, const struct digest *digest)
 {
     char *path = path_of(store, digest, true);
-    bool have = access(path, R_OK) == 0;
+    bool have = touch(path);
 
     free(path);
     return have;
@@ -103,6 +124,7 @@ static int read_verified(const struct blob_store *store, const struct digest *di
         goto out;
     }
     *ret = data;
+    (void)touch(path);
 out:
     free(path);
     return rc;

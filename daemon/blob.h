@@ -21,8 +21,8 @@ MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const
 // No put or load may be under way. NULL is fine.
 void blob_store_free(struct blob_store *store);
 
-// Whether a file of this name is there (its content is not looked at). Does not wait for a disk in
-// practice: one stat.
+// Whether a file of this name is there (its content is not looked at); it counts as used. Does not
+// wait for a disk in practice: one look at its entry.
 bool blob_have(const struct blob_store *store, const struct digest *digest);
 
 // error is NULL on success. Runs on the loop thread, never inside blob_put.

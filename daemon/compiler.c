@@ -11,8 +11,9 @@
 // anew); its memory stays until what is under way for it has come back. A hit counts only if the
 // object is still in the blob store. The entry is written after the object, so that a crash in
 // between costs a compilation and nothing else. What cannot be stored (a full disk) is still
-// delivered when there is no object to be stored (a compile error); an object that could not be
-// stored cannot be used, and the request is lost.
+// delivered when there is no object to be stored (a compile error). An object that finds no room is
+// made again when HELD_TICKS have passed, and nothing else is compiled meanwhile: a full disk ends
+// no job. One that cannot be stored for another reason cannot be used, and the request is lost.
 #include "daemon/compiler.h"
 #include "common/log.h"
 #include "contract/verdict.h"
@@ -31,6 +32,7 @@
 // kcast-exec itself; twice the processes that the jail's own limit allows.
 #define GROUP_MEMORY (2 * MAX_MEMORY)
 #define GROUP_PROCESSES 128
+#define HELD_TICKS 10 // seconds between tries of a full disk
 
 enum task_state { TASK_LOOKUP, TASK_WAITING, TASK_LOADING, TASK_RUNNING, TASK_STORING };
 
@@ -59,6 +61,7 @@ struct compiler {
     size_t waiting_count;
     size_t slots_used;
     size_t under_way; // tasks that exist
+    unsigned held;    // ticks until something is compiled again; 0: as usual
     bool stopping;
 };
 
@@ -168,11 +171,28 @@ static void store_entry(struct compile_task *task)
     bytes_clear(&packed);
 }
 
+// There is no room for its object. The disk is tried again later, with this task first.
+static void hold(struct compile_task *task, const char *reason)
+{
+    struct compiler *compiler = task->compiler;
+
+    log_event(LOG_WARNING, "compile-held name=%s seconds=%d reason=\"%s\"", task->input.name,
+              HELD_TICKS, reason);
+    message_clear(&compile_report_message, &task->report);
+    task->has_report = false;
+    task->state = TASK_WAITING;
+    DL_PREPEND(compiler->waiting, task);
+    compiler->waiting_count++;
+    compiler->held = HELD_TICKS;
+}
+
 static void on_object_stored(void *owner, const struct err *error)
 {
     struct compile_task *task = owner;
 
-    if (error) {
+    if (error && error->code == ERR_NO_SPACE && task->requests) {
+        hold(task, error->text);
+    } else if (error) {
         finish(task, NULL, error->text);
     } else {
         store_entry(task);
@@ -330,8 +350,8 @@ void compiler_kick(struct compiler *compiler)
 {
     const struct compiler_config *config = &compiler->config;
 
-    while (compiler->waiting && !compiler->stopping && compiler->slots_used < config->slots &&
-           config->may_start(config->owner)) {
+    while (compiler->waiting && !compiler->stopping && !compiler->held &&
+           compiler->slots_used < config->slots && config->may_start(config->owner)) {
         struct compile_task *task = compiler->waiting;
         struct digest blobs[] = {task->input.source, task->input.problem};
 
@@ -340,6 +360,13 @@ void compiler_kick(struct compiler *compiler)
         task->state = TASK_LOADING;
         blob_load(config->blobs, blobs, compile_input_is_cuda(&task->input) ? 2 : 1, on_blobs,
                   task);
+    }
+}
+
+void compiler_tick(struct compiler *compiler)
+{
+    if (compiler->held > 0 && --compiler->held == 0) {
+        compiler_kick(compiler);
     }
 }
 
@@ -479,7 +506,7 @@ size_t compiler_running(const struct compiler *compiler)
 
 size_t compiler_waiting(const struct compiler *compiler)
 {
-    return compiler->waiting_count;
+    return compiler->held ? 0 : compiler->waiting_count;
 }
 
 bool compiler_busy(const struct compiler *compiler)

@@ -74,6 +74,8 @@ struct digest compiler_key(const struct compiler *compiler, const struct compile
 void compiler_keep_ready(struct compiler *compiler);
 // Starts what may be started.
 void compiler_kick(struct compiler *compiler);
+// Once a second: tries again what has found the disk full.
+void compiler_tick(struct compiler *compiler);
 size_t compiler_running(const struct compiler *compiler); // children
 size_t compiler_waiting(const struct compiler *compiler); // compilations that wait for a slot
 bool compiler_busy(const struct compiler *compiler);      // anything at all under way

@@ -19,6 +19,7 @@
 #include "daemon/monitor.h"
 #include "daemon/probing.h"
 #include "daemon/reload.h"
+#include "daemon/sweeper.h"
 #include "daemon/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ struct daemon {
     struct lifecycle *lifecycle;
     struct watch *watch;
     struct orders *orders;
+    struct sweeper sweeper;
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
@@ -88,6 +90,7 @@ static bool is_quiet(const struct daemon *daemon)
     return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
            !(daemon->lifecycle && lifecycle_busy(daemon->lifecycle)) &&
            endings_pending(daemon->endings) == 0 && !watch_busy(daemon->watch) &&
+           !sweeper_busy(&daemon->sweeper) &&
            !(daemon->executors && executor_pool_count(daemon->executors) > 0);
 }
 
@@ -208,6 +211,7 @@ void daemon_free(struct daemon *daemon)
     watch_free(daemon->watch);
     orders_free(daemon->orders);
     devices_release(&daemon->devices);
+    sweeper_release(&daemon->sweeper);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
     cgroups_free(daemon->cgroups);
@@ -255,6 +259,13 @@ static void create_work(struct daemon *daemon)
     };
 
     daemon->lifecycle = lifecycle_create(daemon->loop, &lifecycle);
+    daemon->sweeper = (struct sweeper){
+        .loop = daemon->loop,
+        .jobs = daemon->jobs,
+        .subjects = lifecycle_subjects(daemon->lifecycle),
+        .root = xasprintf("%s/blobs", config->state_dir),
+        .max_bytes = config->blobs_max,
+    };
     daemon->submission = (struct submission_config){
         .jobs = daemon->jobs,
         .lifecycle = daemon->lifecycle,
@@ -358,6 +369,9 @@ static void on_tick(uv_timer_t *timer)
         daemon_stop(daemon);
     }
     endings_tick(daemon->endings);
+    if (!daemon->stopping) {
+        sweeper_tick(&daemon->sweeper);
+    }
     executor_pool_tick(daemon->executors);
 }
 
@@ -451,6 +465,9 @@ static int open_state(struct daemon *daemon, struct err *err)
         rc = err_wrap(err, "another kcastd uses this state directory");
     }
     rc = rc == 0 ? ledger_open(&daemon->ledger, path, daemon->config.page_max, err) : rc;
+    if (rc == 0) {
+        ledger_limit(daemon->ledger, daemon->config.cache_max);
+    }
     rc = rc == 0 ? blob_store_create(&daemon->blobs, daemon->loop, blobs, err) : rc;
     rc = rc == 0 ? secret_open(&daemon->secret, secret, err) : rc;
     free(secret);

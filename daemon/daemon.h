@@ -25,6 +25,8 @@ struct daemon_config {
     uint64_t compile_seconds;    // of one compilation
     uint64_t queue_max;          // unfinished jobs of one search
     uint64_t jobs_max;           // jobs altogether
+    uint64_t cache_max;          // entries of each of the ledger's caches
+    uint64_t blobs_max;          // bytes of blobs
     uint64_t slack_ms;           // by which kcast-exec may exceed its plan
     uint64_t grace_ms;           // SIGTERM to SIGKILL
     uint64_t page_max;           // of the ledger, for tests; 0: no limit

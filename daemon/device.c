@@ -436,6 +436,11 @@ void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
     device_settle(device);
 }
 
+bool device_was_disturbed(const struct device *device)
+{
+    return device->job != 0 && device->hindered_ns >= device->since_ns;
+}
+
 void device_lose(struct device *device, bool stuck, const char *reason)
 {
     device->stuck |= stuck;

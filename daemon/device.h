@@ -154,6 +154,8 @@ void device_succeeded(struct device *device);
 // GPU has to be probed, or into quarantine when it was a probe that it passed last; true then.
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns);
 
+// Whether something has hindered it since it was held.
+bool device_was_disturbed(const struct device *device);
 // What health.h finds. Each replaces what was said before.
 void device_hinder(struct device *device, const char *reason, uint64_t now_ns);
 void device_quarantine(struct device *device, const char *reason, uint64_t now_ns);

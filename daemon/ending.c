@@ -313,7 +313,7 @@ void endings_tick(struct endings *endings)
     if (endings->unsaved > 0 && endings->ticks % UNSAVED_TICKS == 0) {
         offer_again(endings);
     }
-    if (endings->ticks % TIDY_TICKS == 0) {
+    if (endings->ticks % TIDY_TICKS == 1) { // the first time after the start
         forget_old(endings);
     }
 }

@@ -114,6 +114,11 @@ uint64_t ledger_next_job(struct ledger *ledger)
     return ledger->next_job++;
 }
 
+void ledger_limit(struct ledger *ledger, uint64_t entries)
+{
+    ledger_sql_limit(ledger->sql, entries);
+}
+
 uint64_t ledger_results(const struct ledger *ledger)
 {
     return ledger->results;
@@ -146,8 +151,8 @@ static void deliver_batch(struct mail *mail)
     while (op) {
         struct ledger_op *next = op->next;
 
-        if (!op->error && op->results_added) {
-            batch->ledger->results++;
+        if (!op->error) {
+            batch->ledger->results += (uint64_t)(int64_t)op->results_added;
         }
         if (op->error) {
             log_event(LOG_ERROR, "ledger-failed op=%s job=%llu reason=\"%s\"",

@@ -33,5 +33,5 @@ void ledger_op_reset(struct ledger_op *op)
     op->answer_count = 0;
     free(op->error);
     op->error = NULL;
-    op->results_added = false;
+    op->results_added = 0;
 }

@@ -24,6 +24,8 @@ enum statement {
     SQL_FIND_COMPILED,
     SQL_KEEP_COMPILED,
     SQL_DROP_COMPILED,
+    SQL_TRIM_RESULTS,
+    SQL_TRIM_COMPILED,
     SQL_ORDER,
     SQL_DROP_ORDER,
     SQL_LOAD_ORDERS,
@@ -57,6 +59,11 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
+    // Numbers of rows go up, so this finds the oldest without looking at the others.
+    [SQL_TRIM_RESULTS] = "DELETE FROM result"
+                         " WHERE rowid <= (SELECT max(rowid) FROM result) - ?",
+    [SQL_TRIM_COMPILED] = "DELETE FROM compiled"
+                          " WHERE rowid <= (SELECT max(rowid) FROM compiled) - ?",
     [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
                   " VALUES (?,?,?,?)",
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
@@ -75,7 +82,8 @@ static const char *const sql_text[SQL_COUNT] = {
 struct ledger_sql {
     sqlite3 *db;
     sqlite3_stmt *statement[SQL_COUNT];
-    uint64_t commits; // for faults
+    uint64_t cache_limit; // entries of each cache; 0: no limit
+    uint64_t commits;     // for faults
     const char *die_at;
 };
 
@@ -117,6 +125,11 @@ void ledger_sql_close(struct ledger_sql *sql)
     }
     (void)sqlite3_close(sql->db);
     free(sql);
+}
+
+void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries)
+{
+    sql->cache_limit = entries;
 }
 
 // Steps a statement that gives at most one row and whose row is not wanted.
@@ -331,15 +344,31 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
+// Deletes what is too old in a cache; *ret_deleted: rows.
+static int trim(struct ledger_sql *sql, enum statement number, int *ret_deleted, struct err *err)
+{
+    int rc;
+
+    *ret_deleted = 0;
+    if (sql->cache_limit == 0) {
+        return 0;
+    }
+    bind_u64(sql->statement[number], 1, sql->cache_limit);
+    rc = step_done(sql, number, err);
+    *ret_deleted = rc == 0 ? sqlite3_changes(sql->db) : 0;
+    return rc;
+}
+
 static int keep_result(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     sqlite3_stmt *keep = sql->statement[SQL_KEEP_RESULT];
     struct bytes old = {0};
+    int deleted;
     int rc;
 
     bind_digest(sql->statement[SQL_FIND_RESULT], 1, &op->digest);
     rc = find_bytes(sql, SQL_FIND_RESULT, &old, NULL, err);
-    op->results_added = old.data == NULL;
+    op->results_added = old.data == NULL ? 1 : 0;
     bytes_clear(&old);
     if (rc != 0) {
         return rc;
@@ -348,7 +377,23 @@ static int keep_result(struct ledger_sql *sql, struct ledger_op *op, struct err 
     (void)sqlite3_bind_int64(keep, 2, op->now_s);
     (void)sqlite3_bind_double(keep, 3, op->cap_s);
     bind_blob(keep, 4, op->bytes.data, op->bytes.len);
-    return step_done(sql, SQL_KEEP_RESULT, err);
+    rc = step_done(sql, SQL_KEEP_RESULT, err);
+    rc = rc == 0 ? trim(sql, SQL_TRIM_RESULTS, &deleted, err) : rc;
+    op->results_added -= rc == 0 ? deleted : 0;
+    return rc;
+}
+
+static int keep_compiled(struct ledger_sql *sql, const struct ledger_op *op, struct err *err)
+{
+    sqlite3_stmt *keep = sql->statement[SQL_KEEP_COMPILED];
+    int deleted;
+    int rc;
+
+    bind_digest(keep, 1, &op->digest);
+    (void)sqlite3_bind_int64(keep, 2, op->now_s);
+    bind_blob(keep, 3, op->bytes.data, op->bytes.len);
+    rc = step_done(sql, SQL_KEEP_COMPILED, err);
+    return rc == 0 ? trim(sql, SQL_TRIM_COMPILED, &deleted, err) : rc;
 }
 
 static int run_finish(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
@@ -420,10 +465,7 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
         bind_digest(sql->statement[SQL_FIND_COMPILED], 1, &op->digest);
         return find_bytes(sql, SQL_FIND_COMPILED, make_answer(op, 1), NULL, err);
     case LEDGER_KEEP_COMPILED:
-        bind_digest(sql->statement[SQL_KEEP_COMPILED], 1, &op->digest);
-        (void)sqlite3_bind_int64(sql->statement[SQL_KEEP_COMPILED], 2, op->now_s);
-        bind_blob(sql->statement[SQL_KEEP_COMPILED], 3, op->bytes.data, op->bytes.len);
-        return step_done(sql, SQL_KEEP_COMPILED, err);
+        return keep_compiled(sql, op, err);
     case LEDGER_DROP_COMPILED:
         bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
         return step_done(sql, SQL_DROP_COMPILED, err);

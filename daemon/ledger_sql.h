@@ -49,7 +49,7 @@ struct ledger_op {
     struct err *error; // NULL: carried out and committed
     struct bytes *answer;
     size_t answer_count;
-    bool results_added; // the result cache has one row more
+    int results_added; // rows that the result cache has more; fewer when below 0
 };
 
 struct ledger_sql;
@@ -61,6 +61,7 @@ void ledger_op_reset(struct ledger_op *op);
 MUST_CHECK int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max,
                                struct err *err);
 void ledger_sql_close(struct ledger_sql *sql); // NULL is fine
+void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries); // as ledger_limit
 MUST_CHECK int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job,
                                  uint64_t *ret_results, struct err *err);
 MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,

@@ -379,6 +379,7 @@ void lifecycle_tick(struct lifecycle *lifecycle)
         return;
     }
     spending_tick(&lifecycle->spending);
+    compiler_tick(lifecycle->compiler);
     tend_queues(lifecycle);
     (void)devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system));
     schedule_soon(lifecycle); // a budget per hour may have some again

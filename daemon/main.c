@@ -34,6 +34,8 @@ struct settings {
     uint64_t grace_ns;
     uint64_t queue_max;
     uint64_t jobs_max;
+    uint64_t cache_max;
+    uint64_t blobs_max;
     bool parent_death;
     bool share_gpus;
     bool help;
@@ -76,6 +78,12 @@ static const struct option_row option_table[] = {
      "unfinished jobs of one search"},
     {"jobs-max", 0, OPTION_U64, AT(jobs_max), "N", "200000", 1, 10000000, NULL,
      "jobs altogether, finished ones that are not acknowledged included"},
+    {"cache-max", 0, OPTION_U64, AT(cache_max), "N", "500000", 1, 1000000000, NULL,
+     "results that answer equal jobs, and compilations, that the ledger keeps of each; the oldest "
+     "go"},
+    {"blobs-max", 0, OPTION_SIZE, AT(blobs_max), "SIZE", "20G", 1 << 20, 0, NULL,
+     "sources, problems and objects on the disk; what was used longest ago goes, but not within an"
+     " hour and not while a job needs it"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
     {"log-format", 0, OPTION_CHOICE, AT(log_format), "FORMAT", "text", 0, 0, "text|json",
@@ -426,6 +434,8 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->jobs_max = settings->jobs_max;
     config->slack_ms = settings->slack_ns / NS_PER_MS;
     config->grace_ms = settings->grace_ns / NS_PER_MS;
+    config->cache_max = settings->cache_max;
+    config->blobs_max = settings->blobs_max;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;

@@ -35,7 +35,7 @@ struct run {
     struct queue_ticket ticket; // of the queue of the device's class
     struct account_hold hold;   // of the search's account
     char *tenant, *search_name;
-    char *place; // of both, as search->place
+    char *place;                       // of both, as search->place
     unsigned pending;                  // of the four
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct compiled *compiled;         // of the candidate, when the ledger had it
@@ -125,19 +125,25 @@ static void fill_accounts(struct run *run, struct result *result)
     result->seconds->held = clock_seconds(clock_now_ns(&clock_system) - run->device->since_ns);
 }
 
-// What the GPU read last. The executor's word does not count here.
-static void fill_conditions(const struct device *device, struct result *result)
+// What the GPU read last, and whether it was disturbed. The executor's word does not count here.
+static void fill_conditions(const struct device *device, bool disturbed, struct result *result)
 {
+    struct fact *facts;
+
     for (size_t i = 0; i < result->conditions_count; i++) {
         message_clear(&fact_message, &result->conditions[i]);
     }
     free(result->conditions);
-    result->conditions =
-        device_readings(device, clock_now_ns(&clock_system), &result->conditions_count);
+    facts = device_readings(device, clock_now_ns(&clock_system), &result->conditions_count);
+    if (disturbed) {
+        facts = xrealloc(facts, result->conditions_count + 1, sizeof(*facts));
+        facts[result->conditions_count++] = (struct fact){.name = xstrdup("disturbed"), .value = 1};
+    }
+    result->conditions = facts;
 }
 
 // What the daemon knows better than the executor.
-static void fill_result(struct run *run, struct result *result)
+static void fill_result(struct run *run, bool disturbed, struct result *result)
 {
     set_text(&result->device, run->device->name);
     set_text(&result->device_class, run->device->device_class->name);
@@ -159,7 +165,7 @@ static void fill_result(struct run *run, struct result *result)
         result->compiled = run->compiled;
         run->compiled = NULL;
     }
-    fill_conditions(run->device, result);
+    fill_conditions(run->device, disturbed, result);
     fill_accounts(run, result);
 }
 
@@ -185,6 +191,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     struct run *run = owner;
     struct measure_report report;
     struct err err = ERR_INIT;
+    bool disturbed = device_was_disturbed(run->device);
 
     run->executor = NULL;
     if (end->stuck) { // it may have given its report before
@@ -202,12 +209,12 @@ static void on_executor_end(void *owner, struct executor_end *end)
         return;
     }
     device_succeeded(run->device);
-    fill_result(run, report.result);
+    fill_result(run, disturbed, report.result);
     // After the release, because a bad control may take the device out of service.
     if (!end->stuck) {
         run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
     }
-    run->end.cacheable = take_control(run, report.result);
+    run->end.cacheable = take_control(run, report.result) && !disturbed;
     run->end.result = report.result;
     finish(run, RUN_RESULT);
     message_clear(&measure_report_message, &report);

@@ -76,6 +76,21 @@ void subjects_free(struct subjects *subjects)
     free(subjects);
 }
 
+void subjects_visit_blobs(const struct subjects *subjects,
+                          void (*visit)(void *owner, const struct digest *digest), void *owner)
+{
+    const struct subject *subject;
+    const struct subject *next;
+
+    HASH_ITER (hh, subjects->by_identity, subject, next) {
+        visit(owner, &subject->problem);
+        visit(owner, &subject->reference.source);
+        visit(owner, &subject->reference.object);
+        visit(owner, &subject->baseline.source);
+        visit(owner, &subject->baseline.object);
+    }
+}
+
 struct subject *subject_acquire(struct subjects *subjects, const struct digest *problem,
                                 const struct digest *reference, const struct digest *baseline,
                                 const char *class_name)

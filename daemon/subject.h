@@ -64,6 +64,10 @@ struct subjects *subjects_create(struct blob_store *blobs, struct compiler *comp
                                  const struct devices *devices, const struct secret *secret);
 void subjects_free(struct subjects *subjects); // without users; NULL is fine
 
+// Every blob that a known subject needs, some more than once; zero where there is none.
+void subjects_visit_blobs(const struct subjects *subjects,
+                          void (*visit)(void *owner, const struct digest *digest), void *owner);
+
 // The subject of these three blobs on devices of this class (NULL: any that fits), with one more
 // user. reference and baseline may be zero.
 struct subject *subject_acquire(struct subjects *subjects, const struct digest *problem,

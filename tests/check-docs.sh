@@ -27,6 +27,18 @@ for path in $(grep -ohE '`(common|proto|contract|net|daemon|exec|worker|client|r
     [ -e "$path" ] || complain "documents name $path, which does not exist"
 done
 
+# Every row of the failures has tests, and they exist: `e2e/test_x.sh`, or `daemon/test_x: function_in_it`.
+while IFS= read -r row; do
+    tests=$(grep -oE '`[a-z0-9]+/test_[^`]*`' <<<"$row" | tr -d '`') || complain "docs/failures.md has a row without a test: ${row:0:60}"
+    while IFS= read -r name; do
+        file=tests/${name%%:*} function=${name#*: }
+        case $file in
+        *.sh) [ -e "$file" ] || complain "docs/failures.md names $file, which does not exist" ;;
+        *) grep -qsE "^(static )?(void|int) $function\(" "$file.c" || complain "docs/failures.md names $name, which does not exist" ;;
+        esac
+    done <<<"$tests"
+done < <(grep '^| ' docs/failures.md | tail -n +3)
+
 # Every program's version is the one of the source.
 version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)
 for program in kcast kcastd kcast-worker kcast-exec kcast-replay; do

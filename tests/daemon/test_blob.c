@@ -1,6 +1,8 @@
 // Blobs: what was stored comes back, what is damaged does not.
 #include "common/file.h"
 #include "daemon/blob.h"
+#include "daemon/blob_sweep.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -216,6 +218,126 @@ static void no_temporary_files_are_left(void **state)
     free(path);
 }
 
+// --- sweeping
+
+static void on_swept(void *owner, const struct blob_swept *swept)
+{
+    *(struct blob_swept *)owner = *swept;
+}
+
+static struct blob_swept sweep(struct fixture *fixture, uint64_t max_bytes,
+                               const struct digest *keep, size_t count)
+{
+    char *root = xasprintf("%s/a/blobs", fixture->dir);
+    struct blob_swept swept = {0};
+    struct blob_sweep how = {
+        .root = root,
+        .max_bytes = max_bytes,
+        .grace_s = 100,
+        .keep = count > 0 ? xmemdup(keep, count * sizeof(*keep)) : NULL,
+        .keep_count = count,
+    };
+
+    blob_sweep(&fixture->loop, &how, on_swept, &swept);
+    (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
+    free(root);
+    return swept;
+}
+
+static void age(const char *path, long seconds)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    struct stat info;
+
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(stat(path, &info), 0);
+    times[0].tv_sec = times[1].tv_sec = info.st_mtim.tv_sec - seconds;
+    times[0].tv_nsec = times[1].tv_nsec = 0;
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+// Ten files of ten bytes, each used before the next one.
+static void put_ten(struct fixture *fixture, struct digest *digest)
+{
+    for (int i = 0; i < 10; i++) {
+        char text[16];
+        char *path;
+
+        (void)snprintf(text, sizeof(text), "0123456 %02d", i);
+        digest[i] = put(fixture, text, ERR_NONE);
+        path = path_of(fixture, &digest[i]);
+        age(path, 2000 - 100 * i);
+        free(path);
+    }
+}
+
+static void is_there(const struct fixture *fixture, const struct digest *digest, bool there)
+{
+    char *path = path_of(fixture, digest);
+
+    assert_int_equal(file_exists(path), there);
+    free(path);
+}
+
+static void what_was_used_longest_ago_is_swept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest digest[10];
+    struct blob_swept swept;
+
+    put_ten(fixture, digest);
+    swept = sweep(fixture, 100, NULL, 0);
+    assert_int_equal(swept.files, 10);
+    assert_int_equal(swept.bytes, 100);
+    assert_int_equal(swept.removed, 0);                 // as much as there may be
+    assert_true(blob_have(fixture->store, &digest[0])); // is used again
+    assert_int_equal(load(fixture, &digest[1], 1), ERR_NONE);
+    (void)put(fixture, "0123456 02", ERR_NONE);
+    swept = sweep(fixture, 80, &digest[3], 1); // to 72, so three have to go
+    assert_int_equal(swept.removed, 3);
+    assert_int_equal(swept.removed_bytes, 30);
+    assert_int_equal(swept.bytes, 70);
+    for (int i = 0; i < 10; i++) {
+        is_there(fixture, &digest[i], i < 4 || i > 6);
+    }
+}
+
+static void what_is_needed_or_new_is_not_swept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest digest[10];
+    struct blob_swept swept;
+
+    put_ten(fixture, digest);
+    assert_true(blob_have(fixture->store, &digest[9]));
+    swept = sweep(fixture, 1, digest, 9);
+    assert_int_equal(swept.removed, 0);
+    assert_int_equal(swept.bytes, 100);
+    swept = sweep(fixture, 1, NULL, 0);
+    assert_int_equal(swept.files, 1);
+    is_there(fixture, &digest[9], true);
+}
+
+static void what_was_left_half_written_is_swept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest digest = put(fixture, "x", ERR_NONE);
+    char *blob = path_of(fixture, &digest);
+    char *old = xasprintf("%s.tmp.1", blob);
+    char *new = xasprintf("%s.tmp.2", blob);
+
+    assert_int_equal(file_replace(old, "x", 1, false, NULL), 0);
+    assert_int_equal(file_replace(new, "x", 1, false, NULL), 0);
+    age(old, 200);
+    (void)sweep(fixture, 1000, NULL, 0);
+    assert_false(file_exists(old));
+    assert_true(file_exists(new));
+    assert_true(file_exists(blob));
+    free(new);
+    free(old);
+    free(blob);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +350,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_unwritable_store_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_temporary_files_are_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_used_longest_ago_is_swept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_needed_or_new_is_not_swept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_left_half_written_is_swept, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

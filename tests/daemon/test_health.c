@@ -73,6 +73,22 @@ static void brakes_hinder_and_a_power_cap_does_not(void **state)
     assert_int_equal(level(&state_now, NULL), HEALTH_HINDERED);
 }
 
+// The driver's events that say something about the hardware, and those that a program causes.
+static void every_known_event_is_judged(void **state)
+{
+    static const uint64_t program[] = {13, 31, 43, 45};
+    static const uint64_t sick[] = {46, 48, 62, 63, 64, 74, 92, 94, 95, 119, 120};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(program); i++) {
+        assert_int_equal(health_of_xid(program[i]), HEALTH_WELL);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sick); i++) {
+        assert_int_equal(health_of_xid(sick[i]), HEALTH_SICK);
+    }
+    assert_int_equal(health_of_xid(79), HEALTH_LOST);
+}
+
 static void events_blame_the_gpu_or_the_program(void **state)
 {
     struct nvml_state now = {.xid = {31, 43}, .xid_count = 2};
@@ -208,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_gpu_that_tells_nothing_is_well),
         cmocka_unit_test(new_memory_errors_are_a_sickness_and_old_ones_are_not),
         cmocka_unit_test(brakes_hinder_and_a_power_cap_does_not),
+        cmocka_unit_test(every_known_event_is_judged),
         cmocka_unit_test(events_blame_the_gpu_or_the_program),
         cmocka_unit_test(nvml_is_read_by_uuid),
         cmocka_unit_test(events_come_once_and_a_lost_gpu_comes_back),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ struct fixture {
     char *path;
     struct ledger *ledger;
     uint64_t pages;
+    uint64_t entries; // of each cache; 0: no limit
     // What the callbacks saw:
     int calls;
     int failures;
@@ -44,8 +46,11 @@ static void open_ledger(struct fixture *fixture)
 {
     struct err err = ERR_INIT;
 
-    if (ledger_open(&fixture->ledger, fixture->path, fixture->pages, &err) != 0 ||
-        ledger_start(fixture->ledger, &fixture->loop, &err) != 0) {
+    if (ledger_open(&fixture->ledger, fixture->path, fixture->pages, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    ledger_limit(fixture->ledger, fixture->entries);
+    if (ledger_start(fixture->ledger, &fixture->loop, &err) != 0) {
         fail_msg("%s", err.text);
     }
 }
@@ -405,6 +410,88 @@ static void compilations_are_kept_replaced_and_dropped(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
+// Jobs come, end and are acknowledged; what they leave behind is used again.
+static void ten_thousand_forgotten_jobs_take_no_room(void **state)
+{
+    struct fixture *fixture = *state;
+    char result[500];
+    off_t early = 0;
+    struct stat info;
+
+    memset(result, 'r', sizeof(result) - 1);
+    result[sizeof(result) - 1] = '\0';
+    for (uint64_t round = 0; round < 10; round++) {
+        uint64_t ids[1000];
+
+        open_ledger(fixture);
+        for (uint64_t i = 0; i < 1000; i++) {
+            char key[16];
+
+            ids[i] = 1000 * round + i + 1;
+            (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)ids[i]);
+            submit(fixture, ids[i], key, NULL, NULL);
+            finish(fixture, ids[i], JOB_DONE, result, NULL, NULL);
+        }
+        ledger_forget(fixture->ledger, ids, 1000, on_done, fixture);
+        close_ledger(fixture);
+        assert_int_equal(stat(fixture->path, &info), 0);
+        early = round == 1 ? info.st_size : early;
+    }
+    assert_int_equal(fixture->calls, 20010);
+    assert_int_equal(fixture->failures, 0);
+    assert_true(info.st_size <= 2 * early);
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 0);
+}
+
+static struct digest numbered(int number)
+{
+    return digest_of(&number, sizeof(number));
+}
+
+static void caches_keep_the_newest_entries(void **state)
+{
+    struct fixture *fixture = *state;
+    struct bytes bytes = {.data = (unsigned char *)(uintptr_t) "bytes", .len = 5};
+    struct digest key;
+
+    fixture->entries = 10;
+    open_ledger(fixture);
+    for (int i = 0; i < 25; i++) {
+        char text[16];
+
+        (void)snprintf(text, sizeof(text), "k%d", i);
+        submit(fixture, (uint64_t)i + 1, text, NULL, NULL);
+        finish(fixture, (uint64_t)i + 1, JOB_DONE, "result", text, NULL);
+        key = numbered(i);
+        ledger_keep_compiled(fixture->ledger, &key, &bytes, on_done, fixture);
+    }
+    finish(fixture, 25, JOB_DONE, "again", "k24", NULL); // replaces, and pushes nothing out
+    ledger_barrier(fixture->ledger, on_done, fixture);
+    while (fixture->calls < 77) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(ledger_results(fixture->ledger), 10);
+    for (int i = 0; i < 25; i++) {
+        key = numbered(i);
+        fixture->calls = 0;
+        ledger_read_compiled(fixture->ledger, &key, on_done, fixture);
+        while (fixture->calls < 1) {
+            (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(fixture->answer.len, i < 15 ? 0 : 5);
+    }
+    submit(fixture, 100, "old", "k14", accept_and_change);
+    close_ledger(fixture);
+    assert_int_equal(fixture->answer.len, 0);
+    open_ledger(fixture);
+    assert_int_equal(ledger_results(fixture->ledger), 10);
+    submit(fixture, 101, "new", "k15", accept_and_change);
+    close_ledger(fixture);
+    assert_int_not_equal(fixture->answer.len, 0);
+    assert_int_equal(fixture->failures, 0);
+}
+
 static void one_bad_operation_does_not_spoil_the_batch(void **state)
 {
     struct fixture *fixture = *state;
@@ -643,6 +730,8 @@ int main(void)
         TEST(what_has_ended_stays_as_it_ended),
         TEST(forgotten_jobs_go_and_their_numbers_do_not_come_back),
         TEST(compilations_are_kept_replaced_and_dropped),
+        TEST(ten_thousand_forgotten_jobs_take_no_room),
+        TEST(caches_keep_the_newest_entries),
         TEST(one_bad_operation_does_not_spoil_the_batch),
         TEST(a_full_disk_refuses_inserts_and_lets_deletes_pass),
         TEST(a_file_that_is_no_database_is_refused_and_kept),

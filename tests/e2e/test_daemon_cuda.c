@@ -12,19 +12,6 @@
 
 #include <cmocka.h>
 
-static const char problem[] =
-    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
-    " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
-    "[\"N\"],"
-    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
-    " \"tolerance\": 1}],"
-    " \"cases\": {\"check\": [{\"N\": 17}],"
-    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"
-    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
-    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
-
 static int set_up(void **state, const char *gpus, const char *devices)
 {
     struct daemon_client *client;
@@ -56,7 +43,8 @@ static struct job_spec spec_of(struct daemon_client *client, const char *candida
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
 
-    spec.problem = daemon_client_put(client, problem, strlen(problem));
+    spec.problem =
+        daemon_client_put(client, daemon_client_cuda_problem, strlen(daemon_client_cuda_problem));
     return spec;
 }
 
@@ -192,7 +180,7 @@ static void the_compiler_is_told_all_about_it(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = spec_of(client, "int x;\n");
-    char *problem_len = xasprintf("%zu", strlen(problem));
+    char *problem_len = xasprintf("%zu", strlen(daemon_client_cuda_problem));
     struct job_info info;
     char *hidden, *again;
 

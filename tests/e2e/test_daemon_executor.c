@@ -99,6 +99,17 @@ static void one_that_ignores_sigterm_is_killed(void **state)
     expect_buried(*state, "//! run-deaf\n", "deadline");
 }
 
+// As by the kernel when the machine has no memory left.
+static void one_that_is_killed_is_told_with_its_signal(void **state)
+{
+    expect_buried(*state, "//! run-kill\n", "signal 9");
+}
+
+static void one_that_closes_its_output_is_ended_at_its_deadline(void **state)
+{
+    expect_buried(*state, "//! run-close\n", "deadline");
+}
+
 static void garbage_is_no_report(void **state)
 {
     expect_buried(*state, "//! run-garbage\n", "kcast-exec measure");
@@ -270,6 +281,8 @@ int main(void)
         TEST(an_exit_code_is_told_with_the_last_line_of_stderr),
         IMPATIENT(a_hanging_executor_is_ended_at_its_deadline),
         IMPATIENT(one_that_ignores_sigterm_is_killed),
+        TEST(one_that_is_killed_is_told_with_its_signal),
+        IMPATIENT(one_that_closes_its_output_is_ended_at_its_deadline),
         TEST(garbage_is_no_report),
         TEST(an_empty_report_is_none),
         TEST(a_gigabyte_is_cut_off),

@@ -29,6 +29,19 @@ const char daemon_client_problem[] =
     " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
     " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
 
+const char daemon_client_cuda_problem[] =
+    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
+    " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
+    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
+    "[\"N\"],"
+    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
+    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
+    " \"tolerance\": 1}],"
+    " \"cases\": {\"check\": [{\"N\": 17}],"
+    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"
+    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
+    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
+
 static const char reference_source[] =
     "void reference(const float *A, double *B, double *B_scale, int64_t N)\n"
     "{ for (int64_t i = 0; i < N; i++) { B[i] = A[i]; B_scale[i] = 1; } }\n";

@@ -74,6 +74,7 @@ char *daemon_client_gate(struct daemon_client *client,
 pid_t daemon_client_gate_wait(const char *path); // until the executor is there; its pid
 void daemon_client_gate_open(const char *path);  // lets it go on
 
-extern const char daemon_client_problem[]; // the small problem's JSON
+extern const char daemon_client_problem[];      // the small problem's JSON
+extern const char daemon_client_cuda_problem[]; // the same in CUDA
 
 #endif

@@ -6,6 +6,7 @@
 //             compile-gate PATH
 //   measure   log2 X, verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
+//             run-kill (as the kernel without memory does), run-close (its output, and stays),
 //             lie-verdict, lie-nan, lie-digest, lie-interval, lie-sandbox
 //
 // With "cuda-" before the mode it answers one plan after another, by frames, as kcast-exec does; an
@@ -16,8 +17,10 @@
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
-// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage"; with $KCAST_FAKE_NVML they are
+// those of the fake NVML. $KCAST_FAKE_START: what the modes that
 // stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
+// $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's report.
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -407,6 +410,13 @@ static void bad_run(const char *text)
     if (has(text, "run-empty")) {
         _exit(0);
     }
+    if (has(text, "run-kill")) {
+        (void)raise(SIGKILL);
+    }
+    if (has(text, "run-close")) {
+        close(STDOUT_FILENO);
+        sleep_forever();
+    }
 }
 
 // Descriptors beyond 0, 1, 2 as text; empty when there are none.
@@ -559,6 +569,7 @@ static void measure(void)
 static void probe(void)
 {
     const char *how = getenv("KCAST_FAKE_PROBE");
+    const char *toolchain = getenv("KCAST_FAKE_TOOLCHAIN");
     struct probe_report report;
 
     if (how && (strcmp(how, "crash") == 0 ||
@@ -577,7 +588,7 @@ static void probe(void)
     report.sandbox = !(how && strcmp(how, "no-sandbox") == 0);
     report.reason = report.sandbox ? NULL : xstrdup("user namespaces are not allowed");
     report.device_class = xstrdup("fake-cpu");
-    report.toolchain = xstrdup("fake-cc 1.0");
+    report.toolchain = xstrdup(toolchain ? toolchain : "fake-cc 1.0");
     put(&probe_report_message, &report);
 }
 
@@ -606,7 +617,9 @@ static void cuda_probe(void)
         struct gpu_info *gpu = &report.gpus[report.gpus_count];
 
         message_init(&gpu_info_message, gpu);
-        gpu->uuid = xasprintf("GPU-fake-%zu", report.gpus_count);
+        gpu->uuid = xasprintf(getenv("KCAST_FAKE_NVML") ? "GPU-fa4e0000-0000-4000-8000-%012zx"
+                                                        : "GPU-fake-%zu",
+                              report.gpus_count);
         gpu->ordinal = report.gpus_count;
         gpu->name = xstrdup("Fake 1");
         gpu->target = xstrdup("sm_90");

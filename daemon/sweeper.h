@@ -1,0 +1,29 @@
+// When blobs are swept, and what is spared: everything that an unfinished job or a problem that is
+// known needs. Reads jobs and subjects, changes neither.
+#ifndef DAEMON_SWEEPER_H
+#define DAEMON_SWEEPER_H
+
+#include "daemon/blob_sweep.h"
+#include "daemon/jobs.h"
+#include "daemon/subject.h"
+#include <stdbool.h>
+
+#define SWEEPER_GRACE_S 3600
+
+struct sweeper {
+    uv_loop_t *loop;
+    const struct jobs *jobs;
+    const struct subjects *subjects;
+    char *root; // of the blobs; malloc'd
+    uint64_t max_bytes;
+    uint64_t ticks;
+    bool sweeping;
+};
+
+// Once a second: sweeps at once for the first time, and then every ten minutes.
+void sweeper_tick(struct sweeper *sweeper);
+// A sweep is under way; the sweeper must stay until it is not.
+bool sweeper_busy(const struct sweeper *sweeper);
+void sweeper_release(struct sweeper *sweeper);
+
+#endif

@@ -1,0 +1,482 @@
+// kcastd on a host whose disk is full for a while, whose wall clock is set, whose compiler is
+// replaced and whose files are damaged (tests/support/fake_host).
+#include "common/file.h"
+#include "contract/verdict.h"
+#include "tests/support/daemon_client.h"
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOUR_S 3600
+#define DAY_S (24 * HOUR_S)
+
+static void set_host(struct daemon_client *client, const char *name, const char *text)
+{
+    char *path = xasprintf("%s/%s", client->program.dir, name);
+
+    if (text) {
+        assert_int_equal(file_replace(path, text, strlen(text), false, NULL), 0);
+    } else {
+        (void)unlink(path);
+    }
+    free(path);
+}
+
+static void set_wall(struct daemon_client *client, long ahead_s)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%ld\n", ahead_s);
+    set_host(client, "wall", text);
+}
+
+static char *preload;
+static char *host;
+
+static int set_up(void **state)
+{
+    char *library = program_support_path("../fake/libhost.so");
+    struct daemon_client *client;
+
+    (void)daemon_client_set_up(state);
+    client = *state;
+    preload = xasprintf("LD_PRELOAD=%s", library);
+    host = xasprintf("KCAST_FAKE_HOST=%s", client->program.dir);
+    client->option[0] = "--devices=cpu:1";
+    client->variable[0] = preload;
+    client->variable[1] = host;
+    free(library);
+    return daemon_client_start(client) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    int code = daemon_client_tear_down(state);
+
+    free(preload);
+    free(host);
+    return code;
+}
+
+static void restart(struct daemon_client *client)
+{
+    daemon_client_disconnect(client);
+    (void)program_kill(&client->program);
+    assert_true(daemon_client_start(client));
+}
+
+static int submit_code(struct daemon_client *client, const char *key, const struct job_spec *spec,
+                       uint64_t *ret)
+{
+    struct submitted reply;
+    struct err err = ERR_INIT;
+    int rc = daemon_client_submit(client, "test", key, spec, &reply, &err);
+
+    if (rc == 0) {
+        *ret = reply.job;
+    }
+    return rc;
+}
+
+static bool log_has(const struct daemon_client *client, const char *text)
+{
+    char *log = program_log(&client->program);
+    bool has = strstr(log, text) != NULL;
+
+    free(log);
+    return has;
+}
+
+// --- a full disk
+
+static void expect_no_room(struct daemon_client *client, const struct job_spec *spec)
+{
+    static const char text[] = "int another;\n";
+    struct blob_put body;
+    struct empty reply;
+    struct err err = ERR_INIT;
+    uint64_t job;
+
+    assert_int_equal(submit_code(client, "refused", spec, &job), ERR_NO_SPACE);
+    message_init(&blob_put_message, &body);
+    body.digest = digest_of(text, strlen(text));
+    body.data = (struct bytes){.data = (unsigned char *)(uintptr_t)text, .len = strlen(text)};
+    assert_int_equal(daemon_client_call(client, OP_BLOB_PUT, &blob_put_message, &body,
+                                        &empty_message, &reply, &err),
+                     ERR_NO_SPACE);
+    assert_non_null(strstr(err.text, client->state));
+}
+
+// Until the ledger has the end of every job.
+static void until_saved(const struct daemon_client *client)
+{
+    static const char sql[] = "SELECT count(*) FROM job WHERE finished_at = 0";
+    char *path = xasprintf("%s/ledger.db", client->state);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *row = NULL;
+    int left;
+
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+    do {
+        assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+        left = sqlite3_column_int(row, 0);
+        (void)sqlite3_reset(row);
+        (void)usleep(10000);
+    } while (left > 0);
+    (void)sqlite3_finalize(row);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    free(path);
+}
+
+// One job is measured and one is compiled when the disk is full: the first one's result is
+// delivered, the second one goes on when there is room again, and then all of it is in the ledger.
+static void a_full_disk_ends_no_job(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *compile_gate = daemon_client_gate(client, "compile");
+    char *measured = xasprintf("//! gate %s\n", gate);
+    char *compiled = xasprintf("//! compile-gate %s\n", compile_gate);
+    struct job_spec spec = daemon_client_spec(client, "int refused;\n");
+    uint64_t job[2];
+
+    job[0] = daemon_client_accepted(client, "measured", measured);
+    (void)daemon_client_gate_wait(gate);
+    job[1] = daemon_client_accepted(client, "compiled", compiled);
+    (void)daemon_client_gate_wait(compile_gate);
+    daemon_client_until(client, job[0], JOB_RUNNING);
+    set_host(client, "full", client->state);
+    expect_no_room(client, &spec);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, job[0], JOB_DONE, VERDICT_FASTER); // from memory
+    daemon_client_gate_open(compile_gate);
+    while (!log_has(client, "compile-held")) {
+        daemon_client_until(client, job[1], JOB_COMPILING); // and not buried
+    }
+    set_host(client, "full", NULL);
+    (void)daemon_client_gate_wait(compile_gate); // again, since its object was not kept
+    daemon_client_gate_open(compile_gate);
+    daemon_client_expect(client, job[1], JOB_DONE, VERDICT_FASTER);
+    assert_int_equal(daemon_client_runs(client, "measure", measured), 1);
+    assert_int_equal(submit_code(client, "refused", &spec, &job[1]), 0);
+    daemon_client_expect(client, job[1], JOB_DONE, VERDICT_FASTER);
+    until_saved(client);
+    restart(client);
+    daemon_client_expect(client, job[0], JOB_DONE, VERDICT_FASTER);
+    daemon_client_expect(client, job[1], JOB_DONE, VERDICT_FASTER);
+    free(compiled);
+    free(measured);
+    free(compile_gate);
+    free(gate);
+}
+
+// --- the wall clock
+
+struct long_poll {
+    size_t answers;
+    size_t jobs;
+};
+
+static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct long_poll *poll = owner;
+    const struct waited *waited = reply;
+
+    (void)retry_after_ms;
+    if (error) {
+        fail_msg("%s", error->text);
+    }
+    poll->answers++;
+    poll->jobs = waited->jobs_count;
+}
+
+static void set_hours_budget(struct daemon_client *client, const char *search, double seconds)
+{
+    struct budget_request request;
+    struct budget_list list;
+    struct err err = ERR_INIT;
+
+    message_init(&budget_request_message, &request);
+    request.tenant = (char *)(uintptr_t) "local";
+    request.search = (char *)(uintptr_t)search;
+    request.hour_seconds = seconds;
+    assert_int_equal(daemon_client_call(client, OP_BUDGET, &budget_request_message, &request,
+                                        &budget_list_message, &list, &err),
+                     0);
+    message_clear(&budget_list_message, &list);
+}
+
+static void park(struct daemon_client *client, uint64_t *job, struct long_poll *poll)
+{
+    struct status status = {0};
+    struct wait body;
+
+    message_init(&wait_message, &body);
+    body.jobs = job;
+    body.jobs_count = 1;
+    body.max_ms = 50000;
+    remote_call(client->remote, OP_WAIT, &wait_message, &body, &waited_message, PROGRAM_LIMIT_MS,
+                on_waited, poll);
+    do {
+        message_clear(&status_message, &status);
+        daemon_client_status(client, &status);
+    } while (status.waits < 1);
+    message_clear(&status_message, &status);
+}
+
+// An hour forward, then two back, while a result waits for its acknowledgement, a job runs, a
+// caller waits for it and a budget of an hour's device time is used up. Nothing ends early, nothing
+// is free early, nothing is killed.
+static void a_step_of_the_wall_clock_changes_nothing(void **state)
+{
+    const long step_s[] = {HOUR_S, -HOUR_S};
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    uint64_t done = daemon_client_accepted(client, "done", "int done;\n");
+    struct job_spec spec = daemon_client_spec(client, "int later;\n");
+    struct submitted later;
+    struct err err = ERR_INIT;
+
+    daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
+    set_hours_budget(client, "poor", 0);
+    assert_int_equal(daemon_client_submit(client, "poor", "k", &spec, &later, &err), 0);
+    daemon_client_until(client, later.job, JOB_READY);
+    for (size_t i = 0; i < 2; i++) {
+        struct long_poll poll = {0};
+        char key[16];
+        uint64_t job;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        spec = daemon_client_spec(client, candidate);
+        spec.repeat = i + 1;
+        assert_int_equal(submit_code(client, key, &spec, &job), 0);
+        (void)daemon_client_gate_wait(gate);
+        park(client, &job, &poll);
+        set_wall(client, step_s[i]);
+        daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
+        daemon_client_until(client, later.job, JOB_READY);
+        assert_int_equal(poll.answers, 0);
+        daemon_client_gate_open(gate);
+        while (poll.answers == 0) {
+            (void)uv_run(&client->loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(poll.jobs, 1);
+        daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+        daemon_client_until(client, later.job, JOB_READY);
+        assert_int_equal(daemon_client_runs(client, "measure", candidate), i + 1);
+    }
+    restart(client); // two hours earlier than some of its rows
+    daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
+    daemon_client_until(client, later.job, JOB_READY);
+    set_hours_budget(client, "poor", HOUR_S);
+    daemon_client_expect(client, later.job, JOB_DONE, VERDICT_FASTER);
+    free(candidate);
+    free(gate);
+}
+
+// The one thing that a date decides: a result that nobody has fetched for a week.
+static void a_result_is_kept_for_a_week(void **state)
+{
+    struct daemon_client *client = *state;
+    uint64_t job = daemon_client_accepted(client, "k", "int x;\n");
+    struct waited waited;
+
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    set_wall(client, 6 * DAY_S);
+    restart(client);
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    set_wall(client, 8 * DAY_S);
+    restart(client);
+    do {
+        daemon_client_wait_once(client, &job, 1, 0, &waited);
+        if (waited.unknown_count > 0) {
+            break;
+        }
+        message_clear(&waited_message, &waited);
+        (void)usleep(10000);
+    } while (true);
+    message_clear(&waited_message, &waited);
+    assert_true(log_has(client, "results-expired jobs=1"));
+    assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
+}
+
+// --- caches
+
+static void change_ledger(const struct daemon_client *client, const char *sql)
+{
+    char *path = xasprintf("%s/ledger.db", client->state);
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_true(sqlite3_changes(db) > 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    free(path);
+}
+
+static void measure_again(struct daemon_client *client, const char *key, const char *candidate)
+{
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    uint64_t job;
+
+    assert_int_equal(submit_code(client, key, &spec, &job), 0);
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+}
+
+// Rows whose content is no message any more are as good as none.
+static void damaged_cache_entries_are_made_again(void **state)
+{
+    struct daemon_client *client = *state;
+    static const char candidate[] = "int x;\n";
+
+    measure_again(client, "a", candidate);
+    measure_again(client, "b", candidate);
+    assert_int_equal(daemon_client_runs(client, "measure", candidate), 1);
+    daemon_client_disconnect(client);
+    assert_int_equal(program_stop(&client->program), 0);
+    change_ledger(client, "UPDATE compiled SET compiled = x'ddffffffff'");
+    change_ledger(client, "UPDATE result SET result = x'81'");
+    assert_true(daemon_client_start(client));
+    measure_again(client, "c", candidate);
+    assert_int_equal(daemon_client_runs(client, "compile", candidate), 2);
+    assert_int_equal(daemon_client_runs(client, "measure", candidate), 2);
+    measure_again(client, "d", candidate); // and are whole again
+    assert_int_equal(daemon_client_runs(client, "measure", candidate), 2);
+}
+
+// Another version of the compiler makes other objects, also of what is known.
+static void another_compiler_compiles_again(void **state)
+{
+    struct daemon_client *client = *state;
+    const char *toolchain[] = {"KCAST_FAKE_TOOLCHAIN=fake-cc 1.0", "KCAST_FAKE_TOOLCHAIN=fake-cc 2",
+                               "KCAST_FAKE_TOOLCHAIN=fake-cc 1.0"};
+    const size_t compilations[] = {1, 2, 2};
+    struct job_spec spec;
+    uint64_t job;
+
+    for (size_t i = 0; i < 3; i++) {
+        char key[16];
+
+        client->variable[2] = toolchain[i];
+        restart(client);
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        spec = daemon_client_spec(client, "int x;\n");
+        spec.kind = JOB_COMPILE;
+        spec.reference = spec.baseline = (struct digest){0};
+        assert_int_equal(submit_code(client, key, &spec, &job), 0);
+        daemon_client_expect(client, job, JOB_DONE, 0);
+        assert_int_equal(daemon_client_runs(client, "compile", "int x;\n"), compilations[i]);
+    }
+}
+
+// Two searches want the same object while it is being made.
+static void equal_compilations_at_the_same_time_are_one(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! compile-gate %s\n", gate);
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    struct submitted one, two;
+    struct err err = ERR_INIT;
+
+    spec.kind = JOB_COMPILE;
+    spec.reference = spec.baseline = (struct digest){0};
+    assert_int_equal(daemon_client_submit(client, "one", "k", &spec, &one, &err), 0);
+    (void)daemon_client_gate_wait(gate);
+    assert_int_equal(daemon_client_submit(client, "two", "k", &spec, &two, &err), 0);
+    daemon_client_until(client, two.job, JOB_COMPILING);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, one.job, JOB_DONE, 0);
+    daemon_client_expect(client, two.job, JOB_DONE, 0);
+    assert_int_equal(daemon_client_runs(client, "compile", candidate), 1);
+    free(candidate);
+    free(gate);
+}
+
+// --- blobs
+
+static int make_old(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+
+    (void)info;
+    (void)where;
+    return type == FTW_F ? utimensat(AT_FDCWD, path, times, 0) : 0;
+}
+
+// Everything was used long ago when the daemon starts with too much on its disk, and one job is not
+// done: what it needs stays, and whoever wants the rest sends it again.
+static void old_blobs_make_room(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    char *blobs = xasprintf("%s/blobs", client->state);
+    const size_t len = (size_t)2 << 20;
+    char *large = xcalloc(1, len);
+    struct blob_missing missing;
+    struct blob_have have;
+    struct digest digest;
+    uint64_t job;
+
+    digest = daemon_client_put(client, large, len);
+    job = daemon_client_accepted(client, "k", candidate);
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_disconnect(client);
+    (void)program_kill(&client->program);
+    assert_int_equal(nftw(blobs, make_old, 8, FTW_PHYS), 0);
+    client->option[1] = "--blobs-max=1M";
+    assert_true(daemon_client_start(client));
+    (void)daemon_client_gate_wait(gate);
+    while (!log_has(client, "blobs-swept")) {
+        (void)usleep(10000);
+    }
+    message_init(&blob_have_message, &have);
+    have.digests = &digest;
+    have.digests_count = 1;
+    assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
+                                        &blob_missing_message, &missing, NULL),
+                     0);
+    assert_int_equal(missing.digests_count, 1);
+    message_clear(&blob_missing_message, &missing);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    measure_again(client, "l", "int l;\n"); // the problem is there
+    free(large);
+    free(blobs);
+    free(candidate);
+    free(gate);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_full_disk_ends_no_job),
+        TEST(a_step_of_the_wall_clock_changes_nothing),
+        TEST(a_result_is_kept_for_a_week),
+        TEST(damaged_cache_entries_are_made_again),
+        TEST(another_compiler_compiles_again),
+        TEST(equal_compilations_at_the_same_time_are_one),
+        TEST(old_blobs_make_room),
+    };
+#undef TEST
+    const char *options = getenv("ASAN_OPTIONS");
+    char *asan = xasprintf("%s:verify_asan_link_order=0", options ? options : "");
+
+    (void)setenv("ASAN_OPTIONS", asan, 1); // another library is loaded before the sanitizer's
+    free(asan);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
