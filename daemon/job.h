@@ -69,6 +69,7 @@ struct job {
     char *reason;          // of CANCELLED and BURIED, else NULL
     float compile_seconds; // spent for this job, 0 when everything was cached
     uint8_t attempt;       // executors lost so far
+    uint8_t disturbed;     // measurements that were given up because something else was at work
     uint8_t kind;          // enum job_kind
     uint8_t state;         // enum job_state; only job_set_state writes it
     uint8_t wanted_class;  // enum queue_class, as its client wants it

@@ -165,6 +165,17 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const char 
     enqueue_ready(lifecycle, job);
 }
 
+// It waits for a device where nothing disturbs it: another one, or this one later.
+static void after_disturbance(struct lifecycle *lifecycle, struct job *job, const char *reason)
+{
+    job->disturbed++;
+    log_event(LOG_NOTICE, "job-disturbed job=%llu times=%u reason=\"%s\"", number(job),
+              job->disturbed, reason);
+    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    job_set_state(job, JOB_READY);
+    enqueue_ready(lifecycle, job);
+}
+
 // Something that was compiled is no longer there. It is compiled again, once.
 static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
                                  const struct run_end *end)
@@ -217,6 +228,9 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
         return;
     case RUN_LOST:
         after_loss(lifecycle, job, end->reason);
+        return;
+    case RUN_DISTURBED:
+        after_disturbance(lifecycle, job, end->reason);
         return;
     case RUN_NO_OBJECT:
         after_missing_object(lifecycle, job, end);

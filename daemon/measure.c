@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/stats.h"
+#include "contract/verdict.h"
 #include "daemon/cache.h"
 #include "daemon/ending.h"
 #include "daemon/report.h"
@@ -52,6 +53,7 @@ struct run {
     double queue_seconds;
     double compile_seconds;
     uint64_t attempt;
+    uint8_t disturbed; // times before
     uint64_t seed;
     uint64_t hidden_seed;
     bool control;
@@ -94,6 +96,7 @@ static void finish(struct run *run, enum run_outcome outcome)
     // What was lost, or was not measured after all, is free; a candidate that loses every executor
     // is at fault itself.
     free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
+                     outcome == RUN_DISTURBED ||
                      (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
     queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
     account_settle(run->config.accounts, &run->hold, end->held_s, free_of_charge,
@@ -186,6 +189,14 @@ static bool take_control(struct run *run, struct result *result)
     return device->bad_controls == 0;
 }
 
+// Whether times may be wrong and there is another try. What a candidate computes does not depend on
+// what else is at work.
+static bool is_spoilt(const struct run *run, bool disturbed, const struct result *result)
+{
+    return disturbed && run->disturbed + 1 < MEASURE_DISTURBED_MAX &&
+           (verdict_is_ratio(result->verdict) || result->verdict == VERDICT_TIMEOUT);
+}
+
 static void on_executor_end(void *owner, struct executor_end *end)
 {
     struct run *run = owner;
@@ -209,6 +220,12 @@ static void on_executor_end(void *owner, struct executor_end *end)
         return;
     }
     device_succeeded(run->device);
+    if (is_spoilt(run, disturbed, report.result)) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", run->device->hindrance);
+        message_clear(&measure_report_message, &report);
+        finish(run, RUN_DISTURBED);
+        return;
+    }
     fill_result(run, disturbed, report.result);
     // After the release, because a bad control may take the device out of service.
     if (!end->stuck) {
@@ -445,6 +462,7 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->max_seconds = isnan(job->max_seconds) ? CACHE_CAP_S : job->max_seconds;
     run->compile_seconds = (double)job->compile_seconds;
     run->attempt = job->attempt;
+    run->disturbed = job->disturbed;
     return run;
 }
 

@@ -19,6 +19,7 @@
 #define MEASURE_GROUP_MEMORY (4 * MEASURE_MEMORY)
 #define MEASURE_GROUP_PROCESSES 64            // and threads; a handful is normal
 #define MEASURE_REPORT_MAX ((size_t)16 << 20) // bytes
+#define MEASURE_DISTURBED_MAX 3 // times of one job; the last one's result is given and says so
 
 struct run;
 
@@ -26,6 +27,7 @@ enum run_outcome {
     RUN_RESULT,    // end->result is what the job gets
     RUN_CACHED,    // an equal job was measured in the meantime: end->cached
     RUN_LOST,      // the executor failed: no one knows anything about the candidate
+    RUN_DISTURBED, // heat, a brake or another program spoilt it: to be measured again
     RUN_NO_OBJECT, // a blob is missing or damaged; the executor was not started
     RUN_CANCELLED, // run_cancel was called
 };
@@ -34,8 +36,8 @@ struct run_end {
     enum run_outcome outcome;
     struct result *result; // the callee may change it
     struct bytes *cached;  // packed; the callee may take it
-    bool cacheable;        // its A/A control was in order
-    const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
+    bool cacheable;        // its A/A control was in order, and nothing disturbed it
+    const char *reason;    // for RUN_LOST, RUN_DISTURBED and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
     const char *tenant, *search; // whose run it was

@@ -98,48 +98,53 @@ static double condition(const struct result *result, const char *name)
     return NAN;
 }
 
-// The state of the GPU while it measures, why it is then suspect, and a reading of the result.
-static void disturb(struct daemon_client *client, const char *state_then, const char *why,
-                    const char *name, double value)
+// As soon as the job is being measured: the GPU's state, why it is then suspect; then the
+// measurement ends.
+static void shake(struct daemon_client *client, const char *gate, const char *state_then,
+                  const char *why)
 {
-    char *gate = daemon_client_gate(client, "gate");
-    char *candidate = xasprintf("//! gate %s\n", gate);
-    struct job_info info;
-    uint64_t job;
-
-    until(client, "ready", NULL);
-    job = submit(client, "a", candidate).job;
     (void)daemon_client_gate_wait(gate);
     write_state(state_then);
     until(client, "suspect", why);
     daemon_client_gate_open(gate);
-    daemon_client_wait(client, job, &info);
-    assert_int_equal(info.result->verdict, VERDICT_FASTER); // whoever asked gets it, with this
-    assert_float_equal(condition(info.result, "disturbed"), 1, 0);
-    assert_float_equal(condition(info.result, name), value, 0);
-    message_clear(&job_info_message, &info);
+}
 
-    job = submit(client, "b", candidate).job; // and nobody else: it is measured again,
+// Disturbed once, a job is measured again when the disturbance has gone.
+static void disturb_once(struct daemon_client *client, const char *state_then, const char *why)
+{
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    struct job_info info;
+    struct status status;
+    uint64_t job;
+
+    until(client, "ready", NULL);
+    job = submit(client, "a", candidate).job;
+    shake(client, gate, state_then, why);
     daemon_client_until(client, job, JOB_READY);
     write_state("count=1\n");
-    (void)daemon_client_gate_wait(gate); // when that has been gone for a while
+    (void)daemon_client_gate_wait(gate);
     daemon_client_gate_open(gate);
     daemon_client_wait(client, job, &info);
+    assert_int_equal(info.result->verdict, VERDICT_FASTER);
     assert_true(isnan(condition(info.result, "disturbed")));
-    assert_false(info.result->cached);
+    assert_int_equal(info.attempt, 0); // nobody's executor was lost
     message_clear(&job_info_message, &info);
-    assert_true(submit(client, "c", candidate).cached);
     assert_int_equal(daemon_client_runs(client, "cuda-measure", candidate), 2);
+    daemon_client_status(client, &status);
+    assert_int_equal(status.devices[0].jobs_done, 2);
+    message_clear(&status_message, &status);
+    assert_true(submit(client, "b", candidate).cached);
     free(candidate);
     free(gate);
 }
 
-static void what_was_disturbed_by_heat_is_not_kept(void **state)
+static void what_heat_disturbs_is_measured_again(void **state)
 {
-    disturb(*state, "GPU0.throttle=0x40\nGPU0.temperature=95\n", "too hot", "temperature_c", 95);
+    disturb_once(*state, "GPU0.throttle=0x40\nGPU0.temperature=95\n", "too hot");
 }
 
-static void what_was_disturbed_by_another_program_is_not_kept(void **state)
+static void what_another_program_disturbs_is_measured_again(void **state)
 {
     struct daemon_client *client = *state;
     char *text = xasprintf("GPU0.process=%d:1024\n", (int)getpid()); // which is not the daemon's
@@ -155,16 +160,53 @@ static void what_was_disturbed_by_another_program_is_not_kept(void **state)
         printf("skipped because in this container process numbers mean nothing to a GPU\n");
         skip();
     }
-    disturb(client, text, "which is not ours", "disturbed", 1);
+    disturb_once(client, text, "which is not ours");
     free(text);
+}
+
+static void what_is_disturbed_again_and_again_is_given_with_a_mark_and_not_kept(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    struct job_info info;
+    uint64_t job;
+
+    until(client, "ready", NULL);
+    job = submit(client, "a", candidate).job;
+    for (int i = 0; i < 3; i++) {
+        shake(client, gate, "GPU0.throttle=0x40\nGPU0.temperature=95\n", "too hot");
+        if (i < 2) {
+            daemon_client_until(client, job, JOB_READY);
+            write_state("count=1\n");
+        }
+    }
+    daemon_client_wait(client, job, &info);
+    assert_int_equal(info.result->verdict, VERDICT_FASTER); // whoever asked gets it, with this
+    assert_float_equal(condition(info.result, "disturbed"), 1, 0);
+    assert_float_equal(condition(info.result, "temperature_c"), 95, 0);
+    message_clear(&job_info_message, &info);
+
+    job = submit(client, "b", candidate).job; // and nobody else: it is measured again
+    daemon_client_until(client, job, JOB_READY);
+    write_state("count=1\n");
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_gate_open(gate);
+    daemon_client_wait(client, job, &info);
+    assert_true(isnan(condition(info.result, "disturbed")));
+    assert_false(info.result->cached);
+    message_clear(&job_info_message, &info);
+    free(candidate);
+    free(gate);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_disturbed_by_heat_is_not_kept),
-        TEST(what_was_disturbed_by_another_program_is_not_kept),
+        TEST(what_heat_disturbs_is_measured_again),
+        TEST(what_another_program_disturbs_is_measured_again),
+        TEST(what_is_disturbed_again_and_again_is_given_with_a_mark_and_not_kept),
     };
 #undef TEST
 
