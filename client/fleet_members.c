@@ -7,8 +7,9 @@
 //
 // A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which
 // fails at once where nobody listens, and because it may be another program by now. What counts as
-// silence is only that polls fail, so a client that was stopped for an hour does not think that
-// everybody is away. OUT is looked at again once a minute, unless its pool has given up.
+// silence is only that polls fail, or that one has waited for POLL_LEAST_MS while this program ran,
+// so a client that was stopped for an hour does not think that everybody is away. OUT is looked at
+// again once a minute, unless its pool has given up.
 #include "client/fleet_state.h"
 
 #include "client/device_choice.h"
@@ -20,6 +21,7 @@
 #define STATUS_MS 5000
 #define OUT_MS 60000
 #define TICK_MS 200
+#define POLL_LEAST_MS 5000 // a poll is not called silence earlier
 
 static uint64_t now_ns(void)
 {
@@ -189,6 +191,10 @@ void fleet_set_status(struct member *member, struct status *status)
     member->has_status = member->settled = true;
     member->polling = false;
     member->heard_ns = now_ns();
+    member->unanswered_ms = 0;
+    if (member->state == MEMBER_IN) {
+        err_clear(&member->why);
+    }
     member->poll_ns = member->heard_ns + fleet->times.poll * NS_PER_MS;
     if (fleet->device_class != NULL) {
         fleet_judge(member);
@@ -275,12 +281,29 @@ static void on_urls(void *owner, const char *const *url, size_t count, const str
 
 // ---- time ----
 
+static void look_for_silence(struct member *member, uint64_t now)
+{
+    uint64_t away_ms = member->fleet->times.away;
+    if (member->polling) {
+        member->unanswered_ms += TICK_MS;
+    }
+    if (member->state == MEMBER_IN && member->unanswered_ms >= POLL_LEAST_MS &&
+        now - member->heard_ns >= away_ms * NS_PER_MS) {
+        if (member->why.code == ERR_NONE) {
+            err_set(&member->why, ERR_UNREACHABLE, "%s has not answered for %llu s", member->url,
+                    (unsigned long long)away_ms / 1000);
+        }
+        go_away(member);
+    }
+}
+
 static void look_at(struct member *member, uint64_t now)
 {
     const struct err *error = pool_error(member->pool);
     if (error != NULL && member->state != MEMBER_OUT) {
         leave_out(member, error);
     }
+    look_for_silence(member, now);
     // One that is gone and that no name supplies any more is left alone.
     bool of_interest = member->listed || member->state == MEMBER_IN;
     if (!member->polling && error == NULL && of_interest && now >= member->poll_ns) {

@@ -161,17 +161,16 @@ static void begin_attempt(struct remote *remote)
 
 void link_on_time(struct remote *remote, uint64_t now_ns)
 {
-    bool refused;
-
     if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
         begin_attempt(remote);
     } else if (remote->state == LINK_CONNECTING && remote->link_due_ns <= now_ns) {
-        refused = !stream_was_connected(remote->stream);
         note_trouble(remote, ERR_UNREACHABLE,
-                     refused ? strerror(ETIMEDOUT) : "it takes connections but does not greet");
+                     stream_was_connected(remote->stream)
+                         ? "it takes connections but does not greet"
+                         : strerror(ETIMEDOUT));
         stream_close(remote->stream);
         remote->stream = NULL;
-        try_next_address(remote, refused);
+        try_next_address(remote, false); // what was lost on the way may arrive the next time
     }
     link_arm(remote);
 }

@@ -21,7 +21,7 @@
 #include <utlist.h>
 
 #define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
-#define HELLO_TIMEOUT_MS 5000
+#define HELLO_TIMEOUT_MS 10000 // several attempts, where packets get lost
 
 static void on_timer(uv_timer_t *timer);
 

@@ -17,13 +17,15 @@
 #include "net/handshake.h"
 #include "net/tls.h"
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define KEEPALIVE_S 60
+#define IDLE_S 4           // of silence, then the kernel asks every second
+#define SILENCE_MS 10000   // without a word from the other host: it is gone
 #define PEER_MAX (INET6_ADDRSTRLEN + 16)
 
 struct stream {
@@ -439,6 +441,32 @@ static void set_peer(struct stream *stream)
     }
 }
 
+// A host that was cut off, or has lost its power, closes nothing. The kernels of both sides see
+// that: by questions when nobody has anything to say, by what is not acknowledged otherwise. A
+// program that is merely busy, or stopped, still has a kernel that answers for it, unless so much
+// was sent to it that nothing more fits in. Failing to set these is no reason to do without it all.
+static void watch_for_silence(struct stream *stream)
+{
+    static const struct {
+        int level;
+        int name;
+        int value;
+    } option[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 1},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS},
+    };
+    uv_os_fd_t fd;
+
+    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
+        for (size_t i = 0; i < ARRAY_LEN(option); i++) {
+            (void)setsockopt(fd, option[i].level, option[i].name, &option[i].value,
+                             sizeof(option[i].value));
+        }
+    }
+}
+
 // Frames may go both ways.
 static void open_up(struct stream *stream)
 {
@@ -450,10 +478,8 @@ static void begin(struct stream *stream, bool calling)
 {
     stream->connected = true;
     set_peer(stream);
-    // Without these the connection is slower, or its silent end is noticed later: no reason to
-    // fail.
-    (void)uv_tcp_nodelay(&stream->tcp, 1);
-    (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
+    (void)uv_tcp_nodelay(&stream->tcp, 1); // else it is slower: no reason to fail
+    watch_for_silence(stream);
     if (stream->tls && calling) { // who was called waits for the other's hand
         shake_hands(stream);
         return;
