@@ -241,21 +241,24 @@ static void poll_member(struct member *member)
 
 // ---- names ----
 
-static void on_url(struct fleet *fleet, const char *url)
+static void on_host(struct fleet *fleet, const struct host *host)
 {
     struct err err = ERR_INIT;
     struct remote *remote;
     for (size_t i = 0; i < fleet->count; i++) {
-        if (strcmp(fleet->member[i]->url, url) == 0) {
+        if (strcmp(fleet->member[i]->url, host->url) == 0) {
             fleet->member[i]->listed = true;
             return;
         }
     }
-    if (session_remote(fleet->session, url, &remote, &err) != 0) {
+    if (session_remote(fleet->session, host->url, &remote, &err) != 0) {
         fleet_say(fleet, "%s", err.text);
         return;
     }
-    struct member *member = fleet_add_member(fleet, url, remote);
+    if (host->name != NULL) {
+        remote_expect(remote, host->name);
+    }
+    struct member *member = fleet_add_member(fleet, host->url, remote);
     if (member == NULL) { // so many have come and gone
         remote_close(remote);
     } else {
@@ -263,7 +266,7 @@ static void on_url(struct fleet *fleet, const char *url)
     }
 }
 
-static void on_urls(void *owner, const char *const *url, size_t count, const struct err *why)
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
 {
     struct fleet *fleet = owner;
     if (why->code != ERR_NONE && fleet->look_up.code == ERR_NONE && fleet->begun) {
@@ -274,7 +277,7 @@ static void on_urls(void *owner, const char *const *url, size_t count, const str
         fleet->member[i]->listed = false;
     }
     for (size_t i = 0; i < count; i++) {
-        on_url(fleet, url[i]);
+        on_host(fleet, &host[i]);
     }
     fleet->look_up_ns = now_ns() + fleet->times.look_up * NS_PER_MS;
 }
@@ -340,7 +343,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (!hosts_are_looked_up(fleet->hosts) && hosts_have_names(fleet->hosts) &&
         now >= fleet->look_up_ns) {
-        hosts_look_up(fleet->hosts, session_loop(fleet->session), on_urls, fleet);
+        hosts_look_up(fleet->hosts, session_loop(fleet->session), on_hosts, fleet);
     }
     if (fleet->device_class != NULL) {
         look_for_the_end(fleet, now);
@@ -354,7 +357,7 @@ void fleet_start(struct fleet *fleet)
     uv_timer_init(loop, fleet->timer);
     fleet->timer->data = fleet;
     uv_timer_start(fleet->timer, on_tick, TICK_MS, TICK_MS);
-    hosts_look_up(fleet->hosts, loop, on_urls, fleet);
+    hosts_look_up(fleet->hosts, loop, on_hosts, fleet);
 }
 
 size_t fleet_unsettled(const struct fleet *fleet)

@@ -51,7 +51,10 @@ static void attempt_failed(struct remote *remote, bool refused)
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime() + remote->backoff_ns;
     if (remote->trouble.code == ERR_DENIED) {
-        (void)err_set(&err, ERR_DENIED, "%s: %s", remote->url, reason);
+        const char *name = remote->name;
+
+        (void)err_set(&err, ERR_DENIED, "%s%s%s%s: %s", remote->url, name ? " (" : "",
+                      name ? name : "", name ? ")" : "", reason);
     } else if (remote->trouble.code == ERR_PROTOCOL) {
         (void)err_set(&err, ERR_PROTOCOL,
                       "%s does not speak kernelcast's protocol (%s); check --pool and --worker",
@@ -77,7 +80,9 @@ static void try_next_address(struct remote *remote, bool refused)
     struct stream_config config = {
         .frame_max = REPLY_MAX,
         .tls = remote->tls,
-        .tls_host = remote->tls ? remote->address.host : NULL,
+        .tls_host = remote->name  ? remote->name
+                    : remote->tls ? remote->address.host
+                                  : NULL,
         .on_greeting = on_greeting,
         .on_frame = remote_on_frame,
         .on_end = on_end,

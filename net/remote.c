@@ -292,6 +292,12 @@ int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url, str
     return rc;
 }
 
+void remote_expect(struct remote *remote, const char *name)
+{
+    free(remote->name);
+    remote->name = xstrdup(name);
+}
+
 const char *remote_url(const struct remote *remote)
 {
     return remote->url;
@@ -352,6 +358,7 @@ static void on_closed(uv_handle_t *handle)
         }
         tls_release(remote->tls);
         free(remote->token);
+        free(remote->name);
         free(remote->url);
         free(remote);
     }

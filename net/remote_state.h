@@ -32,6 +32,7 @@ struct remote {
     struct url address;
     struct tls *tls;   // NULL: tcp://
     char *token;       // NULL: none
+    char *name;        // whom the certificate must name; NULL: the url's host
     uint64_t token_id; // of the request that showed it last
     uv_timer_t timer;
     uv_async_t wake;   // there are calls in `ending`
