@@ -53,6 +53,8 @@ struct member *fleet_add_member(struct fleet *fleet, const char *url, struct rem
     if (fleet->several) {
         pool_set_patience(member->pool, UINT64_MAX);
         pool_set_notice(member->pool, say_nothing, NULL);
+    } else {
+        pool_set_patience(member->pool, fleet->times.patience);
     }
     fleet->member[fleet->count++] = member;
     return member;

@@ -63,9 +63,7 @@ static void attempt_failed(struct remote *remote, bool refused)
         (void)err_set(&err, ERR_UNREACHABLE, "%s: host \"%s\" is not known: %s", remote->url,
                       remote->address.host, reason);
     } else if (remote->wanted && refused) {
-        (void)err_set(&err, ERR_UNREACHABLE,
-                      "no %s answers on %s; start one, name another, or use --local: %s",
-                      remote->wanted, remote->url, reason);
+        (void)remote_nobody(remote, &err);
     }
     if (err.code != ERR_NONE) {
         remote_end_calls(remote, &err, false);
@@ -104,7 +102,9 @@ static void try_next_address(struct remote *remote, bool refused)
 // that nobody is at the others.
 static void note_trouble(struct remote *remote, enum err_code code, const char *reason)
 {
-    if (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED) {
+    if (remote->trouble_is_old ||
+        (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED)) {
+        remote->trouble_is_old = false;
         err_clear(&remote->trouble);
         (void)err_set(&remote->trouble, code, "%s", reason);
     }
@@ -153,7 +153,7 @@ static void begin_attempt(struct remote *remote)
     struct sockaddr_storage address;
     struct err err = ERR_INIT;
 
-    err_clear(&remote->trouble);
+    remote->trouble_is_old = true;
     if (url_address(&remote->address, &address)) {
         on_resolved(remote, &address, 1, NULL);
     } else if (resolve_start(&remote->resolve, remote->loop, &remote->address, on_resolved, remote,

@@ -15,17 +15,15 @@
 #include "common/mem.h"
 #include "net/frames.h"
 #include "net/handshake.h"
+#include "net/silence.h"
 #include "net/tls.h"
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define IDLE_S 4           // of silence, then the kernel asks every second
-#define SILENCE_MS 10000   // without a word from the other host: it is gone
 #define PEER_MAX (INET6_ADDRSTRLEN + 16)
 
 struct stream {
@@ -441,32 +439,6 @@ static void set_peer(struct stream *stream)
     }
 }
 
-// A host that was cut off, or has lost its power, closes nothing. The kernels of both sides see
-// that: by questions when nobody has anything to say, by what is not acknowledged otherwise. A
-// program that is merely busy, or stopped, still has a kernel that answers for it, unless so much
-// was sent to it that nothing more fits in. Failing to set these is no reason to do without it all.
-static void watch_for_silence(struct stream *stream)
-{
-    static const struct {
-        int level;
-        int name;
-        int value;
-    } option[] = {
-        {SOL_SOCKET, SO_KEEPALIVE, 1},
-        {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S},
-        {IPPROTO_TCP, TCP_KEEPINTVL, 1},
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS},
-    };
-    uv_os_fd_t fd;
-
-    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
-        for (size_t i = 0; i < ARRAY_LEN(option); i++) {
-            (void)setsockopt(fd, option[i].level, option[i].name, &option[i].value,
-                             sizeof(option[i].value));
-        }
-    }
-}
-
 // Frames may go both ways.
 static void open_up(struct stream *stream)
 {
@@ -476,10 +448,14 @@ static void open_up(struct stream *stream)
 
 static void begin(struct stream *stream, bool calling)
 {
+    uv_os_fd_t fd;
+
     stream->connected = true;
     set_peer(stream);
     (void)uv_tcp_nodelay(&stream->tcp, 1); // else it is slower: no reason to fail
-    watch_for_silence(stream);
+    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
+        silence_watch(fd);
+    }
     if (stream->tls && calling) { // who was called waits for the other's hand
         shake_hands(stream);
         return;
