@@ -27,10 +27,10 @@ case_loss() {
     cable host1 lossy
     begin loss "$one"
     gate_wait middle
-    at stranger bash -c 'ulimit -n 4096; n=0; while [ $n -lt 1000 ]; do
+    nsenter -t "$stranger" -n bash -c 'ulimit -n 4096; n=0; while [ $n -lt 1000 ]; do
         exec {fd}<>/dev/tcp/10.9.1.2/'$port' || exit 1
         [ $((n % 2)) = 0 ] || printf "\x16\x03\x01\x02\x00\x01" >&$fd
-        n=$((n + 1)); done; echo there; sleep 600' >"$dir/strangers.out" 2>"$dir/strangers.err" &
+        n=$((n + 1)); done; echo there; exec sleep 600' >"$dir/strangers.out" 2>"$dir/strangers.err" &
     pids+=($!)
     await 60 grep -q there "$dir/strangers.out"
     gate_open middle
