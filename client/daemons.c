@@ -18,13 +18,16 @@ struct greeting {
     size_t *pending;
 };
 
-static void on_urls(void *owner, const char *const *url, size_t count, const struct err *why)
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
 {
     struct looking *looking = owner;
     struct daemons *daemons = looking->daemons;
     daemons->link = xcalloc(count + 1, sizeof(*daemons->link));
     for (size_t i = 0; i < count; i++) {
-        daemons->link[daemons->count++].url = xstrdup(url[i]);
+        daemons->link[daemons->count++] = (struct daemon_link){
+            .url = xstrdup(host[i].url),
+            .name = host[i].name != NULL ? xstrdup(host[i].name) : NULL,
+        };
     }
     looking->why = *why;
     looking->done = true;
@@ -51,6 +54,9 @@ static int greet_all(struct daemons *daemons, struct session *session, struct er
         struct daemon_link *link = &daemons->link[i];
         code = session_remote(session, link->url, &link->remote, err);
         if (code == 0) {
+            if (link->name != NULL) {
+                remote_expect(link->remote, link->name);
+            }
             greeting[i] = (struct greeting){.link = link, .pending = &pending};
             pending++;
             remote_greet(link->remote, "kcastd", on_greeted, &greeting[i]);
@@ -76,7 +82,7 @@ static int connect_several(struct daemons *daemons, struct hosts *hosts, struct 
                            struct err *err)
 {
     struct looking looking = {.daemons = daemons};
-    hosts_look_up(hosts, session_loop(session), on_urls, &looking);
+    hosts_look_up(hosts, session_loop(session), on_hosts, &looking);
     while (!looking.done && !session_interrupted(session)) {
         uv_run(session_loop(session), UV_RUN_ONCE);
     }
@@ -130,6 +136,7 @@ void daemons_release(struct daemons *daemons)
             remote_close(daemons->link[i].remote);
         }
         free(daemons->link[i].url);
+        free(daemons->link[i].name);
     }
     free(daemons->link);
     *daemons = (struct daemons){0};

@@ -11,6 +11,7 @@
 
 struct daemon_link {
     char *url;
+    char *name;            // whom its certificate must name; NULL: whom the url names
     struct remote *remote; // NULL: it does not answer, or is none of ours
     struct err why;        // then, a sentence that begins with the url
 };

@@ -23,7 +23,7 @@ struct fleet_times {   // in ms; 0: the default
     uint64_t poll;     // between two STATUS to a daemon: 2000
     uint64_t away;     // silence after which a daemon's jobs go to others: 15000
     uint64_t look_up;  // between two look-ups of dns:// names: 30000
-    uint64_t patience; // with no daemon there at all: POOL_PATIENCE_MS
+    uint64_t patience; // with no daemon there at all, one or several: POOL_PATIENCE_MS
 };
 
 // Connects to every daemon of --pool and waits until each has answered or has failed to; fails when

@@ -7,8 +7,9 @@
 //
 // A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which
 // fails at once where nobody listens, and because it may be another program by now. What counts as
-// silence is only that polls fail, so a client that was stopped for an hour does not think that
-// everybody is away. OUT is looked at again once a minute, unless its pool has given up.
+// silence is only that polls fail, or that one has waited for POLL_LEAST_MS while this program ran,
+// so a client that was stopped for an hour does not think that everybody is away. OUT is looked at
+// again once a minute, unless its pool has given up.
 #include "client/fleet_state.h"
 
 #include "client/device_choice.h"
@@ -20,6 +21,7 @@
 #define STATUS_MS 5000
 #define OUT_MS 60000
 #define TICK_MS 200
+#define POLL_LEAST_MS 5000 // a poll is not called silence earlier
 
 static uint64_t now_ns(void)
 {
@@ -51,6 +53,8 @@ struct member *fleet_add_member(struct fleet *fleet, const char *url, struct rem
     if (fleet->several) {
         pool_set_patience(member->pool, UINT64_MAX);
         pool_set_notice(member->pool, say_nothing, NULL);
+    } else {
+        pool_set_patience(member->pool, fleet->times.patience);
     }
     fleet->member[fleet->count++] = member;
     return member;
@@ -189,6 +193,10 @@ void fleet_set_status(struct member *member, struct status *status)
     member->has_status = member->settled = true;
     member->polling = false;
     member->heard_ns = now_ns();
+    member->unanswered_ms = 0;
+    if (member->state == MEMBER_IN) {
+        err_clear(&member->why);
+    }
     member->poll_ns = member->heard_ns + fleet->times.poll * NS_PER_MS;
     if (fleet->device_class != NULL) {
         fleet_judge(member);
@@ -235,21 +243,24 @@ static void poll_member(struct member *member)
 
 // ---- names ----
 
-static void on_url(struct fleet *fleet, const char *url)
+static void on_host(struct fleet *fleet, const struct host *host)
 {
     struct err err = ERR_INIT;
     struct remote *remote;
     for (size_t i = 0; i < fleet->count; i++) {
-        if (strcmp(fleet->member[i]->url, url) == 0) {
+        if (strcmp(fleet->member[i]->url, host->url) == 0) {
             fleet->member[i]->listed = true;
             return;
         }
     }
-    if (session_remote(fleet->session, url, &remote, &err) != 0) {
+    if (session_remote(fleet->session, host->url, &remote, &err) != 0) {
         fleet_say(fleet, "%s", err.text);
         return;
     }
-    struct member *member = fleet_add_member(fleet, url, remote);
+    if (host->name != NULL) {
+        remote_expect(remote, host->name);
+    }
+    struct member *member = fleet_add_member(fleet, host->url, remote);
     if (member == NULL) { // so many have come and gone
         remote_close(remote);
     } else {
@@ -257,7 +268,7 @@ static void on_url(struct fleet *fleet, const char *url)
     }
 }
 
-static void on_urls(void *owner, const char *const *url, size_t count, const struct err *why)
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
 {
     struct fleet *fleet = owner;
     if (why->code != ERR_NONE && fleet->look_up.code == ERR_NONE && fleet->begun) {
@@ -268,12 +279,28 @@ static void on_urls(void *owner, const char *const *url, size_t count, const str
         fleet->member[i]->listed = false;
     }
     for (size_t i = 0; i < count; i++) {
-        on_url(fleet, url[i]);
+        on_host(fleet, &host[i]);
     }
     fleet->look_up_ns = now_ns() + fleet->times.look_up * NS_PER_MS;
 }
 
 // ---- time ----
+
+static void look_for_silence(struct member *member, uint64_t now)
+{
+    uint64_t away_ms = member->fleet->times.away;
+    if (member->polling) {
+        member->unanswered_ms += TICK_MS;
+    }
+    if (member->state == MEMBER_IN && member->unanswered_ms >= POLL_LEAST_MS &&
+        now - member->heard_ns >= away_ms * NS_PER_MS) {
+        if (member->why.code == ERR_NONE) {
+            err_set(&member->why, ERR_UNREACHABLE, "%s has not answered for %llu s", member->url,
+                    (unsigned long long)away_ms / 1000);
+        }
+        go_away(member);
+    }
+}
 
 static void look_at(struct member *member, uint64_t now)
 {
@@ -281,6 +308,7 @@ static void look_at(struct member *member, uint64_t now)
     if (error != NULL && member->state != MEMBER_OUT) {
         leave_out(member, error);
     }
+    look_for_silence(member, now);
     // One that is gone and that no name supplies any more is left alone.
     bool of_interest = member->listed || member->state == MEMBER_IN;
     if (!member->polling && error == NULL && of_interest && now >= member->poll_ns) {
@@ -317,7 +345,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (!hosts_are_looked_up(fleet->hosts) && hosts_have_names(fleet->hosts) &&
         now >= fleet->look_up_ns) {
-        hosts_look_up(fleet->hosts, session_loop(fleet->session), on_urls, fleet);
+        hosts_look_up(fleet->hosts, session_loop(fleet->session), on_hosts, fleet);
     }
     if (fleet->device_class != NULL) {
         look_for_the_end(fleet, now);
@@ -331,7 +359,7 @@ void fleet_start(struct fleet *fleet)
     uv_timer_init(loop, fleet->timer);
     fleet->timer->data = fleet;
     uv_timer_start(fleet->timer, on_tick, TICK_MS, TICK_MS);
-    hosts_look_up(fleet->hosts, loop, on_urls, fleet);
+    hosts_look_up(fleet->hosts, loop, on_hosts, fleet);
 }
 
 size_t fleet_unsettled(const struct fleet *fleet)

@@ -1,10 +1,11 @@
 // Talking to the worker.
 //
 // One call at a time. A failure opens a breaker: the next 1, 2, 4, … 64 batches are not asked
-// about, so that a worker that hangs costs its deadline rarely; an answer closes it. What could not
-// be told is told later, since the search counts what was told. A callback that is due without a
-// call (no worker, breaker open) comes from a zero-length timer, so that callers see the same order
-// of things either way.
+// about, so that a worker that hangs costs its deadline rarely; an answer closes it. After a
+// failure a short call finds out first whether there is a worker at all: a forecast that finds no
+// connection would wait for one as long as it may think. What could not be told is told later,
+// since the search counts what was told. A callback that is due without a call (no worker, breaker
+// open) comes from a zero-length timer, so that callers see the same order of things either way.
 #include "client/forecaster.h"
 
 #include "common/mem.h"
@@ -15,6 +16,7 @@
 #define FORECAST_MS 30000 // deadlines
 #define MODELS_MS 600000  // of a forecast by language models
 #define OBSERVE_MS 30000
+#define THERE_MS 5000
 #define OBSERVE_MAX 256 // outcomes of one message
 #define SKIP_MAX 64
 
@@ -35,7 +37,8 @@ struct forecaster {
     forecaster_callback *callback;
     forecaster_told *told;
     void *owner;
-    const struct fold *fold;       // while telling
+    const struct fold *fold;       // while asking or telling
+    uint64_t first, last, visible; // what is asked
     uint64_t tell_next, tell_last; // candidates still to be told
     uint64_t rows;
 };
@@ -46,6 +49,7 @@ struct call {
 };
 
 static void tell_more(struct forecaster *forecaster);
+static void finish_telling(struct forecaster *forecaster, bool ok);
 
 static void fail(struct forecaster *forecaster, const struct err *error)
 {
@@ -219,28 +223,72 @@ static void release_texts(struct forecast_request *request)
     }
 }
 
-void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
-                    uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner)
+static void ask_now(struct forecaster *forecaster)
 {
-    forecaster->busy = true;
-    forecaster->callback = callback;
-    forecaster->owner = owner;
-    if (forecaster->worker == NULL || forecaster->skip > 0) {
-        forecaster->skip -= forecaster->skip > 0;
-        uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
-        return;
-    }
     struct forecast_request request;
-    forecast_questions(fold, first, last, visible, &request);
+    forecast_questions(forecaster->fold, forecaster->first, forecaster->last, forecaster->visible,
+                       &request);
     if (asks_models(forecaster)) {
-        add_texts(forecaster, fold, visible, &request);
+        add_texts(forecaster, forecaster->fold, forecaster->visible, &request);
     }
     remote_call(forecaster->worker, OP_FORECAST, &forecast_request_message, &request,
                 &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
                 on_forecasts, begin_call(forecaster));
     release_texts(&request);
     forecast_questions_free(&request);
+}
+
+static void on_there(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct call *call = owner;
+    struct forecaster *forecaster = call->forecaster;
+    (void)retry_after_ms;
+    (void)reply;
+    free(call);
+    if (forecaster == NULL) {
+        return;
+    }
+    forecaster->call = NULL;
+    bool telling = forecaster->told != NULL;
+    if (error != NULL) {
+        fail(forecaster, error);
+    }
+    if (telling && error != NULL) {
+        finish_telling(forecaster, false);
+    } else if (telling) {
+        tell_more(forecaster);
+    } else if (error != NULL) {
+        finish(forecaster, NULL, forecaster->reason);
+    } else {
+        ask_now(forecaster);
+    }
+}
+
+static void look_whether_there(struct forecaster *forecaster)
+{
+    remote_call(forecaster->worker, OP_WORKER_STATUS, NULL, NULL, &worker_status_message, THERE_MS,
+                on_there, begin_call(forecaster));
+}
+
+void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
+                    uint64_t last, uint64_t visible, forecaster_callback *callback,
+                    void *owner)
+{
+    forecaster->busy = true;
+    forecaster->fold = fold;
+    forecaster->first = first;
+    forecaster->last = last;
+    forecaster->visible = visible;
+    forecaster->callback = callback;
+    forecaster->owner = owner;
+    if (forecaster->worker == NULL || forecaster->skip > 0) {
+        forecaster->skip -= forecaster->skip > 0;
+        uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
+    } else if (forecaster->said) {
+        look_whether_there(forecaster);
+    } else {
+        ask_now(forecaster);
+    }
 }
 
 // ---- telling ----
@@ -306,7 +354,9 @@ void forecaster_tell(struct forecaster *forecaster, const struct fold *fold, uin
     forecaster->tell_last = last;
     if (forecaster->worker == NULL || forecaster->skip > 0) {
         uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
-        return;
+    } else if (forecaster->said) {
+        look_whether_there(forecaster);
+    } else {
+        tell_more(forecaster);
     }
-    tell_more(forecaster);
 }

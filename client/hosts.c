@@ -10,10 +10,12 @@
 #include <string.h>
 
 #define NAME_SCHEME "dns://"
+#define TLS_NAME_SCHEME "dns+tls://"
 
 struct entry {
     char *text; // as it was given
-    bool name;  // dns://
+    bool name;  // dns:// or dns+tls://
+    bool tls;   // dns+tls://
     struct url url;
     char *address[RESOLVE_MAX]; // urls: of a name the latest, else the one
     size_t address_count;
@@ -38,18 +40,20 @@ static int add_entry(struct hosts *hosts, const char *text, size_t len, struct e
     hosts->entry = xrealloc(hosts->entry, hosts->count + 1, sizeof(*hosts->entry));
     struct entry *entry = &hosts->entry[hosts->count++];
     *entry = (struct entry){.text = xstrndup(text, len)};
-    entry->name = strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) == 0;
+    entry->tls = strncmp(entry->text, TLS_NAME_SCHEME, strlen(TLS_NAME_SCHEME)) == 0;
+    entry->name = entry->tls || strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) == 0;
     if (!entry->name) {
         entry->address[0] = xstrdup(entry->text);
         entry->address_count = 1;
         return url_parse(&entry->url, entry->text, err);
     }
-    char *tcp = xasprintf("tcp://%s", entry->text + strlen(NAME_SCHEME));
+    char *tcp =
+        xasprintf("tcp://%s", entry->text + strlen(entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME));
     int code = url_parse(&entry->url, tcp, NULL);
     free(tcp);
     return code == 0 ? 0
-                     : err_set(err, ERR_INVALID, "\"%s\" names no daemons; write dns://NAME:PORT",
-                               entry->text);
+                     : err_set(err, ERR_INVALID, "\"%s\" names no daemons; write %sNAME:PORT",
+                               entry->text, entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME);
 }
 
 int hosts_create(struct hosts **ret, const char *list, struct err *err)
@@ -132,15 +136,16 @@ bool hosts_are_several(const struct hosts *hosts)
 static void look_up_next(struct hosts *hosts);
 
 // NULL when the address cannot be written.
-static char *url_of(const struct sockaddr_storage *address)
+static char *url_of(const struct sockaddr_storage *address, bool tls)
 {
     char host[NI_MAXHOST], port[NI_MAXSERV];
     if (getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host), port,
                     sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return NULL;
     }
-    return address->ss_family == AF_INET6 ? xasprintf("tcp://[%s]:%s", host, port)
-                                          : xasprintf("tcp://%s:%s", host, port);
+    bool v6 = address->ss_family == AF_INET6;
+    return xasprintf("%s://%s%s%s:%s", tls ? "tls" : "tcp", v6 ? "[" : "", host, v6 ? "]" : "",
+                     port);
 }
 
 static void on_resolved(void *owner, const struct sockaddr_storage *addresses, size_t count,
@@ -156,7 +161,7 @@ static void on_resolved(void *owner, const struct sockaddr_storage *addresses, s
         forget_addresses(entry);
     }
     for (size_t i = 0; i < count; i++) {
-        char *url = url_of(&addresses[i]);
+        char *url = url_of(&addresses[i], entry->tls);
         if (url != NULL) {
             entry->address[entry->address_count++] = url;
         }
@@ -164,29 +169,30 @@ static void on_resolved(void *owner, const struct sockaddr_storage *addresses, s
     look_up_next(hosts);
 }
 
-static void add_once(const char **url, size_t *count, const char *address)
+static void add_once(struct host *host, size_t *count, const char *url, const char *name)
 {
     for (size_t i = 0; i < *count; i++) {
-        if (strcmp(url[i], address) == 0) {
+        if (strcmp(host[i].url, url) == 0) {
             return;
         }
     }
     if (*count < HOSTS_MAX) {
-        url[(*count)++] = address;
+        host[(*count)++] = (struct host){.url = url, .name = name};
     }
 }
 
 static void finish(struct hosts *hosts)
 {
-    const char *url[HOSTS_MAX];
+    struct host host[HOSTS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < hosts->count; i++) {
-        for (size_t j = 0; j < hosts->entry[i].address_count; j++) {
-            add_once(url, &count, hosts->entry[i].address[j]);
+        const struct entry *entry = &hosts->entry[i];
+        for (size_t j = 0; j < entry->address_count; j++) {
+            add_once(host, &count, entry->address[j], entry->tls ? entry->url.host : NULL);
         }
     }
     end_look_up(hosts);
-    hosts->callback(hosts->owner, url, count, &hosts->why);
+    hosts->callback(hosts->owner, host, count, &hosts->why);
 }
 
 static void on_begin(uv_timer_t *timer)

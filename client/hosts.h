@@ -1,6 +1,7 @@
-// The daemons that --pool names: tcp:// urls as they are, and dns://NAME:PORT as one url for every
-// address that the name has, which are looked up as often as one asks, so that a cluster can supply
-// and replace hosts behind a name.
+// The daemons that --pool names: tcp:// and tls:// urls as they are, and dns://NAME:PORT as one
+// tcp:// url for every address that the name has, which are looked up as often as one asks, so that
+// a cluster can supply and replace hosts behind a name. dns+tls://NAME:PORT is the same with tls://
+// urls, where each daemon must show a certificate for NAME: who answers the look-up is not trusted.
 #ifndef CLIENT_HOSTS_H
 #define CLIENT_HOSTS_H
 
@@ -22,10 +23,15 @@ void hosts_free(struct hosts *hosts); // NULL is fine; a look-up under way is ca
 bool hosts_are_several(const struct hosts *hosts);
 bool hosts_have_names(const struct hosts *hosts); // a dns:// one
 
+struct host {
+    const char *url;
+    const char *name; // for remote_expect; NULL: whom the url names
+};
+
 // All urls, in the order of the list, each once; valid during the call. A name that could not be
 // looked up stands for the addresses that it had before; why is about the first such name, or
 // ERR_NONE.
-typedef void hosts_callback(void *owner, const char *const *url, size_t count,
+typedef void hosts_callback(void *owner, const struct host *host, size_t count,
                             const struct err *why);
 // callback runs once, on the loop and never inside. No other look-up is under way.
 void hosts_look_up(struct hosts *hosts, uv_loop_t *loop, hosts_callback *callback, void *owner);

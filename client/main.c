@@ -23,7 +23,7 @@
 static const struct option_row global_rows[] = {
     {"pool", 0, OPTION_TEXT, GLOBAL(pool), "URLS", KCAST_DEFAULT_POOL, 0, 0, NULL,
      "daemons to measure with, separated by commas: tcp://HOST:PORT or tls://HOST:PORT, or dns://NAME:PORT for every "
-     "address of a name; all that answer share the work"},
+     "address of a name, dns+tls://NAME:PORT for the same with certificates for NAME; all that answer share the work"},
     {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "workers to ask for forecasts, separated by commas; the first that answers is taken"},
     {"tls-ca", 0, OPTION_TEXT, GLOBAL(tls_ca), "FILE", NULL, 0, 0, NULL,

@@ -99,21 +99,27 @@ void pool_give_up(struct pool *pool, const struct err *error)
     uv_timer_stop(pool->timer);
 }
 
+static void on_notice_due(uv_timer_t *timer)
+{
+    struct pool *pool = timer->data;
+    if (pool->error.code == ERR_NONE) {
+        char *sentence = xasprintf("%s; waiting for it to come back", pool->trouble.text);
+        pool->noticed = true;
+        pool->notice(pool->notice_owner, sentence);
+        free(sentence);
+    }
+}
+
 void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_after_ms)
 {
     uint64_t now = clock_now_ns(&clock_system);
-    char *sentence;
     if (error->code != ERR_BUSY) {
+        pool->trouble = *error;
         if (pool->trouble_since == 0) {
             pool->trouble_since = now;
+            uv_timer_start(pool->notice_due, on_notice_due, NOTICE_MS, 0);
         }
         uint64_t silent_ms = (now - pool->trouble_since) / NS_PER_MS;
-        if (silent_ms >= NOTICE_MS && !pool->noticed) {
-            sentence = xasprintf("%s; waiting for it to come back", error->text);
-            pool->noticed = true;
-            pool->notice(pool->notice_owner, sentence);
-            free(sentence);
-        }
         if (silent_ms >= pool->patience_ms) {
             pool_give_up(pool, error);
             return;
@@ -133,6 +139,7 @@ void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_af
 void pool_trouble_is_over(struct pool *pool)
 {
     pool->trouble_since = 0;
+    uv_timer_stop(pool->notice_due);
     if (pool->noticed) {
         pool->noticed = false;
         pool->notice(pool->notice_owner, "the daemon answers again");
@@ -151,6 +158,14 @@ int pool_create(struct pool **ret, struct session *session, const char *search, 
     return code;
 }
 
+static uv_timer_t *new_timer(struct pool *pool)
+{
+    uv_timer_t *timer = xcalloc(1, sizeof(*timer));
+    uv_timer_init(session_loop(pool->session), timer);
+    timer->data = pool;
+    return timer;
+}
+
 struct pool *pool_create_over(struct session *session, struct remote *remote, const char *search)
 {
     struct pool *pool = xcalloc(1, sizeof(*pool));
@@ -160,9 +175,8 @@ struct pool *pool_create_over(struct session *session, struct remote *remote, co
     pool->notice = say;
     pool->patience_ms = POOL_PATIENCE_MS;
     pool->terms = (struct pool_terms){.weight = NAN, .budget_seconds = NAN};
-    pool->timer = xcalloc(1, sizeof(*pool->timer));
-    uv_timer_init(session_loop(session), pool->timer);
-    pool->timer->data = pool;
+    pool->timer = new_timer(pool);
+    pool->notice_due = new_timer(pool);
     return pool;
 }
 
@@ -207,6 +221,7 @@ void pool_close(struct pool *pool)
         free(blob);
     }
     uv_close((uv_handle_t *)pool->timer, on_timer_closed);
+    uv_close((uv_handle_t *)pool->notice_due, on_timer_closed);
     free(pool->ack);
     free(pool->search);
     free(pool);

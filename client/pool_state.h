@@ -63,6 +63,8 @@ struct pool {
     uint64_t *ack;    // waiting to be sent
     size_t ack_count;
     uv_timer_t *timer;      // freed by its close callback
+    uv_timer_t *notice_due; // the same; runs from the first failure in a row on
+    struct err trouble;     // the last failure in a row
     uint64_t trouble_since; // monotonic ns of the first failure in a row; 0: none
     uint64_t backoff_ms;    // 0: no backoff is running
     uint64_t patience_ms;   // with a daemon that does not answer

@@ -10,7 +10,7 @@
 #include <uv.h>
 
 struct session_options { // global options, valid before and after the subcommand
-    char *pool;          // urls, comma-separated: tcp://, or dns:// for all addresses of a name
+    char *pool; // urls, comma-separated: tcp://, tls://; of all addresses of a name: dns://, dns+tls://
     char *worker;
     bool local;
     char *local_state; // state folder of the private daemon and worker; default: a temporary one

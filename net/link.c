@@ -51,7 +51,10 @@ static void attempt_failed(struct remote *remote, bool refused)
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime() + remote->backoff_ns;
     if (remote->trouble.code == ERR_DENIED) {
-        (void)err_set(&err, ERR_DENIED, "%s: %s", remote->url, reason);
+        const char *name = remote->name;
+
+        (void)err_set(&err, ERR_DENIED, "%s%s%s%s: %s", remote->url, name ? " (" : "",
+                      name ? name : "", name ? ")" : "", reason);
     } else if (remote->trouble.code == ERR_PROTOCOL) {
         (void)err_set(&err, ERR_PROTOCOL,
                       "%s does not speak kernelcast's protocol (%s); check --pool and --worker",
@@ -60,9 +63,7 @@ static void attempt_failed(struct remote *remote, bool refused)
         (void)err_set(&err, ERR_UNREACHABLE, "%s: host \"%s\" is not known: %s", remote->url,
                       remote->address.host, reason);
     } else if (remote->wanted && refused) {
-        (void)err_set(&err, ERR_UNREACHABLE,
-                      "no %s answers on %s; start one, name another, or use --local: %s",
-                      remote->wanted, remote->url, reason);
+        (void)remote_nobody(remote, &err);
     }
     if (err.code != ERR_NONE) {
         remote_end_calls(remote, &err, false);
@@ -77,7 +78,9 @@ static void try_next_address(struct remote *remote, bool refused)
     struct stream_config config = {
         .frame_max = REPLY_MAX,
         .tls = remote->tls,
-        .tls_host = remote->tls ? remote->address.host : NULL,
+        .tls_host = remote->name  ? remote->name
+                    : remote->tls ? remote->address.host
+                                  : NULL,
         .on_greeting = on_greeting,
         .on_frame = remote_on_frame,
         .on_end = on_end,
@@ -99,7 +102,9 @@ static void try_next_address(struct remote *remote, bool refused)
 // that nobody is at the others.
 static void note_trouble(struct remote *remote, enum err_code code, const char *reason)
 {
-    if (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED) {
+    if (remote->trouble_is_old ||
+        (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED)) {
+        remote->trouble_is_old = false;
         err_clear(&remote->trouble);
         (void)err_set(&remote->trouble, code, "%s", reason);
     }
@@ -148,7 +153,7 @@ static void begin_attempt(struct remote *remote)
     struct sockaddr_storage address;
     struct err err = ERR_INIT;
 
-    err_clear(&remote->trouble);
+    remote->trouble_is_old = true;
     if (url_address(&remote->address, &address)) {
         on_resolved(remote, &address, 1, NULL);
     } else if (resolve_start(&remote->resolve, remote->loop, &remote->address, on_resolved, remote,
@@ -161,17 +166,16 @@ static void begin_attempt(struct remote *remote)
 
 void link_on_time(struct remote *remote, uint64_t now_ns)
 {
-    bool refused;
-
     if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
         begin_attempt(remote);
     } else if (remote->state == LINK_CONNECTING && remote->link_due_ns <= now_ns) {
-        refused = !stream_was_connected(remote->stream);
         note_trouble(remote, ERR_UNREACHABLE,
-                     refused ? strerror(ETIMEDOUT) : "it takes connections but does not greet");
+                     stream_was_connected(remote->stream)
+                         ? "it takes connections but does not greet"
+                         : strerror(ETIMEDOUT));
         stream_close(remote->stream);
         remote->stream = NULL;
-        try_next_address(remote, refused);
+        try_next_address(remote, false); // what was lost on the way may arrive the next time
     }
     link_arm(remote);
 }

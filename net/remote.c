@@ -21,7 +21,7 @@
 #include <utlist.h>
 
 #define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
-#define HELLO_TIMEOUT_MS 5000
+#define HELLO_TIMEOUT_MS 10000         // several attempts, where packets get lost
 
 static void on_timer(uv_timer_t *timer);
 
@@ -197,6 +197,13 @@ void remote_send_token(struct remote *remote)
 
 // --- time passes
 
+int remote_nobody(const struct remote *remote, struct err *err)
+{
+    return err_set(err, ERR_UNREACHABLE,
+                   "no %s answers on %s; start one, name another, or use --local: %s",
+                   remote->wanted, remote->url, remote->trouble.text);
+}
+
 static void end_overdue(struct remote *remote, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
@@ -208,8 +215,12 @@ static void end_overdue(struct remote *remote, uint64_t now_ns)
             bool waited = !call->sent && remote->trouble.code != ERR_NONE;
 
             err_clear(&err);
-            (void)err_set(&err, ERR_TIMED_OUT, "%s gave no answer within the deadline%s%s",
-                          remote->url, waited ? ": " : "", waited ? remote->trouble.text : "");
+            if (waited && remote->wanted) {
+                (void)remote_nobody(remote, &err);
+            } else {
+                (void)err_set(&err, ERR_TIMED_OUT, "%s gave no answer within the deadline%s%s",
+                              remote->url, waited ? ": " : "", waited ? remote->trouble.text : "");
+            }
             end_call(call, &err);
         }
     }
@@ -292,6 +303,12 @@ int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url, str
     return rc;
 }
 
+void remote_expect(struct remote *remote, const char *name)
+{
+    free(remote->name);
+    remote->name = xstrdup(name);
+}
+
 const char *remote_url(const struct remote *remote)
 {
     return remote->url;
@@ -352,6 +369,7 @@ static void on_closed(uv_handle_t *handle)
         }
         tls_release(remote->tls);
         free(remote->token);
+        free(remote->name);
         free(remote->url);
         free(remote);
     }

@@ -20,6 +20,9 @@ MUST_CHECK int remote_create(struct remote **ret, uv_loop_t *loop, const char *u
 // before anything else; NULL: none.
 MUST_CHECK int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url,
                                  struct tls *tls, const char *token, struct err *err);
+// The other side's certificate must name `name` instead of the url's host: for urls that are made
+// of the addresses that a name has. Before the first call; copied. Only where there is TLS.
+void remote_expect(struct remote *remote, const char *name);
 const char *remote_url(const struct remote *remote);
 // Pending calls get their callback with ERR_STOPPED before this returns. Freed when the loop has
 // closed the handles. May be called from a callback. NULL is fine.
@@ -51,7 +54,8 @@ MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
                                 struct err *err);
 
 // HELLO, waiting: checks that the peer is `program` and shares a protocol version. ERR_UNREACHABLE
-// at once when nobody listens there. *ret is owned by the caller.
+// at once when nobody listens there, after ten seconds when nothing comes back at all. *ret is
+// owned by the caller.
 MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
                             struct err *err);
 // The same without waiting: the callback gets a struct hello_reply. program is not copied.

@@ -32,6 +32,7 @@ struct remote {
     struct url address;
     struct tls *tls;   // NULL: tcp://
     char *token;       // NULL: none
+    char *name;        // whom the certificate must name; NULL: the url's host
     uint64_t token_id; // of the request that showed it last
     uv_timer_t timer;
     uv_async_t wake;   // there are calls in `ending`
@@ -45,6 +46,7 @@ struct remote {
     struct resolve *resolve; // RESOLVING
     struct stream *stream;   // CONNECTING, UP
     struct err trouble;      // why there is no connection
+    bool trouble_is_old;     // of an earlier attempt than the one under way
     struct sockaddr_storage addresses[RESOLVE_MAX];
     size_t address_count;
     size_t address_next; // to try
@@ -60,6 +62,8 @@ struct remote {
 void remote_arm(struct remote *remote, uint64_t at_ns);
 // Ends all calls, or only those that were sent; their callbacks run later.
 void remote_end_calls(struct remote *remote, const struct err *why, bool sent_only);
+// ERR_UNREACHABLE, for who has asked for a program by HELLO and got no connection.
+int remote_nobody(const struct remote *remote, struct err *err);
 // Sends what waits. There is a connection.
 void remote_send_calls(struct remote *remote);
 // Shows the token, where there is one. There is a connection.

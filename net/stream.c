@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "net/frames.h"
 #include "net/handshake.h"
+#include "net/silence.h"
 #include "net/tls.h"
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEEPALIVE_S 60
 #define PEER_MAX (INET6_ADDRSTRLEN + 16)
 
 struct stream {
@@ -448,12 +448,14 @@ static void open_up(struct stream *stream)
 
 static void begin(struct stream *stream, bool calling)
 {
+    uv_os_fd_t fd;
+
     stream->connected = true;
     set_peer(stream);
-    // Without these the connection is slower, or its silent end is noticed later: no reason to
-    // fail.
-    (void)uv_tcp_nodelay(&stream->tcp, 1);
-    (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
+    (void)uv_tcp_nodelay(&stream->tcp, 1); // else it is slower: no reason to fail
+    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
+        silence_watch(fd);
+    }
     if (stream->tls && calling) { // who was called waits for the other's hand
         shake_hands(stream);
         return;

@@ -35,7 +35,8 @@ struct stream_config {
     void *owner;
 };
 
-// Connects. Does not fail: on_end tells.
+// Connects. Does not fail: on_end tells. Once it is connected on_end also tells, within some ten
+// seconds, that the other host says nothing any more: ERR_UNREACHABLE.
 struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
                               const struct stream_config *config);
 // Takes over fd, a connected socket, in every case. ERR_SYSTEM when it is none.

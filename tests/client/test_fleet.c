@@ -435,6 +435,28 @@ static void test_all_gone(void **state)
     free(f);
 }
 
+// A single daemon is waited for, with one sentence, and then no longer.
+static void test_the_only_one_gone(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    const struct fleet_times times = {.patience = 3000};
+    struct fixture *f = begin(&stuck, &usual);
+    struct err err = ERR_INIT;
+    f->options.pool[strcspn(f->options.pool, ",")] = '\0';
+    assert_int_equal(fleet_create(&f->fleet, f->session, "only", &times, &err), 0);
+    fleet_set_notice(f->fleet, on_said, f);
+    fleet_add_blob(f->fleet, "{}", 2, &f->problem);
+    fleet_add_blob(f->fleet, "source", 6, &f->source[0]);
+    submit(f, 0, 1, JOB_MEASURE);
+    kill(f->fake[0].pid, SIGKILL);
+    assert_int_equal(fleet_drain(f->fleet, &err), ERR_TIMED_OUT);
+    assert_non_null(strstr(err.text, "Connection refused"));
+    assert_int_equal(said(f, "; waiting for it to come back"), 1);
+    assert_int_equal(f->answered, 0);
+    end(f);
+}
+
 // The name has one address, then another one beside it, then only that.
 static void test_names(void **state)
 {
@@ -489,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_a_full_daemon),
         cmocka_unit_test(test_others_are_left_out),
         cmocka_unit_test(test_all_gone),
+        cmocka_unit_test(test_the_only_one_gone),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

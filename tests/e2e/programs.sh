@@ -1,11 +1,13 @@
 # Read by end-to-end tests that start programs of their own. They have $bin, $dir, $hill (a problem) and die, and kill what they started.
 
+through=() # a command that starts programs: nsenter for those that are to be on another host
+
 # start PROGRAM LOG OPTION… : runs it in the background until it says where it listens; sets $started_pid and $started_url.
 start() {
     local program=$1 log=$dir/$2.log
     shift 2
     rm -f "$log" && mkfifo "$dir/lines"
-    "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
+    "${through[@]}" "$bin/$program" --parent-death "$@" 2>"$dir/lines" &
     started_pid=$!
     exec {lines}<"$dir/lines"
     rm "$dir/lines"
@@ -13,7 +15,7 @@ start() {
     while [ -z "$started_url" ]; do
         read -r -t 60 line <&"$lines" || die "$program did not start"
         echo "$line" >>"$log"
-        started_url=$(sed -n 's/.*\(t[cl][ps]:\/\/127\.0\.0\.1:[0-9]*\).*/\1/p' <<<"$line")
+        started_url=$(sed -n 's/.*\(t[cl][ps]:\/\/[0-9.]*:[0-9]*\).*/\1/p' <<<"$line")
     done
     cat <&"$lines" >>"$log" &
     exec {lines}<&-

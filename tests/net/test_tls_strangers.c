@@ -1,9 +1,5 @@
 // Who must not get in over TLS, and that the others are served meanwhile.
-#include "tests/net/tls_scene.h"
-
-#include <mbedtls/ctr_drbg.h>
-#include <mbedtls/entropy.h>
-#include <mbedtls/ssl.h>
+#include "tests/net/bare_caller.h"
 
 // --- who does not
 
@@ -262,6 +258,10 @@ static void what_was_recorded_cannot_be_replayed(void **state)
     }
     close(server);
     assert_int_equal(service_request_count(s->f.service), requests);
+    assert_int_equal(s->f.refusals, 1);
+    assert_non_null(strstr(s->f.refusal, "TLS failed: "));
+    connect_as(s, "ours", "alice", s->submit_token);
+    expect_success(&s->f);
     tls_release(tls);
     free(tls_url);
     free(middle);
@@ -336,6 +336,7 @@ static void a_thousand_half_open_connections_do_no_harm(void **state)
     connect_as(s, "ours", "alice", s->observe_token); // a new one makes room for itself
     expect_success(&s->f);
     assert_true(service_refusal_count(s->f.service) >= STRANGERS - 200);
+    assert_string_equal(s->f.refusal, "too many connections, and it has not greeted");
     for (size_t i = 0; i < STRANGERS; i++) {
         close(fd[i]);
     }
@@ -371,80 +372,11 @@ static void who_does_not_say_who_he_is_is_cut(void **state)
 
 // --- a caller that is not ours
 
-static int bare_send(void *owner, const unsigned char *data, size_t len)
-{
-    ssize_t sent = send(*(int *)owner, data, len, MSG_NOSIGNAL);
-
-    return sent < 0 ? MBEDTLS_ERR_SSL_CONN_EOF : (int)sent;
-}
-
-static int bare_receive(void *owner, unsigned char *to, size_t len)
-{
-    ssize_t got = recv(*(int *)owner, to, len, MSG_DONTWAIT);
-
-    return got > 0                      ? (int)got
-           : got < 0 && errno == EAGAIN ? MBEDTLS_ERR_SSL_WANT_READ
-                                        : MBEDTLS_ERR_SSL_CONN_EOF;
-}
-
-// Shakes hands without a certificate and without checking anything; the service must not let it get
-// as far as the greeting. suite 0: any; minor: of the TLS version at most.
-static void expect_no_handshake(struct scene *s, int suite, int minor, const char *reason)
-{
-    uint64_t refusals = service_refusal_count(s->f.service);
-    int suites[] = {suite, 0};
-    mbedtls_entropy_context entropy;
-    mbedtls_ctr_drbg_context random;
-    mbedtls_ssl_config config;
-    mbedtls_ssl_context ssl;
-    unsigned char byte;
-    int fd = raw_connect(&s->f);
-    int code;
-
-    mbedtls_entropy_init(&entropy);
-    mbedtls_ctr_drbg_init(&random);
-    mbedtls_ssl_config_init(&config);
-    mbedtls_ssl_init(&ssl);
-    assert_int_equal(mbedtls_ctr_drbg_seed(&random, mbedtls_entropy_func, &entropy, NULL, 0), 0);
-    assert_int_equal(mbedtls_ssl_config_defaults(&config, MBEDTLS_SSL_IS_CLIENT,
-                                                 MBEDTLS_SSL_TRANSPORT_STREAM,
-                                                 MBEDTLS_SSL_PRESET_DEFAULT),
-                     0);
-    mbedtls_ssl_conf_rng(&config, mbedtls_ctr_drbg_random, &random);
-    mbedtls_ssl_conf_authmode(&config, MBEDTLS_SSL_VERIFY_NONE);
-    mbedtls_ssl_conf_min_version(&config, 3, 1);
-    mbedtls_ssl_conf_max_version(&config, 3, minor);
-    if (suite != 0) {
-        mbedtls_ssl_conf_ciphersuites(&config, suites);
-    }
-    assert_int_equal(mbedtls_ssl_setup(&ssl, &config), 0);
-    mbedtls_ssl_set_bio(&ssl, &fd, bare_send, bare_receive, NULL);
-    while ((code = mbedtls_ssl_handshake(&ssl)) == MBEDTLS_ERR_SSL_WANT_READ) {
-        (void)uv_run(&s->f.loop, UV_RUN_NOWAIT);
-    }
-    while (code == 0 && (code = mbedtls_ssl_read(&ssl, &byte, 1)) == MBEDTLS_ERR_SSL_WANT_READ) {
-        code = 0;
-        (void)uv_run(&s->f.loop, UV_RUN_NOWAIT);
-    }
-    assert_true(code < 0);
-    while (service_refusal_count(s->f.service) == refusals) {
-        (void)uv_run(&s->f.loop, UV_RUN_ONCE);
-    }
-    if (reason && !strstr(s->f.refusal, reason)) {
-        fail_msg("\"%s\" instead of \"%s\"", s->f.refusal, reason);
-    }
-    mbedtls_ssl_free(&ssl);
-    mbedtls_ssl_config_free(&config);
-    mbedtls_ctr_drbg_free(&random);
-    mbedtls_entropy_free(&entropy);
-    close(fd);
-}
-
 static void without_a_certificate_there_is_no_handshake(void **state)
 {
     struct scene *s = *state;
 
-    expect_no_handshake(s, 0, 3, "it shows no certificate");
+    expect_no_handshake(s, NULL, 0, 3, "it shows no certificate");
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
 }
@@ -453,9 +385,9 @@ static void old_versions_and_ciphers_are_refused(void **state)
 {
     struct scene *s = *state;
 
-    expect_no_handshake(s, 0, 2, NULL); // TLS 1.1
-    expect_no_handshake(s, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, 3, NULL);
-    expect_no_handshake(s, MBEDTLS_TLS_RSA_WITH_AES_128_GCM_SHA256, 3, NULL);
+    expect_no_handshake(s, NULL, 0, 2, NULL); // TLS 1.1
+    expect_no_handshake(s, NULL, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, 3, NULL);
+    expect_no_handshake(s, NULL, MBEDTLS_TLS_RSA_WITH_AES_128_GCM_SHA256, 3, NULL);
     assert_int_equal(service_refusal_count(s->f.service), 3);
 }
 
