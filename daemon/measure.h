@@ -38,6 +38,7 @@ struct run_end {
     const char *reason;    // for RUN_LOST and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
+    const struct device *device; // that it was on
     const char *tenant, *search; // whose run it was
 };
 

@@ -18,6 +18,7 @@
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
 // such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
 // stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
+// $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is lost.
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -537,6 +538,9 @@ static void measure(void)
     }
     text = candidate_text(&plan);
     note("measure", text);
+    if (uuid && getenv("KCAST_FAKE_BAD") && strcmp(uuid, getenv("KCAST_FAKE_BAD")) == 0) {
+        die("this GPU is bad");
+    }
     maybe_gate(text, "gate");
     bad_run(text);
     fill_result(&result, text, &plan);
