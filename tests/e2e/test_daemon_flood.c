@@ -16,7 +16,7 @@
 #define QUEUE_MAX 4096U // the daemon's default
 #define CONNECTIONS 4
 #define FLIGHT 64    // requests under way on each
-#define GROWTH_MIB 48 // for what is accepted, its compilations and the ledger's cache
+#define GROWTH_MIB 24 // for what is accepted, its compilations and the ledger's cache
 // A sanitizer's allocator keeps what was freed.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMORY_SAYS_NOTHING true
