@@ -15,7 +15,7 @@
 #define JOBS 100000U
 #define QUEUE_MAX 4096U // the daemon's default
 #define CONNECTIONS 4
-#define FLIGHT 64    // requests under way on each
+#define FLIGHT 64     // requests under way on each
 #define GROWTH_MIB 24 // for what is accepted, its compilations and the ledger's cache
 // A sanitizer's allocator keeps what was freed.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -93,8 +93,8 @@ static void send_all(struct daemon_client *client, struct flood *flood)
 
     for (size_t i = 0; i < CONNECTIONS; i++) {
         sender[i] = (struct sender){.flood = flood};
-        assert_int_equal(
-            remote_create(&sender[i].remote, &client->loop, client->program.url, NULL), 0);
+        assert_int_equal(remote_create(&sender[i].remote, &client->loop, client->program.url, NULL),
+                         0);
         for (size_t k = 0; k < FLIGHT; k++) {
             send_next(&sender[i]);
         }

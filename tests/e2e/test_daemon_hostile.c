@@ -28,8 +28,9 @@ struct hostile {
 
 static const struct hostile run_time[] = {
     {"fork bomb", "for (;;) fork();", BIT(REJECTED), "called clone"},
-    {"disk filler", "int f = open(\"@STATE@/fill\", O_CREAT | O_WRONLY, 0600);"
-                    " for (;;) if (write(f, A, 4) < 0) break;",
+    {"disk filler",
+     "int f = open(\"@STATE@/fill\", O_CREAT | O_WRONLY, 0600);"
+     " for (;;) if (write(f, A, 4) < 0) break;",
      BIT(REJECTED), "called openat"},
     {"memory file", "syscall(SYS_memfd_create, \"fill\", 0);", BIT(REJECTED),
      "called memfd_create"},
@@ -43,8 +44,7 @@ static const struct hostile run_time[] = {
     {"network", "socket(AF_INET, SOCK_STREAM, 0);", BIT(REJECTED), "called socket"},
     {"what other jobs left", "open(\"@STATE@/ledger.db\", O_RDONLY);", BIT(REJECTED),
      "called openat"},
-    {"ptrace of the daemon", "ptrace(PTRACE_ATTACH, @PID@, 0, 0);", BIT(REJECTED),
-     "called ptrace"},
+    {"ptrace of the daemon", "ptrace(PTRACE_ATTACH, @PID@, 0, 0);", BIT(REJECTED), "called ptrace"},
     {"memory of the daemon", "struct iovec v = {B, 4}; process_vm_readv(@PID@, &v, 1, &v, 1, 0);",
      BIT(REJECTED), "called process_vm_readv"},
     {"signal to the daemon", "kill(@PID@, 9);", BIT(REJECTED), "called kill"},

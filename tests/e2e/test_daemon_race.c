@@ -1,5 +1,5 @@
-// A CANCEL races the end of the job that it is about: whoever wins, there is one end. The canceller,
-// somebody who waits, who asks later, and the ledger after SIGKILL all say the same.
+// A CANCEL races the end of the job that it is about: whoever wins, there is one end. The
+// canceller, somebody who waits, who asks later, and the ledger after SIGKILL all say the same.
 //
 // The moment is drawn, and the range it is drawn from follows the outcomes, so that it lies about
 // the job's end however fast the machine is. KCAST_SEED repeats the draws.
@@ -170,8 +170,8 @@ static void whoever_wins_there_is_one_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(whoever_wins_there_is_one_end,
-                                        daemon_client_set_up_started, daemon_client_tear_down),
+        cmocka_unit_test_setup_teardown(whoever_wins_there_is_one_end, daemon_client_set_up_started,
+                                        daemon_client_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
