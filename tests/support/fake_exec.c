@@ -16,9 +16,11 @@
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
-// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage". $KCAST_FAKE_START: what the modes that
-// stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
-// $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is lost.
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1");
+// "garbage". $KCAST_FAKE_START: what the modes that stay do instead of becoming ready: crash,
+// garbage, or once PATH (crash, the first time). $KCAST_FAKE_BAD: the UUID of a GPU on which every
+// measurement is lost, and cuda-health fails. With $KCAST_FAKE_NVML the GPUs have the UUIDs of the
+// fake libnvidia-ml.so.1.
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -524,6 +526,15 @@ static char *candidate_text(const struct measure_plan *plan)
     return xstrndup((char *)bytes.data + 3, bytes.len - 3);
 }
 
+static void health(void)
+{
+    const char *bad = getenv("KCAST_FAKE_BAD");
+
+    if (uuid && bad && strcmp(uuid, bad) == 0) {
+        die("this GPU is bad");
+    }
+}
+
 static void measure(void)
 {
     struct bytes input = get_plan();
@@ -538,9 +549,7 @@ static void measure(void)
     }
     text = candidate_text(&plan);
     note("measure", text);
-    if (uuid && getenv("KCAST_FAKE_BAD") && strcmp(uuid, getenv("KCAST_FAKE_BAD")) == 0) {
-        die("this GPU is bad");
-    }
+    health();
     maybe_gate(text, "gate");
     bad_run(text);
     fill_result(&result, text, &plan);
@@ -610,7 +619,9 @@ static void cuda_probe(void)
         struct gpu_info *gpu = &report.gpus[report.gpus_count];
 
         message_init(&gpu_info_message, gpu);
-        gpu->uuid = xasprintf("GPU-fake-%zu", report.gpus_count);
+        gpu->uuid = xasprintf(getenv("KCAST_FAKE_NVML") ? "GPU-fa4e0000-0000-4000-8000-%012zx"
+                                                        : "GPU-fake-%zu",
+                              report.gpus_count);
         gpu->ordinal = report.gpus_count;
         gpu->name = xstrdup("Fake 1");
         gpu->target = xstrdup("sm_90");
@@ -662,6 +673,8 @@ int main(int argc, char **argv)
         serve(compile);
     } else if (strcmp(mode, "cuda-measure") == 0 && uuid) {
         serve(measure);
+    } else if (strcmp(mode, "cuda-health") == 0 && uuid) {
+        health();
     } else if (strcmp(mode, "cuda-probe") == 0) {
         cuda_probe();
     } else {
