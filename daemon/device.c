@@ -1,6 +1,6 @@
 // Design note. What is known of a device is kept apart, cause by cause; its state follows from that
-// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes come
-// together: a GPU that an operator drains while it rests rests on when he lets it go.
+// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes
+// come together: a GPU that an operator drains while it rests rests on when he lets it go.
 //
 //   lost > quarantined > draining > probing > suspect > busy > ready
 //

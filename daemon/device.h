@@ -186,8 +186,8 @@ void device_inspection_ends(struct device *device, const char *failure, uint64_t
 // It was not tried after all: as before.
 void device_inspection_fails(struct device *device);
 
-// For device.c and device_operator.c alone: the state from the causes, and a line in the log when it
-// changed; a probe has to be passed first (settle afterwards).
+// For device.c and device_operator.c alone: the state from the causes, and a line in the log when
+// it changed; a probe has to be passed first (settle afterwards).
 void device_settle(struct device *device);
 void device_suspect(struct device *device, const char *reason);
 

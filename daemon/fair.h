@@ -73,9 +73,9 @@ void fair_free(struct fair *fair); // must be empty of entries that are still us
 void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who *who);
 void fair_remove(struct fair *fair, struct fair_entry *entry); // no-op when it is nowhere
 // Who goes next under these terms: of the searches that hold fewer than their bound, ceil(share x
-// devices) + 1, the first whose next entry fits; when there is none, of the others too. Entries that
-// avoid the only idle device are passed over. NULL when none fits. *ret_blocked (may be NULL) is the first that would have gone before but does not fit,
-// else NULL. Changes nothing.
+// devices) + 1, the first whose next entry fits; when there is none, of the others too. Entries
+// that avoid the only idle device are passed over. NULL when none fits. *ret_blocked (may be NULL)
+// is the first that would have gone before but does not fit, else NULL. Changes nothing.
 struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms,
                               struct fair_entry **ret_blocked);
 // Whether its search may hold devices at all under these terms, and the entry what is idle.

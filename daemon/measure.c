@@ -35,7 +35,7 @@ struct run {
     struct queue_ticket ticket; // of the queue of the device's class
     struct account_hold hold;   // of the search's account
     char *tenant, *search_name;
-    char *place; // of both, as search->place
+    char *place;                       // of both, as search->place
     unsigned pending;                  // of the four
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct compiled *compiled;         // of the candidate, when the ledger had it

@@ -225,8 +225,7 @@ static void contexts_that_cannot_be_made_lose_the_job(void **state)
                            submit(fixture, SCALE("fk_scale"), SCALE("fk_scale"), true), &info);
     } while (info.state == JOB_DONE);
     assert_int_equal(info.state, JOB_BURIED);
-    assert_non_null(
-        strstr(info.reason, "making a CUDA context: CUDA_ERROR_DEVICE_UNAVAILABLE"));
+    assert_non_null(strstr(info.reason, "making a CUDA context: CUDA_ERROR_DEVICE_UNAVAILABLE"));
     message_clear(&job_info_message, &info);
     set_fault(fixture, NULL);
     is_served(fixture);
