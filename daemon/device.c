@@ -1,6 +1,6 @@
 // Design note. What is known of a device is kept apart, cause by cause; its state follows from that
-// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes come
-// together: a GPU that an operator drains while it rests rests on when he lets it go.
+// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes
+// come together: a GPU that an operator drains while it rests rests on when he lets it go.
 //
 //   lost > quarantined > draining > probing > suspect > busy > ready
 //
@@ -287,7 +287,25 @@ uint32_t devices_serving(const struct devices *devices, const struct device_clas
     return serving;
 }
 
-struct device *devices_idle(const struct devices *devices, const struct device_class *device_class)
+uint32_t devices_number(const struct devices *devices, const struct device *device)
+{
+    return (uint32_t)(device - devices->device) + 1;
+}
+
+static bool is_preferred(const struct devices *devices, const struct device *device,
+                         const struct device *other, uint32_t avoid)
+{
+    if (!other || devices_number(devices, other) == avoid) {
+        return true;
+    }
+    if (devices_number(devices, device) == avoid || device->failures != other->failures) {
+        return devices_number(devices, device) != avoid && device->failures < other->failures;
+    }
+    return device->held_ns < other->held_ns;
+}
+
+struct device *devices_idle(const struct devices *devices, const struct device_class *device_class,
+                            uint32_t avoid)
 {
     struct device *best = NULL;
 
@@ -295,7 +313,7 @@ struct device *devices_idle(const struct devices *devices, const struct device_c
         struct device *device = &devices->device[i];
 
         if (device->state == DEVICE_READY && device->device_class == device_class &&
-            (!best || device->held_ns < best->held_ns)) {
+            is_preferred(devices, device, best, avoid)) {
             best = device;
         }
     }

@@ -132,8 +132,13 @@ MUST_CHECK int devices_choose(struct device_class **ret, const struct devices *d
                               const char *name, const char *language, struct err *err);
 // The device of this name, NULL when there is none.
 struct device *devices_find(const struct devices *devices, const char *name);
-// A device of the class that is READY, the one held least so far; NULL when there is none.
-struct device *devices_idle(const struct devices *devices, const struct device_class *device_class);
+// A device of the class that is READY; NULL when there is none. When there are several, not the one
+// of number `avoid` (0: none); of the others the one that lost the fewest runs in a row, so that
+// failing fast does not attract work, and of those the one held least so far.
+struct device *devices_idle(const struct devices *devices, const struct device_class *device_class,
+                            uint32_t avoid);
+// Its place in the list, from 1 on.
+uint32_t devices_number(const struct devices *devices, const struct device *device);
 // How many of the class may be measured on, now or when they are free; of these how many are READY.
 uint32_t devices_serving(const struct devices *devices, const struct device_class *device_class,
                          uint32_t *ret_ready);
@@ -183,8 +188,8 @@ void device_inspection_ends(struct device *device, const char *failure, uint64_t
 // It was not tried after all: as before.
 void device_inspection_fails(struct device *device);
 
-// For device.c and device_operator.c alone: the state from the causes, and a line in the log when it
-// changed; a probe has to be passed first (settle afterwards).
+// For device.c and device_operator.c alone: the state from the causes, and a line in the log when
+// it changed; a probe has to be passed first (settle afterwards).
 void device_settle(struct device *device);
 void device_suspect(struct device *device, const char *reason);
 

@@ -90,9 +90,35 @@ static bool is_within_bound(const struct fair *fair, const struct fair_terms *te
     return terms->devices == 0 || search->held == 0 || search->held + devices <= bound;
 }
 
+static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *terms)
+{
+    return entry->avoid != 0 && entry->avoid == terms->sole && terms->devices > 1;
+}
+
 bool fair_may(const struct fair_entry *entry, const struct fair_terms *terms)
 {
-    return !terms->may || terms->may(terms->owner, entry->search->id);
+    return !is_avoided(entry, terms) &&
+           (!terms->may || terms->may(terms->owner, entry->search->id));
+}
+
+// The search's first entry that does not avoid what is idle; its first one when all do. Those
+// before it are taken out of the heap and put back: they are few, because a device that loses
+// several jobs in a row is out of service.
+static struct fair_entry *next_of(struct fair_search *search, const struct fair_terms *terms)
+{
+    struct fair_entry **aside = NULL;
+    struct fair_entry *entry;
+    size_t count = 0;
+
+    while ((entry = heap_top(&search->entries)) != NULL && is_avoided(entry, terms)) {
+        aside = xrealloc(aside, count + 1, sizeof(struct fair_entry *));
+        aside[count++] = heap_remove(&search->entries, 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        heap_insert(&search->entries, aside[i]);
+    }
+    free(aside);
+    return entry ? entry : heap_top(&search->entries);
 }
 
 // One of the tenant's, or NULL. Those that may not are taken out of the heap and put back: they are
@@ -107,7 +133,7 @@ static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant
     size_t count = 0;
 
     while (!found && (search = heap_top(&tenant->waiting)) != NULL) {
-        struct fair_entry *entry = heap_top(&search->entries);
+        struct fair_entry *entry = next_of(search, terms);
         bool may = fair_may(entry, terms) &&
                    (!bound || is_within_bound(fair, terms, search, entry->devices));
         if (may && entry->devices <= terms->idle) {

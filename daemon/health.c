@@ -130,7 +130,7 @@ void health_judge(struct health *ret, const struct nvml_state *now, const struct
 {
     *ret = (struct health){.level = HEALTH_WELL};
     if (now->lost) {
-        blame(ret, HEALTH_LOST, "the driver has lost it");
+        blame(ret, HEALTH_LOST, now->gone ? "the driver is not loaded" : "the driver has lost it");
         return;
     }
     judge_events(ret, now);

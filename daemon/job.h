@@ -17,6 +17,7 @@
 
 struct account;
 struct device_class;
+struct house;
 struct preparation;
 struct run;
 struct subject;
@@ -34,6 +35,7 @@ struct search {
     char *name;                // as the client gave it, unique within the tenant
     char *place;               // in the table of searches: tenant, slash, name
     struct account *account;   // of which it is a user; NULL without accounts
+    struct house *house;       // jobs.c's count of its tenant's jobs
     struct job *jobs;          // by key
     size_t unfinished;         // of them, not in a terminal state
     struct job_census *census; // of the table of jobs

@@ -11,8 +11,19 @@
 #include <string.h>
 #include <utlist.h>
 
+#define HOUSE_FACTOR 4 // a tenant may have so many times the places that are free
+
+// A tenant's jobs. Lives as long as the tenant has searches.
+struct house {
+    char *tenant;
+    size_t count;    // jobs
+    size_t searches; // that count in it
+    UT_hash_handle hh;
+};
+
 struct jobs {
     struct job *by_id;
+    struct house *houses;
     struct search *searches;
     uint64_t next_search;
     struct account_table *accounts;
@@ -32,6 +43,39 @@ struct jobs *jobs_create(size_t resident_max, struct account_table *accounts)
     return jobs;
 }
 
+static struct house *get_house(struct jobs *jobs, const char *tenant)
+{
+    struct house *house;
+
+    HASH_FIND_STR(jobs->houses, tenant, house);
+    if (!house) {
+        house = xcalloc(1, sizeof(*house));
+        house->tenant = xstrdup(tenant);
+        HASH_ADD_KEYPTR(hh, jobs->houses, house->tenant, strlen(house->tenant), house);
+    }
+    house->searches++;
+    return house;
+}
+
+static void leave_house(struct jobs *jobs, struct house *house)
+{
+    if (--house->searches == 0) {
+        HASH_DEL(jobs->houses, house);
+        free(house->tenant);
+        free(house);
+    }
+}
+
+bool jobs_have_room(const struct jobs *jobs, const char *tenant, size_t jobs_max)
+{
+    size_t count = jobs_count(jobs);
+    size_t left = count < jobs_max ? jobs_max - count : 0;
+    const struct house *house;
+
+    HASH_FIND_STR(jobs->houses, tenant, house);
+    return left > 0 && (!house || house->count / HOUSE_FACTOR < left);
+}
+
 static struct search *get_search(struct jobs *jobs, const char *tenant, const char *name)
 {
     struct search *search = jobs_find_search(jobs, tenant, name);
@@ -43,6 +87,7 @@ static struct search *get_search(struct jobs *jobs, const char *tenant, const ch
         search->name = xstrdup(name);
         search->place = xasprintf("%s/%s", tenant, name);
         search->census = &jobs->census;
+        search->house = get_house(jobs, tenant);
         search->account = jobs->accounts ? accounts_search(jobs->accounts, tenant, name) : NULL;
         HASH_ADD_KEYPTR(hh, jobs->searches, search->place, strlen(search->place), search);
     }
@@ -62,6 +107,7 @@ struct job *jobs_add(struct jobs *jobs, uint64_t id, const char *tenant, const c
     job->max_seconds = NAN;
     job->state = (uint8_t)state;
     jobs->census.state[state]++;
+    job->search->house->count++;
     if (!job_state_is_terminal(state)) {
         job->search->unfinished++;
     }
@@ -85,6 +131,7 @@ void jobs_remove(struct jobs *jobs, struct job *job)
 
     drop_result(jobs, job);
     jobs->census.state[job->state]--;
+    search->house->count--;
     if (!job_state_is_terminal(job->state)) {
         search->unfinished--;
     }
@@ -92,6 +139,7 @@ void jobs_remove(struct jobs *jobs, struct job *job)
     HASH_DELETE(by_key, search->jobs, job);
     if (!search->jobs) {
         HASH_DEL(jobs->searches, search);
+        leave_house(jobs, search->house);
         account_release(jobs->accounts, search->account);
         free(search->tenant);
         free(search->name);

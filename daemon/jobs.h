@@ -31,6 +31,10 @@ struct search *jobs_find_search(const struct jobs *jobs, const char *tenant, con
 // The account of this search, or its tenant's when it is a new one; NULL when that is new too.
 const struct account *jobs_account(const struct jobs *jobs, const char *tenant, const char *search);
 size_t jobs_count(const struct jobs *jobs);
+// Whether a house of jobs_max jobs has a place for one more of this tenant. It may have no more
+// than four times the places that are free, so that whoever comes next finds one (dynamic
+// thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998).
+bool jobs_have_room(const struct jobs *jobs, const char *tenant, size_t jobs_max);
 const struct job_census *jobs_census(const struct jobs *jobs);
 // Oldest first; job->by_id.next is the next one. The same for a search: search->jobs and
 // job->by_key.next.

@@ -146,20 +146,22 @@ static void on_started(void *owner, struct job *job)
               job->search->name, job->key, run_device(job->run)->name, job->attempt);
 }
 
-// The executor was lost with the job on it.
-static void after_loss(struct lifecycle *lifecycle, struct job *job, const char *reason)
+// The executor was lost with the job on it. Another device tells whose fault it was.
+static void after_loss(struct lifecycle *lifecycle, struct job *job, const struct run_end *end)
 {
     char *why;
 
     job->attempt++;
-    log_event(LOG_WARNING, "job-lost job=%llu attempt=%u reason=\"%s\"", number(job), job->attempt,
-              reason);
+    log_event(LOG_WARNING, "job-lost job=%llu device=%s attempt=%u reason=\"%s\"", number(job),
+              end->device->name, job->attempt, end->reason);
     if (job->attempt >= JOB_LOST_MAX) {
-        why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt, reason);
+        why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt,
+                        end->reason);
         end_buried(lifecycle->config.endings, job, why);
         free(why);
         return;
     }
+    job->queued.fair.avoid = devices_number(lifecycle->config.devices, end->device);
     ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
     job_set_state(job, JOB_READY);
     enqueue_ready(lifecycle, job);
@@ -227,7 +229,7 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
         end_cached(lifecycle->config.endings, job, end->cached);
         return;
     case RUN_LOST:
-        after_loss(lifecycle, job, end->reason);
+        after_loss(lifecycle, job, end);
         return;
     case RUN_DISTURBED:
         after_disturbance(lifecycle, job, end->reason);
@@ -243,9 +245,13 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
 static struct fair_terms terms_of(struct lifecycle *lifecycle,
                                   const struct device_class *device_class)
 {
+    const struct devices *devices = lifecycle->config.devices;
     struct fair_terms terms = {.may = spending_may_begin, .owner = &lifecycle->spending};
 
-    terms.devices = devices_serving(lifecycle->config.devices, device_class, &terms.idle);
+    terms.devices = devices_serving(devices, device_class, &terms.idle);
+    if (terms.idle == 1) {
+        terms.sole = devices_number(devices, devices_idle(devices, device_class, 0));
+    }
     return terms;
 }
 
@@ -253,11 +259,10 @@ static void start_runs(struct lifecycle *lifecycle)
 {
     struct devices *devices = lifecycle->config.devices;
     struct device_class *device_class;
-    struct device *device;
 
     for (device_class = devices->classes; device_class; device_class = device_class->next) {
         while (queue_count(device_class->queue) > 0 &&
-               (device = devices_idle(devices, device_class)) != NULL) {
+               devices_idle(devices, device_class, 0) != NULL) {
             struct fair_terms terms = terms_of(lifecycle, device_class);
             struct queue_ticket ticket;
             struct queue_entry *entry =
@@ -269,7 +274,8 @@ static void start_runs(struct lifecycle *lifecycle)
             }
             job = (struct job *)((char *)entry - offsetof(struct job, queued));
             lifecycle->running++;
-            run_start(&lifecycle->measure, job, device, &ticket);
+            run_start(&lifecycle->measure, job,
+                      devices_idle(devices, device_class, job->queued.fair.avoid), &ticket);
         }
     }
 }

@@ -88,6 +88,7 @@ static void finish(struct run *run, enum run_outcome outcome)
 
     end->outcome = run->job ? outcome : RUN_CANCELLED;
     end->reason = run->reason;
+    end->device = run->device;
     end->tenant = run->tenant;
     end->search = run->search_name;
     if (run->device->job != 0) {

@@ -40,6 +40,7 @@ struct run_end {
     const char *reason;    // for RUN_LOST, RUN_DISTURBED and RUN_NO_OBJECT
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
+    const struct device *device; // that it was on
     const char *tenant, *search; // whose run it was
 };
 

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define OK 0
+#define UNINITIALIZED 1
 #define INSUFFICIENT_SIZE 7
+#define DRIVER_NOT_LOADED 9
 #define GPU_IS_LOST 15
 #define RESET_REQUIRED 16
 #define CLOCK_SM 1
@@ -67,6 +69,7 @@ struct nvml {
     handle *device; // [count]
     char (*uuid)[64];
     bool *lost; // at the last reading
+    bool gone;  // the driver was not there at the last reading: begin anew
     size_t count;
 };
 
@@ -107,15 +110,11 @@ static void register_one(const struct nvml *nvml, size_t i)
 }
 
 // Events are a luxury: a GPU without them is still read.
-static void register_events(struct nvml *nvml)
+static void make_events(struct nvml *nvml)
 {
     if (!nvml->event_set || !nvml->event_set_free || !nvml->event_register || !nvml->event_wait ||
         nvml->event_set(&nvml->events) != OK) {
         nvml->events = NULL;
-        return;
-    }
-    for (size_t i = 0; i < nvml->count; i++) {
-        register_one(nvml, i);
     }
 }
 
@@ -140,7 +139,10 @@ int nvml_open(struct nvml **ret, const char *const *uuids, size_t count, struct 
         nvml_close(nvml);
         return rc;
     }
-    register_events(nvml);
+    make_events(nvml);
+    for (size_t i = 0; i < count; i++) {
+        register_one(nvml, i);
+    }
     *ret = nvml;
     return 0;
 }
@@ -168,7 +170,8 @@ static void take(struct nvml_state *state, enum nvml_reading reading, int result
 {
     state->valid[reading] = result == OK;
     state->value[reading] = value;
-    state->lost |= result == GPU_IS_LOST || result == RESET_REQUIRED;
+    state->gone |= result == UNINITIALIZED || result == DRIVER_NOT_LOADED;
+    state->lost |= result == GPU_IS_LOST || result == RESET_REQUIRED || state->gone;
 }
 
 static void read_processes(const struct nvml *nvml, handle device, struct nvml_state *state)
@@ -234,16 +237,49 @@ static void take_events(struct nvml *nvml, struct nvml_state *states)
     }
 }
 
+// After the driver was unloaded, and perhaps loaded again: nothing of before is valid.
+static void begin_anew(struct nvml *nvml)
+{
+    if (nvml->events) {
+        (void)nvml->event_set_free(nvml->events);
+        nvml->events = NULL;
+    }
+    if (nvml->initialised) {
+        (void)nvml->shut_down();
+    }
+    nvml->initialised = nvml->init() == OK;
+    nvml->gone = !nvml->initialised;
+    if (nvml->initialised) {
+        make_events(nvml); // each GPU is registered when it is found again
+    }
+}
+
+static void read_gpu(struct nvml *nvml, size_t i, struct nvml_state *ret)
+{
+    // One that comes back has another handle.
+    if (nvml->gone || (nvml->lost[i] && nvml->by_uuid(nvml->uuid[i], &nvml->device[i]) != OK)) {
+        ret->lost = true;
+        return;
+    }
+    if (nvml->lost[i]) {
+        register_one(nvml, i);
+    }
+    read_one(nvml, nvml->device[i], ret);
+}
+
 void nvml_read(struct nvml *nvml, struct nvml_state *ret)
 {
+    bool gone = false;
+
     memset(ret, 0, nvml->count * sizeof(*ret));
-    for (size_t i = 0; i < nvml->count; i++) {
-        // One that comes back has another handle.
-        if (nvml->lost[i] && nvml->by_uuid(nvml->uuid[i], &nvml->device[i]) == OK) {
-            register_one(nvml, i);
-        }
-        read_one(nvml, nvml->device[i], &ret[i]);
-        nvml->lost[i] = ret[i].lost;
+    if (nvml->gone) {
+        begin_anew(nvml);
     }
+    for (size_t i = 0; i < nvml->count; i++) {
+        read_gpu(nvml, i, &ret[i]);
+        nvml->lost[i] = ret[i].lost;
+        gone |= ret[i].gone;
+    }
+    nvml->gone |= gone;
     take_events(nvml, ret);
 }

@@ -41,6 +41,7 @@ enum nvml_reading {
 
 struct nvml_state {
     bool lost;                        // it does not answer any more; nothing else is valid then
+    bool gone;                        // because the driver is: all are lost, until it is loaded
     bool valid[NVML_READING_COUNT];   // it can tell, and did
     double value[NVML_READING_COUNT]; // in the units of the names
     uint64_t xid[NVML_XIDS_MAX];      // events since the last reading, oldest first

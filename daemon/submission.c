@@ -160,9 +160,11 @@ static int check_limits(const struct submission *submission, struct err *err)
     const char *name = submission->submit.search;
     const struct search *search = jobs_find_search(config->jobs, submission->tenant, name);
 
-    if (jobs_count(config->jobs) >= config->jobs_max) {
-        return err_set(err, ERR_BUSY, "%zu jobs are here already; acknowledge results or wait",
-                       config->jobs_max);
+    if (!jobs_have_room(config->jobs, submission->tenant, config->jobs_max)) {
+        return err_set(err, ERR_BUSY,
+                       "%zu of at most %zu jobs are here already, and tenant %s has its part of "
+                       "them; acknowledge results or wait",
+                       jobs_count(config->jobs), config->jobs_max, submission->tenant);
     }
     if (search && search->unfinished >= config->queue_max) {
         return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,

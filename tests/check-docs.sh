@@ -37,7 +37,7 @@ while IFS= read -r row; do
         *) grep -qsE "^(static )?(void|int) $function\(" "$file.c" || complain "docs/failures.md names $name, which does not exist" ;;
         esac
     done <<<"$tests"
-done < <(grep '^| ' docs/failures.md | tail -n +3)
+done < <(sed -n '/^| .* | tests |$/,/^$/p' docs/failures.md | grep '^| ' | tail -n +3)
 
 # Every program's version is the one of the source.
 version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)

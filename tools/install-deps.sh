@@ -8,7 +8,7 @@
 set -eu
 run='gcc libc6-dev make binutils pkg-config libuv1-dev libmsgpack-dev libjansson-dev libsqlite3-dev
      libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev libncurses-dev'
-test='libcmocka-dev procps nghttp2-proxy iproute2 nftables'
+test='libcmocka-dev procps nghttp2-proxy iproute2 nftables systemd'
 ci='clang libclang-rt-14-dev'
 case "${1:-}" in
 --run) want=$run ;;

@@ -138,17 +138,40 @@ static void a_problem_finds_the_class_that_runs_it(void **state)
 static void the_least_held_idle_device_is_taken(void **state)
 {
     struct devices *devices = *state;
-    struct device *first = devices_idle(devices, devices->classes);
+    struct device *first = devices_idle(devices, devices->classes, 0);
 
     device_hold(first, 7, 0);
     assert_int_equal(devices_busy(devices), 1);
-    assert_ptr_not_equal(devices_idle(devices, devices->classes), first);
-    device_hold(devices_idle(devices, devices->classes), 8, 0);
-    assert_null(devices_idle(devices, devices->classes));
+    assert_ptr_not_equal(devices_idle(devices, devices->classes, 0), first);
+    device_hold(devices_idle(devices, devices->classes, 0), 8, 0);
+    assert_null(devices_idle(devices, devices->classes, 0));
     assert_float_equal(device_release(first, 3 * SECOND), 3, 1e-9);
     assert_float_equal(device_release(&devices->device[1], SECOND), 1, 1e-9);
-    assert_ptr_equal(devices_idle(devices, devices->classes), &devices->device[1]);
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), &devices->device[1]);
     assert_int_equal(first->held_ns, 3 * SECOND);
+}
+
+// What fails at once is idle most of the time; it must not be asked first for that.
+static void failing_fast_attracts_no_work(void **state)
+{
+    struct devices *devices = *state;
+    struct device *bad = &devices->device[0];
+    struct device *good = &devices->device[1];
+
+    device_hold(good, 1, 0);
+    (void)device_release(good, 60 * SECOND);
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad);
+    assert_false(device_failed(bad, 2, "crash", 60 * SECOND));
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), good);
+    device_hold(good, 3, 60 * SECOND);
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad); // better than none
+    (void)device_release(good, 61 * SECOND);
+    device_succeeded(bad);
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad);
+    // Who was lost there prefers the other one, whatever else speaks for it.
+    assert_ptr_equal(devices_idle(devices, devices->classes, devices_number(devices, bad)), good);
+    assert_false(device_failed(good, 4, "crash", 61 * SECOND));
+    assert_ptr_equal(devices_idle(devices, devices->classes, devices_number(devices, bad)), good);
 }
 
 static void one_job_that_fails_often_is_not_the_devices_fault(void **state)
@@ -171,7 +194,7 @@ static void three_different_jobs_in_a_row_quarantine_the_device(void **state)
     assert_true(device_failed(device, 3, "it crashed", 0));
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_non_null(strstr(device_why(device), "it crashed"));
-    assert_ptr_equal(devices_idle(devices, devices->classes), &devices->device[1]);
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), &devices->device[1]);
 }
 
 static void a_success_in_between_forgives(void **state)
@@ -270,13 +293,13 @@ static void a_hindrance_passes_five_seconds_after_it_was_seen_last(void **state)
     assert_int_equal(device->state, DEVICE_SUSPECT); // its job goes on
     assert_int_equal(device->job, 7);
     (void)device_release(device, 2 * SECOND);
-    assert_null(devices_idle(devices, device->device_class));
+    assert_null(devices_idle(devices, device->device_class, 0));
     assert_null(devices_to_probe(devices));
     device_hinder(device, "still too hot", 3 * SECOND);
     assert_string_equal(device_why(device), "still too hot");
     assert_false(devices_tick(devices, 7 * SECOND));
     assert_true(devices_tick(devices, 8 * SECOND));
-    assert_ptr_equal(devices_idle(devices, device->device_class), device);
+    assert_ptr_equal(devices_idle(devices, device->device_class, 0), device);
     assert_null(device_why(device));
 }
 
@@ -304,7 +327,7 @@ static void draining_hides_nothing(void **state)
     assert_int_equal(device->state, DEVICE_DRAINING);
     assert_int_equal(device->job, 7);
     (void)device_release(device, SECOND);
-    assert_null(devices_idle(devices, device->device_class));
+    assert_null(devices_idle(devices, device->device_class, 0));
     assert_string_equal(device_why(device), "new fans");
     device_quarantine(device, "ECC", SECOND);
     assert_int_equal(device->state, DEVICE_QUARANTINED);
@@ -436,6 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_gpus_share_a_class, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_problem_finds_the_class_that_runs_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_least_held_idle_device_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failing_fast_attracts_no_work, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_job_that_fails_often_is_not_the_devices_fault, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(three_different_jobs_in_a_row_quarantine_the_device, set_up,

@@ -177,9 +177,52 @@ static void tenants_do_not_meet(void **state)
     jobs_free(jobs);
 }
 
+// Adds jobs of a tenant, in searches of three, until there is no room for one more; how many.
+static size_t fill(struct jobs *jobs, const char *tenant, uint64_t *next, size_t jobs_max)
+{
+    size_t added = 0;
+
+    while (jobs_have_room(jobs, tenant, jobs_max)) {
+        char search[32];
+        char key[32];
+
+        (void)snprintf(search, sizeof(search), "s%d", (int)(*next / 3));
+        (void)snprintf(key, sizeof(key), "k%d", (int)*next);
+        (void)jobs_add(jobs, (*next)++, tenant, search, key, JOB_QUEUED);
+        added++;
+    }
+    return added;
+}
+
+static void one_tenant_does_not_fill_the_house(void **state)
+{
+    struct jobs *jobs = jobs_create(1000, NULL);
+    uint64_t next = 1;
+
+    (void)state;
+    assert_int_equal(fill(jobs, "a", &next, 1000), 800);
+    assert_int_equal(fill(jobs, "b", &next, 1000), 160); // four fifths of what is left
+    assert_int_equal(fill(jobs, "c", &next, 1000), 32);
+    assert_int_equal(fill(jobs, "a", &next, 1000), 0);
+    while (jobs_count(jobs) > 192) { // the oldest, all of a
+        jobs_remove(jobs, jobs_first(jobs));
+    }
+    assert_true(fill(jobs, "c", &next, 1000) > 500);
+    assert_false(jobs_have_room(jobs, "d", 0));
+    assert_true(jobs_have_room(jobs, "d", 1000));
+    jobs_free(jobs);
+
+    // A small one is full when it is.
+    jobs = jobs_create(1000, NULL);
+    assert_int_equal(fill(jobs, "a", &next, 1), 1);
+    assert_int_equal(fill(jobs, "a", &next, 4), 3);
+    jobs_free(jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_tenant_does_not_fill_the_house),
         cmocka_unit_test(tenants_do_not_meet),
         cmocka_unit_test(every_pair_of_states_is_an_edge_or_not),
         cmocka_unit_test(numbers_that_are_no_states_have_no_edges),

@@ -402,6 +402,35 @@ static void a_removed_entry_for_several_devices_keeps_none_free(void **state)
     queue_free(queue);
 }
 
+// What was lost on a device waits for another one, and keeps nobody else from that device.
+static void who_avoids_a_device_lets_others_past(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item item[4] = {0};
+    struct queue_ticket ticket;
+    struct fair_terms terms = {.devices = 2, .idle = 1, .sole = 1};
+
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        add(queue, &item[i], 7, 0, i);
+    }
+    item[0].entry.fair.avoid = item[1].entry.fair.avoid = 1;
+    assert_int_equal(next(queue, &terms, 0, &ticket), 2); // of the same search, and younger
+    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    assert_false(queue_has(queue, &terms, 0));
+    add(queue, &item[3], 8, 0, 3);
+    assert_int_equal(next(queue, &terms, 0, &ticket), 3); // of another one
+    queue_settle(queue, &ticket, 1, false);
+    terms.sole = 2;
+    assert_int_equal(next(queue, &terms, 0, &ticket), 0); // the other device
+    queue_settle(queue, &ticket, 1, false);
+    terms = (struct fair_terms){.devices = 1, .idle = 1, .sole = 1};
+    assert_int_equal(next(queue, &terms, 0, &ticket), 1); // there is no other any more
+    queue_settle(queue, &ticket, 1, false);
+    queue_free(queue);
+}
+
 // Random operations against a list that is searched.
 static void random_operations_keep_the_invariants(void **state)
 {
@@ -461,6 +490,7 @@ int main(void)
         cmocka_unit_test(interactive_goes_first_within_its_share),
         cmocka_unit_test(scavenge_begins_only_where_nothing_else_could),
         cmocka_unit_test(a_removed_entry_for_several_devices_keeps_none_free),
+        cmocka_unit_test(who_avoids_a_device_lets_others_past),
         cmocka_unit_test(random_operations_keep_the_invariants),
     };
 

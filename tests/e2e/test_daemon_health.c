@@ -212,6 +212,27 @@ static void a_lost_gpu_comes_back_when_it_works(void **state)
     expect(fixture->client, "ready", ""); // by way of a probe
 }
 
+// The driver is unloaded and loaded again: NVML has to be opened anew.
+static void a_gpu_outlives_its_driver(void **state)
+{
+    struct fixture *fixture = *state;
+
+    need_compiler(fixture);
+    while (isnan(reading(fixture->client, "temperature_c"))) {
+        (void)usleep(10000);
+    }
+    write_state(fixture, "gone=1\n");
+    expect(fixture->client, "lost", "the driver is not loaded");
+    write_state(fixture, "GPU0.temperature=33\n");
+    expect(fixture->client, "ready", ""); // by way of a probe
+    while (reading(fixture->client, "temperature_c") != 33) {
+        (void)usleep(10000);
+    }
+    // Events come as before.
+    write_state(fixture, "GPU0.xid=95\n");
+    expect(fixture->client, "quarantined", "Xid 95");
+}
+
 static void call_drain(struct daemon_client *client, char *device, bool undrain, int expected)
 {
     struct drain request = {
@@ -280,6 +301,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_errors_put_it_out_of_service, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_event_puts_it_out_of_service, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lost_gpu_comes_back_when_it_works, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_gpu_outlives_its_driver, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_operator_drains_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_operator_has_it_probed, set_up, tear_down),
     };

@@ -81,6 +81,41 @@ static void a_drain_outlives_restarts(void **state)
     expect(client, "ready", NULL);
 }
 
+// What runs goes on, nothing new begins, and what waits is kept.
+static void a_drain_waits_for_what_runs(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *source = xasprintf("//! gate %s\n", gate);
+    uint64_t running = daemon_client_accepted(client, "one", source);
+    uint64_t waiting;
+    struct status status;
+
+    (void)daemon_client_gate_wait(gate);
+    assert_int_equal(drain(client, false), 0);
+    daemon_client_status(client, &status);
+    assert_string_equal(status.devices[0].state, "draining");
+    assert_int_equal(status.devices[0].job, running);
+    message_clear(&status_message, &status);
+    waiting = daemon_client_accepted(client, "two", "//! log2 2\n");
+    daemon_client_until(client, waiting, JOB_READY);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, running, JOB_DONE, VERDICT_FASTER);
+    // The device is free, and a compilation that came later has been done: nobody wants it more.
+    daemon_client_expect(client, daemon_client_accepted(client, "three", "//! compile-error\n"),
+                         JOB_DONE, VERDICT_COMPILE_ERROR);
+    daemon_client_status(client, &status);
+    assert_string_equal(status.devices[0].state, "draining");
+    assert_int_equal(status.devices[0].job, 0);
+    assert_int_equal(status.states[JOB_READY], 1);
+    message_clear(&status_message, &status);
+    assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
+    assert_int_equal(drain(client, true), 0);
+    daemon_client_expect(client, waiting, JOB_DONE, VERDICT_FASTER);
+    free(source);
+    free(gate);
+}
+
 static void a_quarantine_ends_by_a_probe_alone(void **state)
 {
     struct daemon_client *client = *state;
@@ -233,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_drain_outlives_restarts),
+        TEST(a_drain_waits_for_what_runs),
         TEST(a_quarantine_ends_by_a_probe_alone),
         TEST(a_probe_waits_for_what_runs),
         cmocka_unit_test_setup_teardown(a_device_that_fails_its_probe_rests, set_up_probe,

@@ -17,10 +17,12 @@
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
-// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"); "garbage"; with $KCAST_FAKE_NVML they are
-// those of the fake NVML. $KCAST_FAKE_START: what the modes that
-// stay do instead of becoming ready: crash, garbage, or once PATH (crash, the first time).
-// $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's report.
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1");
+// "garbage"; with $KCAST_FAKE_NVML they have the UUIDs of the fake libnvidia-ml.so.1.
+// $KCAST_FAKE_START: what the modes that stay do instead of becoming ready: crash, garbage, or once
+// PATH (crash, the first time). $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is
+// lost, and cuda-health fails. $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's
+// report.
 #include "common/digest.h"
 #include "common/file.h"
 #include "contract/verdict.h"
@@ -533,6 +535,15 @@ static char *candidate_text(const struct measure_plan *plan)
     return xstrndup((char *)bytes.data + 3, bytes.len - 3);
 }
 
+static void health(void)
+{
+    const char *bad = getenv("KCAST_FAKE_BAD");
+
+    if (uuid && bad && strcmp(uuid, bad) == 0) {
+        die("this GPU is bad");
+    }
+}
+
 static void measure(void)
 {
     struct bytes input = get_plan();
@@ -547,6 +558,7 @@ static void measure(void)
     }
     text = candidate_text(&plan);
     note("measure", text);
+    health();
     maybe_gate(text, "gate");
     bad_run(text);
     fill_result(&result, text, &plan);
@@ -671,6 +683,8 @@ int main(int argc, char **argv)
         serve(compile);
     } else if (strcmp(mode, "cuda-measure") == 0 && uuid) {
         serve(measure);
+    } else if (strcmp(mode, "cuda-health") == 0 && uuid) {
+        health();
     } else if (strcmp(mode, "cuda-probe") == 0) {
         cuda_probe();
     } else {

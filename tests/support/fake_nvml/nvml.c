@@ -17,7 +17,7 @@ static struct nvml_set set;
 
 CALL(nvmlInit_v2, void)
 {
-    int result = (int)fake_number("fail", NVML_OK);
+    int result = (int)fake_number("fail", fake_number("gone", 0) != 0 ? 9 : NVML_OK);
 
     if (result == NVML_OK && !fake_initialised) {
         fake_initialised = true;

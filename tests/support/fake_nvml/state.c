@@ -71,6 +71,9 @@ int fake_begin(void)
 
     while (delay > 0 && nanosleep(&pause, &pause) != 0 && errno == EINTR) {
     }
+    if (fake_number("gone", 0) != 0) {
+        fake_initialised = false;
+    }
     return fake_initialised ? NVML_OK : NVML_UNINITIALIZED;
 }
 

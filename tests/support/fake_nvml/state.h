@@ -3,6 +3,7 @@
 //
 //   count=2               GPUs (1); their uuids are those of the fake libcuda.so.1
 //   fail=N                nvmlInit_v2 gives N
+//   gone=1                no driver: every call fails, and those after it until nvmlInit_v2
 //   delay_ms=50           every call takes so long
 //   GPU0.lost=1           every call about it gives "GPU is lost"
 //   GPU0.temperature=45   and slowdown=90 (threshold), in degrees

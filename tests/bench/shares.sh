@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Four real searches share one core as their weights say: a kcastd with one device, a kcast-worker, and four `kcast search` that begin
+# together, with real compilations, measurements and forecasts, and the weights 1, 1, 2 and 4. What counts is device-seconds, from the
+# moment when all four have work in the queue until SECONDS later. Prints each share, how far it is from its weight's, and how often the
+# search had nothing in the queue; fails when one is POINTS or more off. Nothing that runs is stopped, so that two searches f and g may be apart
+# by their longest measurements: |W_f/w_f - W_g/w_g| <= L_f/w_f + L_g/w_g (Goyal, Vin and Cheng 1996). Where that is POINTS or more, because
+# other programs stretch the measurements, and no share is off by more than that, the script says so and ends with 77: it has shown nothing.
+#
+# usage: tests/bench/shares.sh [SECONDS [POINTS]]      default: 60 seconds, 3 points
+set -eu
+cd "$(dirname "$0")/../.."
+bin=${KCAST_BIN:-build/release/bin} seconds=${1:-60} points=${2:-3}
+problems=(rmsnorm softmax scan sgemm) weights=(1 1 2 4) total=8
+hill=tests/data/client/hill dir=$(mktemp -d) pids=()
+cleanup() {
+    for pid in "${pids[@]}"; do kill -9 "$pid" || :; done 2>/dev/null
+    wait 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
+. tests/e2e/programs.sh
+
+[ -x "$bin/kcastd" ] || die "there is no $bin/kcastd: make VARIANT=release -j2"
+try_sandbox
+[ "$sandbox" = on ] || { echo "skipped because there can be no sandbox"; exit 77; }
+start kcastd kcastd --state="$dir/state" --listen=tcp://127.0.0.1:0 --devices=cpu:1
+pids+=("$started_pid") pool=$started_url
+start kcast-worker worker --state="$dir/worker" --listen=tcp://127.0.0.1:0
+pids+=("$started_pid") worker=$started_url
+for i in "${!problems[@]}"; do
+    "$bin/kcast" --pool="$pool" --worker="$worker" -q search "problems/cpu/${problems[i]}" --run "$dir/${problems[i]}.run" --policy all \
+        --candidates 0 --weight "${weights[i]}" --seed $((i + 1)) >"$dir/${problems[i]}.log" 2>&1 &
+    pids+=($!)
+done
+
+# Device-seconds used and jobs waiting of each search; false unless all four have rows.
+declare -A used waiting first idle
+sample() {
+    local name seconds_used jobs rows=0
+    while read -r name seconds_used jobs; do
+        used[$name]=$seconds_used waiting[$name]=$jobs rows=$((rows + 1))
+    done < <("$bin/kcast" --pool="$pool" --no-worker --json status | tr '{' '\n' |
+        sed -n 's/.*"search":"\([a-z0-9]*\)-[^"]*".*"used_seconds":\([0-9.e+-]*\).*"waiting":\([0-9]*\).*/\1 \2 \3/p')
+    [ $rows -eq ${#problems[@]} ]
+}
+all_wait() {
+    sample || return 1
+    for name in "${problems[@]}"; do [ "${waiting[$name]}" -gt 0 ] || return 1; done
+}
+limit=$((SECONDS + 120))
+until all_wait; do [ $SECONDS -lt $limit ] || die "the four searches never wait at the same time"; sleep 0.1; done
+for name in "${problems[@]}"; do first[$name]=${used[$name]} idle[$name]=0; done
+samples=0 until=$((SECONDS + seconds))
+while [ $SECONDS -lt $until ]; do
+    sleep 0.2
+    waiting=()
+    sample || :
+    samples=$((samples + 1))
+    for name in "${problems[@]}"; do [ "${waiting[$name]:-0}" -gt 0 ] || idle[$name]=$((idle[$name] + 1)); done
+done
+for i in "${!problems[@]}"; do
+    name=${problems[i]}
+    longest=$("$bin/kcast" export "$dir/$name.run" --events | sed -n 's/.*"held":\([0-9.e+-]*\).*/\1/p' | sort -g | tail -1)
+    echo "$name ${weights[i]} ${used[$name]} ${first[$name]} ${idle[$name]} ${longest:-0}"
+done | awk -v total=$total -v samples=$samples -v seconds="$seconds" -v points="$points" '
+    { name[NR] = $1; weight[NR] = $2; got[NR] = $3 - $4; idle[NR] = $5; longest[NR] = $6; all += got[NR]; lengths += $6 }
+    END {
+        printf "%.1f of %d s of one device\n", all, seconds
+        for (i = 1; i <= NR; i++) {
+            share = 100 * got[i] / all; off = share - 100 * weight[i] / total
+            bound = 100 * (longest[i] * (total - weight[i]) + weight[i] * (lengths - longest[i])) / total / all
+            printf "%-8s weight %d: %5.1f %%, %+.1f points of at most %.1f; longest measurement %.2f s; nothing in the queue in %.0f %% of %d looks\n",
+                   name[i], weight[i], share, off, bound, longest[i], 100 * idle[i] / samples, samples
+            off = off < 0 ? -off : off
+            bad = off >= bound && off >= points ? 1 : bad == 0 && off >= points ? 77 : bad
+        }
+        exit bad
+    }' || {
+    [ $? -eq 77 ] || die "a share is $points points or more from its weight's"
+    echo "skipped because the measurements are too long for $seconds seconds: give it more, or a machine that does nothing else"
+    exit 77
+}
