@@ -74,7 +74,8 @@ static void refuse(struct submission *submission, const struct err *err, uint64_
     const struct submit *submit = &submission->submit;
     uint64_t untold;
 
-    if (log_limit_passes(&submission->submissions->refused[err_index(err->code)], uv_hrtime(), &untold)) {
+    if (log_limit_passes(&submission->submissions->refused[err_index(err->code)], uv_hrtime(),
+                         &untold)) {
         log_event(LOG_NOTICE,
                   "submit-refused tenant=%s search=%s key=%s code=%s reason=\"%s\" untold=%llu",
                   submission->tenant, submit->search, submit->key, err_name((int)err->code),

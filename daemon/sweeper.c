@@ -9,7 +9,6 @@
 struct list {
     struct digest *digest;
     size_t count;
-    size_t size;
 };
 
 static void keep(void *owner, const struct digest *digest)
@@ -19,10 +18,7 @@ static void keep(void *owner, const struct digest *digest)
     if (digest_is_zero(digest)) {
         return;
     }
-    if (list->count == list->size) {
-        list->size = list->size ? 2 * list->size : 256;
-        list->digest = xrealloc(list->digest, list->size, sizeof(*list->digest));
-    }
+    list->digest = xgrow(list->digest, list->count, sizeof(*list->digest));
     list->digest[list->count++] = *digest;
 }
 

@@ -27,3 +27,12 @@ try_sandbox() {
     "$bin/kcast" --local -q measure "$hill" "$hill/baseline.c" >/dev/null 2>"$dir/err" && return
     grep -q -i sandbox "$dir/err" && sandbox=off || die "cannot measure: $(cat "$dir/err")"
 }
+
+# expect CODE PATTERN COMMAND… : its exit code, and what a line that it prints matches.
+expect() {
+    local code=$1 pattern=$2 status=0
+    shift 2
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+    [ $status -eq "$code" ] || die "$* ended with $status instead of $code"
+    [ -z "$pattern" ] || grep -q -- "$pattern" "$dir/out" "$dir/err" || die "$* does not say \"$pattern\""
+}

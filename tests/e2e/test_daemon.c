@@ -443,39 +443,6 @@ static void a_wait_ends_empty_when_its_time_is_over(void **state)
     free(gate);
 }
 
-struct long_poll {
-    size_t answers;
-    size_t jobs;
-    uint64_t first;
-};
-
-static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
-{
-    struct long_poll *poll = owner;
-    const struct waited *waited = reply;
-
-    (void)retry_after_ms;
-    if (error) {
-        fail_msg("%s", error->text);
-    }
-    poll->answers++;
-    poll->jobs = waited->jobs_count;
-    poll->first = waited->jobs_count ? waited->jobs[0].job : 0;
-}
-
-static void poll_for(struct daemon_client *client, uint64_t *jobs, size_t count,
-                     struct long_poll *poll)
-{
-    struct wait body;
-
-    message_init(&wait_message, &body);
-    body.jobs = jobs;
-    body.jobs_count = count;
-    body.max_ms = 20000;
-    remote_call(client->remote, OP_WAIT, &wait_message, &body, &waited_message, PROGRAM_LIMIT_MS,
-                on_waited, poll);
-}
-
 static void a_parked_wait_is_answered_when_any_of_its_jobs_ends(void **state)
 {
     struct daemon_client *client = *state;
@@ -490,8 +457,8 @@ static void a_parked_wait_is_answered_when_any_of_its_jobs_ends(void **state)
     jobs[1] = daemon_client_accepted(client, "b", "int b;\n");
     jobs[2] = jobs[1]; // asked for twice
     (void)daemon_client_gate_wait(gate);
-    poll_for(client, jobs, 3, &poll[0]);
-    poll_for(client, jobs, 1, &poll[1]);
+    daemon_client_park(client, jobs, 3, 20000, &poll[0]);
+    daemon_client_park(client, jobs, 1, 20000, &poll[1]);
     do {
         message_clear(&status_message, &status);
         daemon_client_status(client, &status);

@@ -13,19 +13,6 @@
 
 #include <cmocka.h>
 
-static const char problem[] =
-    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
-    " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
-    "[\"N\"],"
-    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
-    " \"tolerance\": 1}],"
-    " \"cases\": {\"check\": [{\"N\": 17}],"
-    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"
-    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
-    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
-
 // The fake executor's GPU 0 is the first one that is asked, and bad.
 static int set_up(void **state)
 {
@@ -46,7 +33,8 @@ static uint64_t submit(struct daemon_client *client, const char *key, const char
     struct submitted reply;
     struct err err = ERR_INIT;
 
-    spec.problem = daemon_client_put(client, problem, strlen(problem));
+    spec.problem = daemon_client_put(client, daemon_client_cuda_problem,
+                                     strlen(daemon_client_cuda_problem));
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }

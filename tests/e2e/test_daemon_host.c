@@ -183,24 +183,6 @@ static void a_full_disk_ends_no_job(void **state)
 
 // --- the wall clock
 
-struct long_poll {
-    size_t answers;
-    size_t jobs;
-};
-
-static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
-{
-    struct long_poll *poll = owner;
-    const struct waited *waited = reply;
-
-    (void)retry_after_ms;
-    if (error) {
-        fail_msg("%s", error->text);
-    }
-    poll->answers++;
-    poll->jobs = waited->jobs_count;
-}
-
 static void set_hours_budget(struct daemon_client *client, const char *search, double seconds)
 {
     struct budget_request request;
@@ -220,14 +202,8 @@ static void set_hours_budget(struct daemon_client *client, const char *search, d
 static void park(struct daemon_client *client, uint64_t *job, struct long_poll *poll)
 {
     struct status status = {0};
-    struct wait body;
 
-    message_init(&wait_message, &body);
-    body.jobs = job;
-    body.jobs_count = 1;
-    body.max_ms = 50000;
-    remote_call(client->remote, OP_WAIT, &wait_message, &body, &waited_message, PROGRAM_LIMIT_MS,
-                on_waited, poll);
+    daemon_client_park(client, job, 1, 50000, poll);
     do {
         message_clear(&status_message, &status);
         daemon_client_status(client, &status);

@@ -23,14 +23,6 @@ as() {
     shift
     HOME=$dir/home/$who "$bin/kcast" --pool "$url" "$@"
 }
-# expect CODE TEXT COMMAND… : its exit code, and a piece of what it prints.
-expect() {
-    local code=$1 text=$2 status=0
-    shift 2
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
-    [ $status -eq "$code" ] || die "$* ended with $status instead of $code"
-    [ -z "$text" ] || grep -q -- "$text" "$dir/out" "$dir/err" || die "$* does not say \"$text\""
-}
 
 try_sandbox
 

@@ -19,14 +19,6 @@ die() { echo "FAILED: $*"; cat "$dir/out" "$dir/err" 2>/dev/null || :; tail -n 8
 . "$(dirname "$0")/programs.sh"
 unset KCAST_TLS_CA KCAST_TLS_CERT KCAST_TLS_KEY KCAST_TOKEN_FILE XDG_CONFIG_HOME
 
-# expect CODE TEXT COMMAND… : its exit code, and a piece of what it prints.
-expect() {
-    local code=$1 text=$2 status=0
-    shift 2
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
-    [ $status -eq "$code" ] || die "$* ended with $status instead of $code"
-    [ -z "$text" ] || grep -qF -- "$text" "$dir/out" "$dir/err" || die "$* does not say \"$text\""
-}
 alice() { HOME=$dir/home "$bin/kcast" --no-worker "$@"; }
 # server FOLDER HOSTS : a server's certificate of the same authority, for these names only.
 server() { "$bin/kcast" tls init "$dir/ca" --hosts "$2" --clients alice >/dev/null && mv "$dir/ca/server" "$dir/$1"; }

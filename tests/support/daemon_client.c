@@ -16,31 +16,21 @@
 #define CALL_MS PROGRAM_LIMIT_MS
 #define UNTIL_NS (PROGRAM_LIMIT_MS * NS_PER_MS)
 
-const char daemon_client_problem[] =
-    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"c\","
-    " \"entry\": \"copy\", \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
-    "[\"N\"],"
-    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
-    " \"tolerance\": 1}],"
-    " \"cases\": {\"check\": [{\"N\": 17}],"
-    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"
-    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
-    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
+#define PROBLEM(language, entry)                                                                   \
+    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"" language "\"," \
+    entry " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"                                      \
+    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\","                     \
+    " \"shape\": [\"N\"],"                                                                         \
+    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"                      \
+    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"              \
+    " \"tolerance\": 1}],"                                                                         \
+    " \"cases\": {\"check\": [{\"N\": 17}],"                                                       \
+    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"                                    \
+    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"                                           \
+    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}"
 
-const char daemon_client_cuda_problem[] =
-    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
-    " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "
-    "[\"N\"],"
-    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"
-    " \"tolerance\": 1}],"
-    " \"cases\": {\"check\": [{\"N\": 17}],"
-    " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"
-    " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
-    " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
+const char daemon_client_problem[] = PROBLEM("c", " \"entry\": \"copy\",");
+const char daemon_client_cuda_problem[] = PROBLEM("cuda", "");
 
 static const char reference_source[] =
     "void reference(const float *A, double *B, double *B_scale, int64_t N)\n"
@@ -271,6 +261,33 @@ void daemon_client_expect(struct daemon_client *client, uint64_t job, uint64_t s
         fail("unexpected end", strbuf_text(&text));
     }
     message_clear(&job_info_message, &info);
+}
+
+static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct long_poll *poll = owner;
+    const struct waited *waited = reply;
+
+    (void)retry_after_ms;
+    if (error) {
+        fail("WAIT", error->text);
+    }
+    poll->answers++;
+    poll->jobs = waited->jobs_count;
+    poll->first = waited->jobs_count ? waited->jobs[0].job : 0;
+}
+
+void daemon_client_park(struct daemon_client *client, uint64_t *jobs, size_t count, uint64_t max_ms,
+                        struct long_poll *poll)
+{
+    struct wait body;
+
+    message_init(&wait_message, &body);
+    body.jobs = jobs;
+    body.jobs_count = count;
+    body.max_ms = max_ms;
+    remote_call(client->remote, OP_WAIT, &wait_message, &body, &waited_message, PROGRAM_LIMIT_MS,
+                on_waited, poll);
 }
 
 void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job_info *ret)

@@ -57,6 +57,14 @@ void daemon_client_wait(struct daemon_client *client, uint64_t job, struct job_i
 // The same, and checks its end: the state, and for DONE the verdict (0: any).
 void daemon_client_expect(struct daemon_client *client, uint64_t job, uint64_t state,
                           uint64_t verdict);
+// A WAIT that is parked while the test goes on, on the client's loop; zeroed at first.
+struct long_poll {
+    size_t answers;
+    size_t jobs;    // of the last answer
+    uint64_t first; // of them; 0: none
+};
+void daemon_client_park(struct daemon_client *client, uint64_t *jobs, size_t count, uint64_t max_ms,
+                        struct long_poll *poll);
 void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job_info *ret);
 void daemon_client_ack(struct daemon_client *client, uint64_t job);
 void daemon_client_status(struct daemon_client *client, struct status *ret);
