@@ -39,6 +39,9 @@ try_sandbox
 "$bin/kcast" tls init "$dir/other" --hosts 127.0.0.1 --clients mallory >"$dir/out"
 before=$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)
 expect 0 'was there' "$bin/kcast" tls init "$dir/ca" --clients alice
+expect 3 'does not name "gpu1.example"' "$bin/kcast" tls init "$dir/ca" --hosts gpu1.example
+expect 3 'cannot be a name' "$bin/kcast" tls init "$dir/ca" --clients carol,../carol
+[ ! -e "$dir/ca/clients/carol" ] || die "half of the clients were made"
 [ "$before" = "$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)" ] || die "something was overwritten"
 [ -z "$(find "$dir/ca" -type f ! -perm 600)" ] || die "a file is not 0600"
 tokens=$dir/tokens
