@@ -115,6 +115,8 @@ grep -q 'vacating' "$work"/pools/n1.log && grep -q 'vacating' "$work"/pools/n2.l
 [ ! -e "$work/pool" ] || fail 'the address is still there'
 until_true 'the nodes do not become idle again' idle
 
+[ "$(stat -c %a "$work/pools/n1")" = 700 ] || fail 'others may read the ledger'
+
 # Two allocations, one search over both; one is cancelled while its device measures. The search says so and ends on the other.
 submit pool1 --nodelist=n1
 first=$(cat "$work/pool1")

@@ -57,10 +57,12 @@ for i in 0 1 2; do
     inside_shell "useradd -m $name && install -d -m 700 -o $name /home/$name/.config && cp -r /root/pool/clients/$name /home/$name/.config/kernelcast &&
         (umask 077; echo $token >/home/$name/.config/kernelcast/token) && chown -R $name: /home/$name" || fail "no account $name"
 done
-# Whoever operates it.
-inside_shell 'kcast tls init /root/pool --hosts gpu1.example.org --clients operator && mkdir -p .config && cp -r pool/clients/operator .config/kernelcast &&
-    (umask 077; kcast token add operator --role admin --tokens /etc/kernelcast/tokens >.config/kernelcast/token) && systemctl reload kcastd' >>"$work/commands.log" 2>&1 ||
-    fail 'no operator'
+# Whoever operates it, by the documents' next commands.
+awk '/^## From an empty host/ {here = 1} here && /^```/ {if (++n == 6) exit; next} here && n == 5' "$root/docs/operations.md" >"$work/operator"
+grep -q 'role admin' "$work/operator" || fail "the operator's commands are: $(cat "$work/operator")"
+while read -r command; do
+    inside_shell "$command" >>"$work/commands.log" 2>&1 || fail "this does not work: $command"
+done <"$work/operator"
 operator() { inside kcast --no-worker --pool $pool "$@"; }
 # An operator's token that counts shows that the reload has happened.
 until_true 'the token does not count after a reload' operator jobs
