@@ -30,9 +30,16 @@ cp "$root/deploy/systemd/sysusers.conf" "$tree/usr/lib/sysusers.d/kernelcast.con
 cp "$root/deploy/systemd/tmpfiles.conf" "$tree/usr/lib/tmpfiles.d/kernelcast.conf"
 cp "$root"/deploy/etc/*.ini "$tree/etc/kernelcast"
 cp "$root"/deploy/debian/p* "$tree/tmp/deploy"
-cp -r "$root/tests/data/client/hill" "$root/problems/cpu/scan" "$tree/tmp"
+cp -r "$root/problems/cpu/scan" "$tree/tmp"
+# A problem of each person's own, so that nobody's results are another's.
+people=(ann ben eva)
+for name in "${people[@]}"; do
+    mkdir "$tree/tmp/$name"
+    cp -r "$root/tests/data/client/hill" "$tree/tmp/$name"
+    echo "// $name's" >>"$tree/tmp/$name/hill/baseline.c"
+done
 inside_put "$tree"
-inside_shell 'echo 127.0.0.1 gpu1.example.org >>/etc/hosts; chmod -R a+rX /tmp/hill /tmp/scan'
+inside_shell 'echo 127.0.0.1 gpu1.example.org >>/etc/hosts; chmod -R a+rX /tmp/{ann,ben,eva,scan}'
 # script NAME ARGUMENT…: as dpkg runs it
 script() { inside env DPKG_MAINTSCRIPT_PACKAGE=kernelcast DPKG_MAINTSCRIPT_NAME="$1" sh "/tmp/deploy/$1" "${@:2}"; }
 script postinst configure >"$work/postinst.log" 2>&1 || fail 'postinst fails'
@@ -50,7 +57,6 @@ while read -r command; do
     inside_shell "$command" >>"$work/commands.log" 2>&1 || fail "this does not work: $command"
 done <"$work/rest"
 pool=tls://gpu1.example.org:7410
-people=(ann ben eva)
 for i in 0 1 2; do
     name=${people[i]}
     token=$(grep -o "kc1\.$name\.[0-9a-f]*" "$work/commands.log")
@@ -74,7 +80,7 @@ search() { # NAME PROBLEM RUN OPTION…
     inside runuser -l "$name" -c "kcast --no-worker --pool $pool search /tmp/$problem --run $run.run $*" >"$work/$name-$run.log" 2>&1
 }
 for i in 0 1 2; do
-    search "${people[i]}" hill first --candidates 16 --seed $((i + 1)) &
+    search "${people[i]}" "${people[i]}/hill" first --candidates 16 --seed $((i + 1)) &
     pids+=($!)
 done
 for i in 0 1 2; do
