@@ -70,6 +70,8 @@ daemon=$started_pid url=$started_url
 start kcast-worker worker --listen tls://127.0.0.1:0 --state "$dir/worker" $tls --tokens "$tokens"
 worker=$started_pid worker_url=$started_url
 
+expect 6 'its address begins with tls://' "$bin/kcast" --no-worker --pool "tcp${url#tls}" status
+
 # ---- each as far as the role goes ----
 expect 0 'devices' as olga --worker "$worker_url" status --json
 grep -q '"engine"' "$dir/out" || die "the worker did not answer over TLS"
