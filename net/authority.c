@@ -258,7 +258,8 @@ static int read_ca(struct authority *authority, const char *key_path, struct err
     if (rc == 0 && (mbedtls_x509_crt_parse(&authority->cert, cert.data, cert.len + 1) != 0 ||
                     mbedtls_pk_parse_key(&authority->key, key.data, key.len + 1, NULL, 0) != 0 ||
                     mbedtls_pk_check_pair(&authority->cert.pk, &authority->key) != 0)) {
-        rc = err_set(err, ERR_INVALID, "%s and %s are not the two files of an authority; put back those that belong "
+        rc = err_set(err, ERR_INVALID,
+                     "%s and %s are not the two files of an authority; put back those that belong "
                      "together, or name a new folder",
                      authority->path, key_path);
     }
@@ -360,9 +361,9 @@ static bool names_host(const mbedtls_x509_crt *cert, const char *host)
     for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
         const char *text = (const char *)name->buf.p;
 
-        if (len > 0 ? name->buf.len == len && memcmp(text, address, len) == 0
-                    : name->buf.len == strlen(host) &&
-                          strncasecmp(text, host, name->buf.len) == 0) {
+        if (len > 0
+                ? name->buf.len == len && memcmp(text, address, len) == 0
+                : name->buf.len == strlen(host) && strncasecmp(text, host, name->buf.len) == 0) {
             return true;
         }
     }
