@@ -74,11 +74,12 @@ static int issue(const struct making *making, const char *what, const char *plac
     return code;
 }
 
+// list: NULL for localhost alone.
 static int issue_server(const struct making *making, const char *list, struct err *err)
 {
     const char *host[HOSTS_MAX] = {"localhost", "127.0.0.1", "::1"};
     size_t count = 3;
-    char *copy = xstrdup(list);
+    char *copy = list != NULL ? xstrdup(list) : NULL;
     char *next = copy;
     char *name;
     int code = 0;
@@ -96,6 +97,7 @@ static int issue_server(const struct making *making, const char *list, struct er
     return code;
 }
 
+// making: NULL to look at the names only, before anything is made.
 static int issue_clients(const struct making *making, const char *list, struct err *err)
 {
     char *copy = xstrdup(list);
@@ -107,7 +109,9 @@ static int issue_clients(const struct making *making, const char *list, struct e
         char *place = xasprintf("clients/%s", name);
 
         code = caller_check_tenant(name, err);
-        code = code == 0 ? issue(making, "client", place, name, NULL, 0, err) : code;
+        if (code == 0 && making != NULL) {
+            code = issue(making, "client", place, name, NULL, 0, err);
+        }
         free(place);
     }
     free(copy);
@@ -128,19 +132,32 @@ static void explain(const struct making *making)
            making->dir, making->dir, making->dir);
 }
 
-static int make_all(struct making *making, const struct tls_options *options, struct err *err)
+// For the hosts of --hosts, or this one; without --hosts a certificate that is there may stay.
+static int make_server(const struct making *making, const char *hosts, struct err *err)
 {
     char name[HOST_NAME_SIZE] = "localhost";
+    char *path = xasprintf("%s/server/cert.pem", making->dir);
+
+    (void)gethostname(name, sizeof(name) - 1);
+    if (hosts == NULL && !file_exists(path)) {
+        hosts = name;
+    }
+    free(path);
+    return issue_server(making, hosts, err);
+}
+
+static int make_all(struct making *making, const struct tls_options *options, struct err *err)
+{
     char *path = xasprintf("%s/ca.pem", making->dir);
     bool made = false;
-    int code = file_make_dirs(making->dir, err);
+    int code = options->clients != NULL ? issue_clients(NULL, options->clients, err) : 0;
 
+    code = code == 0 ? file_make_dirs(making->dir, err) : code;
     code = code == 0 ? authority_open(&making->authority, making->dir, making->now_s, &made, err)
                      : code;
     if (code == 0) {
         tell(making, "authority", path, made);
-        (void)gethostname(name, sizeof(name) - 1);
-        code = issue_server(making, options->hosts != NULL ? options->hosts : name, err);
+        code = make_server(making, options->hosts, err);
     }
     code =
         code == 0 && options->clients != NULL ? issue_clients(making, options->clients, err) : code;

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -257,7 +258,9 @@ static int read_ca(struct authority *authority, const char *key_path, struct err
     if (rc == 0 && (mbedtls_x509_crt_parse(&authority->cert, cert.data, cert.len + 1) != 0 ||
                     mbedtls_pk_parse_key(&authority->key, key.data, key.len + 1, NULL, 0) != 0 ||
                     mbedtls_pk_check_pair(&authority->cert.pk, &authority->key) != 0)) {
-        rc = err_set(err, ERR_INVALID, "%s and %s are not the two files of an authority",
+        rc = err_set(err, ERR_INVALID,
+                     "%s and %s are not the two files of an authority; put back those that belong "
+                     "together, or name a new folder",
                      authority->path, key_path);
     }
     file_wipe(&key);
@@ -347,6 +350,59 @@ static int issue_into(struct authority *authority, const struct authority_order 
     return rc;
 }
 
+// What add_hosts wrote for it is there.
+static bool names_host(const mbedtls_x509_crt *cert, const char *host)
+{
+    unsigned char address[16];
+    size_t len = inet_pton(AF_INET, host, address) == 1    ? 4
+                 : inet_pton(AF_INET6, host, address) == 1 ? 16
+                                                           : 0;
+
+    for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
+        const char *text = (const char *)name->buf.p;
+
+        if (len > 0
+                ? name->buf.len == len && memcmp(text, address, len) == 0
+                : name->buf.len == strlen(host) && strncasecmp(text, host, name->buf.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_kept(const struct authority *authority, const char *path,
+                      const struct authority_order *order, struct err *err)
+{
+    static const char *const advice = "move its folder away to have it made anew";
+    struct bytes pem = {0};
+    mbedtls_x509_crt cert;
+    uint32_t flags = 0;
+    int rc = file_read(&pem, path, FILE_MAX, err);
+
+    mbedtls_x509_crt_init(&cert);
+    if (rc == 0 && mbedtls_x509_crt_parse(&cert, pem.data, pem.len + 1) != 0) {
+        rc = err_set(err, ERR_INVALID, "%s is there and no certificate; %s", path, advice);
+    } else if (rc == 0) {
+        (void)mbedtls_x509_crt_verify(&cert, (mbedtls_x509_crt *)&authority->cert, NULL, NULL,
+                                      &flags, NULL, NULL);
+    }
+    if ((flags & MBEDTLS_X509_BADCERT_EXPIRED) != 0) {
+        rc = err_set(err, ERR_INVALID, "%s is there and has expired; %s", path, advice);
+    } else if ((flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0) {
+        rc = err_set(err, ERR_INVALID, "%s is there and not signed by %s; %s", path,
+                     authority->path, advice);
+    }
+    for (size_t i = 0; rc == 0 && i < order->host_count; i++) {
+        if (!names_host(&cert, order->hosts[i])) {
+            rc = err_set(err, ERR_INVALID, "%s is there and does not name \"%.80s\"; %s", path,
+                         order->hosts[i], advice);
+        }
+    }
+    mbedtls_x509_crt_free(&cert);
+    bytes_clear(&pem);
+    return rc;
+}
+
 int authority_issue(struct authority *authority, const char *dir,
                     const struct authority_order *order, bool *ret_made, struct err *err)
 {
@@ -359,6 +415,8 @@ int authority_issue(struct authority *authority, const char *dir,
     if (*ret_made) {
         rc = file_make_dirs(dir, err);
         rc = rc == 0 ? issue_into(authority, order, ca, key, cert, err) : rc;
+    } else {
+        rc = check_kept(authority, cert, order, err);
     }
     free(ca);
     free(cert);

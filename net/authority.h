@@ -25,7 +25,8 @@ struct authority_order {
 };
 
 // Makes dir with ca.pem, cert.pem and key.pem of a new key: what its holder needs. *ret_made is
-// false, and nothing was changed, when dir has a cert.pem already.
+// false, and nothing was changed, when dir has a cert.pem already: ERR_INVALID when that has
+// expired, is not this authority's or does not name all hosts.
 MUST_CHECK int authority_issue(struct authority *authority, const char *dir,
                                const struct authority_order *order, bool *ret_made,
                                struct err *err);

@@ -118,7 +118,11 @@ static void on_end(void *owner, const struct err *why)
 
     remote->stream = NULL;
     if (remote->state != LINK_UP) {
-        note_trouble(remote, why->code, why->text);
+        bool shut = !refused && !remote->tls && why->code == ERR_UNREACHABLE;
+        note_trouble(remote, why->code,
+                     shut ? "it takes connections and closes them; if it listens with TLS, its "
+                            "address begins with tls://"
+                          : why->text);
         try_next_address(remote, refused);
         return;
     }

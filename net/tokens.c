@@ -161,7 +161,7 @@ static int parse_line(struct tokens *tokens, char *line, struct err *err)
         }
     }
     if (count != FIELDS) {
-        return err_set(err, ERR_INVALID, "not the %d fields of a token", FIELDS);
+        return err_set(err, ERR_INVALID, "not the %d fields of a token; take this line out", FIELDS);
     }
     rc = parse_fields(&token, field, err);
     if (rc != 0) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deploy/slurm/kernelcast.sbatch under a real Slurm: controller, two slurmd with a node name each, munge, all of them private to
-# this test and on loopback. Two daemons serve, a search measures, the allocation is vacated by the signal that comes before a
-# time limit, and another one is cancelled while a search runs.
+# this test and on loopback. Two daemons of one allocation serve and a search measures; the allocation is vacated by the signal
+# that comes before a time limit; of two allocations one is cancelled in the middle of a search, which ends on the other; the next
+# allocation of that node goes on where the cancelled one was.
 set -u
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
 for program in slurmctld slurmd sbatch munged mungekey; do
@@ -9,15 +10,19 @@ for program in slurmctld slurmd sbatch munged mungekey; do
 done
 [ "$(id -u)" -eq 0 ] || { echo "skipped because slurmd needs root"; exit 77; }
 PATH=$PATH:/usr/sbin
-work=$(mktemp -d) pids=()
+work=$(mktemp -d) pids=() jobs=()
+# Slurm ends the daemons, so it goes after them.
 finish() {
-    [ -z "${job:-}" ] || scancel "$job" 2>/dev/null
+    if [ ${#jobs[@]} -gt 0 ]; then
+        scancel "${jobs[@]}" 2>/dev/null
+        for ((i = 0; i < 300; i++)); do [ -n "$(squeue -h 2>&1)" ] || break; sleep 0.1; done
+    fi
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
     rm -rf "$work"
 }
 trap finish EXIT
-fail() { echo "$1"; tail -n 15 "$work"/*.log "$work"/slurm-*.out 2>/dev/null; exit 1; }
+fail() { tail -n 15 "$work"/*.log "$work"/slurm-*.out 2>/dev/null; echo "FAILED: $1"; exit 1; }
 # until_true WHAT command…: until the command succeeds; WHAT is wrong when it does not
 until_true() {
     local what=$1 end=$((SECONDS + 60))
@@ -76,46 +81,71 @@ if ! timeout 30 bash -c "until [ \"\$(sinfo -h -t idle -o %D)\" = 2 ]; do sleep 
 fi
 
 export KCASTD=$bin/kcastd KCAST_STATE=$work/pools KCASTD_OPTIONS='--listen=tcp://127.0.0.1:0 --devices=cpu:1'
-export KCAST_POOL_FILE=$work/pool HOME=$work
+export HOME=$work
+# submit NAME OPTION…: an allocation; its addresses are in $work/NAME when this returns. Sets $job.
 submit() {
-    job=$(sbatch --parsable --nodes=2 --time=10 --chdir="$work" "$root/deploy/slurm/kernelcast.sbatch") || fail 'sbatch refuses'
-    until_true 'no pool comes up' test -s "$work/pool"
+    local name=$1
+    shift
+    export KCAST_POOL_FILE=$work/$name
+    job=$(sbatch --parsable --time=10 --chdir="$work" "$@" "$root/deploy/slurm/kernelcast.sbatch") || fail 'sbatch refuses'
+    jobs+=("$job")
+    until_true "no pool $name comes up" test -s "$work/$name"
 }
-one() { cut -d, -f"$1" "$work/pool"; }
-pool_status() { "$bin/kcast" --no-worker --pool "$1" status; }
+gone() { [ -z "$(squeue -h -j "$1" 2>/dev/null)" ]; }
+kcast() { "$bin/kcast" --no-worker "$@"; }
+# search NAME POOL OPTION…: the scan, in $work/NAME.run
+search() {
+    local name=$1 pool=$2
+    shift 2
+    kcast --pool "$pool" search "$root/problems/cpu/scan" --run "$work/$name.run" "$@" >"$work/search-$name.log" 2>&1
+}
+measured_at() { kcast export "$work/$1.run" --events | grep '"measured"' | grep -c "\"pool\":\"$2\""; }
 
-# A search through the pool.
-submit
+# A search through the pool of one allocation with two hosts.
+submit pool --nodes=2
 [ "$(tr ',' '\n' <"$work/pool" | sort -u | grep -c '^tcp://127.0.0.1:')" -eq 2 ] || fail "two addresses were expected: $(cat "$work/pool")"
-for n in 1 2; do pool_status "$(one $n)" | grep -q 'cpu0 *ready' || fail "daemon $n is not ready"; done
-"$bin/kcast" --no-worker --pool "$(cat "$work/pool")" search "$root/problems/cpu/scan" --run "$work/a.run" --candidates 3 --seed 1 \
-    >"$work/search.log" 2>&1 || fail 'the search fails'
-grep -q 'considered 3' "$work/search.log" || fail 'the search has not considered all'
+for n in 1 2; do kcast --pool "$(cut -d, -f$n "$work/pool")" status | grep -q 'cpu0 *ready' || fail "daemon $n is not ready"; done
+search a "$(cat "$work/pool")" --candidates 3 --seed 1 || fail 'the search fails'
+grep -q 'considered 3' "$work/search-a.log" || fail 'the search has not considered all'
 
 # The signal that comes before the time limit: both daemons end in good order, and so does the job.
 scancel --signal=USR1 --batch "$job" || fail 'scancel cannot signal'
-gone() { [ -z "$(squeue -h -j "$job" 2>/dev/null)" ]; }
-until_true 'the vacated job does not end' gone
+until_true 'the vacated job does not end' gone "$job"
 grep -q 'vacating' "$work"/pools/n1.log && grep -q 'vacating' "$work"/pools/n2.log || fail 'a daemon was not told'
 [ ! -e "$work/pool" ] || fail 'the address is still there'
 until_true 'the nodes do not become idle again' idle
 
-# Cancelled in the middle of a search: the search says so, nothing is left, and the next allocation goes on where it was.
-submit
-"$bin/kcast" --no-worker --pool "$(one 1)" search "$root/problems/cpu/scan" --run "$work/b.run" --candidates 60 --seed 2 \
-    >"$work/search.log" 2>&1 &
+[ "$(stat -c %a "$work/pools/n1")" = 700 ] || fail 'others may read the ledger'
+
+# Two allocations, one search over both; one is cancelled while its device measures. The search says so and ends on the other.
+submit pool1 --nodelist=n1
+first=$(cat "$work/pool1")
+submit pool2 --nodelist=n2
+second=$(cat "$work/pool2") cancelled=$job
+search b "$first,$second" --candidates 24 --seed 2 &
 search=$!
 pids+=($search)
-running() { pool_status "$(one 1)" | grep -q 'running [1-9]'; }
-until_true 'nothing runs' running
-scancel "$job" || fail 'scancel fails'
-until_true 'the cancelled job does not end' gone
-grep -q 'stopping' "$work/pools/n1.log" "$work/pools/n2.log" || fail 'the daemons did not stop in good order'
-kill -INT $search 2>/dev/null
-wait $search 2>/dev/null
-until_true 'the nodes do not become idle again' idle
-submit
-grep -q 'jobs-reloaded unfinished=[1-9]' "$work"/pools/n1.log "$work"/pools/n2.log || fail 'the next daemon has forgotten the jobs'
-scancel --signal=USR1 --batch "$job"
-until_true 'the last job does not end' gone
-job=
+# Something is measured there, and more waits.
+at_work() { [ "$(kcast --pool "$second" --json jobs | grep -cE '"state":"(queued|compiling|ready|running)"')" -gt 1 ] && measured_at b "$second"; }
+until_true 'the second allocation gets no jobs' at_work
+scancel "$cancelled" || fail 'scancel fails'
+until_true 'the cancelled job does not end' gone "$cancelled"
+[ ! -e "$work/pool2" ] || fail 'the address of the cancelled allocation is still there'
+grep -q 'stopping' "$work/pools/n2.log" || fail 'the daemon did not stop in good order'
+kill -0 $search 2>/dev/null || fail 'the search has ended too early for this test'
+wait $search || fail "the search did not survive: exit $?"
+grep -q 'considered 24' "$work/search-b.log" || fail 'the search has not considered all'
+grep -qE "$second.* [1-9][0-9]* of its [0-9]+ jobs go to others" "$work/search-b.log" || fail 'the search does not say that jobs have moved'
+[ "$(measured_at b "$first")" -gt 0 ] || fail 'the first allocation has measured nothing'
+
+# The next allocation of that node goes on with the jobs that were waiting, and the next search measures on both again.
+submit pool2 --nodelist=n2
+second=$(cat "$work/pool2")
+grep -q 'jobs-reloaded unfinished=[1-9]' "$work/pools/n2.log" || fail 'the next daemon has forgotten the jobs'
+done_there() { ! kcast --pool "$second" --json jobs | grep -qE '"state":"(queued|compiling|ready|running)"'; }
+until_true 'the jobs of before do not end' done_there
+search c "$first,$second" --candidates 8 --seed 3 || fail 'a search over both allocations fails'
+for url in $first $second; do [ "$(measured_at c "$url")" -gt 0 ] || fail "nothing was measured at $url"; done
+scancel --signal=USR1 --batch "${jobs[@]}" 2>/dev/null
+for job in "${jobs[@]}"; do until_true 'the last jobs do not end' gone "$job"; done
+jobs=()

@@ -31,6 +31,9 @@ try_sandbox
 "$bin/kcast" tls init "$dir/other" --hosts 127.0.0.1 --clients mallory >"$dir/out"
 before=$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)
 expect 0 'was there' "$bin/kcast" tls init "$dir/ca" --clients alice
+expect 3 'does not name "gpu1.example"' "$bin/kcast" tls init "$dir/ca" --hosts gpu1.example
+expect 3 'cannot be a name' "$bin/kcast" tls init "$dir/ca" --clients carol,../carol
+[ ! -e "$dir/ca/clients/carol" ] || die "half of the clients were made"
 [ "$before" = "$(cat "$dir"/ca/*.pem "$dir"/ca/*/*.pem "$dir"/ca/clients/*/*.pem | sha256sum)" ] || die "something was overwritten"
 [ -z "$(find "$dir/ca" -type f ! -perm 600)" ] || die "a file is not 0600"
 tokens=$dir/tokens
@@ -58,6 +61,8 @@ start kcastd daemon --devices cpu:1 --listen tls://127.0.0.1:0 --state "$dir/sta
 daemon=$started_pid url=$started_url
 start kcast-worker worker --listen tls://127.0.0.1:0 --state "$dir/worker" $tls --tokens "$tokens"
 worker=$started_pid worker_url=$started_url
+
+expect 6 'its address begins with tls://' "$bin/kcast" --no-worker --pool "tcp${url#tls}" status
 
 # ---- each as far as the role goes ----
 expect 0 'devices' as olga --worker "$worker_url" status --json

@@ -188,6 +188,53 @@ static void wrong_hosts_are_named(void **state)
     authority_free(ours);
 }
 
+static void what_is_kept_is_what_was_asked_for(void **state)
+{
+    static const char *const made_for[] = {"gpu1.example", "10.0.0.5", "::1"};
+    static const char *const same[] = {"::1", "GPU1.example", "10.0.0.5"};
+    static const char *const other[] = {"gpu1.example", "gpu2.example"};
+    static const char *const address[] = {"10.0.0.6"};
+    struct scene *s = *state;
+    struct authority *ours = open_authority(s, "ours");
+    struct authority *theirs = open_authority(s, "theirs");
+    char *dir = xasprintf("%s/kept", s->dir);
+    char *old = xasprintf("%s/old", s->dir);
+    struct authority_order order = {.name = "server", .from_s = s->now_s, .to_s = s->now_s + DAY};
+    struct authority_order past = {
+        .name = "old", .from_s = s->now_s - 2 * DAY, .to_s = s->now_s - DAY};
+    struct err err = ERR_INIT;
+    bool made;
+
+    order.hosts = made_for;
+    order.host_count = ARRAY_LEN(made_for);
+    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_true(made);
+    order.hosts = same;
+    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_false(made);
+    order.hosts = other;
+    order.host_count = ARRAY_LEN(other);
+    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "does not name \"gpu2.example\""));
+    err_clear(&err);
+    order.hosts = address;
+    order.host_count = ARRAY_LEN(address);
+    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "does not name \"10.0.0.6\""));
+    err_clear(&err);
+    order.hosts = made_for;
+    assert_int_equal(authority_issue(theirs, dir, &order, &made, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "not signed by"));
+    err_clear(&err);
+    assert_int_equal(authority_issue(ours, old, &past, &made, &err), 0);
+    assert_int_equal(authority_issue(ours, old, &past, &made, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "has expired"));
+    free(old);
+    free(dir);
+    authority_free(theirs);
+    authority_free(ours);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +247,7 @@ int main(void)
         TLS_TEST(new_certificates_are_taken_up),
         TLS_TEST(nothing_is_overwritten),
         TLS_TEST(wrong_hosts_are_named),
+        TLS_TEST(what_is_kept_is_what_was_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
