@@ -2,6 +2,7 @@
 # Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/test_job, e2e/test_demo.sh.
 # A cmocka program counts as many tests as it reports; a shell test and a check script count as one. A shell test that cannot test
 # (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
+# As many at once as there are processors, or $KCAST_TEST_JOBS.
 set -u
 cd "$(dirname "$0")/.."
 variant=${VARIANT:-debug}
@@ -13,11 +14,13 @@ export OMP_NUM_THREADS=1
 # The compiler that tools/install-toolkit.sh fetched, where the machine has none of its own.
 if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
 limit=${KCAST_TEST_LIMIT:-300}
+at_once=${KCAST_TEST_JOBS:-$(nproc)} # most of them wait for something most of the time
 logs=$(mktemp -d); trap 'rm -rf "$logs"' EXIT
-passed=0 failed=0 skipped=0 bad=()
+: >"$logs/results"
 
-one() { # name command…
-    local name=$1 log=$logs/log status=0 start=$SECONDS
+# NAME COMMAND…: runs it, adds "passed failed skipped name" to the results, and prints its line in one piece.
+one() {
+    local name=$1 log=$logs/${1//\//-} status=0 start=$SECONDS
     shift
     timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
     local p f s
@@ -33,14 +36,16 @@ one() { # name command…
     elif [ $status -ne 0 ] && [ "$f" -eq 0 ]; then
         f=1 # ended badly after its tests
     fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    if [ "$f" -gt 0 ]; then
-        bad+=("$name")
-        printf 'FAIL %-34s %d passed, %d failed (exit %d, %d s)\n' "$name" "$p" "$f" "$status" $((SECONDS - start))
-        tail -n "${KCAST_TEST_TAIL:-60}" "$log" | sed 's/^/     | /'
-    else
-        printf 'ok   %-34s %d passed%s (%d s)\n' "$name" "$p" "$([ "$s" -gt 0 ] && echo ", $s skipped: $(grep -o 'skipped because.*' "$log" | head -1)")" $((SECONDS - start))
-    fi
+    echo "$p $f $s $name" >>"$logs/results"
+    {
+        if [ "$f" -gt 0 ]; then
+            printf 'FAIL %-34s %d passed, %d failed (exit %d, %d s)\n' "$name" "$p" "$f" "$status" $((SECONDS - start))
+            tail -n "${KCAST_TEST_TAIL:-60}" "$log" | sed 's/^/     | /'
+        else
+            printf 'ok   %-34s %d passed%s (%d s)\n' "$name" "$p" "$([ "$s" -gt 0 ] && echo ", $s skipped: $(grep -o 'skipped because.*' "$log" | head -1)")" $((SECONDS - start))
+        fi
+    } >"$log.line"
+    flock "$logs/results" cat "$log.line"
 }
 
 if [ $# -gt 0 ]; then
@@ -49,13 +54,17 @@ else
     list=($(cd tests && ls */test_*.c check-*.sh e2e/test_*.sh deploy/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
 fi
 for t in "${list[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
     case $t in
     check-*.sh | */*.sh)
         case $variant:$t in asan:* | tsan:*) [ $# -gt 0 ] || [ "${t#e2e/}" != "$t" ] || continue ;; esac
-        one "$t" bash "tests/$t" ;;
-    *) one "$t" "$bin/tests/$t" ;;
+        one "$t" bash "tests/$t" & ;;
+    *) one "$t" "$bin/tests/$t" & ;;
     esac
 done
-[ ${#bad[@]} -eq 0 ] || printf 'failed: %s\n' "${bad[*]}"
+wait
+read -r passed failed skipped < <(awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}' "$logs/results")
+bad=$(awk '$2 > 0 {print $4}' "$logs/results" | tr '\n' ' ')
+[ -z "$bad" ] || echo "failed: ${bad% }"
 echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
