@@ -15,16 +15,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define READ_FIRST ((size_t)16 << 10)
 #define TREE_DEPTH_MAX 128
+#define LOCK_TRIES 500 // 10 ms each, while the holder's process is gone
 
 static void close_fd(int fd)
 {
@@ -301,6 +304,32 @@ static long read_pid(int fd)
     return pid;
 }
 
+// A process that was killed may have a child that has not come to its exec, and so still has the
+// descriptor, for a moment.
+static int wait_for_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int rc = 0;
+
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        long pid;
+
+        do {
+            rc = flock(fd, LOCK_EX | LOCK_NB);
+        } while (rc != 0 && errno == EINTR);
+        if (rc == 0 || errno != EWOULDBLOCK) {
+            return rc;
+        }
+        pid = read_pid(fd);
+        if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) {
+            break;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return rc;
+}
+
 int file_lock(int *ret_fd, const char *path, struct err *err)
 {
     char text[16];
@@ -312,9 +341,7 @@ int file_lock(int *ret_fd, const char *path, struct err *err)
     if (fd < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be opened", path);
     }
-    do {
-        rc = flock(fd, LOCK_EX | LOCK_NB);
-    } while (rc != 0 && errno == EINTR);
+    rc = wait_for_lock(fd);
     if (rc != 0 && errno == EWOULDBLOCK) {
         long pid = read_pid(fd);
 

@@ -30,7 +30,8 @@ MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool
 MUST_CHECK int file_make_dirs(const char *path, struct err *err);
 
 // Takes an exclusive flock on path (created if missing) and writes the pid into it. *ret_fd holds the lock until closed.
-// ERR_BUSY naming the holder's pid when another process has it.
+// ERR_BUSY naming the holder's pid when another process has it; when that process is gone, but a child that it was starting
+// still holds the lock, waits for that, 5 s at most.
 MUST_CHECK int file_lock(int *ret_fd, const char *path, struct err *err);
 
 bool file_exists(const char *path);
