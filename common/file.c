@@ -203,6 +203,15 @@ static int sync_dir_of(const char *path, struct err *err)
 int file_replace(const char *path, const void *data, size_t len, bool durable, struct err *err)
 {
     char *temp = xasprintf("%s.tmp.%d", path, (int)gettid());
+    int rc = file_replace_through(path, temp, data, len, durable, err);
+
+    free(temp);
+    return rc;
+}
+
+int file_replace_through(const char *path, const char *temp, const void *data, size_t len,
+                         bool durable, struct err *err)
+{
     bool made = false;
     int fd = -1;
     int rc;
@@ -242,7 +251,6 @@ out:
     if (made) {
         (void)unlink(temp);
     }
-    free(temp);
     return rc;
 }
 

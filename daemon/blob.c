@@ -2,7 +2,8 @@
 // copied into it, so the threads share nothing but the store's constant root path. Replacing by
 // rename makes equal puts at the same time harmless. A file whose content does not have its name's
 // digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
-// whoever has it sends it again.
+// whoever has it sends it again. Files are written in ROOT/tmp, so that what a killed process leaves
+// is found again without a look at every folder.
 #include "daemon/blob.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define LOAD_MAX 16 // blobs of one load
+#define TEMP_FOLDER "tmp"
 
 struct blob_store {
     uv_loop_t *loop;
@@ -44,8 +46,11 @@ struct load {
 int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root, struct err *err)
 {
     struct blob_store *store;
-    int rc = file_make_dirs(root, err);
+    char *temp = xasprintf("%s/" TEMP_FOLDER, root);
+    int rc = file_remove_tree(temp, err);
 
+    rc = rc == 0 ? file_make_dirs(temp, err) : rc;
+    free(temp);
     if (rc != 0) {
         return rc;
     }
@@ -113,6 +118,8 @@ static int write_blob(const struct put *put, struct err *err)
 {
     char *dir = path_of(put->store, &put->digest, false);
     char *path = path_of(put->store, &put->digest, true);
+    char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
+    char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
     struct bytes old = {0};
     int rc;
 
@@ -121,11 +128,14 @@ static int write_blob(const struct put *put, struct err *err)
         goto out;
     }
     rc = file_make_dirs(dir, err);
+    rc = rc == 0 ? file_make_dirs(temp_dir, err) : rc;
     if (rc == 0) {
-        rc = file_replace(path, put->data.data, put->data.len, put->durable, err);
+        rc = file_replace_through(path, temp, put->data.data, put->data.len, put->durable, err);
     }
 out:
     bytes_clear(&old);
+    free(temp);
+    free(temp_dir);
     free(path);
     free(dir);
     return rc;

@@ -102,6 +102,27 @@ static char *path_of(const struct fixture *fixture, const struct digest *digest)
     return xasprintf("%s/a/blobs/%.2s/%s", fixture->dir, hex, hex + 2);
 }
 
+// A process that was killed leaves what it was writing; the next one removes it.
+static void half_written_files_do_not_stay(void **state)
+{
+    struct fixture *fixture = *state;
+    char *root = xasprintf("%s/a/blobs", fixture->dir);
+    char *half = xasprintf("%s/tmp/4711", root);
+    struct digest digest = put(fixture, "whole", ERR_NONE);
+    FILE *file = fopen(half, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    blob_store_free(fixture->store);
+    fixture->store = NULL;
+    assert_int_equal(blob_store_create(&fixture->store, &fixture->loop, root, NULL), 0);
+    assert_false(file_exists(half));
+    assert_true(blob_have(fixture->store, &digest));
+    assert_int_equal(load(fixture, &digest, 1), ERR_NONE);
+    free(half);
+    free(root);
+}
+
 static void overwrite(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -222,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_put_is_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_of_another_digest_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_missing_blob_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(half_written_files_do_not_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_blob_is_removed_and_can_be_put_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(equal_puts_at_the_same_time_are_harmless, set_up,
