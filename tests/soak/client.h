@@ -15,8 +15,8 @@ struct client_plan {
     const char *url;
     uint64_t seed;
     unsigned number;
-    unsigned life; // how often it was started before
-    bool real;     // there may be jobs for the real kcast-exec
+    unsigned life;     // how often it was started before
+    bool real;         // there may be jobs for the real kcast-exec
     unsigned think_ms; // at most, between two steps
 };
 

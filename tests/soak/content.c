@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL 25          // sources that are in use at a time
-#define POOL_JOBS 40     // of a client, after which they are others
-#define TEAMS 8          // searches that several clients share
-#define BUDGET_EVERY 10  // clients, of which one has a search with a budget
-#define BUDGET_S 0.5     // device-seconds
-#define HANG_S 0.05      // what a job that hangs may time
+#define POOL 25         // sources that are in use at a time
+#define POOL_JOBS 40    // of a client, after which they are others
+#define TEAMS 8         // searches that several clients share
+#define BUDGET_EVERY 10 // clients, of which one has a search with a budget
+#define BUDGET_S 0.5    // device-seconds
+#define HANG_S 0.05     // what a job that hangs may time
 
 static const char cuda_problem[] =
     "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
@@ -47,8 +47,8 @@ static enum content_kind draw_kind(struct stats_rng *rng, bool real)
         enum content_kind kind;
         unsigned weight; // of 10000
     } share[] = {
-        {CONTENT_RATIO, 5337}, {CONTENT_POOL, 2000},       {CONTENT_REFUSED, 800},
-        {CONTENT_JUDGED, 900}, {CONTENT_KILLER, 150},      {CONTENT_COMPILE, 700},
+        {CONTENT_RATIO, 5337}, {CONTENT_POOL, 2000},      {CONTENT_REFUSED, 800},
+        {CONTENT_JUDGED, 900}, {CONTENT_KILLER, 150},     {CONTENT_COMPILE, 700},
         {CONTENT_REAL, 60},    {CONTENT_JAIL_KILLER, 50}, {CONTENT_HANG, 3},
     };
     uint64_t at = stats_rng_below(rng, 10000);

@@ -21,9 +21,9 @@ enum content_kind {
 
 struct content {
     enum content_kind kind;
-    bool unique;      // nobody else has this source, and no cache answers
-    bool budgeted;    // of a search with a budget
-    char *source;     // malloc'd
+    bool unique;   // nobody else has this source, and no cache answers
+    bool budgeted; // of a search with a budget
+    char *source;  // malloc'd
     char search[32];
     char key[32];
     double log2;      // RATIO, POOL: what is measured

@@ -140,15 +140,16 @@ static void count_end(struct judge *judge, const struct record *record, unsigned
     struct soak_account *account = judge->account;
     struct content content;
 
+    content_make(&content, judge->soak->seed, judge->soak->real, judge->client, index);
     account->delivered++;
+    account->real += content.kind == CONTENT_REAL && record->state == JOB_DONE;
     account->done += record->state == JOB_DONE;
     account->cancelled += record->state == JOB_CANCELLED;
     if (record->state == JOB_BURIED) {
         account->buried++;
-        content_make(&content, judge->soak->seed, judge->soak->real, judge->client, index);
         account->buried_innocent += !content_is_killer(&content);
-        content_release(&content);
     }
+    content_release(&content);
 }
 
 static void judge_client(struct judge *judge)

@@ -187,7 +187,8 @@ static void compare_with_fresh(struct soak *soak)
     }
     fresh = soak_descriptors(soak);
     if (used > fresh) {
-        soak_violation(soak, "at rest it holds %.0f descriptors, after a restart %.0f", used, fresh);
+        soak_violation(soak, "at rest it holds %.0f descriptors, after a restart %.0f", used,
+                       fresh);
     }
 }
 
@@ -227,8 +228,9 @@ static void print_table(const struct soak *soak, const struct soak_account *acco
     printf("done, cancelled, buried         %llu, %llu, %llu (%llu for kills from outside)\n",
            (unsigned long long)account->done, (unsigned long long)account->cancelled,
            (unsigned long long)account->buried, (unsigned long long)account->buried_innocent);
-    printf("measurements, of these again    %llu, %llu\n", (unsigned long long)account->runs,
+    printf("fake measurements, done again   %llu, %llu\n", (unsigned long long)account->runs,
            (unsigned long long)account->runs_again);
+    printf("results of the real kcast-exec  %llu\n", (unsigned long long)account->real);
     printf("kills: clients, executors       %u, %u (clients were started %u times)\n",
            soak->client_kills, soak->executor_kills, lives);
     printf("daemon: killed, stopped         %u, %u\n", soak->daemon_kills, soak->daemon_stops);
@@ -284,8 +286,9 @@ static void set_up(struct soak *soak)
     program_init(&soak->daemon);
     soak->dir = xstrdup(soak->daemon.dir);
     soak->state = xasprintf("%s/state", soak->dir);
-    soak->url = xasprintf("tcp://127.%d.%d.%d:7410", 64 + (getpid() >> 16) % 128,
-                          (getpid() >> 8) & 255, 1 + (getpid() & 127));
+    // Below the ports that the kernel gives to those who do not ask for one.
+    soak->url = xasprintf("tcp://127.%d.%d.%d:%d", 64 + (getpid() >> 16) % 128,
+                          (getpid() >> 8) & 255, 1 + (getpid() & 127), 20000 + getpid() % 10000);
     soak->started_ns = clock_now_ns(&clock_system);
     if (uv_loop_init(&soak->loop) != 0 ||
         remote_create(&soak->remote, &soak->loop, soak->url, &err) != 0) {

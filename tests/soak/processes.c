@@ -38,10 +38,17 @@ void soak_start_daemon(struct soak *soak)
     char *log = xasprintf("KCAST_FAKE_LOG=%s/%s", soak->dir, SOAK_LOG);
     char *gpus = xasprintf("KCAST_FAKE_GPUS=%d", SOAK_GPUS);
     char *real = xasprintf("KCAST_FAKE_REAL=%s", real_file);
-    const char *argv[] = {program,  state,           exec, listen,
-                          devices,  jobs,            "--exec-slack=10s",
-                          "--exec-grace=200ms",      "--queue-max=40",
-                          "--parent-death", NULL};
+    const char *argv[] = {program,
+                          state,
+                          exec,
+                          listen,
+                          devices,
+                          jobs,
+                          "--exec-slack=10s",
+                          "--exec-grace=200ms",
+                          "--queue-max=40",
+                          "--parent-death",
+                          NULL};
     const char *environment[] = {log, gpus, soak->real ? real : NULL, NULL};
 
     program_start(&soak->daemon, argv, environment);
@@ -91,10 +98,11 @@ void soak_start_client(struct soak *soak, unsigned number)
     char *text = xasprintf("%u", number);
     char *life = xasprintf("%u", client->lives++);
     char *think = xasprintf("%u", 20 * soak->clients);
-    const char *argv[] = {"soak", "client", soak->dir, soak->url, seed,
-                          text,   life,     soak->real ? "1" : "0", think, NULL};
-    int rc = posix_spawn(&client->pid, "/proc/self/exe", NULL, NULL,
-                         (char *const *)(uintptr_t)argv, environ);
+    const char *argv[] = {"soak", "client", soak->dir, soak->url,
+                          seed,   text,     life,      soak->real ? "1" : "0",
+                          think,  NULL};
+    int rc = posix_spawn(&client->pid, "/proc/self/exe", NULL, NULL, (char *const *)(uintptr_t)argv,
+                         environ);
 
     if (rc != 0) {
         fprintf(stderr, "soak: a client cannot be started: %s\n", strerror(rc));

@@ -31,20 +31,20 @@ struct soak_stopped {
 
 // What is seen of the daemon once a second.
 struct soak_sample {
-    unsigned epoch;       // how often the daemon was started before
-    double at_s;          // since its start
+    unsigned epoch; // how often the daemon was started before
+    double at_s;    // since its start
     double resident_kib;
-    double descriptors;   // without those of its children
+    double descriptors; // without those of its children
 };
 
 struct soak {
     double seconds;
     unsigned clients;
     uint64_t seed;
-    bool real;        // there are jobs for the real kcast-exec
-    bool sanitized;   // memory is the sanitizer's, not the daemon's
+    bool real;      // there are jobs for the real kcast-exec
+    bool sanitized; // memory is the sanitizer's, not the daemon's
     struct stats_rng rng;
-    char *dir;        // journals
+    char *dir; // journals
     char *url;
     char *state;
     struct program daemon;
@@ -62,7 +62,7 @@ struct soak {
     unsigned daemon_kills;
     unsigned daemon_stops; // in good order
     unsigned freezes;
-    unsigned probes;       // of devices that had been quarantined
+    unsigned probes; // of devices that had been quarantined
     // seen
     struct soak_sample *sample;
     size_t sample_count;
@@ -111,8 +111,9 @@ void soak_check_files(struct soak *soak);
 
 // judge.c: from journals and the executors' log.
 struct soak_account {
-    uint64_t submitted, accepted, refused, delivered, deliveries_told, acknowledged;
+    uint64_t submitted, accepted, refused, delivered, acknowledged;
     uint64_t done, cancelled, buried, buried_innocent;
+    uint64_t real; // measured by the real kcast-exec
     uint64_t runs, runs_again;
 };
 void soak_judge(struct soak *soak, struct soak_account *account);

@@ -3,6 +3,7 @@
 // against that of its last. The first quarter is left out, in which caches fill. Descriptors of
 // children (three each) come and go with the children and are not counted.
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "contract/verdict.h"
 #include "tests/soak/soak.h"
@@ -110,6 +111,20 @@ static uint64_t file_size(const struct soak *soak, const char *name)
     return size;
 }
 
+// For who wants to look while it goes on.
+static void note_sample(const struct soak *soak, const struct soak_sample *sample)
+{
+    char *path = xasprintf("%s/samples", soak->dir);
+    FILE *file = fopen(path, "ae");
+
+    if (file) {
+        fprintf(file, "%u %.1f %.0f %.0f\n", sample->epoch, sample->at_s, sample->resident_kib,
+                sample->descriptors);
+        (void)fclose(file);
+    }
+    free(path);
+}
+
 void soak_sample(struct soak *soak)
 {
     struct soak_sample *sample;
@@ -124,6 +139,7 @@ void soak_sample(struct soak *soak)
     sample->at_s = clock_seconds(clock_now_ns(&clock_system) - soak->epoch_ns);
     sample->resident_kib = resident_kib(soak->daemon.pid);
     sample->descriptors = soak_descriptors(soak);
+    note_sample(soak, sample);
     soak->wal_max = wal > soak->wal_max ? wal : soak->wal_max;
     find_zombies(soak);
     soak_find_orphans(soak);
@@ -296,6 +312,7 @@ static void check_ledger(struct soak *soak)
 // Files that were being written when something was killed.
 static void find_remains(struct soak *soak, const char *path, unsigned depth)
 {
+    bool temporary = strcmp(file_base_name(path), "tmp") == 0;
     DIR *dir = opendir(path);
     const struct dirent *entry;
 
@@ -306,7 +323,7 @@ static void find_remains(struct soak *soak, const char *path, unsigned depth)
             continue;
         }
         below = xasprintf("%s/%s", path, entry->d_name);
-        if (strstr(entry->d_name, ".tmp")) {
+        if (temporary || strstr(entry->d_name, ".tmp")) {
             soak_violation(soak, "%s was left behind", below);
         } else if (entry->d_type == DT_DIR && depth < 4) {
             find_remains(soak, below, depth + 1);
