@@ -157,11 +157,11 @@ bench:
 bench-run: $(PROGRAMS) $(BENCHES)
 	$(Q)tests/bench.sh $(B)
 
-# tests/soak/main.c says what it does; without a seed it draws one.
+# tests/soak/main.c says what it does; without a seed it draws one. With a seed SOAK_TLS=tls encrypts.
 SOAK_SECONDS ?= 1800
 SOAK_CLIENTS ?= 200
 soak: $(PROGRAMS) $(SUPPORT) $(SOAK)
-	$(Q)KCAST_VARIANT=$(VARIANT) KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_BUILD=$(CURDIR)/$(B) $(SOAK) $(SOAK_SECONDS) $(SOAK_CLIENTS) $(SOAK_SEED)
+	$(Q)KCAST_VARIANT=$(VARIANT) KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_BUILD=$(CURDIR)/$(B) $(SOAK) $(SOAK_SECONDS) $(SOAK_CLIENTS) $(SOAK_SEED) $(SOAK_TLS)
 .PHONY: soak
 
 # The tables of docs/evaluation.md, from the spaces of docs/h200/spaces. Kernel Tuner comes from PyPI; without it its arms are left out.

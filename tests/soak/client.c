@@ -4,6 +4,7 @@
 #include "common/file.h"
 #include "tests/soak/client_state.h"
 #include "tests/soak/journal.h"
+#include "tests/soak/tenant.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -203,7 +204,6 @@ static void step(struct client *client, bool stop)
 static void set_up(struct client *client, const struct client_plan *plan)
 {
     char *log = xasprintf("%s/%s", plan->dir, SOAK_LOG);
-    struct err err = ERR_INIT;
 
     memset(client, 0, sizeof(*client));
     client->plan = *plan;
@@ -211,11 +211,10 @@ static void set_up(struct client *client, const struct client_plan *plan)
     client->journal = journal_open(plan->dir, plan->number);
     client->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     free(log);
-    if (client->log < 0 || uv_loop_init(&client->loop) != 0 ||
-        remote_create(&client->remote, &client->loop, plan->url, &err) != 0) {
-        fprintf(stderr, "soak client %u: %s\n", plan->number, err.text);
+    if (client->log < 0 || uv_loop_init(&client->loop) != 0) {
         abort();
     }
+    client->remote = tenant_connect(&client->loop, plan->url, plan->dir, plan->number % TENANTS);
     load(client);
 }
 

@@ -4,6 +4,7 @@
 #include "contract/verdict.h"
 #include "tests/soak/client_state.h"
 #include "tests/soak/journal.h"
+#include "tests/soak/tenant.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +199,9 @@ static void check_end(struct client *client, const struct item *item, const stru
                   (unsigned long long)item->job, job_state_name(info->state));
     }
     if (strcmp(info->key, item->content.key) != 0 ||
-        strcmp(info->search, item->content.search) != 0) {
+        strcmp(info->search, item->content.search) != 0 ||
+        strcmp(info->tenant,
+               tenant_name(tenant_is_tls(client->plan.url), client->plan.number % TENANTS)) != 0) {
         violation(client, item, "job %llu is that of key %s now", (unsigned long long)item->job,
                   info->key);
     }

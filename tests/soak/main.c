@@ -1,7 +1,8 @@
 // The soak test: a daemon, many clients, and kills at random.
 //
-//   soak SECONDS CLIENTS [SEED]
+//   soak SECONDS CLIENTS [SEED [tls]]
 //
+// tls: everything is encrypted, and the clients are several tenants.
 // Prints the seed first, a table last, and in between a sentence for everything that must not be;
 // ends with 1 when there was any, and keeps its folder then. The order of kills follows from the
 // seed; when they hit does not, since the machine has a say in it.
@@ -10,6 +11,7 @@
 #include "common/parse.h"
 #include "tests/soak/client.h"
 #include "tests/soak/soak.h"
+#include "tests/soak/tenant.h"
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -275,7 +277,6 @@ static bool has_sandbox(void)
 static void set_up(struct soak *soak)
 {
     const char *variant = getenv("KCAST_VARIANT");
-    struct err err = ERR_INIT;
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -287,14 +288,15 @@ static void set_up(struct soak *soak)
     soak->dir = xstrdup(soak->daemon.dir);
     soak->state = xasprintf("%s/state", soak->dir);
     // Below the ports that the kernel gives to those who do not ask for one.
-    soak->url = xasprintf("tcp://127.%d.%d.%d:%d", 64 + (getpid() >> 16) % 128,
-                          (getpid() >> 8) & 255, 1 + (getpid() & 127), 20000 + getpid() % 10000);
-    soak->started_ns = clock_now_ns(&clock_system);
-    if (uv_loop_init(&soak->loop) != 0 ||
-        remote_create(&soak->remote, &soak->loop, soak->url, &err) != 0) {
-        fprintf(stderr, "soak: %s\n", err.text);
-        exit(EXIT_FAILURE);
+    soak->url =
+        xasprintf("%s://127.%d.%d.%d:%d", soak->tls ? "tls" : "tcp", 64 + (getpid() >> 16) % 128,
+                  (getpid() >> 8) & 255, 1 + (getpid() & 127), 20000 + getpid() % 10000);
+    if (soak->tls) {
+        soak_make_pool(soak);
     }
+    (void)uv_loop_init(&soak->loop);
+    soak->remote = tenant_connect(&soak->loop, soak->url, soak->dir, TENANT_ADMIN);
+    soak->started_ns = clock_now_ns(&clock_system);
 }
 
 static int run(struct soak *soak)
@@ -373,13 +375,14 @@ int main(int argc, char **argv)
     if (argc == 9 && strcmp(argv[1], "client") == 0) {
         return be_client(argv);
     }
-    if (argc < 3 || argc > 4) {
-        fprintf(stderr, "usage: soak SECONDS CLIENTS [SEED]\n");
+    if (argc < 3 || argc > 5 || (argc == 5 && strcmp(argv[4], "tls") != 0)) {
+        fprintf(stderr, "usage: soak SECONDS CLIENTS [SEED [tls]]\n");
         return EXIT_USAGE;
     }
     soak.seconds = (double)number(argv[1], 10, 86400, "SECONDS");
     soak.clients = (unsigned)number(argv[2], 1, SOAK_CLIENTS_MAX, "CLIENTS");
-    soak.seed = argc == 4 ? number(argv[3], 0, UINT64_MAX, "SEED") : stats_entropy() >> 32;
+    soak.tls = argc == 5;
+    soak.seed = argc >= 4 ? number(argv[3], 0, UINT64_MAX, "SEED") : stats_entropy() >> 32;
     printf("seed %llu\n", (unsigned long long)soak.seed);
     (void)fflush(stdout);
     return run(&soak);

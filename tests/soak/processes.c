@@ -25,33 +25,67 @@ static uint64_t now(void)
 
 // --- the daemon
 
-void soak_start_daemon(struct soak *soak)
+// The options of --listen=tls://.
+struct tls_options {
+    char *ca, *cert, *key, *tokens;
+};
+
+static struct tls_options tls_options(const struct soak *soak)
 {
-    char *program = program_path("kcastd");
+    return (struct tls_options){
+        .ca = xasprintf("--tls-ca=%s/pool/server/ca.pem", soak->dir),
+        .cert = xasprintf("--tls-cert=%s/pool/server/cert.pem", soak->dir),
+        .key = xasprintf("--tls-key=%s/pool/server/key.pem", soak->dir),
+        .tokens = xasprintf("--tokens=%s/pool/tokens", soak->dir),
+    };
+}
+
+static void start_with(struct soak *soak, const char *program, const char *const *environment)
+{
     char *exec_file = program_support_path("fake_exec");
-    char *real_file = program_path("kcast-exec");
-    char *state = xasprintf("--state=%s", soak->state);
     char *exec = xasprintf("--exec=%s", exec_file);
+    char *state = xasprintf("--state=%s", soak->state);
     char *listen = xasprintf("--listen=%s", soak->url);
-    char *devices = xasprintf("--devices=cpu:1+cuda");
     char *jobs = xasprintf("--compile-jobs=%d", SOAK_COMPILERS);
-    char *log = xasprintf("KCAST_FAKE_LOG=%s/%s", soak->dir, SOAK_LOG);
-    char *gpus = xasprintf("KCAST_FAKE_GPUS=%d", SOAK_GPUS);
-    char *real = xasprintf("KCAST_FAKE_REAL=%s", real_file);
+    struct tls_options tls = tls_options(soak);
     const char *argv[] = {program,
-                          state,
                           exec,
+                          state,
                           listen,
-                          devices,
                           jobs,
+                          "--devices=cpu:1+cuda",
                           "--exec-slack=10s",
                           "--exec-grace=200ms",
                           "--queue-max=40",
                           "--parent-death",
+                          soak->tls ? tls.ca : NULL,
+                          tls.cert,
+                          tls.key,
+                          tls.tokens,
                           NULL};
-    const char *environment[] = {log, gpus, soak->real ? real : NULL, NULL};
 
     program_start(&soak->daemon, argv, environment);
+    free(tls.ca);
+    free(tls.cert);
+    free(tls.key);
+    free(tls.tokens);
+    free(jobs);
+    free(listen);
+    free(state);
+    free(exec);
+    free(exec_file);
+}
+
+void soak_start_daemon(struct soak *soak)
+{
+    char *program = program_path("kcastd");
+    char *real_file = program_path("kcast-exec");
+    char *real = xasprintf("KCAST_FAKE_REAL=%s", real_file);
+    char *log = xasprintf("KCAST_FAKE_LOG=%s/%s", soak->dir, SOAK_LOG);
+    char *gpus = xasprintf("KCAST_FAKE_GPUS=%d", SOAK_GPUS);
+    const char *environment[] = {log, gpus, soak->real ? real : NULL, NULL};
+
+    start_with(soak, program, environment);
     if (!program_wait_ready(&soak->daemon)) {
         char *said = program_log(&soak->daemon);
 
@@ -60,17 +94,11 @@ void soak_start_daemon(struct soak *soak)
         exit(EXIT_FAILURE);
     }
     soak->epoch_ns = now();
-    free(program);
-    free(exec_file);
-    free(real_file);
-    free(state);
-    free(exec);
-    free(listen);
-    free(devices);
-    free(jobs);
-    free(log);
     free(gpus);
+    free(log);
     free(real);
+    free(real_file);
+    free(program);
 }
 
 void soak_end_daemon(struct soak *soak, bool well)

@@ -41,6 +41,7 @@ struct soak {
     double seconds;
     unsigned clients;
     uint64_t seed;
+    bool tls;       // encrypted, with tenants; else everybody is the same one
     bool real;      // there are jobs for the real kcast-exec
     bool sanitized; // memory is the sanitizer's, not the daemon's
     struct stats_rng rng;
@@ -92,6 +93,10 @@ void soak_freeze_one(struct soak *soak);
 void soak_thaw(struct soak *soak, bool all);
 // Processes that should not be there any more: executors of a daemon that has gone.
 void soak_find_orphans(struct soak *soak);
+
+// secure.c: certificates and tokens of an administrator and SOAK_TENANTS in DIR/pool, made by
+// kcast.
+void soak_make_pool(struct soak *soak);
 
 // watch.c: what is seen from outside.
 void soak_sample(struct soak *soak);
