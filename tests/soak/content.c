@@ -257,6 +257,8 @@ bool content_allows(const struct content *content, const struct job_info *info, 
         }
     } else if (!info->result) {
         *why = "it is done without a result";
+    } else if (!info->cached && info->result->attempt != info->attempt) {
+        *why = "its result is of another attempt";
     } else {
         *why = judge_result(content, info->result);
     }
