@@ -8,6 +8,7 @@
 #   make check                 the tests without installing anything; T=daemon/test_job runs one
 #   make fuzz FUZZ_SECONDS=60  every fuzz target
 #   make bench                 the benchmarks of tests/bench, on this machine
+#   make soak SOAK_SECONDS=1800 SOAK_CLIENTS=200 SOAK_SEED=1   many clients and random kills, for longer than the tests do
 #   make bundle                a relocatable tarball with everything, build/kernelcast.tar.xz, for a GPU host
 #   make deb                   a Debian package, build/kernelcast_*.deb
 #   make format lint           clang-format, style and layer checks
@@ -64,6 +65,7 @@ BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*
 GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
+SOAK     := $(B)/tests/soak/soak
 # Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
 FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1 \
             $(B)/tests/fake/libhost.so
@@ -116,6 +118,8 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/clien
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
@@ -139,7 +143,7 @@ deps:
 test: deps
 	$(Q)$(MAKE) --no-print-directory check
 
-check: $(PROGRAMS) $(TESTS) $(SUPPORT) $(FAKES)
+check: $(PROGRAMS) $(TESTS) $(SUPPORT) $(FAKES) $(SOAK)
 	$(Q)VARIANT=$(VARIANT) tests/run.sh $(T)
 
 fuzz:
@@ -154,6 +158,13 @@ bench:
 .PHONY: bench-run
 bench-run: $(PROGRAMS) $(BENCHES)
 	$(Q)tests/bench.sh $(B)
+
+# tests/soak/main.c says what it does; without a seed it draws one. With a seed SOAK_TLS=tls encrypts.
+SOAK_SECONDS ?= 1800
+SOAK_CLIENTS ?= 200
+soak: $(PROGRAMS) $(SUPPORT) $(SOAK)
+	$(Q)KCAST_VARIANT=$(VARIANT) KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_BUILD=$(CURDIR)/$(B) $(SOAK) $(SOAK_SECONDS) $(SOAK_CLIENTS) $(SOAK_SEED) $(SOAK_TLS)
+.PHONY: soak
 
 # The tables of docs/evaluation.md, from the spaces of docs/h200/spaces. Kernel Tuner comes from PyPI; without it its arms are left out.
 evaluation:

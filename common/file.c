@@ -15,16 +15,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define READ_FIRST ((size_t)16 << 10)
 #define TREE_DEPTH_MAX 128
+#define LOCK_TRIES 500 // 10 ms each, while the holder's process is gone
 
 static void close_fd(int fd)
 {
@@ -200,6 +203,15 @@ static int sync_dir_of(const char *path, struct err *err)
 int file_replace(const char *path, const void *data, size_t len, bool durable, struct err *err)
 {
     char *temp = xasprintf("%s.tmp.%d", path, (int)gettid());
+    int rc = file_replace_through(path, temp, data, len, durable, err);
+
+    free(temp);
+    return rc;
+}
+
+int file_replace_through(const char *path, const char *temp, const void *data, size_t len,
+                         bool durable, struct err *err)
+{
     bool made = false;
     int fd = -1;
     int rc;
@@ -239,7 +251,6 @@ out:
     if (made) {
         (void)unlink(temp);
     }
-    free(temp);
     return rc;
 }
 
@@ -301,6 +312,32 @@ static long read_pid(int fd)
     return pid;
 }
 
+// A process that was killed may have a child that has not come to its exec, and so still has the
+// descriptor, for a moment.
+static int wait_for_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int rc = 0;
+
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        long pid;
+
+        do {
+            rc = flock(fd, LOCK_EX | LOCK_NB);
+        } while (rc != 0 && errno == EINTR);
+        if (rc == 0 || errno != EWOULDBLOCK) {
+            return rc;
+        }
+        pid = read_pid(fd);
+        if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) {
+            break;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return rc;
+}
+
 int file_lock(int *ret_fd, const char *path, struct err *err)
 {
     char text[16];
@@ -312,9 +349,7 @@ int file_lock(int *ret_fd, const char *path, struct err *err)
     if (fd < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be opened", path);
     }
-    do {
-        rc = flock(fd, LOCK_EX | LOCK_NB);
-    } while (rc != 0 && errno == EINTR);
+    rc = wait_for_lock(fd);
     if (rc != 0 && errno == EWOULDBLOCK) {
         long pid = read_pid(fd);
 

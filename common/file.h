@@ -26,11 +26,17 @@ MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *w
 // before and no temporary file is left; only when the sync of the folder fails is the new content in place already.
 MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable, struct err *err);
 
+// The same with another temporary name, which only this thread uses, on the same file system. What a process that is killed
+// leaves there is its owner's to remove.
+MUST_CHECK int file_replace_through(const char *path, const char *temp, const void *data, size_t len, bool durable,
+                                    struct err *err);
+
 // mkdir -p, mode 0700 for what is created.
 MUST_CHECK int file_make_dirs(const char *path, struct err *err);
 
 // Takes an exclusive flock on path (created if missing) and writes the pid into it. *ret_fd holds the lock until closed.
-// ERR_BUSY naming the holder's pid when another process has it.
+// ERR_BUSY naming the holder's pid when another process has it; when that process is gone, but a child that it was starting
+// still holds the lock, waits for that, 5 s at most.
 MUST_CHECK int file_lock(int *ret_fd, const char *path, struct err *err);
 
 bool file_exists(const char *path);

@@ -71,6 +71,19 @@ void answer_info(struct job_info *info, const struct job *job)
     info->cached = job->cached;
 }
 
+// After a restart the job itself no longer knows what its result says.
+static void fill_from_result(struct job_info *info)
+{
+    if (info->result) {
+        info->cached = info->result->cached;
+        if (!info->device_class && info->result->device_class) {
+            info->device_class = xstrdup(info->result->device_class);
+        }
+    } else if (info->compiled) {
+        info->cached = info->compiled->cached;
+    }
+}
+
 // Puts the packed result into info. What cannot be read is left out.
 static void set_result(struct job_info *info, const struct bytes *packed)
 {
@@ -83,6 +96,7 @@ static void set_result(struct job_info *info, const struct bytes *packed)
             free(info->result);
             info->result = NULL;
         }
+        fill_from_result(info);
         return;
     }
     info->compiled = xcalloc(1, sizeof(*info->compiled));
@@ -90,6 +104,7 @@ static void set_result(struct job_info *info, const struct bytes *packed)
         free(info->compiled);
         info->compiled = NULL;
     }
+    fill_from_result(info);
 }
 
 static void send_answer(struct answer *answer)

@@ -3,6 +3,8 @@
 // rename makes equal puts at the same time harmless. A file whose content does not have its name's
 // digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
 // whoever has it sends it again. A file's time is when it was used last, for daemon/blob_sweep.h.
+// Files are written in ROOT/tmp, so that what a killed process leaves is found again without a look
+// at every folder.
 #include "daemon/blob.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -16,6 +18,7 @@
 
 #define LOAD_MAX 16 // blobs of one load
 #define TOUCH_S 600 // by which a file's time may be behind
+#define TEMP_FOLDER "tmp"
 
 struct blob_store {
     uv_loop_t *loop;
@@ -48,8 +51,11 @@ struct load {
 int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root, struct err *err)
 {
     struct blob_store *store;
-    int rc = file_make_dirs(root, err);
+    char *temp = xasprintf("%s/" TEMP_FOLDER, root);
+    int rc = file_remove_tree(temp, err);
 
+    rc = rc == 0 ? file_make_dirs(temp, err) : rc;
+    free(temp);
     if (rc != 0) {
         return rc;
     }
@@ -135,6 +141,8 @@ static int write_blob(const struct put *put, struct err *err)
 {
     char *dir = path_of(put->store, &put->digest, false);
     char *path = path_of(put->store, &put->digest, true);
+    char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
+    char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
     struct bytes old = {0};
     int rc;
 
@@ -143,11 +151,14 @@ static int write_blob(const struct put *put, struct err *err)
         goto out;
     }
     rc = file_make_dirs(dir, err);
+    rc = rc == 0 ? file_make_dirs(temp_dir, err) : rc;
     if (rc == 0) {
-        rc = file_replace(path, put->data.data, put->data.len, put->durable, err);
+        rc = file_replace_through(path, temp, put->data.data, put->data.len, put->durable, err);
     }
 out:
     bytes_clear(&old);
+    free(temp);
+    free(temp_dir);
     free(path);
     free(dir);
     return rc;

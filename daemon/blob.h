@@ -15,7 +15,8 @@
 
 struct blob_store;
 
-// root is created when missing.
+// root is created when missing. What an earlier process was writing when it was killed is removed; no
+// other process uses the root.
 MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root,
                                  struct err *err);
 // No put or load may be under way. NULL is fine.

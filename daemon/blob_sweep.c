@@ -29,7 +29,6 @@ struct walk {
     int64_t now_s; // by the clock that files have
     struct entry *entries;
     size_t count;
-    size_t size; // entries allocated
     struct blob_swept swept;
     blob_sweep_done *done;
     void *owner;
@@ -63,10 +62,7 @@ static bool is_recent(const struct walk *walk, int64_t used_s)
 
 static void add(struct walk *walk, const struct digest *digest, const struct stat *info)
 {
-    if (walk->count == walk->size) {
-        walk->size = walk->size ? 2 * walk->size : 1024;
-        walk->entries = xrealloc(walk->entries, walk->size, sizeof(*walk->entries));
-    }
+    walk->entries = xgrow(walk->entries, walk->count, sizeof(*walk->entries));
     walk->entries[walk->count++] = (struct entry){
         .digest = *digest,
         .used_s = info->st_mtim.tv_sec,
@@ -76,7 +72,7 @@ static void add(struct walk *walk, const struct digest *digest, const struct sta
     walk->swept.files++;
 }
 
-// A file of the folder "ab": a blob, or what is left of one that was being written.
+// A file of the folder "ab".
 static void look_at(struct walk *walk, const char *dir, const char *name)
 {
     char *path = xasprintf("%s/%s/%s", walk->sweep.root, dir, name);
@@ -85,14 +81,9 @@ static void look_at(struct walk *walk, const char *dir, const char *name)
     struct stat info;
 
     (void)snprintf(hex, sizeof(hex), "%s%.*s", dir, NAME_LEN, name);
-    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
-        free(path);
-        return;
-    }
-    if (strlen(name) == NAME_LEN && digest_parse(&digest, hex, NULL) == 0) {
+    if (strlen(name) == NAME_LEN && digest_parse(&digest, hex, NULL) == 0 &&
+        lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
         add(walk, &digest, &info);
-    } else if (strstr(name, ".tmp.") && !is_recent(walk, info.st_mtim.tv_sec)) {
-        (void)unlink(path);
     }
     free(path);
 }

@@ -27,8 +27,7 @@ struct blob_swept {
 // Runs on the loop thread.
 typedef void blob_sweep_done(void *owner, const struct blob_swept *swept);
 
-// What was left half written for longer than the grace is removed as well. What cannot be looked at
-// or removed is left alone.
+// What cannot be looked at or removed is left alone.
 void blob_sweep(uv_loop_t *loop, const struct blob_sweep *sweep, blob_sweep_done *done,
                 void *owner);
 

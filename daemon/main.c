@@ -11,11 +11,14 @@
 #include "net/service.h"
 #include <errno.h>
 #include <linux/close_range.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#define LARGE_BUFFER (128 << 10) // bytes
 
 struct settings {
     char *config;
@@ -453,6 +456,9 @@ int main(int argc, char **argv)
     // What whoever started this has left open is none of the executors' business.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     service_raise_file_limit();
+    // Large buffers go back to the system when they are freed. Left alone, glibc would keep as much as
+    // the largest one had for good.
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
     if (read_settings(&settings, argc, argv, &err) != 0) {
         status = failed(&err);
     } else if (settings.help) {

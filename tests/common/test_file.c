@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -333,6 +334,35 @@ static void lock_dies_with_its_process(void **state)
     free(path);
 }
 
+// A child of a process that was killed, forked and not yet at its exec, has its descriptors. It lets
+// go when somebody opens the file.
+static void lock_of_a_dead_process_is_waited_for(void **state)
+{
+    char *path = in(state, "lock");
+    int status = 0;
+    int fd = -1;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char event[4096];
+        int opened = inotify_init1(IN_CLOEXEC);
+
+        if (file_lock(&fd, path, NULL) != 0 || inotify_add_watch(opened, path, IN_OPEN) < 0) {
+            _exit(1);
+        }
+        if (fork() == 0) {
+            _exit(read(opened, event, sizeof(event)) > 0 ? 0 : 1);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(file_lock(&fd, path, NULL), 0);
+    close(fd);
+    free(path);
+}
+
 static void remove_tree_removes_all_but_follows_no_link(void **state)
 {
     char *tree = in(state, "tree");
@@ -482,6 +512,7 @@ int main(void)
         WITH_DIR(make_dirs_makes_all_levels_and_repeats),
         WITH_DIR(second_lock_is_busy_and_names_the_holder),
         WITH_DIR(lock_dies_with_its_process),
+        WITH_DIR(lock_of_a_dead_process_is_waited_for),
         WITH_DIR(remove_tree_removes_all_but_follows_no_link),
         WITH_DIR(remove_tree_refuses_endless_depth),
         WITH_DIR(temp_dirs_obey_tmpdir_and_differ),

@@ -122,6 +122,47 @@ static void results_wait_for_their_ack_across_restarts(void **state)
     assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
 }
 
+// Everything but how long the job was in the house, and that is not the result's matter.
+static void expect_the_same_after_a_restart(struct daemon_client *client, uint64_t job,
+                                            bool cached)
+{
+    struct job_info before;
+    struct job_info after;
+
+    daemon_client_wait(client, job, &before);
+    assert_int_equal(before.cached, cached);
+    (void)program_kill(&client->program);
+    restart(client);
+    daemon_client_wait(client, job, &after);
+    after.age_seconds = before.age_seconds;
+    after.compile_seconds = before.compile_seconds;
+    assert_true(message_equal(&job_info_message, &before, &after));
+    message_clear(&job_info_message, &before);
+    message_clear(&job_info_message, &after);
+}
+
+static void a_result_says_the_same_after_a_restart(void **state)
+{
+    struct daemon_client *client = *state;
+    struct job_spec spec;
+    struct submitted compile;
+    struct err err = ERR_INIT;
+
+    assert_true(daemon_client_start(client));
+    expect_the_same_after_a_restart(client, daemon_client_accepted(client, "k", candidate), false);
+    expect_the_same_after_a_restart(client, daemon_client_accepted(client, "again", candidate),
+                                    true);
+    expect_the_same_after_a_restart(
+        client, daemon_client_accepted(client, "no", "//! compile-error\n"), false);
+    spec = daemon_client_spec(client, candidate);
+    spec.kind = JOB_COMPILE;
+    assert_int_equal(daemon_client_submit(client, "test", "compile", &spec, &compile, &err), 0);
+    daemon_client_expect(client, compile.job, JOB_DONE, 0);
+    (void)program_kill(&client->program);
+    restart(client);
+    expect_the_same_after_a_restart(client, compile.job, true);
+}
+
 static void cancelled_and_buried_jobs_stay_so(void **state)
 {
     struct daemon_client *client = *state;
@@ -319,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_kill_at_any_commit_loses_nothing),
         TEST(results_wait_for_their_ack_across_restarts),
+        TEST(a_result_says_the_same_after_a_restart),
         TEST(cancelled_and_buried_jobs_stay_so),
         TEST(many_queued_jobs_are_queued_again),
         TEST(a_problem_that_has_gone_buries_the_job),

@@ -1,0 +1,71 @@
+// Certificates and tokens, made by the real programs.
+#include "common/file.h"
+#include "common/mem.h"
+#include "tests/soak/soak.h"
+#include "tests/soak/tenant.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// What kcast prints; it has to end well.
+static char *ask_kcast(const char *const *argv)
+{
+    struct program program;
+    char *output;
+
+    program_init(&program);
+    program_start(&program, argv, NULL);
+    if (program_wait(&program) != 0) {
+        char *log = program_log(&program);
+
+        fprintf(stderr, "soak: kcast %s: %s\n", argv[1], log);
+        exit(EXIT_FAILURE);
+    }
+    output = program_output(&program);
+    program_release(&program);
+    return output;
+}
+
+static void make_token(const char *kcast, const char *pool, unsigned number)
+{
+    const char *name = tenant_name(true, number);
+    char *tokens = xasprintf("%s/tokens", pool);
+    char *path = xasprintf("%s/clients/%s/token", pool, name);
+    const char *argv[] = {
+        kcast,      "token", "add", name, "--role", number == TENANT_ADMIN ? "admin" : "submit",
+        "--tokens", tokens,  "-q",  NULL};
+    char *token = ask_kcast(argv);
+    struct err err = ERR_INIT;
+
+    if (file_replace(path, token, strlen(token), false, &err) != 0) {
+        fprintf(stderr, "soak: %s\n", err.text);
+        exit(EXIT_FAILURE);
+    }
+    free(token);
+    free(path);
+    free(tokens);
+}
+
+void soak_make_pool(struct soak *soak)
+{
+    char *kcast = program_path("kcast");
+    char *pool = xasprintf("%s/pool", soak->dir);
+    char *host = xstrdup(strstr(soak->url, "://") + 3);
+    struct strbuf clients = STRBUF_INIT;
+    const char *argv[] = {kcast, "tls", "init", pool, "--hosts", host, "--clients", NULL, NULL};
+
+    for (unsigned i = 0; i <= TENANT_ADMIN; i++) {
+        strbuf_addf(&clients, "%s%s", i ? "," : "", tenant_name(true, i));
+    }
+    host[strcspn(host, ":")] = '\0';
+    argv[7] = strbuf_text(&clients);
+    free(ask_kcast(argv));
+    for (unsigned i = 0; i <= TENANT_ADMIN; i++) {
+        make_token(kcast, pool, i);
+    }
+    strbuf_release(&clients);
+    free(host);
+    free(pool);
+    free(kcast);
+}
