@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Four real searches share one core as their weights say: a kcastd with one device, a kcast-worker, and four `kcast search` that begin
-# together, with real compilations, measurements and forecasts, and the weights 1, 1, 2 and 4. What counts is device-seconds, from the
-# moment when all four have work in the queue until SECONDS later. Prints each share, how far it is from its weight's, and how often the
-# search had nothing in the queue; fails when one is POINTS or more off. Nothing that runs is stopped, so that two searches f and g may be apart
-# by their longest measurements: |W_f/w_f - W_g/w_g| <= L_f/w_f + L_g/w_g (Goyal, Vin and Cheng 1996). Where that is POINTS or more, because
-# other programs stretch the measurements, and no share is off by more than that, the script says so and ends with 77: it has shown nothing.
+# together, with real compilations, measurements and forecasts, and the weights 1, 1, 2 and 4; of problems whose measurements are short.
+# What counts is device-seconds, from the moment when all four have work in the queue until SECONDS later. Prints each share, how far it
+# is from its weight's, and how often the search had nothing in the queue; fails when one is POINTS or more off. Nothing that runs is
+# stopped, so that two searches f and g may be apart by their longest measurements: |W_f/w_f - W_g/w_g| <= L_f/w_f + L_g/w_g (Goyal, Vin
+# and Cheng 1996). Where that is POINTS or more, because other programs stretch the measurements, and no share is off by more than that,
+# the script says so and ends with 77: it has shown nothing.
 #
 # usage: tests/bench/shares.sh [SECONDS [POINTS]]      default: 60 seconds, 3 points
 set -eu
 cd "$(dirname "$0")/../.."
 bin=${KCAST_BIN:-build/release/bin} seconds=${1:-60} points=${2:-3}
-problems=(rmsnorm softmax scan sgemm) weights=(1 1 2 4) total=8
+problems=(softmax scan conv2d histogram) weights=(1 1 2 4) total=8
 hill=tests/data/client/hill dir=$(mktemp -d) pids=()
 cleanup() {
     for pid in "${pids[@]}"; do kill -9 "$pid" || :; done 2>/dev/null
