@@ -34,6 +34,11 @@ struct walk {
     void *owner;
 };
 
+static bool is_stopped(const struct walk *walk)
+{
+    return atomic_load_explicit(walk->sweep.stop, memory_order_relaxed);
+}
+
 static int compare_digests(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(struct digest));
@@ -94,7 +99,7 @@ static void walk_folder(struct walk *walk, const char *name)
     DIR *dir = opendir(path);
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && !is_stopped(walk) && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] != '.') {
             look_at(walk, name, entry->d_name);
         }
@@ -110,7 +115,7 @@ static void walk_all(struct walk *walk)
     DIR *dir = opendir(walk->sweep.root);
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && !is_stopped(walk) && (entry = readdir(dir)) != NULL) {
         if (strlen(entry->d_name) == DIR_LEN && entry->d_name[0] != '.') {
             walk_folder(walk, entry->d_name);
         }
@@ -156,7 +161,7 @@ static void sweep_work(uv_work_t *work)
         qsort(walk->sweep.keep, walk->sweep.keep_count, sizeof(*walk->sweep.keep), compare_digests);
     }
     qsort(walk->entries, walk->count, sizeof(*walk->entries), compare_times);
-    for (size_t i = 0; i < walk->count && walk->swept.bytes > goal; i++) {
+    for (size_t i = 0; i < walk->count && walk->swept.bytes > goal && !is_stopped(walk); i++) {
         consider(walk, &walk->entries[i]);
     }
 }

@@ -5,6 +5,7 @@
 #define DAEMON_BLOB_SWEEP_H
 
 #include "common/digest.h"
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -15,6 +16,7 @@ struct blob_sweep {
     uint64_t grace_s;    // what was used within so long stays
     struct digest *keep; // malloc'd; taken, and sorted: these stay too
     size_t keep_count;
+    const atomic_bool *stop; // set: ends at the next file; outlives the sweep
 };
 
 struct blob_swept {
@@ -27,7 +29,8 @@ struct blob_swept {
 // Runs on the loop thread.
 typedef void blob_sweep_done(void *owner, const struct blob_swept *swept);
 
-// What cannot be looked at or removed is left alone.
+// What cannot be looked at or removed is left alone. A sweep that is stopped has told only of what
+// it has seen until then.
 void blob_sweep(uv_loop_t *loop, const struct blob_sweep *sweep, blob_sweep_done *done,
                 void *owner);
 

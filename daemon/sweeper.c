@@ -47,7 +47,7 @@ static void on_swept(void *owner, const struct blob_swept *swept)
                   (unsigned long long)swept->removed, (unsigned long long)swept->removed_bytes,
                   (unsigned long long)swept->files, (unsigned long long)swept->bytes);
     }
-    if (swept->bytes > sweeper->max_bytes) {
+    if (swept->bytes > sweeper->max_bytes && !sweeper->stop) {
         log_event(LOG_WARNING,
                   "blobs-over bytes=%llu max=%llu reason=\"they are in use, or were within the last"
                   " hour\"",
@@ -57,7 +57,7 @@ static void on_swept(void *owner, const struct blob_swept *swept)
 
 void sweeper_tick(struct sweeper *sweeper)
 {
-    if (sweeper->ticks++ % SWEEP_TICKS == 0 && !sweeper->sweeping) {
+    if (sweeper->ticks++ % SWEEP_TICKS == 0 && !sweeper->sweeping && !sweeper->stop) {
         struct list list = needed(sweeper);
         struct blob_sweep sweep = {
             .root = sweeper->root,
@@ -65,11 +65,17 @@ void sweeper_tick(struct sweeper *sweeper)
             .grace_s = SWEEPER_GRACE_S,
             .keep = list.digest,
             .keep_count = list.count,
+            .stop = &sweeper->stop,
         };
 
         sweeper->sweeping = true;
         blob_sweep(sweeper->loop, &sweep, on_swept, sweeper);
     }
+}
+
+void sweeper_stop(struct sweeper *sweeper)
+{
+    atomic_store(&sweeper->stop, true);
 }
 
 bool sweeper_busy(const struct sweeper *sweeper)

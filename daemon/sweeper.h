@@ -18,10 +18,13 @@ struct sweeper {
     uint64_t max_bytes;
     uint64_t ticks;
     bool sweeping;
+    atomic_bool stop; // read by the thread that sweeps
 };
 
 // Once a second: sweeps at once for the first time, and then every ten minutes.
 void sweeper_tick(struct sweeper *sweeper);
+// Ends the sweep that is under way at its next file, and begins no other.
+void sweeper_stop(struct sweeper *sweeper);
 // A sweep is under way; the sweeper must stay until it is not.
 bool sweeper_busy(const struct sweeper *sweeper);
 void sweeper_release(struct sweeper *sweeper);

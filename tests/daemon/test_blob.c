@@ -250,6 +250,7 @@ static struct blob_swept sweep(struct fixture *fixture, uint64_t max_bytes,
                                const struct digest *keep, size_t count)
 {
     char *root = xasprintf("%s/a/blobs", fixture->dir);
+    static const atomic_bool stop;
     struct blob_swept swept = {0};
     struct blob_sweep how = {
         .root = root,
@@ -257,6 +258,7 @@ static struct blob_swept sweep(struct fixture *fixture, uint64_t max_bytes,
         .grace_s = 100,
         .keep = count > 0 ? xmemdup(keep, count * sizeof(*keep)) : NULL,
         .keep_count = count,
+        .stop = &stop,
     };
 
     blob_sweep(&fixture->loop, &how, on_swept, &swept);
