@@ -180,6 +180,7 @@ static void hold(struct compile_task *task, const char *reason)
               HELD_TICKS, reason);
     message_clear(&compile_report_message, &task->report);
     task->has_report = false;
+    task->seconds = 0; // the search is not charged for tries of a full disk
     task->state = TASK_WAITING;
     DL_PREPEND(compiler->waiting, task);
     compiler->waiting_count++;
