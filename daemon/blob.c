@@ -23,6 +23,7 @@
 struct blob_store {
     uv_loop_t *loop;
     char *root;
+    uint64_t full; // puts that found no room
 };
 
 struct put {
@@ -183,6 +184,7 @@ static void on_put(uv_work_t *work, int status)
     if (status != 0) {
         (void)err_set(&put->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
     }
+    put->store->full += put->err.code == ERR_NO_SPACE;
     put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
     bytes_clear(&put->data);
     free(put);
@@ -212,6 +214,11 @@ void blob_put(struct blob_store *store, const struct digest *digest, struct byte
     put->done = done;
     put->owner = owner;
     queue_work(store, &put->work, put_work, on_put);
+}
+
+uint64_t blob_store_full(const struct blob_store *store)
+{
+    return store->full;
 }
 
 static void load_work(uv_work_t *work)

@@ -148,20 +148,23 @@ static void consider(struct walk *walk, const struct entry *entry)
 static void sweep_work(uv_work_t *work)
 {
     struct walk *walk = work->data;
-    uint64_t goal = walk->sweep.max_bytes / 10 * 9;
+    uint64_t max = walk->sweep.max_bytes;
     struct timespec now = {0};
 
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     walk->now_s = now.tv_sec;
     walk_all(walk);
-    if (walk->swept.bytes <= walk->sweep.max_bytes) {
+    if (walk->sweep.full && max > walk->swept.bytes) {
+        max = walk->swept.bytes;
+    } else if (walk->swept.bytes <= max) {
         return;
     }
     if (walk->sweep.keep_count > 0) {
         qsort(walk->sweep.keep, walk->sweep.keep_count, sizeof(*walk->sweep.keep), compare_digests);
     }
     qsort(walk->entries, walk->count, sizeof(*walk->entries), compare_times);
-    for (size_t i = 0; i < walk->count && walk->swept.bytes > goal && !is_stopped(walk); i++) {
+    for (size_t i = 0; i < walk->count && walk->swept.bytes > max / 10 * 9 && !is_stopped(walk);
+         i++) {
         consider(walk, &walk->entries[i]);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "common/digest.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -13,6 +14,7 @@
 struct blob_sweep {
     const char *root;    // of the store; outlives the sweep
     uint64_t max_bytes;  // nothing is removed up to here, and down to nine tenths of it beyond
+    bool full;           // the disk is: down to nine tenths of what is there in any case
     uint64_t grace_s;    // what was used within so long stays
     struct digest *keep; // malloc'd; taken, and sorted: these stay too
     size_t keep_count;

@@ -264,6 +264,7 @@ static void create_work(struct daemon *daemon)
         .loop = daemon->loop,
         .jobs = daemon->jobs,
         .subjects = lifecycle_subjects(daemon->lifecycle),
+        .blobs = daemon->blobs,
         .root = xasprintf("%s/blobs", config->state_dir),
         .max_bytes = config->blobs_max,
     };

@@ -432,6 +432,11 @@ size_t lifecycle_compiling(const struct lifecycle *lifecycle)
     return compiler_running(lifecycle->compiler);
 }
 
+bool lifecycle_is_held(const struct lifecycle *lifecycle)
+{
+    return compiler_is_held(lifecycle->compiler);
+}
+
 // --- begin and end
 
 static void init_parts(struct lifecycle *lifecycle)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define SWEEP_TICKS 600
+#define EARLY_TICKS 60
 
 struct list {
     struct digest *digest;
@@ -57,17 +58,23 @@ static void on_swept(void *owner, const struct blob_swept *swept)
 
 void sweeper_tick(struct sweeper *sweeper)
 {
-    if (sweeper->ticks++ % SWEEP_TICKS == 0 && !sweeper->sweeping && !sweeper->stop) {
+    uint64_t now = sweeper->ticks++;
+    bool full = blob_store_full(sweeper->blobs) != sweeper->full && now >= sweeper->early;
+
+    if ((full || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
         struct list list = needed(sweeper);
         struct blob_sweep sweep = {
             .root = sweeper->root,
             .max_bytes = sweeper->max_bytes,
+            .full = full,
             .grace_s = SWEEPER_GRACE_S,
             .keep = list.digest,
             .keep_count = list.count,
             .stop = &sweeper->stop,
         };
 
+        sweeper->full = blob_store_full(sweeper->blobs);
+        sweeper->early = full ? now + EARLY_TICKS : sweeper->early;
         sweeper->sweeping = true;
         blob_sweep(sweeper->loop, &sweep, on_swept, sweeper);
     }

@@ -112,6 +112,7 @@ static void what_jobs_need_stays(void **state)
         .loop = &fixture->loop,
         .jobs = jobs,
         .subjects = subjects,
+        .blobs = fixture->store,
         .root = xstrdup(fixture->dir),
         .max_bytes = 10 * BLOBS,
     };
@@ -171,6 +172,7 @@ static void a_stopped_sweep_removes_nothing(void **state)
         .loop = &fixture->loop,
         .jobs = jobs,
         .subjects = subjects,
+        .blobs = fixture->store,
         .root = xstrdup(fixture->dir),
         .max_bytes = 10,
         .stop = true,
