@@ -16,11 +16,12 @@
 
 #define DIR_LEN 2 // "ab"
 #define NAME_LEN (DIGEST_HEX_LEN - DIR_LEN)
+#define BLOCK 512 // of st_blocks, whatever the file system
 
 struct entry {
     struct digest digest;
     int64_t used_s;
-    uint64_t bytes;
+    uint64_t bytes; // of the disk
 };
 
 struct walk {
@@ -65,15 +66,24 @@ static bool is_recent(const struct walk *walk, int64_t used_s)
     return used_s > walk->now_s - (int64_t)walk->sweep.grace_s;
 }
 
+// What it takes of the disk: never less than a page, so that many tiny files count, also where they
+// are kept with their names or have not been written out yet.
+static uint64_t room_of(const struct stat *info)
+{
+    uint64_t room = (uint64_t)info->st_blocks * BLOCK;
+
+    return room > BLOB_SWEEP_ROOM_MIN ? room : BLOB_SWEEP_ROOM_MIN;
+}
+
 static void add(struct walk *walk, const struct digest *digest, const struct stat *info)
 {
     walk->entries = xgrow(walk->entries, walk->count, sizeof(*walk->entries));
     walk->entries[walk->count++] = (struct entry){
         .digest = *digest,
         .used_s = info->st_mtim.tv_sec,
-        .bytes = (uint64_t)info->st_size,
+        .bytes = room_of(info),
     };
-    walk->swept.bytes += (uint64_t)info->st_size;
+    walk->swept.bytes += room_of(info);
     walk->swept.files++;
 }
 

@@ -1,6 +1,6 @@
-// Keeps the folder of the blobs within a number of bytes: what was used longest ago is removed.
-// Files are used when they are put, read or asked for (daemon/blob.h), and their time says when.
-// One walk through the folder on a thread of libuv's; knows nothing of jobs.
+// Keeps the folder of the blobs within a number of bytes of the disk: what was used longest ago is
+// removed. Files are used when they are put, read or asked for (daemon/blob.h), and their time says
+// when. One walk through the folder on a thread of libuv's; knows nothing of jobs.
 #ifndef DAEMON_BLOB_SWEEP_H
 #define DAEMON_BLOB_SWEEP_H
 
@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
+
+#define BLOB_SWEEP_ROOM_MIN 4096 // bytes of the disk that a file counts at least
 
 struct blob_sweep {
     const char *root;    // of the store; outlives the sweep
@@ -22,8 +24,8 @@ struct blob_sweep {
 };
 
 struct blob_swept {
-    uint64_t files; // that are left
-    uint64_t bytes;
+    uint64_t files;   // that are left
+    uint64_t bytes;   // of the disk, that they take
     uint64_t removed; // files
     uint64_t removed_bytes;
 };

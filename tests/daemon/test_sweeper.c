@@ -114,7 +114,7 @@ static void what_jobs_need_stays(void **state)
         .subjects = subjects,
         .blobs = fixture->store,
         .root = xstrdup(fixture->dir),
-        .max_bytes = 10 * BLOBS,
+        .max_bytes = BLOBS * BLOB_SWEEP_ROOM_MIN,
     };
     const struct digest *digest = fixture->digest;
 
