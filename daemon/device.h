@@ -159,6 +159,11 @@ void device_succeeded(struct device *device);
 // GPU has to be probed, or into quarantine when it was a probe that it passed last; true then.
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns);
 
+// The job is given up after its last executor was lost; first: number of the device (0: unknown)
+// where it was lost before. When that one has worked since, the job was at fault, and its failure
+// counts against no device. When nothing has worked in between it may be the host's, and counts.
+void devices_forgive(struct devices *devices, uint64_t job, uint32_t first);
+
 // Whether something has hindered it since it was held.
 bool device_was_disturbed(const struct device *device);
 // What health.h finds. Each replaces what was said before.

@@ -155,6 +155,7 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const struc
     log_event(LOG_WARNING, "job-lost job=%llu device=%s attempt=%u reason=\"%s\"", number(job),
               end->device->name, job->attempt, end->reason);
     if (job->attempt >= JOB_LOST_MAX) {
+        devices_forgive(lifecycle->config.devices, job->id, job->queued.fair.avoid);
         why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt,
                         end->reason);
         end_buried(lifecycle->config.endings, job, why);
