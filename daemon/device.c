@@ -465,6 +465,7 @@ void devices_forgive(struct devices *devices, uint64_t job, uint32_t first)
 void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
 {
     say(device->hindrance, reason);
+    say(device->disturbance, reason);
     device->hindered_ns = now_ns;
     device_settle(device);
 }

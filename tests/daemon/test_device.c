@@ -334,6 +334,13 @@ static void a_hindrance_passes_five_seconds_after_it_was_seen_last(void **state)
     assert_true(devices_tick(devices, 8 * SECOND));
     assert_ptr_equal(devices_idle(devices, device->device_class, 0), device);
     assert_null(device_why(device));
+    // A long run that it disturbed says so afterwards.
+    device_hold(device, 8, 10 * SECOND);
+    device_hinder(device, "hot again", 11 * SECOND);
+    assert_true(devices_tick(devices, 20 * SECOND));
+    assert_string_equal(device->hindrance, "");
+    assert_true(device_was_disturbed(device));
+    assert_string_equal(device->disturbance, "hot again");
 }
 
 static void a_lost_gpu_comes_back_through_a_probe(void **state)
