@@ -87,7 +87,8 @@ struct account *accounts_tenant(struct account_table *accounts, const char *tena
     return get(accounts, tenant, NULL);
 }
 
-struct account *accounts_search(struct account_table *accounts, const char *tenant, const char *search)
+struct account *accounts_search(struct account_table *accounts, const char *tenant,
+                                const char *search)
 {
     struct account *account = get(accounts, tenant, search);
 
@@ -154,6 +155,12 @@ static double setting(double old, double value)
     return isnan(value) ? old : isinf(value) ? (double)NAN : value;
 }
 
+// What runs may be given back: until it has ended it closes the gate and ends nobody's hope.
+static bool is_spent(const struct account *account)
+{
+    return account->used_s - account->open_s >= account->limit_s; // never when there is no limit
+}
+
 void account_set(struct account *account, double weight, double limit_s, double per_hour_s,
                  double now_s)
 {
@@ -169,14 +176,14 @@ void account_set(struct account *account, double weight, double limit_s, double 
     account->tokens_s = fmin(account->tokens_s, setting(INFINITY, account->per_hour_s));
     account->kept = true;
     account->changed = true;
-    account->over = account->used_s >= account->limit_s;
+    account->over = is_spent(account);
 }
 
 void account_reset(struct account *account, double now_s)
 {
     (void)account_tokens(account, now_s);
     account->used_s = 0;
-    account->over = account->used_s >= account->limit_s;
+    account->over = is_spent(account);
     account->tokens_s = isnan(account->per_hour_s) ? 0 : account->per_hour_s;
     account->changed = true;
 }
@@ -213,7 +220,7 @@ bool account_may_begin(struct account *account, double now_s)
 const struct account *account_spent(const struct account *account)
 {
     for (; account; account = account->tenant) {
-        if (!isnan(account->limit_s) && account->used_s >= account->limit_s) {
+        if (is_spent(account)) {
             return account;
         }
     }
@@ -240,23 +247,26 @@ bool accounts_take_over(struct account_table *accounts)
 
 // --- charging
 
-static void add(struct account *account, double used_s, double reserved_s, double now_s)
+static void add(struct account *account, double used_s, double open_s, double reserved_s,
+                double now_s)
 {
-    bool was_below = !(account->used_s >= account->limit_s);
+    bool was_below = !is_spent(account);
 
     account->tokens_s = account_tokens(account, now_s) - used_s;
     account->recent_s = fmax(account_recent(account, now_s) + used_s, 0);
     account->used_s = fmax(account->used_s + used_s, 0);
+    account->open_s = fmax(account->open_s + open_s, 0);
     account->reserved_s = fmax(account->reserved_s + reserved_s, 0);
     account->changed = account->changed || used_s < 0 || used_s > 0;
-    account->over = account->over || (was_below && account->used_s >= account->limit_s);
+    account->over = account->over || (was_below && is_spent(account));
 }
 
-static void add_both(struct account *account, double used_s, double reserved_s, double now_s)
+static void add_both(struct account *account, double used_s, double open_s, double reserved_s,
+                     double now_s)
 {
-    add(account, used_s, reserved_s, now_s);
+    add(account, used_s, open_s, reserved_s, now_s);
     if (account->tenant) {
-        add(account->tenant, used_s, reserved_s, now_s);
+        add(account->tenant, used_s, open_s, reserved_s, now_s);
     }
 }
 
@@ -275,17 +285,17 @@ void account_charge(struct account_hold *hold, double used_s, double now_s)
     if (hold->account && used_s > hold->used_s) {
         double left = fmax(hold->expected_s - hold->used_s, 0);
 
-        add_both(hold->account, used_s - hold->used_s, fmax(hold->expected_s - used_s, 0) - left,
-                 now_s);
+        add_both(hold->account, used_s - hold->used_s, used_s - hold->used_s,
+                 fmax(hold->expected_s - used_s, 0) - left, now_s);
         hold->used_s = used_s;
     }
 }
 
-void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s, bool free,
-                    double now_s)
+void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s,
+                    bool free, double now_s)
 {
     if (hold->account) {
-        add_both(hold->account, (free ? 0 : used_s) - hold->used_s,
+        add_both(hold->account, (free ? 0 : used_s) - hold->used_s, -hold->used_s,
                  -fmax(hold->expected_s - hold->used_s, 0), now_s);
         account_release(accounts, hold->account);
         *hold = (struct account_hold){0};

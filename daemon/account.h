@@ -26,6 +26,7 @@ struct account {
     double limit_s;         // device-seconds altogether; NaN: no limit, infinite: none on purpose
     double per_hour_s;      // device-seconds per hour; NaN: no limit
     double used_s;          // device-seconds; only what is kept survives the daemon
+    double open_s;          // of used_s: by runs that have not ended, which may yet be free
     double reserved_s;      // expected of what runs, beyond what it has used
     double tokens_s;        // left of the hour, at filled_s; may be negative
     double filled_s;
@@ -51,7 +52,8 @@ void accounts_free(struct account_table *accounts); // NULL is fine
 
 // The account, made when it is new. A search's gets one more user.
 struct account *accounts_tenant(struct account_table *accounts, const char *tenant);
-struct account *accounts_search(struct account_table *accounts, const char *tenant, const char *search);
+struct account *accounts_search(struct account_table *accounts, const char *tenant,
+                                const char *search);
 // One user less. An account that nobody uses and that is not kept is freed. NULL is fine.
 void account_release(struct account_table *accounts, struct account *account);
 // NULL when there is none. search NULL: the tenant's.
@@ -72,8 +74,8 @@ void account_restore(struct account *account, double weight, double limit_s, dou
 
 // Whether a run may begin: no budget of the search or of its tenant is used up or reserved.
 bool account_may_begin(struct account *account, double now_s);
-// The account, the search's or its tenant's, whose limit is reached; NULL when none is. What waits
-// then has no hope.
+// The account, the search's or its tenant's, whose limit is reached by runs that have ended; NULL
+// when none is. What waits then has no hope.
 const struct account *account_spent(const struct account *account);
 // "BUDGET: …", a sentence about a spent one, malloc'd.
 char *account_sentence(const struct account *spent);
@@ -85,8 +87,8 @@ void account_hold(struct account_hold *hold, struct account *account, double exp
 // It has used so many by now.
 void account_charge(struct account_hold *hold, double used_s, double now_s);
 // The end, after so many. free: it gets them back. Zeroes the hold; no-op for a zeroed one.
-void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s, bool free,
-                    double now_s);
+void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s,
+                    bool free, double now_s);
 // Tokens and recent use as they are now.
 double account_tokens(struct account *account, double now_s);
 double account_recent(struct account *account, double now_s);

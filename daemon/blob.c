@@ -23,6 +23,7 @@
 struct blob_store {
     uv_loop_t *loop;
     char *root;
+    uint64_t full; // puts that found no room
 };
 
 struct put {
@@ -84,8 +85,9 @@ static char *path_of(const struct blob_store *store, const struct digest *digest
                 : xasprintf("%s/%.2s", store->root, hex);
 }
 
-// It is used now. False when it is not there. Its time is written rarely, because that may have to
-// wait for the disk; the grace of daemon/blob_sweep.h is several times as long.
+// It is used now. False when it is not there, or cannot be kept from being swept. Its time is
+// written rarely, because that may have to wait for the disk; the grace of daemon/blob_sweep.h is
+// several times as long.
 static bool touch(const char *path)
 {
     struct timespec now = {0};
@@ -96,7 +98,7 @@ static bool touch(const char *path)
     }
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (info.st_mtim.tv_sec > now.tv_sec || info.st_mtim.tv_sec < now.tv_sec - TOUCH_S) {
-        (void)utimensat(AT_FDCWD, path, NULL, 0);
+        return utimensat(AT_FDCWD, path, NULL, 0) == 0;
     }
     return true;
 }
@@ -136,7 +138,8 @@ out:
     return rc;
 }
 
-// An intact file is left alone; a damaged one is replaced.
+// An intact file is left alone; a damaged one is replaced. Its time comes first, so that a sweep
+// meanwhile leaves it, or has removed it before it is read.
 static int write_blob(const struct put *put, struct err *err)
 {
     char *dir = path_of(put->store, &put->digest, false);
@@ -146,7 +149,7 @@ static int write_blob(const struct put *put, struct err *err)
     struct bytes old = {0};
     int rc;
 
-    if (file_exists(path) && read_verified(put->store, &put->digest, &old, NULL) == 0) {
+    if (touch(path) && read_verified(put->store, &put->digest, &old, NULL) == 0) {
         rc = 0;
         goto out;
     }
@@ -183,6 +186,7 @@ static void on_put(uv_work_t *work, int status)
     if (status != 0) {
         (void)err_set(&put->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
     }
+    put->store->full += put->err.code == ERR_NO_SPACE;
     put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
     bytes_clear(&put->data);
     free(put);
@@ -212,6 +216,11 @@ void blob_put(struct blob_store *store, const struct digest *digest, struct byte
     put->done = done;
     put->owner = owner;
     queue_work(store, &put->work, put_work, on_put);
+}
+
+uint64_t blob_store_full(const struct blob_store *store)
+{
+    return store->full;
 }
 
 static void load_work(uv_work_t *work)

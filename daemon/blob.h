@@ -9,14 +9,15 @@
 #include "common/mem.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #define BLOB_MAX ((size_t)32 << 20) // bytes of one blob
 
 struct blob_store;
 
-// root is created when missing. What an earlier process was writing when it was killed is removed; no
-// other process uses the root.
+// root is created when missing. What an earlier process was writing when it was killed is removed;
+// no other process uses the root.
 MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root,
                                  struct err *err);
 // No put or load may be under way. NULL is fine.
@@ -32,6 +33,8 @@ typedef void blob_put_done(void *owner, const struct err *error);
 // ERR_SYSTEM. durable: on the disk before done runs.
 void blob_put(struct blob_store *store, const struct digest *digest, struct bytes *data_taken,
               bool durable, blob_put_done *done, void *owner);
+// How many puts have ended with ERR_NO_SPACE until now.
+uint64_t blob_store_full(const struct blob_store *store);
 
 // blobs[0..count) belong to the callee when error is NULL; it takes what it needs and zeroes it,
 // the rest is freed. failed: index of the blob that error is about.

@@ -16,11 +16,12 @@
 
 #define DIR_LEN 2 // "ab"
 #define NAME_LEN (DIGEST_HEX_LEN - DIR_LEN)
+#define BLOCK 512 // of st_blocks, whatever the file system
 
 struct entry {
     struct digest digest;
     int64_t used_s;
-    uint64_t bytes;
+    uint64_t bytes; // of the disk
 };
 
 struct walk {
@@ -33,6 +34,11 @@ struct walk {
     blob_sweep_done *done;
     void *owner;
 };
+
+static bool is_stopped(const struct walk *walk)
+{
+    return atomic_load_explicit(walk->sweep.stop, memory_order_relaxed);
+}
 
 static int compare_digests(const void *a, const void *b)
 {
@@ -60,15 +66,24 @@ static bool is_recent(const struct walk *walk, int64_t used_s)
     return used_s > walk->now_s - (int64_t)walk->sweep.grace_s;
 }
 
+// What it takes of the disk: never less than a page, so that many tiny files count, also where they
+// are kept with their names or have not been written out yet.
+static uint64_t room_of(const struct stat *info)
+{
+    uint64_t room = (uint64_t)info->st_blocks * BLOCK;
+
+    return room > BLOB_SWEEP_ROOM_MIN ? room : BLOB_SWEEP_ROOM_MIN;
+}
+
 static void add(struct walk *walk, const struct digest *digest, const struct stat *info)
 {
     walk->entries = xgrow(walk->entries, walk->count, sizeof(*walk->entries));
     walk->entries[walk->count++] = (struct entry){
         .digest = *digest,
         .used_s = info->st_mtim.tv_sec,
-        .bytes = (uint64_t)info->st_size,
+        .bytes = room_of(info),
     };
-    walk->swept.bytes += (uint64_t)info->st_size;
+    walk->swept.bytes += room_of(info);
     walk->swept.files++;
 }
 
@@ -94,7 +109,7 @@ static void walk_folder(struct walk *walk, const char *name)
     DIR *dir = opendir(path);
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && !is_stopped(walk) && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] != '.') {
             look_at(walk, name, entry->d_name);
         }
@@ -110,7 +125,7 @@ static void walk_all(struct walk *walk)
     DIR *dir = opendir(walk->sweep.root);
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && !is_stopped(walk) && (entry = readdir(dir)) != NULL) {
         if (strlen(entry->d_name) == DIR_LEN && entry->d_name[0] != '.') {
             walk_folder(walk, entry->d_name);
         }
@@ -143,20 +158,23 @@ static void consider(struct walk *walk, const struct entry *entry)
 static void sweep_work(uv_work_t *work)
 {
     struct walk *walk = work->data;
-    uint64_t goal = walk->sweep.max_bytes / 10 * 9;
+    uint64_t max = walk->sweep.max_bytes;
     struct timespec now = {0};
 
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     walk->now_s = now.tv_sec;
     walk_all(walk);
-    if (walk->swept.bytes <= walk->sweep.max_bytes) {
+    if (walk->sweep.full && max > walk->swept.bytes) {
+        max = walk->swept.bytes;
+    } else if (walk->swept.bytes <= max) {
         return;
     }
     if (walk->sweep.keep_count > 0) {
         qsort(walk->sweep.keep, walk->sweep.keep_count, sizeof(*walk->sweep.keep), compare_digests);
     }
     qsort(walk->entries, walk->count, sizeof(*walk->entries), compare_times);
-    for (size_t i = 0; i < walk->count && walk->swept.bytes > goal; i++) {
+    for (size_t i = 0; i < walk->count && walk->swept.bytes > max / 10 * 9 && !is_stopped(walk);
+         i++) {
         consider(walk, &walk->entries[i]);
     }
 }

@@ -62,6 +62,7 @@ struct compiler {
     size_t slots_used;
     size_t under_way; // tasks that exist
     unsigned held;    // ticks until something is compiled again; 0: as usual
+    bool full;        // the last object found no room
     bool stopping;
 };
 
@@ -94,7 +95,9 @@ static void leave_table(struct compile_task *task)
 static void task_free(struct compile_task *task)
 {
     leave_table(task);
-    task->compiler->under_way--;
+    if (--task->compiler->under_way == 0) {
+        task->compiler->full = false; // nothing waits for room any more
+    }
     if (task->has_report) {
         message_clear(&compile_report_message, &task->report);
     }
@@ -180,10 +183,12 @@ static void hold(struct compile_task *task, const char *reason)
               HELD_TICKS, reason);
     message_clear(&compile_report_message, &task->report);
     task->has_report = false;
+    task->seconds = 0; // the search is not charged for tries of a full disk
     task->state = TASK_WAITING;
     DL_PREPEND(compiler->waiting, task);
     compiler->waiting_count++;
     compiler->held = HELD_TICKS;
+    compiler->full = true;
 }
 
 static void on_object_stored(void *owner, const struct err *error)
@@ -195,6 +200,7 @@ static void on_object_stored(void *owner, const struct err *error)
     } else if (error) {
         finish(task, NULL, error->text);
     } else {
+        task->compiler->full = false;
         store_entry(task);
     }
 }
@@ -507,6 +513,11 @@ size_t compiler_running(const struct compiler *compiler)
 size_t compiler_waiting(const struct compiler *compiler)
 {
     return compiler->held ? 0 : compiler->waiting_count;
+}
+
+bool compiler_is_held(const struct compiler *compiler)
+{
+    return compiler->full;
 }
 
 bool compiler_busy(const struct compiler *compiler)

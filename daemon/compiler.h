@@ -77,7 +77,10 @@ void compiler_kick(struct compiler *compiler);
 // Once a second: tries again what has found the disk full.
 void compiler_tick(struct compiler *compiler);
 size_t compiler_running(const struct compiler *compiler); // children
-size_t compiler_waiting(const struct compiler *compiler); // compilations that wait for a slot
-bool compiler_busy(const struct compiler *compiler);      // anything at all under way
+// Compilations that wait for a slot; 0 while the disk is full, when none would be started.
+size_t compiler_waiting(const struct compiler *compiler);
+// The last object found no room on the disk, and there is something to be compiled.
+bool compiler_is_held(const struct compiler *compiler);
+bool compiler_busy(const struct compiler *compiler); // anything at all under way
 
 #endif

@@ -125,6 +125,7 @@ void daemon_stop(struct daemon *daemon)
     orders_stop(daemon->orders);
     watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
+    sweeper_stop(&daemon->sweeper);
     if (daemon->executors) {
         executor_pool_stop(daemon->executors);
     }
@@ -263,6 +264,7 @@ static void create_work(struct daemon *daemon)
         .loop = daemon->loop,
         .jobs = daemon->jobs,
         .subjects = lifecycle_subjects(daemon->lifecycle),
+        .blobs = daemon->blobs,
         .root = xasprintf("%s/blobs", config->state_dir),
         .max_bytes = config->blobs_max,
     };
@@ -369,9 +371,7 @@ static void on_tick(uv_timer_t *timer)
         daemon_stop(daemon);
     }
     endings_tick(daemon->endings);
-    if (!daemon->stopping) {
-        sweeper_tick(&daemon->sweeper);
-    }
+    sweeper_tick(&daemon->sweeper);
     executor_pool_tick(daemon->executors);
 }
 

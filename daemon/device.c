@@ -447,9 +447,25 @@ bool device_failed(struct device *device, uint64_t job, const char *reason, uint
     return true;
 }
 
+void devices_forgive(struct devices *devices, uint64_t job, uint32_t first)
+{
+    if (first == 0 || devices->device[first - 1].failures > 0) {
+        return;
+    }
+    for (size_t i = 0; i < devices->count; i++) {
+        struct device *device = &devices->device[i];
+
+        if (device->last_failed == job && device->failures > 0) {
+            device->failures--;
+            device->last_failed = 0;
+        }
+    }
+}
+
 void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
 {
     say(device->hindrance, reason);
+    say(device->disturbance, reason);
     device->hindered_ns = now_ns;
     device_settle(device);
 }

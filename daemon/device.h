@@ -72,6 +72,7 @@ struct device {
     unsigned ordinal;           // of a GPU
     enum device_state state;    // of device.c, as everything down to until_ns
     device_reason hindrance;    // that passes by itself: heat, another program
+    device_reason disturbance;  // the last hindrance, also when it has passed
     uint64_t hindered_ns;       // when it was last seen
     device_reason suspicion;    // a probe has to be passed first
     bool probing;
@@ -159,7 +160,12 @@ void device_succeeded(struct device *device);
 // GPU has to be probed, or into quarantine when it was a probe that it passed last; true then.
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns);
 
-// Whether something has hindered it since it was held.
+// The job is given up after its last executor was lost; first: number of the device (0: unknown)
+// where it was lost before. When that one has worked since, the job was at fault, and its failure
+// counts against no device. When nothing has worked in between it may be the host's, and counts.
+void devices_forgive(struct devices *devices, uint64_t job, uint32_t first);
+
+// Whether something has hindered it since it was held; device->disturbance says what.
 bool device_was_disturbed(const struct device *device);
 // What health.h finds. Each replaces what was said before.
 void device_hinder(struct device *device, const char *reason, uint64_t now_ns);

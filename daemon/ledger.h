@@ -67,7 +67,7 @@ MUST_CHECK int ledger_load_orders(struct ledger *ledger,
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
 // Before ledger_start: each of the two caches keeps the newest so many entries; 0: all of them, as
-// without this call.
+// without this call. A new entry has at most a thousand old ones go.
 void ledger_limit(struct ledger *ledger, uint64_t entries);
 // Starts the thread.
 MUST_CHECK int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err);

@@ -38,6 +38,12 @@ enum statement {
     SQL_COUNT,
 };
 
+// Rows of a cache beyond the newest ?, the oldest first: so few at a time that no transaction takes
+// long when the limit was lowered.
+#define TRIM(table)                                                                                \
+    "DELETE FROM " table " WHERE rowid IN (SELECT rowid FROM " table                               \
+    " WHERE rowid <= (SELECT max(rowid) FROM " table ") - ? ORDER BY rowid LIMIT 1000)"
+
 static const char *const sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
@@ -60,10 +66,8 @@ static const char *const sql_text[SQL_COUNT] = {
                           " VALUES (?,?,?)",
     [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
     // Numbers of rows go up, so this finds the oldest without looking at the others.
-    [SQL_TRIM_RESULTS] = "DELETE FROM result"
-                         " WHERE rowid <= (SELECT max(rowid) FROM result) - ?",
-    [SQL_TRIM_COMPILED] = "DELETE FROM compiled"
-                          " WHERE rowid <= (SELECT max(rowid) FROM compiled) - ?",
+    [SQL_TRIM_RESULTS] = TRIM("result"),
+    [SQL_TRIM_COMPILED] = TRIM("compiled"),
     [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
                   " VALUES (?,?,?,?)",
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
@@ -344,7 +348,7 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
-// Deletes what is too old in a cache; *ret_deleted: rows.
+// Deletes the oldest of what is too old in a cache; *ret_deleted: rows.
 static int trim(struct ledger_sql *sql, enum statement number, int *ret_deleted, struct err *err)
 {
     int rc;

@@ -146,6 +146,14 @@ static void on_started(void *owner, struct job *job)
               job->search->name, job->key, run_device(job->run)->name, job->attempt);
 }
 
+// Its run came to nothing: it waits for a device again.
+static void measure_again(struct lifecycle *lifecycle, struct job *job)
+{
+    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    job_set_state(job, JOB_READY);
+    enqueue_ready(lifecycle, job);
+}
+
 // The executor was lost with the job on it. Another device tells whose fault it was.
 static void after_loss(struct lifecycle *lifecycle, struct job *job, const struct run_end *end)
 {
@@ -155,6 +163,7 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const struc
     log_event(LOG_WARNING, "job-lost job=%llu device=%s attempt=%u reason=\"%s\"", number(job),
               end->device->name, job->attempt, end->reason);
     if (job->attempt >= JOB_LOST_MAX) {
+        devices_forgive(lifecycle->config.devices, job->id, job->queued.fair.avoid);
         why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt,
                         end->reason);
         end_buried(lifecycle->config.endings, job, why);
@@ -162,9 +171,7 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const struc
         return;
     }
     job->queued.fair.avoid = devices_number(lifecycle->config.devices, end->device);
-    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
-    job_set_state(job, JOB_READY);
-    enqueue_ready(lifecycle, job);
+    measure_again(lifecycle, job);
 }
 
 // It waits for a device where nothing disturbs it: another one, or this one later.
@@ -173,9 +180,7 @@ static void after_disturbance(struct lifecycle *lifecycle, struct job *job, cons
     job->disturbed++;
     log_event(LOG_NOTICE, "job-disturbed job=%llu times=%u reason=\"%s\"", number(job),
               job->disturbed, reason);
-    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
-    job_set_state(job, JOB_READY);
-    enqueue_ready(lifecycle, job);
+    measure_again(lifecycle, job);
 }
 
 // Something that was compiled is no longer there. It is compiled again, once.
@@ -430,6 +435,11 @@ size_t lifecycle_intake(const struct lifecycle *lifecycle)
 size_t lifecycle_compiling(const struct lifecycle *lifecycle)
 {
     return compiler_running(lifecycle->compiler);
+}
+
+bool lifecycle_is_held(const struct lifecycle *lifecycle)
+{
+    return compiler_is_held(lifecycle->compiler);
 }
 
 // --- begin and end

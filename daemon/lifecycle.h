@@ -46,6 +46,7 @@ void lifecycle_warm_up(struct lifecycle *lifecycle);
 struct subjects *lifecycle_subjects(const struct lifecycle *lifecycle);
 size_t lifecycle_intake(const struct lifecycle *lifecycle);    // jobs that wait to be prepared
 size_t lifecycle_compiling(const struct lifecycle *lifecycle); // compile children
+bool lifecycle_is_held(const struct lifecycle *lifecycle);     // compiler_is_held
 
 // A QUEUED job that the ledger has: let it begin. Its spec's fields and subject are set.
 void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);

@@ -85,7 +85,8 @@ static const struct option_row option_table[] = {
      "results that answer equal jobs, and compilations, that the ledger keeps of each; the oldest "
      "go"},
     {"blobs-max", 0, OPTION_SIZE, AT(blobs_max), "SIZE", "20G", 1 << 20, 0, NULL,
-     "sources, problems and objects on the disk; what was used longest ago goes, but not within an"
+     "room on the disk for sources, problems and objects; what was used longest ago goes, but not "
+     "within an"
      " hour and not while a job needs it"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
@@ -456,8 +457,8 @@ int main(int argc, char **argv)
     // What whoever started this has left open is none of the executors' business.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     service_raise_file_limit();
-    // Large buffers go back to the system when they are freed. Left alone, glibc would keep as much as
-    // the largest one had for good.
+    // Large buffers go back to the system when they are freed. Left alone, glibc would keep as much
+    // as the largest one had for good.
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
     if (read_settings(&settings, argc, argv, &err) != 0) {
         status = failed(&err);

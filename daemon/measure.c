@@ -173,21 +173,23 @@ static void fill_result(struct run *run, bool disturbed, struct result *result)
     fill_accounts(run, result);
 }
 
-// The control of this run, or the last one of its kind, belongs to the result.
-static bool take_control(struct run *run, struct result *result)
+// The control of this run, or the last one of its kind, belongs to the result. A disturbed one says
+// nothing about the device. Returns whether the result may answer equal jobs.
+static bool take_control(struct run *run, bool disturbed, struct result *result)
 {
     struct device *device = run->device;
     const struct estimate *last;
 
     if (result->control) {
-        return device_control(device, &run->about, result->control, clock_now_ns(&clock_system));
+        return !disturbed &&
+               device_control(device, &run->about, result->control, clock_now_ns(&clock_system));
     }
     last = device_last_control(device, &run->about);
     if (last) {
         result->control = xmalloc(sizeof(*result->control));
         message_copy(&estimate_message, result->control, last);
     }
-    return device->bad_controls == 0;
+    return !disturbed && device->bad_controls == 0;
 }
 
 // Whether times may be wrong and there is another try. What a candidate computes does not depend on
@@ -222,7 +224,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     }
     device_succeeded(run->device);
     if (is_spoilt(run, disturbed, report.result)) {
-        (void)snprintf(run->reason, sizeof(run->reason), "%s", run->device->hindrance);
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", run->device->disturbance);
         message_clear(&measure_report_message, &report);
         finish(run, RUN_DISTURBED);
         return;
@@ -232,7 +234,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     if (!end->stuck) {
         run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
     }
-    run->end.cacheable = take_control(run, report.result) && !disturbed;
+    run->end.cacheable = take_control(run, disturbed, report.result);
     run->end.result = report.result;
     finish(run, RUN_RESULT);
     message_clear(&measure_report_message, &report);

@@ -165,12 +165,17 @@ void nvml_close(struct nvml *nvml)
     free(nvml);
 }
 
+static bool says_gone(int result)
+{
+    return result == UNINITIALIZED || result == DRIVER_NOT_LOADED;
+}
+
 // One reading has come, or why it has not.
 static void take(struct nvml_state *state, enum nvml_reading reading, int result, double value)
 {
     state->valid[reading] = result == OK;
     state->value[reading] = value;
-    state->gone |= result == UNINITIALIZED || result == DRIVER_NOT_LOADED;
+    state->gone |= says_gone(result);
     state->lost |= result == GPU_IS_LOST || result == RESET_REQUIRED || state->gone;
 }
 
@@ -257,8 +262,11 @@ static void begin_anew(struct nvml *nvml)
 static void read_gpu(struct nvml *nvml, size_t i, struct nvml_state *ret)
 {
     // One that comes back has another handle.
-    if (nvml->gone || (nvml->lost[i] && nvml->by_uuid(nvml->uuid[i], &nvml->device[i]) != OK)) {
+    int found = nvml->lost[i] && !nvml->gone ? nvml->by_uuid(nvml->uuid[i], &nvml->device[i]) : OK;
+
+    if (nvml->gone || found != OK) {
         ret->lost = true;
+        ret->gone = nvml->gone || says_gone(found);
         return;
     }
     if (nvml->lost[i]) {

@@ -184,6 +184,12 @@ bool status_is_well(const struct status_source *source, char reason[STATUS_ILLNE
                        unsaved);
         return false;
     }
+    if (lifecycle_is_held(source->parts.lifecycle)) {
+        (void)snprintf(reason, STATUS_ILLNESS_MAX,
+                       "compilations wait, because there is no room for their objects; make room on"
+                       " the disk of the state directory");
+        return false;
+    }
     if (usable == 0 && devices->count > 0) {
         const struct device *first = &devices->device[0];
         const char *why = device_why(first);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define SWEEP_TICKS 600
+#define EARLY_TICKS 60
 
 struct list {
     struct digest *digest;
@@ -47,7 +48,7 @@ static void on_swept(void *owner, const struct blob_swept *swept)
                   (unsigned long long)swept->removed, (unsigned long long)swept->removed_bytes,
                   (unsigned long long)swept->files, (unsigned long long)swept->bytes);
     }
-    if (swept->bytes > sweeper->max_bytes) {
+    if (swept->bytes > sweeper->max_bytes && !sweeper->stop) {
         log_event(LOG_WARNING,
                   "blobs-over bytes=%llu max=%llu reason=\"they are in use, or were within the last"
                   " hour\"",
@@ -57,19 +58,31 @@ static void on_swept(void *owner, const struct blob_swept *swept)
 
 void sweeper_tick(struct sweeper *sweeper)
 {
-    if (sweeper->ticks++ % SWEEP_TICKS == 0 && !sweeper->sweeping) {
+    uint64_t now = sweeper->ticks++;
+    bool full = blob_store_full(sweeper->blobs) != sweeper->full && now >= sweeper->early;
+
+    if ((full || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
         struct list list = needed(sweeper);
         struct blob_sweep sweep = {
             .root = sweeper->root,
             .max_bytes = sweeper->max_bytes,
+            .full = full,
             .grace_s = SWEEPER_GRACE_S,
             .keep = list.digest,
             .keep_count = list.count,
+            .stop = &sweeper->stop,
         };
 
+        sweeper->full = blob_store_full(sweeper->blobs);
+        sweeper->early = full ? now + EARLY_TICKS : sweeper->early;
         sweeper->sweeping = true;
         blob_sweep(sweeper->loop, &sweep, on_swept, sweeper);
     }
+}
+
+void sweeper_stop(struct sweeper *sweeper)
+{
+    atomic_store(&sweeper->stop, true);
 }
 
 bool sweeper_busy(const struct sweeper *sweeper)

@@ -1,8 +1,9 @@
 // When blobs are swept, and what is spared: everything that an unfinished job or a problem that is
-// known needs. Reads jobs and subjects, changes neither.
+// known needs. A full disk makes it sweep early. Reads jobs and subjects, changes neither.
 #ifndef DAEMON_SWEEPER_H
 #define DAEMON_SWEEPER_H
 
+#include "daemon/blob.h"
 #include "daemon/blob_sweep.h"
 #include "daemon/jobs.h"
 #include "daemon/subject.h"
@@ -14,14 +15,21 @@ struct sweeper {
     uv_loop_t *loop;
     const struct jobs *jobs;
     const struct subjects *subjects;
+    const struct blob_store *blobs;
     char *root; // of the blobs; malloc'd
     uint64_t max_bytes;
     uint64_t ticks;
+    uint64_t early; // the tick from which on it may sweep early again
+    uint64_t full;  // blob_store_full at the last sweep
     bool sweeping;
+    atomic_bool stop; // read by the thread that sweeps
 };
 
-// Once a second: sweeps at once for the first time, and then every ten minutes.
+// Once a second: sweeps at once for the first time, and then every ten minutes; between them when a
+// put has found no room since the last sweep, but at most once a minute.
 void sweeper_tick(struct sweeper *sweeper);
+// Ends the sweep that is under way at its next file, and begins no other.
+void sweeper_stop(struct sweeper *sweeper);
 // A sweep is under way; the sweeper must stay until it is not.
 bool sweeper_busy(const struct sweeper *sweeper);
 void sweeper_release(struct sweeper *sweeper);

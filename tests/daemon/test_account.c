@@ -94,10 +94,18 @@ static void a_limit_counts_what_is_reserved_but_ends_only_what_is_hopeless(void 
     account_settle(accounts, &first, 2, false, 2);
     assert_true(account_may_begin(search, 2));
     account_charge(&second, 8, 8);
+    assert_false(account_may_begin(search, 8));
+    assert_null(account_spent(search)); // it may be disturbed, or lost
+    assert_false(accounts_take_over(accounts));
+    account_settle(accounts, &second, 9, true, 9); // and was
+    assert_true(account_may_begin(search, 9));
+    assert_false(accounts_take_over(accounts));
+    account_hold(&second, search, 6);
+    account_charge(&second, 8, 9);
+    account_settle(accounts, &second, 9, false, 9);
     assert_ptr_equal(account_spent(search), search);
     assert_true(accounts_take_over(accounts));
-    assert_false(accounts_take_over(accounts)); // told once
-    account_settle(accounts, &second, 9, false, 9);
+    assert_false(accounts_take_over(accounts));   // told once
     assert_float_equal(search->used_s, 11, NEAR); // what ran was finished and charged
     account_set(search, NAN, 20, NAN, 9);
     assert_null(account_spent(search));

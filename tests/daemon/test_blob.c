@@ -241,6 +241,8 @@ static void no_temporary_files_are_left(void **state)
 
 // --- sweeping
 
+#define ROOM BLOB_SWEEP_ROOM_MIN // of a file of ten bytes
+
 static void on_swept(void *owner, const struct blob_swept *swept)
 {
     *(struct blob_swept *)owner = *swept;
@@ -250,6 +252,7 @@ static struct blob_swept sweep(struct fixture *fixture, uint64_t max_bytes,
                                const struct digest *keep, size_t count)
 {
     char *root = xasprintf("%s/a/blobs", fixture->dir);
+    static const atomic_bool stop;
     struct blob_swept swept = {0};
     struct blob_sweep how = {
         .root = root,
@@ -257,6 +260,7 @@ static struct blob_swept sweep(struct fixture *fixture, uint64_t max_bytes,
         .grace_s = 100,
         .keep = count > 0 ? xmemdup(keep, count * sizeof(*keep)) : NULL,
         .keep_count = count,
+        .stop = &stop,
     };
 
     blob_sweep(&fixture->loop, &how, on_swept, &swept);
@@ -307,17 +311,17 @@ static void what_was_used_longest_ago_is_swept(void **state)
     struct blob_swept swept;
 
     put_ten(fixture, digest);
-    swept = sweep(fixture, 100, NULL, 0);
+    swept = sweep(fixture, 10 * ROOM, NULL, 0);
     assert_int_equal(swept.files, 10);
-    assert_int_equal(swept.bytes, 100);
+    assert_int_equal(swept.bytes, 10 * ROOM);
     assert_int_equal(swept.removed, 0);                 // as much as there may be
     assert_true(blob_have(fixture->store, &digest[0])); // is used again
     assert_int_equal(load(fixture, &digest[1], 1), ERR_NONE);
     (void)put(fixture, "0123456 02", ERR_NONE);
-    swept = sweep(fixture, 80, &digest[3], 1); // to 72, so three have to go
+    swept = sweep(fixture, 8 * ROOM, &digest[3], 1); // to 7.2, so three have to go
     assert_int_equal(swept.removed, 3);
-    assert_int_equal(swept.removed_bytes, 30);
-    assert_int_equal(swept.bytes, 70);
+    assert_int_equal(swept.removed_bytes, 3 * ROOM);
+    assert_int_equal(swept.bytes, 7 * ROOM);
     for (int i = 0; i < 10; i++) {
         is_there(fixture, &digest[i], i < 4 || i > 6);
     }
@@ -333,7 +337,7 @@ static void what_is_needed_or_new_is_not_swept(void **state)
     assert_true(blob_have(fixture->store, &digest[9]));
     swept = sweep(fixture, 1, digest, 9);
     assert_int_equal(swept.removed, 0);
-    assert_int_equal(swept.bytes, 100);
+    assert_int_equal(swept.bytes, 10 * ROOM);
     swept = sweep(fixture, 1, NULL, 0);
     assert_int_equal(swept.files, 1);
     is_there(fixture, &digest[9], true);

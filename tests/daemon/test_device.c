@@ -184,6 +184,39 @@ static void one_job_that_fails_often_is_not_the_devices_fault(void **state)
     assert_int_equal(device->state, DEVICE_READY);
 }
 
+// Jobs that end every executor do not add up, as long as other jobs are measured in between.
+static void a_guilty_jobs_failure_is_forgiven(void **state)
+{
+    struct devices *devices = *state;
+    struct device *first = &devices->device[0];
+    struct device *last = &devices->device[1];
+
+    for (uint64_t job = 1; job <= 10; job++) {
+        (void)device_failed(first, job, "crash", 0);
+        device_succeeded(first);
+        assert_false(device_failed(last, job, "crash", 0));
+        devices_forgive(devices, job, devices_number(devices, first));
+        devices_forgive(devices, job, devices_number(devices, first)); // once is enough
+        assert_int_equal(last->failures, 0);
+    }
+    assert_int_equal(last->state, DEVICE_READY);
+}
+
+// It may be the host that ends them.
+static void nothing_is_forgiven_when_nothing_works(void **state)
+{
+    struct devices *devices = *state;
+
+    for (uint64_t job = 1; job <= 3; job++) {
+        (void)device_failed(&devices->device[0], job, "crash", 0);
+        devices_forgive(devices, job, 0); // lost on one device alone
+        (void)device_failed(&devices->device[1], job, "crash", 0);
+        devices_forgive(devices, job, 1);
+    }
+    assert_int_equal(devices->device[0].state, DEVICE_QUARANTINED);
+    assert_int_equal(devices->device[1].state, DEVICE_QUARANTINED);
+}
+
 static void three_different_jobs_in_a_row_quarantine_the_device(void **state)
 {
     struct devices *devices = *state;
@@ -301,6 +334,13 @@ static void a_hindrance_passes_five_seconds_after_it_was_seen_last(void **state)
     assert_true(devices_tick(devices, 8 * SECOND));
     assert_ptr_equal(devices_idle(devices, device->device_class, 0), device);
     assert_null(device_why(device));
+    // A long run that it disturbed says so afterwards.
+    device_hold(device, 8, 10 * SECOND);
+    device_hinder(device, "hot again", 11 * SECOND);
+    assert_true(devices_tick(devices, 20 * SECOND));
+    assert_string_equal(device->hindrance, "");
+    assert_true(device_was_disturbed(device));
+    assert_string_equal(device->disturbance, "hot again");
 }
 
 static void a_lost_gpu_comes_back_through_a_probe(void **state)
@@ -464,6 +504,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(three_different_jobs_in_a_row_quarantine_the_device, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_guilty_jobs_failure_is_forgiven, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_forgiven_when_nothing_works, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_success_in_between_forgives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_quarantined_device_is_tried_again_on_probation, set_up,
                                         tear_down),

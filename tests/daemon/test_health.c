@@ -183,6 +183,34 @@ static void events_come_once_and_a_lost_gpu_comes_back(void **state)
     nvml_close(nvml);
 }
 
+// The reason stays while the driver is away, and a GPU that was lost before is found again too.
+static void a_lost_gpu_outlives_its_driver(void **state)
+{
+    const char *uuids[] = {FIRST, SECOND};
+    struct nvml_state read[2];
+    struct nvml *nvml;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    write_state("count=2\n");
+    assert_int_equal(nvml_open(&nvml, uuids, 2, &err), 0);
+    write_state("count=2\nGPU0.lost=1\nGPU1.lost=1\n");
+    nvml_read(nvml, read);
+    assert_true(read[0].lost && read[1].lost);
+    assert_false(read[0].gone || read[1].gone);
+    write_state("gone=1\n");
+    for (int i = 0; i < 3; i++) {
+        nvml_read(nvml, read);
+        assert_true(read[0].lost && read[1].lost);
+        assert_true(read[0].gone && read[1].gone);
+    }
+    write_state("count=2\n");
+    nvml_read(nvml, read);
+    assert_false(read[0].lost || read[1].lost);
+    assert_true(read[1].valid[NVML_TEMPERATURE]);
+    nvml_close(nvml);
+}
+
 static void what_cannot_be_opened_says_why(void **state)
 {
     const char *uuids[] = {"GPU-0"};
@@ -228,6 +256,7 @@ int main(void)
         cmocka_unit_test(events_blame_the_gpu_or_the_program),
         cmocka_unit_test(nvml_is_read_by_uuid),
         cmocka_unit_test(events_come_once_and_a_lost_gpu_comes_back),
+        cmocka_unit_test(a_lost_gpu_outlives_its_driver),
         cmocka_unit_test(what_cannot_be_opened_says_why),
         cmocka_unit_test(children_are_no_strangers),
     };

@@ -492,6 +492,33 @@ static void caches_keep_the_newest_entries(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
+// A limit that was lowered does not hold up everybody: the rest goes with the next entries.
+static void a_lowered_limit_is_reached_step_by_step(void **state)
+{
+    const size_t left[] = {1100, 101, 10};
+    struct fixture *fixture = *state;
+    uint64_t job = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t last = i == 0 ? 1100 : job + 1;
+
+        fixture->entries = i == 0 ? 0 : 10;
+        open_ledger(fixture);
+        while (job < last) {
+            char key[16];
+
+            (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)++job);
+            submit(fixture, job, key, NULL, NULL);
+            finish(fixture, job, JOB_DONE, "result", key, NULL);
+        }
+        close_ledger(fixture);
+        open_ledger(fixture);
+        assert_int_equal(ledger_results(fixture->ledger), left[i]);
+        close_ledger(fixture);
+    }
+    assert_int_equal(fixture->failures, 0);
+}
+
 static void one_bad_operation_does_not_spoil_the_batch(void **state)
 {
     struct fixture *fixture = *state;
@@ -732,6 +759,7 @@ int main(void)
         TEST(compilations_are_kept_replaced_and_dropped),
         TEST(ten_thousand_forgotten_jobs_take_no_room),
         TEST(caches_keep_the_newest_entries),
+        TEST(a_lowered_limit_is_reached_step_by_step),
         TEST(one_bad_operation_does_not_spoil_the_batch),
         TEST(a_full_disk_refuses_inserts_and_lets_deletes_pass),
         TEST(a_file_that_is_no_database_is_refused_and_kept),

@@ -112,8 +112,9 @@ static void what_jobs_need_stays(void **state)
         .loop = &fixture->loop,
         .jobs = jobs,
         .subjects = subjects,
+        .blobs = fixture->store,
         .root = xstrdup(fixture->dir),
-        .max_bytes = 10 * BLOBS,
+        .max_bytes = BLOBS * BLOB_SWEEP_ROOM_MIN,
     };
     const struct digest *digest = fixture->digest;
 
@@ -149,11 +150,62 @@ static void what_jobs_need_stays(void **state)
     sweeper_release(&sweeper);
 }
 
+static void wait_for_gate(uv_work_t *work)
+{
+    uv_sem_wait(work->data);
+}
+
+static void on_gate(uv_work_t *work, int status)
+{
+    (void)work;
+    assert_int_equal(status, 0);
+}
+
+// The daemon ends: the sweep that is under way removes nothing more, and there is no other.
+static void a_stopped_sweep_removes_nothing(void **state)
+{
+    static const bool all[BLOBS] = {true, true, true, true, true, true, true};
+    struct fixture *fixture = *state;
+    struct subjects *subjects = subjects_create(fixture->store, NULL, NULL, NULL);
+    struct jobs *jobs = jobs_create(1000, NULL);
+    struct sweeper sweeper = {
+        .loop = &fixture->loop,
+        .jobs = jobs,
+        .subjects = subjects,
+        .blobs = fixture->store,
+        .root = xstrdup(fixture->dir),
+        .max_bytes = 10,
+        .stop = true,
+    };
+    uv_sem_t gate;
+    uv_work_t work = {.data = &gate};
+
+    tick(fixture, &sweeper); // none begins
+    expect(fixture, all);
+    sweeper.ticks = 0;
+    sweeper.stop = false;
+    assert_int_equal(uv_sem_init(&gate, 0), 0);
+    assert_int_equal(uv_queue_work(&fixture->loop, &work, wait_for_gate, on_gate), 0);
+    sweeper_tick(&sweeper);
+    assert_true(sweeper_busy(&sweeper));
+    sweeper_stop(&sweeper);
+    uv_sem_post(&gate);
+    (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
+    assert_false(sweeper_busy(&sweeper));
+    expect(fixture, all);
+    uv_sem_destroy(&gate);
+    jobs_free(jobs);
+    subjects_free(subjects);
+    sweeper_release(&sweeper);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_jobs_need_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stopped_sweep_removes_nothing, set_up, tear_down),
     };
 
+    (void)setenv("UV_THREADPOOL_SIZE", "1", 1); // so that a test can hold them all
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,6 +392,24 @@ static int make_old(const char *path, const struct stat *info, int type, struct 
     return type == FTW_F ? utimensat(AT_FDCWD, path, times, 0) : 0;
 }
 
+static bool is_missing(struct daemon_client *client, const struct digest *digest)
+{
+    struct digest asked = *digest;
+    struct blob_have have;
+    struct blob_missing missing;
+    size_t count;
+
+    message_init(&blob_have_message, &have);
+    have.digests = &asked;
+    have.digests_count = 1;
+    assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
+                                        &blob_missing_message, &missing, NULL),
+                     0);
+    count = missing.digests_count;
+    message_clear(&blob_missing_message, &missing);
+    return count > 0;
+}
+
 // Everything was used long ago when the daemon starts with too much on its disk, and one job is not
 // done: what it needs stays, and whoever wants the rest sends it again.
 static void old_blobs_make_room(void **state)
@@ -402,8 +420,6 @@ static void old_blobs_make_room(void **state)
     char *blobs = xasprintf("%s/blobs", client->state);
     const size_t len = (size_t)2 << 20;
     char *large = xcalloc(1, len);
-    struct blob_missing missing;
-    struct blob_have have;
     struct digest digest;
     uint64_t job;
 
@@ -419,17 +435,52 @@ static void old_blobs_make_room(void **state)
     while (!log_has(client, "blobs-swept")) {
         (void)usleep(10000);
     }
-    message_init(&blob_have_message, &have);
-    have.digests = &digest;
-    have.digests_count = 1;
-    assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
-                                        &blob_missing_message, &missing, NULL),
-                     0);
-    assert_int_equal(missing.digests_count, 1);
-    message_clear(&blob_missing_message, &missing);
+    assert_true(is_missing(client, &digest));
     daemon_client_gate_open(gate);
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
     measure_again(client, "l", "int l;\n"); // the problem is there
+    free(large);
+    free(blobs);
+    free(candidate);
+    free(gate);
+}
+
+// There are fewer than --blobs-max, and there is no room for an object: what was used long ago goes
+// at once, and meanwhile the daemon says what is wrong.
+static void a_full_disk_has_old_blobs_swept(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! compile-gate %s\n", gate);
+    char *blobs = xasprintf("%s/blobs", client->state);
+    const size_t len = (size_t)2 << 20;
+    char *large = xcalloc(1, len);
+    struct digest digest = daemon_client_put(client, large, len);
+    struct status status;
+    uint64_t job = daemon_client_accepted(client, "k", candidate);
+
+    (void)daemon_client_gate_wait(gate);
+    assert_int_equal(nftw(blobs, make_old, 8, FTW_PHYS), 0);
+    set_host(client, "full", blobs);
+    daemon_client_gate_open(gate);
+    while (!log_has(client, "compile-held")) {
+        (void)usleep(10000);
+    }
+    daemon_client_status(client, &status);
+    assert_non_null(status.illness);
+    assert_non_null(strstr(status.illness, "compilations wait"));
+    message_clear(&status_message, &status);
+    while (!log_has(client, "blobs-swept")) {
+        (void)usleep(10000);
+    }
+    assert_true(is_missing(client, &digest));
+    set_host(client, "full", NULL);
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_gate_open(gate);
+    daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    daemon_client_status(client, &status);
+    assert_null(status.illness);
+    message_clear(&status_message, &status);
     free(large);
     free(blobs);
     free(candidate);
@@ -447,6 +498,7 @@ int main(void)
         TEST(another_compiler_compiles_again),
         TEST(equal_compilations_at_the_same_time_are_one),
         TEST(old_blobs_make_room),
+        TEST(a_full_disk_has_old_blobs_swept),
     };
 #undef TEST
     const char *options = getenv("ASAN_OPTIONS");

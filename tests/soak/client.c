@@ -37,10 +37,7 @@ static struct item *add_item(struct client *client, unsigned index)
 {
     struct item *item;
 
-    if (client->count == client->size) {
-        client->size = client->size ? 2 * client->size : 64;
-        client->item = xrealloc(client->item, client->size, sizeof(*client->item));
-    }
+    client->item = xgrow(client->item, client->count, sizeof(*client->item));
     item = &client->item[client->count++];
     memset(item, 0, sizeof(*item));
     item->index = index;

@@ -34,7 +34,6 @@ struct client {
     int log;
     struct item *item; // of indices first … first + count - 1
     size_t count;
-    size_t size;
 };
 
 // Uniform in [0,n), of this client's own numbers.

@@ -39,9 +39,9 @@ struct judge {
     bool complete; // all clients came to their end
     unsigned client;
     struct record *record;
-    size_t count, size;
+    size_t count;
     struct owner *owner;
-    size_t owner_count, owner_size;
+    size_t owner_count;
     struct run *runs;
 };
 
@@ -49,10 +49,7 @@ struct judge {
 
 static void grow(struct judge *judge)
 {
-    if (judge->count == judge->size) {
-        judge->size = judge->size ? 2 * judge->size : 256;
-        judge->record = xrealloc(judge->record, judge->size, sizeof(*judge->record));
-    }
+    judge->record = xgrow(judge->record, judge->count, sizeof(*judge->record));
     memset(&judge->record[judge->count++], 0, sizeof(*judge->record));
 }
 
@@ -68,10 +65,7 @@ static void on_accepted(struct judge *judge, struct record *record, unsigned ind
         bad(judge, index, "it has two numbers");
     }
     if (!record->accepted) {
-        if (judge->owner_count == judge->owner_size) {
-            judge->owner_size = judge->owner_size ? 2 * judge->owner_size : 4096;
-            judge->owner = xrealloc(judge->owner, judge->owner_size, sizeof(*judge->owner));
-        }
+        judge->owner = xgrow(judge->owner, judge->owner_count, sizeof(*judge->owner));
         judge->owner[judge->owner_count++] =
             (struct owner){.job = job, .client = judge->client, .index = index};
     }

@@ -67,7 +67,6 @@ struct soak {
     // seen
     struct soak_sample *sample;
     size_t sample_count;
-    size_t sample_size;
     uint64_t wal_max;
     uint64_t zombie_since_ns[SOAK_CHILDREN_MAX];
     pid_t zombie[SOAK_CHILDREN_MAX];

@@ -130,10 +130,7 @@ void soak_sample(struct soak *soak)
     struct soak_sample *sample;
     uint64_t wal = file_size(soak, "ledger.db-wal");
 
-    if (soak->sample_count == soak->sample_size) {
-        soak->sample_size = soak->sample_size ? 2 * soak->sample_size : 256;
-        soak->sample = xrealloc(soak->sample, soak->sample_size, sizeof(*soak->sample));
-    }
+    soak->sample = xgrow(soak->sample, soak->sample_count, sizeof(*soak->sample));
     sample = &soak->sample[soak->sample_count++];
     sample->epoch = soak->epoch;
     sample->at_s = clock_seconds(clock_now_ns(&clock_system) - soak->epoch_ns);
