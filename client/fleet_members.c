@@ -254,7 +254,10 @@ static void on_host(struct fleet *fleet, const struct host *host)
         }
     }
     if (session_remote(fleet->session, host->url, &remote, &err) != 0) {
-        fleet_say(fleet, "%s", err.text);
+        if (fleet->begun && fleet->unusable.code == ERR_NONE) {
+            fleet_say(fleet, "%s", err.text);
+        }
+        fleet->unusable = fleet->unusable.code == ERR_NONE ? err : fleet->unusable;
         return;
     }
     if (host->name != NULL) {

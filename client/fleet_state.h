@@ -97,6 +97,7 @@ struct fleet {
     uint64_t look_up_ns; // next look-up
     uint64_t alone_ns;   // since when no member is in; 0: one is
     struct err look_up;  // why a name could not be looked up
+    struct err unusable; // why a url could not become a member: the first time
     struct err error;    // given up
     int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
     void *read_owner;

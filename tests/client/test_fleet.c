@@ -435,6 +435,29 @@ static void test_all_gone(void **state)
     free(f);
 }
 
+// Nobody can be called without certificates: an error, whoever is named and in whatever way.
+static void test_no_certificates(void **state)
+{
+    (void)state;
+    char *const pools[] = {"tls://127.0.0.1:1,tls://127.0.0.2:1", "dns+tls://pool.test:1",
+                           "tcp://127.0.0.1:1,tls://127.0.0.2:1"};
+    set_name("127.0.0.1", "127.0.0.2");
+    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+        struct session_options options = {.pool = pools[i],
+                                          .tls_ca = "/nowhere/ca.pem",
+                                          .tls_cert = "/nowhere/cert.pem",
+                                          .tls_key = "/nowhere/key.pem"};
+        struct session *session;
+        struct fleet *fleet = NULL;
+        struct err err = ERR_INIT;
+        assert_int_equal(session_create(&session, &options, &err), 0);
+        assert_true(fleet_create(&fleet, session, "no certificates", NULL, &err) < 0);
+        assert_null(fleet);
+        assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
+        session_free(session);
+    }
+}
+
 // A single daemon is waited for, with one sentence, and then no longer.
 static void test_the_only_one_gone(void **state)
 {
@@ -511,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_a_full_daemon),
         cmocka_unit_test(test_others_are_left_out),
         cmocka_unit_test(test_all_gone),
+        cmocka_unit_test(test_no_certificates),
         cmocka_unit_test(test_the_only_one_gone),
         cmocka_unit_test(test_names),
     };
