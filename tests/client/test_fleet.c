@@ -480,6 +480,36 @@ static void test_the_only_one_gone(void **state)
     end(f);
 }
 
+// That there is no room is an answer, too, and ends what was said about a daemon that has gone.
+static void test_busy_is_there(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true}, busy = {.busy = true};
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_as(&f->fake[0], 1, "tcp://127.0.0.2:0", &stuck);
+    f->options.pool = xstrdup(f->fake[0].pool);
+    f->options.quiet = true;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    assert_int_equal(fleet_create(&f->fleet, f->session, "busy", NULL, &err), 0);
+    fleet_set_notice(f->fleet, on_said, f);
+    fleet_add_blob(f->fleet, "{}", 2, &f->problem);
+    fleet_add_blob(f->fleet, "source", 6, &f->source[0]);
+    submit(f, 0, 1, JOB_MEASURE);
+    fake_stop(&f->fake[0]);
+    run_until_said(f, "; waiting for it to come back");
+    fake_start_as(&f->fake[1], 1, f->options.pool, &busy);
+    run_until_said(f, "the daemon answers again");
+    assert_int_equal(f->answered, 0);
+    fleet_close(f->fleet);
+    session_free(f->session);
+    fake_stop(&f->fake[1]);
+    strbuf_release(&f->said);
+    free(f->options.pool);
+    free(f);
+}
+
 // The name has one address, then another one beside it, then only that.
 static void test_names(void **state)
 {
@@ -536,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_all_gone),
         cmocka_unit_test(test_no_certificates),
         cmocka_unit_test(test_the_only_one_gone),
+        cmocka_unit_test(test_busy_is_there),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
