@@ -31,7 +31,7 @@ struct member {
     bool named;           // it was said that it is left out, or does not answer
     uint64_t poll_ns;     // not before
     uint64_t heard_ns;    // last answer
-    uint64_t unanswered_ms; // how long polls have gone without one, while this program ran
+    uint64_t unanswered_ms; // without one to polls, or with failures, while this program ran
     struct status status; // the latest
     bool has_status;
     struct err why; // the last failure

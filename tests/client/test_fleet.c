@@ -119,9 +119,10 @@ static void on_said(void *owner, const char *sentence)
     strbuf_addf(&f->said, "%s\n", sentence);
 }
 
-static void open_fleet(struct fixture *f, const char *search)
+static void open_fleet_for(struct fixture *f, const char *search, uint64_t away_ms)
 {
-    const struct fleet_times times = {.poll = 50, .away = 300, .look_up = 50, .patience = 600};
+    const struct fleet_times times = {
+        .poll = 50, .away = away_ms, .look_up = 50, .patience = 600};
     struct problem problem = {.language = "c"};
     struct device_info device = {0};
     struct err err = ERR_INIT;
@@ -140,6 +141,11 @@ static void open_fleet(struct fixture *f, const char *search)
         fleet_add_blob(f->fleet, text, strlen(text), &f->source[i]);
         free(text);
     }
+}
+
+static void open_fleet(struct fixture *f, const char *search)
+{
+    open_fleet_for(f, search, 300);
 }
 
 static void end(struct fixture *f)
@@ -319,6 +325,31 @@ static void test_silent_daemon_comes_back(void **state)
     run_until(f, 2 * JOBS);
     expect_once(f, 0, 2 * JOBS);
     assert_true(answers_of(f, 1, JOBS, 2 * JOBS) > 0);
+    end(f);
+}
+
+// The client did not run for longer than a daemon may be silent, and what it hears first is that one
+// is not there: that is no reason yet to move its jobs. It was restarted, and does them.
+static void test_stopped_client_moves_nothing(void **state)
+{
+    enum { AWAY_MS = 3000 };
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    struct fixture *f = begin(&usual, &stuck);
+    struct err err = ERR_INIT;
+    open_fleet_for(f, "stopped", AWAY_MS);
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS / 2);
+    fake_stop(&f->fake[1]);
+    usleep((AWAY_MS + 100) * 1000);
+    for (uint64_t at = uv_hrtime(); uv_hrtime() - at < UINT64_C(600000000);) {
+        assert_int_equal(fleet_run_once(f->fleet, &err), 0); // polls fail
+    }
+    fake_start_as(&f->fake[1], 2, f->fake[1].pool, &usual);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS / 2);
+    assert_int_equal(said(f, "go to others"), 0);
     end(f);
 }
 
@@ -559,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_measures_where_it_compiled),
         cmocka_unit_test(test_killed_daemon_loses_its_jobs),
         cmocka_unit_test(test_silent_daemon_comes_back),
+        cmocka_unit_test(test_stopped_client_moves_nothing),
         cmocka_unit_test(test_resting_devices),
         cmocka_unit_test(test_nothing_is_done_twice),
         cmocka_unit_test(test_a_full_daemon),
