@@ -68,6 +68,7 @@ void fleet_free_member(struct member *member)
     if (member->has_status) {
         message_clear(&status_message, &member->status);
     }
+    free(member->name);
     free(member->url);
     free(member);
 }
@@ -256,7 +257,7 @@ static void on_host(struct fleet *fleet, const struct host *host)
     struct err err = ERR_INIT;
     struct remote *remote;
     for (size_t i = 0; i < fleet->count; i++) {
-        if (strcmp(fleet->member[i]->url, host->url) == 0) {
+        if (host_is_same(host, fleet->member[i]->url, fleet->member[i]->name)) {
             fleet->member[i]->listed = true;
             return;
         }
@@ -275,6 +276,7 @@ static void on_host(struct fleet *fleet, const struct host *host)
     if (member == NULL) { // so many have come and gone
         remote_close(remote);
     } else {
+        member->name = host->name != NULL ? xstrdup(host->name) : NULL;
         poll_member(member);
     }
 }

@@ -21,6 +21,7 @@ struct member {
     struct fleet *fleet;
     size_t index; // in fleet->member
     char *url;
+    char *name; // of its host, see struct host; NULL: none
     struct remote *remote;
     struct pool *pool;
     enum member_state state;

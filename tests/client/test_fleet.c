@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "client/fleet.h"
+#include "client/hosts.h"
 #include "common/strbuf.h"
 #include "test_fake_pool.h"
 #include <arpa/inet.h>
@@ -583,6 +584,42 @@ static void test_names(void **state)
     end(f);
 }
 
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
+{
+    struct strbuf *all = owner;
+    assert_int_equal(why->code, ERR_NONE);
+    for (size_t i = 0; i < count; i++) {
+        strbuf_addf(all, "%s %s\n", host[i].url, host[i].name != NULL ? host[i].name : "-");
+    }
+}
+
+// Each with each name: a certificate names one of them, perhaps.
+static void test_an_address_behind_two_names(void **state)
+{
+    (void)state;
+    static const char list[] = "dns+tls://pool.test:1,dns+tls://127.0.0.2:1,tls://127.0.0.2:1,"
+                               "tls://127.0.0.2:1,dns+tls://pool.test:1";
+    uv_loop_t loop;
+    struct hosts *hosts;
+    struct strbuf all;
+    struct err err = ERR_INIT;
+    strbuf_init(&all, 1 << 10);
+    set_name("127.0.0.2", NULL);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(hosts_create(&hosts, list, &err), 0);
+    hosts_look_up(hosts, &loop, on_hosts, &all);
+    while (hosts_are_looked_up(hosts)) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(strbuf_text(&all), "tls://127.0.0.2:1 pool.test\n"
+                                           "tls://127.0.0.2:1 127.0.0.2\n"
+                                           "tls://127.0.0.2:1 -\n");
+    hosts_free(hosts);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    strbuf_release(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,10 +633,11 @@ int main(void)
         cmocka_unit_test(test_a_full_daemon),
         cmocka_unit_test(test_others_are_left_out),
         cmocka_unit_test(test_all_gone),
-        cmocka_unit_test(test_no_certificates),
         cmocka_unit_test(test_the_only_one_gone),
         cmocka_unit_test(test_busy_is_there),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_no_certificates),
+        cmocka_unit_test(test_an_address_behind_two_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
