@@ -25,15 +25,15 @@ struct member {
     struct remote *remote;
     struct pool *pool;
     enum member_state state;
-    bool listed;          // --pool still names it; others get no new jobs
-    bool settled;         // has answered or failed for the first time
-    bool polling;         // a HELLO or STATUS is under way
-    bool keys_known;      // it was asked for the search's jobs
-    bool named;           // it was said that it is left out, or does not answer
-    uint64_t poll_ns;     // not before
-    uint64_t heard_ns;    // last answer
+    bool listed;            // --pool still names it; others get no new jobs
+    bool settled;           // has answered or failed for the first time
+    bool polling;           // a HELLO or STATUS is under way
+    bool keys_known;        // it was asked for the search's jobs
+    bool named;             // it was said that it is left out, or does not answer
+    uint64_t poll_ns;       // not before
+    uint64_t heard_ns;      // last answer
     uint64_t unanswered_ms; // without one to polls, or with failures, while this program ran
-    struct status status; // the latest
+    struct status status;   // the latest
     bool has_status;
     struct err why; // the last failure
     size_t devices; // of the class, that take jobs

@@ -204,8 +204,8 @@ static void add_texts(struct forecaster *forecaster, const struct fold *fold, ui
     }
     for (size_t i = 0; i < request->candidates_count; i++) {
         struct candidate_facts *candidate = &request->candidates[i];
-        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source, &err) !=
-            0) {
+        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source,
+                             &err) != 0) {
             candidate->source = (struct bytes){0};
         }
     }
@@ -270,8 +270,7 @@ static void look_whether_there(struct forecaster *forecaster)
 }
 
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
-                    uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner)
+                    uint64_t last, uint64_t visible, forecaster_callback *callback, void *owner)
 {
     forecaster->busy = true;
     forecaster->fold = fold;

@@ -172,7 +172,8 @@ static void on_resolved(void *owner, const struct sockaddr_storage *addresses, s
 bool host_is_same(const struct host *host, const char *url, const char *name)
 {
     return strcmp(host->url, url) == 0 &&
-           (host->name == NULL || name == NULL ? host->name == name : strcmp(host->name, name) == 0);
+           (host->name == NULL || name == NULL ? host->name == name
+                                               : strcmp(host->name, name) == 0);
 }
 
 static void add_once(struct host *host, size_t *count, const char *url, const char *name)

@@ -34,7 +34,7 @@ struct stream {
     struct tls_session *tls; // NULL: in the clear
     struct handshake handshake;
     struct silence *silence; // NULL before it is connected
-    uv_buf_t *gathered; // to be written together; their memory is ours
+    uv_buf_t *gathered;      // to be written together; their memory is ours
     size_t gathered_count;
     size_t gathered_size; // elements allocated
     size_t unsent;        // bytes, gathered or being written

@@ -122,8 +122,7 @@ static void on_said(void *owner, const char *sentence)
 
 static void open_fleet_for(struct fixture *f, const char *search, uint64_t away_ms)
 {
-    const struct fleet_times times = {
-        .poll = 50, .away = away_ms, .look_up = 50, .patience = 600};
+    const struct fleet_times times = {.poll = 50, .away = away_ms, .look_up = 50, .patience = 600};
     struct problem problem = {.language = "c"};
     struct device_info device = {0};
     struct err err = ERR_INIT;
@@ -329,8 +328,8 @@ static void test_silent_daemon_comes_back(void **state)
     end(f);
 }
 
-// The client did not run for longer than a daemon may be silent, and what it hears first is that one
-// is not there: that is no reason yet to move its jobs. It was restarted, and does them.
+// The client did not run for longer than a daemon may be silent, and what it hears first is that
+// one is not there: that is no reason yet to move its jobs. It was restarted, and does them.
 static void test_stopped_client_moves_nothing(void **state)
 {
     enum { AWAY_MS = 3000 };
