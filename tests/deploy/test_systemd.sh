@@ -6,7 +6,7 @@ set -u
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
 work=$(mktemp -d) pids=()
 . "$root/tests/deploy/machine.sh"
-finish() { machine_end; rm -rf "$work"; }
+finish() { machine_end; rm -rf --one-file-system "$work"; }
 trap finish EXIT
 why=$(machine_missing)
 [ -z "$why" ] || { echo "skipped because $why"; exit 77; }
