@@ -120,9 +120,20 @@ static int connect_one(struct fleet *fleet, struct err *err)
     return code;
 }
 
+// Nobody has answered. What is wrong here comes before what may be wrong elsewhere.
+static int nobody(const struct fleet *fleet, struct err *err)
+{
+    const struct err *why = &fleet->look_up;
+    for (size_t i = 0; i < fleet->count; i++) {
+        why = fleet->member[i]->why.code != ERR_NONE ? &fleet->member[i]->why : why;
+    }
+    why = fleet->unusable.code != ERR_NONE ? &fleet->unusable : why;
+    return why->code != ERR_NONE ? err_set(err, why->code, "%s", why->text)
+                                 : err_set(err, ERR_UNREACHABLE, "no daemon of --pool can be used");
+}
+
 static int connect_all(struct fleet *fleet, struct err *err)
 {
-    const struct err *last = &fleet->look_up;
     fleet_start(fleet);
     while (fleet_unsettled(fleet) > 0) {
         uv_run(session_loop(fleet->session), UV_RUN_ONCE);
@@ -133,14 +144,16 @@ static int connect_all(struct fleet *fleet, struct err *err)
     size_t answered = 0;
     for (size_t i = 0; i < fleet->count; i++) {
         answered += fleet->member[i]->has_status;
-        last = fleet->member[i]->has_status ? last : &fleet->member[i]->why;
     }
     if (answered == 0) {
-        return err_set(err, last->code, "%s", last->text);
+        return nobody(fleet, err);
     }
     fleet->begun = true;
     for (size_t i = 0; i < fleet->count; i++) {
         fleet_complain(fleet->member[i]);
+    }
+    if (fleet->unusable.code != ERR_NONE) {
+        fleet_say(fleet, "%s", fleet->unusable.text);
     }
     if (fleet->look_up.code != ERR_NONE) {
         fleet_say(fleet, "%s", fleet->look_up.text);
@@ -250,7 +263,7 @@ static int choose(struct fleet *fleet, const char *device_class, const struct pr
                     fleet->several ? member->url : "", why.text);
         }
     }
-    return err_set(err, first.code, "%s", first.text);
+    return first.code != ERR_NONE ? err_set(err, first.code, "%s", first.text) : nobody(fleet, err);
 }
 
 int fleet_choose(struct fleet *fleet, const char *device_class, const struct problem *problem,

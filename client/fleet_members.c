@@ -7,7 +7,7 @@
 //
 // A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which
 // fails at once where nobody listens, and because it may be another program by now. What counts as
-// silence is only that polls fail, or that one has waited for POLL_LEAST_MS while this program ran,
+// silence is only that polls fail, or that one waits, and for POLL_LEAST_MS while this program ran,
 // so a client that was stopped for an hour does not think that everybody is away. OUT is looked at
 // again once a minute, unless its pool has given up.
 #include "client/fleet_state.h"
@@ -68,6 +68,7 @@ void fleet_free_member(struct member *member)
     if (member->has_status) {
         message_clear(&status_message, &member->status);
     }
+    free(member->name);
     free(member->url);
     free(member);
 }
@@ -159,9 +160,18 @@ static bool is_incompatible(const struct err *error)
            error->code == ERR_UNSUPPORTED || error->code == ERR_DENIED;
 }
 
+// For `away`, of which this program ran for least_ms.
+static bool is_silent(const struct member *member, uint64_t least_ms, uint64_t now)
+{
+    return member->unanswered_ms >= least_ms &&
+           now - member->heard_ns >= member->fleet->times.away * NS_PER_MS;
+}
+
 static void on_failed(struct member *member, const struct err *error)
 {
     const struct fleet *fleet = member->fleet;
+    uint64_t away_ms = fleet->times.away;
+    uint64_t failing_least_ms = away_ms < POLL_LEAST_MS ? away_ms : POLL_LEAST_MS;
     uint64_t now = now_ns();
     member->polling = false;
     member->settled = true;
@@ -170,8 +180,7 @@ static void on_failed(struct member *member, const struct err *error)
     member->why = *error;
     if (is_incompatible(error)) {
         leave_out(member, error);
-    } else if (member->state == MEMBER_IN &&
-               now - member->heard_ns >= fleet->times.away * NS_PER_MS) {
+    } else if (member->state == MEMBER_IN && is_silent(member, failing_least_ms, now)) {
         go_away(member);
     } else if (member->state == MEMBER_NEW) {
         fleet_complain(member);
@@ -248,13 +257,16 @@ static void on_host(struct fleet *fleet, const struct host *host)
     struct err err = ERR_INIT;
     struct remote *remote;
     for (size_t i = 0; i < fleet->count; i++) {
-        if (strcmp(fleet->member[i]->url, host->url) == 0) {
+        if (host_is_same(host, fleet->member[i]->url, fleet->member[i]->name)) {
             fleet->member[i]->listed = true;
             return;
         }
     }
     if (session_remote(fleet->session, host->url, &remote, &err) != 0) {
-        fleet_say(fleet, "%s", err.text);
+        if (fleet->begun && fleet->unusable.code == ERR_NONE) {
+            fleet_say(fleet, "%s", err.text);
+        }
+        fleet->unusable = fleet->unusable.code == ERR_NONE ? err : fleet->unusable;
         return;
     }
     if (host->name != NULL) {
@@ -264,6 +276,7 @@ static void on_host(struct fleet *fleet, const struct host *host)
     if (member == NULL) { // so many have come and gone
         remote_close(remote);
     } else {
+        member->name = host->name != NULL ? xstrdup(host->name) : NULL;
         poll_member(member);
     }
 }
@@ -289,11 +302,10 @@ static void on_hosts(void *owner, const struct host *host, size_t count, const s
 static void look_for_silence(struct member *member, uint64_t now)
 {
     uint64_t away_ms = member->fleet->times.away;
-    if (member->polling) {
+    if (member->polling || member->why.code != ERR_NONE) {
         member->unanswered_ms += TICK_MS;
     }
-    if (member->state == MEMBER_IN && member->unanswered_ms >= POLL_LEAST_MS &&
-        now - member->heard_ns >= away_ms * NS_PER_MS) {
+    if (member->state == MEMBER_IN && is_silent(member, POLL_LEAST_MS, now)) {
         if (member->why.code == ERR_NONE) {
             err_set(&member->why, ERR_UNREACHABLE, "%s has not answered for %llu s", member->url,
                     (unsigned long long)away_ms / 1000);

@@ -21,18 +21,19 @@ struct member {
     struct fleet *fleet;
     size_t index; // in fleet->member
     char *url;
+    char *name; // of its host, see struct host; NULL: none
     struct remote *remote;
     struct pool *pool;
     enum member_state state;
-    bool listed;          // --pool still names it; others get no new jobs
-    bool settled;         // has answered or failed for the first time
-    bool polling;         // a HELLO or STATUS is under way
-    bool keys_known;      // it was asked for the search's jobs
-    bool named;           // it was said that it is left out, or does not answer
-    uint64_t poll_ns;     // not before
-    uint64_t heard_ns;    // last answer
-    uint64_t unanswered_ms; // how long polls have gone without one, while this program ran
-    struct status status; // the latest
+    bool listed;            // --pool still names it; others get no new jobs
+    bool settled;           // has answered or failed for the first time
+    bool polling;           // a HELLO or STATUS is under way
+    bool keys_known;        // it was asked for the search's jobs
+    bool named;             // it was said that it is left out, or does not answer
+    uint64_t poll_ns;       // not before
+    uint64_t heard_ns;      // last answer
+    uint64_t unanswered_ms; // without one to polls, or with failures, while this program ran
+    struct status status;   // the latest
     bool has_status;
     struct err why; // the last failure
     size_t devices; // of the class, that take jobs
@@ -97,6 +98,7 @@ struct fleet {
     uint64_t look_up_ns; // next look-up
     uint64_t alone_ns;   // since when no member is in; 0: one is
     struct err look_up;  // why a name could not be looked up
+    struct err unusable; // why a url could not become a member: the first time
     struct err error;    // given up
     int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
     void *read_owner;

@@ -2,10 +2,11 @@
 //
 // One call at a time. A failure opens a breaker: the next 1, 2, 4, … 64 batches are not asked
 // about, so that a worker that hangs costs its deadline rarely; an answer closes it. After a
-// failure a short call finds out first whether there is a worker at all: a forecast that finds no
-// connection would wait for one as long as it may think. What could not be told is told later,
-// since the search counts what was told. A callback that is due without a call (no worker, breaker
-// open) comes from a zero-length timer, so that callers see the same order of things either way.
+// failure a HELLO finds out first whether there is a worker at all, which answers it however much
+// it has to think about: a forecast that finds no connection would wait for one as long as it may
+// think. What could not be told is told later, since the search counts what was told. A callback
+// that is due without a call (no worker, breaker open) comes from a zero-length timer, so that
+// callers see the same order of things either way.
 #include "client/forecaster.h"
 
 #include "common/mem.h"
@@ -16,7 +17,6 @@
 #define FORECAST_MS 30000 // deadlines
 #define MODELS_MS 600000  // of a forecast by language models
 #define OBSERVE_MS 30000
-#define THERE_MS 5000
 #define OBSERVE_MAX 256 // outcomes of one message
 #define SKIP_MAX 64
 
@@ -204,8 +204,8 @@ static void add_texts(struct forecaster *forecaster, const struct fold *fold, ui
     }
     for (size_t i = 0; i < request->candidates_count; i++) {
         struct candidate_facts *candidate = &request->candidates[i];
-        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source, &err) !=
-            0) {
+        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source,
+                             &err) != 0) {
             candidate->source = (struct bytes){0};
         }
     }
@@ -266,13 +266,11 @@ static void on_there(void *owner, const struct err *error, uint64_t retry_after_
 
 static void look_whether_there(struct forecaster *forecaster)
 {
-    remote_call(forecaster->worker, OP_WORKER_STATUS, NULL, NULL, &worker_status_message, THERE_MS,
-                on_there, begin_call(forecaster));
+    remote_greet(forecaster->worker, "kcast-worker", on_there, begin_call(forecaster));
 }
 
 void forecaster_ask(struct forecaster *forecaster, const struct fold *fold, uint64_t first,
-                    uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner)
+                    uint64_t last, uint64_t visible, forecaster_callback *callback, void *owner)
 {
     forecaster->busy = true;
     forecaster->fold = fold;

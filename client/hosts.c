@@ -169,10 +169,17 @@ static void on_resolved(void *owner, const struct sockaddr_storage *addresses, s
     look_up_next(hosts);
 }
 
+bool host_is_same(const struct host *host, const char *url, const char *name)
+{
+    return strcmp(host->url, url) == 0 &&
+           (host->name == NULL || name == NULL ? host->name == name
+                                               : strcmp(host->name, name) == 0);
+}
+
 static void add_once(struct host *host, size_t *count, const char *url, const char *name)
 {
     for (size_t i = 0; i < *count; i++) {
-        if (strcmp(host[i].url, url) == 0) {
+        if (host_is_same(&host[i], url, name)) {
             return;
         }
     }

@@ -28,9 +28,13 @@ struct host {
     const char *name; // for remote_expect; NULL: whom the url names
 };
 
-// All urls, in the order of the list, each once; valid during the call. A name that could not be
-// looked up stands for the addresses that it had before; why is about the first such name, or
-// ERR_NONE.
+// The same url, by the same name: an address may be behind two, of which the certificate there
+// names only one.
+bool host_is_same(const struct host *host, const char *url, const char *name);
+
+// All urls, in the order of the list, each once by each name; valid during the call. A name that
+// could not be looked up stands for the addresses that it had before; why is about the first such
+// name, or ERR_NONE.
 typedef void hosts_callback(void *owner, const struct host *host, size_t count,
                             const struct err *why);
 // callback runs once, on the loop and never inside. No other look-up is under way.

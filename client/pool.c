@@ -113,7 +113,9 @@ static void on_notice_due(uv_timer_t *timer)
 void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_after_ms)
 {
     uint64_t now = clock_now_ns(&clock_system);
-    if (error->code != ERR_BUSY) {
+    if (error->code == ERR_BUSY) {
+        pool_trouble_is_over(pool);
+    } else {
         pool->trouble = *error;
         if (pool->trouble_since == 0) {
             pool->trouble_since = now;

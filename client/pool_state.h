@@ -89,7 +89,8 @@ void pool_forget_job(struct pool *pool, struct pool_job *job);
 void pool_kick(struct pool *pool);
 // Nothing more is started; error is for pool_error.
 void pool_give_up(struct pool *pool, const struct err *error);
-// Nothing is started for a while. Longer and longer while it goes on, and in the end never again.
+// Nothing is started for a while. Longer and longer while it goes on, and in the end never again;
+// as long as it says with ERR_BUSY, which is an answer.
 void pool_back_off(struct pool *pool, const struct err *error, uint64_t retry_after_ms);
 // A call was answered.
 void pool_trouble_is_over(struct pool *pool);

@@ -262,6 +262,11 @@ static int read_ca(struct authority *authority, const char *key_path, struct err
                      "%s and %s are not the two files of an authority; put back those that belong "
                      "together, or name a new folder",
                      authority->path, key_path);
+    } else if (rc == 0 && mbedtls_x509_time_is_past(&authority->cert.valid_to)) {
+        rc = err_set(err, ERR_INVALID,
+                     "the authority %s has expired; name a new folder, and give all servers and "
+                     "clients what is made there",
+                     authority->path);
     }
     file_wipe(&key);
     bytes_clear(&cert);

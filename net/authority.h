@@ -11,7 +11,8 @@
 struct authority;
 
 // Opens the one in dir, which exists; makes it, valid from an hour before now_s for ten years, when
-// neither file is there. *ret_made: which of the two. ERR_INVALID when the key is another's.
+// neither file is there. *ret_made: which of the two. ERR_INVALID when the key is another's, or
+// it has expired.
 MUST_CHECK int authority_open(struct authority **ret, const char *dir, int64_t now_s,
                               bool *ret_made, struct err *err);
 void authority_free(struct authority *authority); // NULL is fine

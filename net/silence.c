@@ -1,15 +1,32 @@
+// Design note. TCP_USER_TIMEOUT is not used: it also ends connections to a host that answers every
+// question and whose program does not read, which is how callers are slowed down here. So the
+// kernel asks by keep-alive while nothing is under way; while something is, it sends that again, or
+// asks whether there is room, and does not give up for a long time. A timer looks whether there is
+// an answer to that: the kernel knows when the last one came. Between two questions about room the
+// kernel waits longer and longer, up to two minutes, and only an unanswered question counts.
 #include "net/silence.h"
 
 #include "common/mem.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
-#define IDLE_S 3        // of silence, then the kernel asks every second
-#define SILENCE_MS 9000 // without a word from the other host: it is gone
+#define IDLE_S 3     // of silence, then the kernel asks every second
+#define QUESTIONS 6  // that nobody answers, and it ends the connection
+#define LOOK_MS 1000 // between looks at what is not acknowledged
+#define LOOKS 9      // in a row without an answer: the other host is gone
 
-void silence_watch(int fd)
+struct silence {
+    uv_timer_t timer; // its close callback frees all
+    int fd;
+    int looks; // in a row that found something unanswered
+    void (*on_silence)(void *owner);
+    void *owner;
+};
+
+static void set_options(int fd)
 {
     static const struct {
         int level;
@@ -19,12 +36,58 @@ void silence_watch(int fd)
         {SOL_SOCKET, SO_KEEPALIVE, 1},
         {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, 1},
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS},
+        {IPPROTO_TCP, TCP_KEEPCNT, QUESTIONS},
     };
 
     // Without one of these the end is noticed later: no reason to do without the connection.
     for (size_t i = 0; i < ARRAY_LEN(option); i++) {
         (void)setsockopt(fd, option[i].level, option[i].name, &option[i].value,
                          sizeof(option[i].value));
+    }
+}
+
+// Something was sent, or asked, and nothing at all has come since the last look.
+static bool is_unanswered(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           (info.tcpi_unacked > 0 || info.tcpi_probes > 0) && info.tcpi_last_ack_recv >= LOOK_MS;
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct silence *silence = timer->data;
+
+    silence->looks = is_unanswered(silence->fd) ? silence->looks + 1 : 0;
+    if (silence->looks == LOOKS) {
+        silence->on_silence(silence->owner);
+    }
+}
+
+struct silence *silence_watch(uv_loop_t *loop, int fd, void (*on_silence)(void *owner), void *owner)
+{
+    struct silence *silence = xcalloc(1, sizeof(*silence));
+
+    silence->fd = fd;
+    silence->on_silence = on_silence;
+    silence->owner = owner;
+    set_options(fd);
+    (void)uv_timer_init(loop, &silence->timer);
+    silence->timer.data = silence;
+    (void)uv_timer_start(&silence->timer, on_look, LOOK_MS, LOOK_MS);
+    return silence;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void silence_end(struct silence *silence)
+{
+    if (silence) {
+        uv_close((uv_handle_t *)&silence->timer, on_closed);
     }
 }

@@ -2,11 +2,18 @@
 #ifndef NET_SILENCE_H
 #define NET_SILENCE_H
 
-// A host that was cut off, or has lost its power, closes nothing. From now on the kernel ends this
-// TCP connection with ETIMEDOUT when nothing has come from the other host for some ten seconds: it
-// asks when nobody has anything to say, and looks at what is not acknowledged otherwise. A program
-// that is merely busy, or stopped, still has a kernel that answers for it, unless so much was sent
-// to it that nothing more fits in.
-void silence_watch(int fd);
+#include <uv.h>
+
+struct silence;
+
+// A host that was cut off, or has lost its power, closes nothing. When nothing has come from the
+// other host for some ten seconds, either the kernel ends this TCP connection with ETIMEDOUT, while
+// nobody has anything to say, or on_silence runs, while something is not acknowledged: once, on the
+// loop. A program that is merely busy, stopped, or does not read still has a kernel that answers
+// for it. fd must stay open until silence_end.
+struct silence *silence_watch(uv_loop_t *loop, int fd, void (*on_silence)(void *owner),
+                              void *owner);
+// Frees it from the loop; on_silence does not run any more. NULL is fine.
+void silence_end(struct silence *silence);
 
 #endif

@@ -33,7 +33,8 @@ struct stream {
     struct frames frames;
     struct tls_session *tls; // NULL: in the clear
     struct handshake handshake;
-    uv_buf_t *gathered; // to be written together; their memory is ours
+    struct silence *silence; // NULL before it is connected
+    uv_buf_t *gathered;      // to be written together; their memory is ours
     size_t gathered_count;
     size_t gathered_size; // elements allocated
     size_t unsent;        // bytes, gathered or being written
@@ -92,6 +93,7 @@ static void end(struct stream *stream, enum err_code code, const char *reason)
     if (!stream->ending) {
         stream->ending = true;
         (void)err_set(&stream->why, code, "%s", reason);
+        silence_end(stream->silence);
         uv_close((uv_handle_t *)&stream->tcp, on_closed);
     }
 }
@@ -446,6 +448,11 @@ static void open_up(struct stream *stream)
     gather(stream, xmemdup(frames_greeting, sizeof(frames_greeting)), sizeof(frames_greeting));
 }
 
+static void on_silence(void *owner)
+{
+    end_by_uv(owner, UV_ETIMEDOUT);
+}
+
 static void begin(struct stream *stream, bool calling)
 {
     uv_os_fd_t fd;
@@ -454,7 +461,7 @@ static void begin(struct stream *stream, bool calling)
     set_peer(stream);
     (void)uv_tcp_nodelay(&stream->tcp, 1); // else it is slower: no reason to fail
     if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
-        silence_watch(fd);
+        stream->silence = silence_watch(stream->tcp.loop, fd, on_silence, stream);
     }
     if (stream->tls && calling) { // who was called waits for the other's hand
         shake_hands(stream);

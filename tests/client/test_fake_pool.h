@@ -34,6 +34,7 @@ struct fake_manner {
     bool stuck;               // measurements never end
     bool full;                // refuses every job
     bool foreign;             // does not know our version
+    bool busy;                // says so whatever is asked but HELLO
 };
 
 struct fake_blob {
@@ -342,6 +343,12 @@ static inline void fake_on_pool(void *owner, struct exchange *exchange,
         struct status_request status;
         struct job_ids ids;
     } body;
+    if (fake->manner.busy && request->op != OP_HELLO) {
+        struct err error = ERR_INIT;
+        err_set(&error, ERR_BUSY, "the house is full");
+        exchange_fail_busy(exchange, &error, 50);
+        return;
+    }
     switch (request->op) {
     case OP_HELLO:
         if (fake->manner.foreign) {

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "client/fleet.h"
+#include "client/hosts.h"
 #include "common/strbuf.h"
 #include "test_fake_pool.h"
 #include <arpa/inet.h>
@@ -119,9 +120,9 @@ static void on_said(void *owner, const char *sentence)
     strbuf_addf(&f->said, "%s\n", sentence);
 }
 
-static void open_fleet(struct fixture *f, const char *search)
+static void open_fleet_for(struct fixture *f, const char *search, uint64_t away_ms)
 {
-    const struct fleet_times times = {.poll = 50, .away = 300, .look_up = 50, .patience = 600};
+    const struct fleet_times times = {.poll = 50, .away = away_ms, .look_up = 50, .patience = 600};
     struct problem problem = {.language = "c"};
     struct device_info device = {0};
     struct err err = ERR_INIT;
@@ -140,6 +141,11 @@ static void open_fleet(struct fixture *f, const char *search)
         fleet_add_blob(f->fleet, text, strlen(text), &f->source[i]);
         free(text);
     }
+}
+
+static void open_fleet(struct fixture *f, const char *search)
+{
+    open_fleet_for(f, search, 300);
 }
 
 static void end(struct fixture *f)
@@ -322,6 +328,31 @@ static void test_silent_daemon_comes_back(void **state)
     end(f);
 }
 
+// The client did not run for longer than a daemon may be silent, and what it hears first is that
+// one is not there: that is no reason yet to move its jobs. It was restarted, and does them.
+static void test_stopped_client_moves_nothing(void **state)
+{
+    enum { AWAY_MS = 3000 };
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true};
+    struct fixture *f = begin(&usual, &stuck);
+    struct err err = ERR_INIT;
+    open_fleet_for(f, "stopped", AWAY_MS);
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS / 2);
+    fake_stop(&f->fake[1]);
+    usleep((AWAY_MS + 100) * 1000);
+    for (uint64_t at = uv_hrtime(); uv_hrtime() - at < UINT64_C(600000000);) {
+        assert_int_equal(fleet_run_once(f->fleet, &err), 0); // polls fail
+    }
+    fake_start_as(&f->fake[1], 2, f->fake[1].pool, &usual);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS / 2);
+    assert_int_equal(said(f, "go to others"), 0);
+    end(f);
+}
+
 static void test_resting_devices(void **state)
 {
     (void)state;
@@ -435,6 +466,29 @@ static void test_all_gone(void **state)
     free(f);
 }
 
+// Nobody can be called without certificates: an error, whoever is named and in whatever way.
+static void test_no_certificates(void **state)
+{
+    (void)state;
+    char *const pools[] = {"tls://127.0.0.1:1,tls://127.0.0.2:1", "dns+tls://pool.test:1",
+                           "tcp://127.0.0.1:1,tls://127.0.0.2:1"};
+    set_name("127.0.0.1", "127.0.0.2");
+    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+        struct session_options options = {.pool = pools[i],
+                                          .tls_ca = "/nowhere/ca.pem",
+                                          .tls_cert = "/nowhere/cert.pem",
+                                          .tls_key = "/nowhere/key.pem"};
+        struct session *session;
+        struct fleet *fleet = NULL;
+        struct err err = ERR_INIT;
+        assert_int_equal(session_create(&session, &options, &err), 0);
+        assert_true(fleet_create(&fleet, session, "no certificates", NULL, &err) < 0);
+        assert_null(fleet);
+        assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
+        session_free(session);
+    }
+}
+
 // A single daemon is waited for, with one sentence, and then no longer.
 static void test_the_only_one_gone(void **state)
 {
@@ -455,6 +509,36 @@ static void test_the_only_one_gone(void **state)
     assert_int_equal(said(f, "; waiting for it to come back"), 1);
     assert_int_equal(f->answered, 0);
     end(f);
+}
+
+// That there is no room is an answer, too, and ends what was said about a daemon that has gone.
+static void test_busy_is_there(void **state)
+{
+    (void)state;
+    const struct fake_manner stuck = {.stuck = true}, busy = {.busy = true};
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_as(&f->fake[0], 1, "tcp://127.0.0.2:0", &stuck);
+    f->options.pool = xstrdup(f->fake[0].pool);
+    f->options.quiet = true;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    assert_int_equal(fleet_create(&f->fleet, f->session, "busy", NULL, &err), 0);
+    fleet_set_notice(f->fleet, on_said, f);
+    fleet_add_blob(f->fleet, "{}", 2, &f->problem);
+    fleet_add_blob(f->fleet, "source", 6, &f->source[0]);
+    submit(f, 0, 1, JOB_MEASURE);
+    fake_stop(&f->fake[0]);
+    run_until_said(f, "; waiting for it to come back");
+    fake_start_as(&f->fake[1], 1, f->options.pool, &busy);
+    run_until_said(f, "the daemon answers again");
+    assert_int_equal(f->answered, 0);
+    fleet_close(f->fleet);
+    session_free(f->session);
+    fake_stop(&f->fake[1]);
+    strbuf_release(&f->said);
+    free(f->options.pool);
+    free(f);
 }
 
 // The name has one address, then another one beside it, then only that.
@@ -499,6 +583,42 @@ static void test_names(void **state)
     end(f);
 }
 
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
+{
+    struct strbuf *all = owner;
+    assert_int_equal(why->code, ERR_NONE);
+    for (size_t i = 0; i < count; i++) {
+        strbuf_addf(all, "%s %s\n", host[i].url, host[i].name != NULL ? host[i].name : "-");
+    }
+}
+
+// Each with each name: a certificate names one of them, perhaps.
+static void test_an_address_behind_two_names(void **state)
+{
+    (void)state;
+    static const char list[] = "dns+tls://pool.test:1,dns+tls://127.0.0.2:1,tls://127.0.0.2:1,"
+                               "tls://127.0.0.2:1,dns+tls://pool.test:1";
+    uv_loop_t loop;
+    struct hosts *hosts;
+    struct strbuf all;
+    struct err err = ERR_INIT;
+    strbuf_init(&all, 1 << 10);
+    set_name("127.0.0.2", NULL);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(hosts_create(&hosts, list, &err), 0);
+    hosts_look_up(hosts, &loop, on_hosts, &all);
+    while (hosts_are_looked_up(hosts)) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(strbuf_text(&all), "tls://127.0.0.2:1 pool.test\n"
+                                           "tls://127.0.0.2:1 127.0.0.2\n"
+                                           "tls://127.0.0.2:1 -\n");
+    hosts_free(hosts);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    strbuf_release(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,13 +626,17 @@ int main(void)
         cmocka_unit_test(test_measures_where_it_compiled),
         cmocka_unit_test(test_killed_daemon_loses_its_jobs),
         cmocka_unit_test(test_silent_daemon_comes_back),
+        cmocka_unit_test(test_stopped_client_moves_nothing),
         cmocka_unit_test(test_resting_devices),
         cmocka_unit_test(test_nothing_is_done_twice),
         cmocka_unit_test(test_a_full_daemon),
         cmocka_unit_test(test_others_are_left_out),
         cmocka_unit_test(test_all_gone),
         cmocka_unit_test(test_the_only_one_gone),
+        cmocka_unit_test(test_busy_is_there),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_no_certificates),
+        cmocka_unit_test(test_an_address_behind_two_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ machine_inside() {
 
 # machine_boot: sets $machine, when systemd has reached its target; else 1.
 machine_boot() {
-    local group started i
+    local i
     mkdir "$work/groups" "$work/root"
     mount -t cgroup2 none "$work/groups" || return 1
     machine_group=$work/groups/kcast-test.$$
@@ -61,10 +61,10 @@ machine_boot() {
         echo $BASHPID >"$machine_group/cgroup.procs"
         exec unshare --mount --pid --fork --kill-child --cgroup --ipc --uts --net bash -euc 'machine_inside "$1"' inside "$work/root"
     ) >"$work/machine.log" 2>&1 &
-    started=$!
+    machine_started=$!
     for ((i = 0; i < 600; i++)); do
-        kill -0 $started 2>/dev/null || return 1
-        machine=$(pgrep -P $started) && inside systemctl is-active machine.target >/dev/null 2>&1 && return 0
+        kill -0 $machine_started 2>/dev/null || return 1
+        machine=$(pgrep -P $machine_started) && inside systemctl is-active machine.target >/dev/null 2>&1 && return 0
         sleep 0.1
     done
     return 1
@@ -79,8 +79,9 @@ inside_shell() { inside bash -c "$1"; }
 
 # machine_end: ends everything in there and takes away its control groups.
 machine_end() {
-    [ -z "$machine" ] || kill -KILL "$machine" 2>/dev/null
+    # Whose end is its process 1's, too, also where that was never found.
+    [ -z "${machine_started:-}" ] || kill -KILL ${machine:+"$machine"} "$machine_started" 2>/dev/null
     wait 2>/dev/null
     [ -z "${machine_group:-}" ] || find "$machine_group" -depth -type d -exec rmdir {} + 2>/dev/null
-    umount "$work/groups" 2>/dev/null
+    umount -l "$work/groups" 2>/dev/null
 }

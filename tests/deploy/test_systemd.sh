@@ -6,7 +6,7 @@ set -u
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
 work=$(mktemp -d) pids=()
 . "$root/tests/deploy/machine.sh"
-finish() { machine_end; rm -rf "$work"; }
+finish() { machine_end; rm -rf --one-file-system "$work"; }
 trap finish EXIT
 why=$(machine_missing)
 [ -z "$why" ] || { echo "skipped because $why"; exit 77; }
@@ -112,7 +112,7 @@ under_load() {
 pid=$(property MainPID)
 under_load daemon-reload inside systemctl daemon-reload
 [ "$(property MainPID)" = "$pid" ] && [ "$(property NRestarts)" = 0 ] || fail 'daemon-reload restarts the daemon'
-! journal | grep -qE 'run-lost|attempt=[1-9]' || fail 'daemon-reload disturbs jobs'
+! journal | grep -qE 'job-lost|attempt=[1-9]' || fail 'daemon-reload disturbs jobs'
 
 inside_shell "echo 'queue-max = 12345' >>/etc/kernelcast/kcastd.ini"
 under_load reload inside systemctl reload kcastd

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A search over a network that fails, over TLS: packets get lost, cables are cut for a while or for good, replies do not arrive,
-# callers and workers vanish. The cases run at the same time, each in a network of its own (network.sh).
+# callers and workers vanish. What is to happen is waited for, a minute at most; where the documents promise a time, twice that. The cases run at the same time, each in a network of its own (network.sh).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/programs.sh"
@@ -58,14 +58,14 @@ case_cut() {
     cable host1 cut
     began=$SECONDS
     gate_open middle
-    await 15 says cut 'waiting for it to come back'
+    await 20 says cut 'waiting for it to come back'
     silent=$((SECONDS - began))
-    await 15 no_connections host1
-    await 15 more_runs "$before"
+    await 20 no_connections host1
+    await 60 more_runs "$before"
     while [ $((SECONDS - began)) -lt 30 ]; do pause_a_little; done
     [ "$(grep -c 'waiting for it' "$dir/cut.err")" -eq 1 ] || die "it was said more than once"
     cable host1 good
-    await 15 says cut 'the daemon answers again'
+    await 60 says cut 'the daemon answers again'
     finish cut
     [ "$(runs host1.runs)" -eq "$(measured cut)" ] || die "$(runs host1.runs) measurements for $(measured cut) results"
     echo "cut: said after $silent s"
@@ -88,8 +88,8 @@ case_gone() {
     began=$SECONDS
     (alice --pool "$one" --no-worker status >"$dir/status.out" 2>"$dir/status.err") || status=$?
     [ $status -eq 6 ] && says status "no kcastd answers on $one; " || die "status ended with $status"
-    [ $((SECONDS - began)) -le 15 ] || die "status took $((SECONDS - began)) s"
-    await 15 says gone 'waiting for it to come back'
+    [ $((SECONDS - began)) -le 20 ] || die "status took $((SECONDS - began)) s"
+    await 60 says gone 'waiting for it to come back'
     kill -TERM "$client"
     status=0
     wait "$client" || status=$?
@@ -117,16 +117,16 @@ case_two() {
     gate_open middle
     gate_wait middle # it has moved
     echo "two: moved after $((SECONDS - began)) s"
-    [ $((SECONDS - began)) -le 18 ] || die "the jobs moved after $((SECONDS - began)) s"
+    [ $((SECONDS - began)) -le 30 ] || die "the jobs moved after $((SECONDS - began)) s"
     gate_open middle
     says two "jobs go to others" || die "nobody said that jobs move"
     gate_wait last
     cable $name good
-    await 30 says two "$url answers and takes jobs"
+    await 60 says two "$url answers and takes jobs"
     gate_open last
     finish two
     [ "$(measured two)" -le "$(runs host1.runs host2.runs)" ] || die "there are more results than measurements"
-    await 30 nothing_left "$one,$two"
+    await 60 nothing_left "$one,$two"
 }
 nothing_left() { [ -z "$(alice --pool "$1" --no-worker -q jobs --json 2>"$dir/jobs.err")" ]; }
 
@@ -154,8 +154,8 @@ case_deaf() {
     before=$(runs host1.runs)
     cable host1 deaf
     kill -CONT "$client"
-    await 30 more_runs "$before" # it was heard, and nobody hears that
-    await 30 says deaf 'waiting for it to come back'
+    await 60 more_runs "$before" # it was heard, and nobody hears that
+    await 60 says deaf 'waiting for it to come back'
     cable host1 good
     finish deaf
     [ "$(runs host1.runs)" -eq "$(measured deaf)" ] || die "$(runs host1.runs) measurements for $(measured deaf) results"
@@ -176,9 +176,9 @@ case_vanished() {
     kill -KILL "$client"
     wait "$client" 2>/dev/null || :
     gate_open middle
-    await 15 no_connections host1
-    await 15 more_runs "$before"
-    await 30 grep -q 'm16 .*verdict' "$dir/host1.log" # the last one that it has
+    await 20 no_connections host1
+    await 60 more_runs "$before"
+    await 60 grep -q 'm16 .*verdict' "$dir/host1.log" # the last one that it has
     cable host1 good
     HOME=$all/home "$bin/kcast" --pool "$one" --no-worker -q resume "$dir/vanished.run" >"$dir/vanished.out" 2>>"$dir/vanished.err" || die "resume ended with $?"
     results vanished | cmp -s - "$all/expected" || die "other results than without trouble"
@@ -208,7 +208,7 @@ case_worker() {
     gate_open middle
     finish worker
     echo "worker: ended after $((SECONDS - began)) s"
-    [ $((SECONDS - began)) -le 30 ] || die "the search waited for the worker, $((SECONDS - began)) s"
+    [ $((SECONDS - began)) -le 60 ] || die "the search waited for the worker, $((SECONDS - began)) s"
     says worker 'no forecasts, so everything is measured: ' || die "nobody said that the worker is away"
     "$bin/kcast" export "$dir/worker.run" | grep -q '"engine"' || die "the worker forecast nothing before it was cut off"
 }
@@ -246,7 +246,6 @@ wait "$client" || die "the search without trouble ended with $?"
 results good >"$all/expected"
 [ "$(wc -l <"$all/expected")" -eq $CANDIDATES ] || die "not $CANDIDATES results: $(cat "$all/expected")"
 "$bin/kcast" export "$dir/good.run" | grep -o 'c[0-9]*\.c","parent' | cut -d'"' -f1 >"$all/order"
-"$bin/kcast" export "$dir/good.run" --events >"$all/events"
 
 cases=(loss cut gone two vanished worker)
 [ "${KCAST_VARIANT:-debug}" = release ] || cases+=(deaf) # release builds have no KCAST_DIE_AT

@@ -9,7 +9,7 @@ url=tcp://127.0.0.1:7415
 mkdir -p "$work"
 passed=0 failed=0 daemon= holder=
 stop() { [ -z "$daemon" ] || { kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null; daemon=; }; }
-trap 'stop; [ -z "$holder" ] || kill -9 $holder 2>/dev/null' EXIT
+trap 'stop; leaves' EXIT
 kcast() { "$bin/kcast" --no-worker --pool $url -q "$@"; }
 device() { kcast status 2>/dev/null | grep -E '^ *cuda0 '; }
 ready() { device | grep -q ' ready'; }
@@ -25,7 +25,6 @@ start() {
     within 30 ready || { echo "the daemon does not come up:"; tail -3 "$work/kcastd.log"; exit 1; }
 }
 ours() { pgrep -x kcast-exec; }
-holders() { pgrep -f 'kcast-exec cuda-measure'; }
 on_gpu() { nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null; }
 memory() { nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits; }
 check() { # NAME command…
@@ -70,12 +69,23 @@ daemon_dies() {
     [ "$(grep -ciE 'faster|slower|equivalent|inconclusive' "$work/dies")" -ge 6 ] || { cat "$work/dies"; return 1; }
     works
 }
-# A process of somebody else: no job begins while it is there; all do when it has gone.
+# A process of somebody else: no job begins while it is there; all do when it has gone. It ends with its input, a fifo that is held open.
+holds_input() { { exec "$bin/kcast-exec" cuda-measure 0 >/dev/null 2>&1; } <"$work/hold"; }
+leaves() { [ -z "$holder" ] || { kill -9 "$holder"; wait "$holder"; holder=; exec {hold}>&-; } 2>/dev/null; }
 somebody_else() {
+    local status=0
+    rm -f "$work/hold"
+    mkfifo "$work/hold" || return 1
+    holds_input &
+    holder=$!
+    exec {hold}>"$work/hold"
+    is_in_the_way || status=1
+    leaves
+    return $status
+}
+is_in_the_way() {
     local job began
-    sleep 600 | "$bin/kcast-exec" cuda-measure 0 >/dev/null 2>&1 &
-    holder=$(within 20 eval 'pgrep -f "kcast-exec cuda-measure 0$"' | head -1)
-    if ! within 10 eval 'device | grep -q suspect'; then
+    if ! within 20 eval 'device | grep -q suspect'; then
         device
         grep -o 'foreign[^"]*' "$work/kcastd.log" | tail -1
         return 1
@@ -84,11 +94,9 @@ somebody_else() {
     kcast measure --fresh $problem $sealed/honest_warp.cu >"$work/else" 2>&1 &
     job=$!
     sleep 3
-    ! kill -0 $job 2>/dev/null && { echo "it was measured beside another program:"; cat "$work/else"; return 1; }
+    kill -0 $job 2>/dev/null || { echo "it was measured beside another program:"; cat "$work/else"; return 1; }
     began=$SECONDS
-    kill -9 $holder
-    holder=
-    pkill -f '^sleep 600$'
+    leaves
     wait $job || { cat "$work/else"; return 1; }
     echo "measured $((SECONDS - began)) s after it had gone"
     ready

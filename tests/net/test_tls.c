@@ -235,6 +235,24 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     authority_free(ours);
 }
 
+// It says so itself, instead of calling a certificate that it has signed old.
+static void an_old_authority_is_not_used(void **state)
+{
+    struct scene *s = *state;
+    char *dir = xasprintf("%s/long-ago", s->dir);
+    struct authority *authority = NULL;
+    struct err err = ERR_INIT;
+    bool made;
+
+    assert_int_equal(file_make_dirs(dir, &err), 0);
+    assert_int_equal(authority_open(&authority, dir, s->now_s - 11 * 366 * DAY, &made, &err), 0);
+    authority_free(authority);
+    assert_int_equal(authority_open(&authority, dir, s->now_s, &made, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "the authority "));
+    assert_non_null(strstr(err.text, "long-ago/ca.pem has expired"));
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +266,7 @@ int main(void)
         TLS_TEST(nothing_is_overwritten),
         TLS_TEST(wrong_hosts_are_named),
         TLS_TEST(what_is_kept_is_what_was_asked_for),
+        TLS_TEST(an_old_authority_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,29 @@ static void who_does_not_read_is_not_read_from(void **state)
     close(fd);
 }
 
+// However long it does not: its host answers for it. Longer than another host may be silent.
+static void who_does_not_read_is_not_given_up(void **state)
+{
+    enum { COUNT = 8 };
+    struct fixture *f = *state;
+    int fd = raw_connect(f);
+    uint64_t until_ns = uv_hrtime() + UINT64_C(12000000000);
+
+    raw_greet(f, fd);
+    raw_expect_greeting(f, fd);
+    for (uint64_t id = 1; id <= COUNT; id++) {
+        raw_request(f, fd, OP_BLOB_HAVE, id);
+    }
+    while (uv_hrtime() < until_ns) {
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    for (uint64_t id = 1; id <= COUNT; id++) {
+        assert_int_equal(raw_reply(f, fd), id);
+    }
+    close(fd);
+}
+
 // The connection ends: what is parked is dropped at once, the rest is answered into nothing.
 static void requests_of_those_who_left_are_dropped(void **state)
 {
@@ -420,6 +443,7 @@ int main(void)
         TEST(bytes_may_come_one_by_one),
         TEST(a_frame_that_is_no_request_is_answered),
         TEST(who_does_not_read_is_not_read_from),
+        TEST(who_does_not_read_is_not_given_up),
         TEST(requests_of_those_who_left_are_dropped),
         TEST(silence_before_the_greeting_ends),
         TEST(connections_are_bounded_and_the_next_one_waits),
