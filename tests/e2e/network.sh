@@ -104,6 +104,13 @@ says() { grep -qF -- "$2" "$dir/$1.err"; } # NAME TEXT
 results() { "$bin/kcast" export "$dir/$1.run" | sed -n 's/.*"name":"\([^"]*\)".*"fate":"\([^"]*\)".*"log2_speedup":\([^,]*\),.*/\1 \2 \3/p' | sort; }
 measured() { "$bin/kcast" export "$dir/$1.run" --events | grep -c '"kind":"measured"' || :; } # by the run file
 runs() { cat "${@/#/$dir/}" | grep -c '^measure ' || :; }                                    # by these executors' logs
+# nothing_twice SEARCH HOST : as many measurements there as the search has; what was done again, and why, when there are more.
+nothing_twice() {
+    [ "$(runs "$2.runs")" -ne "$(measured "$1")" ] || return 0
+    grep -E 'job-(lost|buried|disturbed)|object-missing' "$dir/$2.log" || :
+    grep '^measure ' "$dir/$2.runs" | sort | uniq -c | sort -rn | head -4
+    die "$(runs "$2.runs") measurements for $(measured "$1") results"
+}
 
 # ---- candidates ----
 

@@ -35,7 +35,7 @@ case_loss() {
     await 60 grep -q there "$dir/strangers.out"
     gate_open middle
     finish loss
-    [ "$(runs host1.runs)" -eq "$(measured loss)" ] || die "$(runs host1.runs) measurements for $(measured loss) results"
+    nothing_twice loss host1
     await 60 grep -q 'connection-refused peer=10.9.[39].* reason="no greeting and no valid token within' "$dir/host1.log"
     await 60 refused 1000
 }
@@ -67,7 +67,7 @@ case_cut() {
     cable host1 good
     await 60 says cut 'the daemon answers again'
     finish cut
-    [ "$(runs host1.runs)" -eq "$(measured cut)" ] || die "$(runs host1.runs) measurements for $(measured cut) results"
+    nothing_twice cut host1
     echo "cut: said after $silent s"
 }
 more_runs() { [ "$(runs host1.runs)" -gt "$1" ]; }
@@ -158,7 +158,7 @@ case_deaf() {
     await 60 says deaf 'waiting for it to come back'
     cable host1 good
     finish deaf
-    [ "$(runs host1.runs)" -eq "$(measured deaf)" ] || die "$(runs host1.runs) measurements for $(measured deaf) results"
+    nothing_twice deaf host1
 }
 has_measured() { [ "$(measured "$1")" -eq "$2" ]; } # all of the first two batches, and the two best of them once more
 is_stopped() { [ "$(ps -o stat= -p "$1" | cut -c1)" = T ]; }
@@ -182,7 +182,7 @@ case_vanished() {
     cable host1 good
     HOME=$all/home "$bin/kcast" --pool "$one" --no-worker -q resume "$dir/vanished.run" >"$dir/vanished.out" 2>>"$dir/vanished.err" || die "resume ended with $?"
     results vanished | cmp -s - "$all/expected" || die "other results than without trouble"
-    [ "$(runs host1.runs)" -eq "$(measured vanished)" ] || die "$(runs host1.runs) measurements for $(measured vanished) results"
+    nothing_twice vanished host1
 }
 
 # The worker cannot be reached any more in the middle: everything is measured, and a forecast that nobody answers does not cost its
