@@ -75,14 +75,17 @@ void blob_store_free(struct blob_store *store)
     }
 }
 
-// ROOT/ab, or ROOT/ab/cdef… with the file's name.
-static char *path_of(const struct blob_store *store, const struct digest *digest, bool file)
+const char *blob_store_root(const struct blob_store *store)
+{
+    return store->root;
+}
+
+char *blob_path(const char *root, const struct digest *digest)
 {
     char hex[DIGEST_HEX_LEN + 1];
 
     digest_hex(digest, hex);
-    return file ? xasprintf("%s/%.2s/%s", store->root, hex, hex + 2)
-                : xasprintf("%s/%.2s", store->root, hex);
+    return xasprintf("%s/%.*s/%s", root, BLOB_FOLDER_LEN, hex, hex + BLOB_FOLDER_LEN);
 }
 
 // It is used now. False when it is not there, or cannot be kept from being swept. Its time is
@@ -105,7 +108,7 @@ static bool touch(const char *path)
 
 bool blob_have(const struct blob_store *store, const struct digest *digest)
 {
-    char *path = path_of(store, digest, true);
+    char *path = blob_path(store->root, digest);
     bool have = touch(path);
 
     free(path);
@@ -115,7 +118,7 @@ bool blob_have(const struct blob_store *store, const struct digest *digest)
 static int read_verified(const struct blob_store *store, const struct digest *digest,
                          struct bytes *ret, struct err *err)
 {
-    char *path = path_of(store, digest, true);
+    char *path = blob_path(store->root, digest);
     struct bytes data = {0};
     struct digest found;
     int rc = file_read(&data, path, BLOB_MAX, err);
@@ -142,8 +145,8 @@ out:
 // meanwhile leaves it, or has removed it before it is read.
 static int write_blob(const struct put *put, struct err *err)
 {
-    char *dir = path_of(put->store, &put->digest, false);
-    char *path = path_of(put->store, &put->digest, true);
+    char *path = blob_path(put->store->root, &put->digest);
+    char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
     char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
     char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
     struct bytes old = {0};

@@ -22,6 +22,10 @@ MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const
                                  struct err *err);
 // No put or load may be under way. NULL is fine.
 void blob_store_free(struct blob_store *store);
+const char *blob_store_root(const struct blob_store *store);
+// Where a store keeps this blob: ROOT/ab/cdef…; malloc'd.
+#define BLOB_FOLDER_LEN 2 // "ab"
+char *blob_path(const char *root, const struct digest *digest);
 
 // Whether a file of this name is there (its content is not looked at); it counts as used. Does not
 // wait for a disk in practice: one look at its entry.

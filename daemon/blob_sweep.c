@@ -3,6 +3,8 @@
 // meanwhile has made it new. So a blob that a caller was just told to be there stays for the grace,
 // which is longer than it takes to submit a job; from then on the job keeps it.
 #include "daemon/blob_sweep.h"
+
+#include "daemon/blob.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include <dirent.h>
@@ -14,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DIR_LEN 2 // "ab"
-#define NAME_LEN (DIGEST_HEX_LEN - DIR_LEN)
+#define NAME_LEN (DIGEST_HEX_LEN - BLOB_FOLDER_LEN)
 #define BLOCK 512 // of st_blocks, whatever the file system
 
 struct entry {
@@ -51,14 +52,6 @@ static int compare_times(const void *a, const void *b)
     const struct entry *right = b;
 
     return (left->used_s > right->used_s) - (left->used_s < right->used_s);
-}
-
-static char *path_of(const struct walk *walk, const struct digest *digest)
-{
-    char hex[DIGEST_HEX_LEN + 1];
-
-    digest_hex(digest, hex);
-    return xasprintf("%s/%.2s/%s", walk->sweep.root, hex, hex + DIR_LEN);
 }
 
 static bool is_recent(const struct walk *walk, int64_t used_s)
@@ -126,7 +119,7 @@ static void walk_all(struct walk *walk)
     const struct dirent *entry;
 
     while (dir && !is_stopped(walk) && (entry = readdir(dir)) != NULL) {
-        if (strlen(entry->d_name) == DIR_LEN && entry->d_name[0] != '.') {
+        if (strlen(entry->d_name) == BLOB_FOLDER_LEN && entry->d_name[0] != '.') {
             walk_folder(walk, entry->d_name);
         }
     }
@@ -145,7 +138,7 @@ static void consider(struct walk *walk, const struct entry *entry)
                                          sizeof(*sweep->keep), compare_digests)) {
         return;
     }
-    path = path_of(walk, &entry->digest);
+    path = blob_path(walk->sweep.root, &entry->digest);
     if (lstat(path, &info) == 0 && !is_recent(walk, info.st_mtim.tv_sec) && unlink(path) == 0) {
         walk->swept.files--;
         walk->swept.bytes -= entry->bytes;

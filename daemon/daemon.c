@@ -212,7 +212,6 @@ void daemon_free(struct daemon *daemon)
     watch_free(daemon->watch);
     orders_free(daemon->orders);
     devices_release(&daemon->devices);
-    sweeper_release(&daemon->sweeper);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
     cgroups_free(daemon->cgroups);
@@ -265,7 +264,6 @@ static void create_work(struct daemon *daemon)
         .jobs = daemon->jobs,
         .subjects = lifecycle_subjects(daemon->lifecycle),
         .blobs = daemon->blobs,
-        .root = xasprintf("%s/blobs", config->state_dir),
         .max_bytes = config->blobs_max,
     };
     daemon->submission = (struct submission_config){

@@ -64,7 +64,7 @@ void sweeper_tick(struct sweeper *sweeper)
     if ((full || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
         struct list list = needed(sweeper);
         struct blob_sweep sweep = {
-            .root = sweeper->root,
+            .root = blob_store_root(sweeper->blobs),
             .max_bytes = sweeper->max_bytes,
             .full = full,
             .grace_s = SWEEPER_GRACE_S,
@@ -88,9 +88,4 @@ void sweeper_stop(struct sweeper *sweeper)
 bool sweeper_busy(const struct sweeper *sweeper)
 {
     return sweeper->sweeping;
-}
-
-void sweeper_release(struct sweeper *sweeper)
-{
-    free(sweeper->root);
 }

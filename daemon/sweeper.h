@@ -16,7 +16,6 @@ struct sweeper {
     const struct jobs *jobs;
     const struct subjects *subjects;
     const struct blob_store *blobs;
-    char *root; // of the blobs; malloc'd
     uint64_t max_bytes;
     uint64_t ticks;
     uint64_t early; // the tick from which on it may sweep early again
@@ -32,6 +31,5 @@ void sweeper_tick(struct sweeper *sweeper);
 void sweeper_stop(struct sweeper *sweeper);
 // A sweep is under way; the sweeper must stay until it is not.
 bool sweeper_busy(const struct sweeper *sweeper);
-void sweeper_release(struct sweeper *sweeper);
 
 #endif

@@ -113,7 +113,6 @@ static void what_jobs_need_stays(void **state)
         .jobs = jobs,
         .subjects = subjects,
         .blobs = fixture->store,
-        .root = xstrdup(fixture->dir),
         .max_bytes = BLOBS * BLOB_SWEEP_ROOM_MIN,
     };
     const struct digest *digest = fixture->digest;
@@ -147,7 +146,6 @@ static void what_jobs_need_stays(void **state)
     expect(fixture, none);
     jobs_free(jobs);
     subjects_free(subjects);
-    sweeper_release(&sweeper);
 }
 
 static void wait_for_gate(uv_work_t *work)
@@ -173,7 +171,6 @@ static void a_stopped_sweep_removes_nothing(void **state)
         .jobs = jobs,
         .subjects = subjects,
         .blobs = fixture->store,
-        .root = xstrdup(fixture->dir),
         .max_bytes = 10,
         .stop = true,
     };
@@ -196,7 +193,6 @@ static void a_stopped_sweep_removes_nothing(void **state)
     uv_sem_destroy(&gate);
     jobs_free(jobs);
     subjects_free(subjects);
-    sweeper_release(&sweeper);
 }
 
 int main(void)
