@@ -5,7 +5,7 @@
 #   make test                  install what is missing, build, run all tests; prints "N passed, N failed"
 #   make                       the programs, debug build, in build/debug/bin
 #   make VARIANT=release       … optimised; also asan, tsan, cov, fuzz
-#   make check                 the tests without installing anything; T=daemon/test_job runs one
+#   make check                 the tests without installing anything; T=daemon/jobs/test_job runs one
 #   make fuzz FUZZ_SECONDS=60  every fuzz target
 #   make bench                 the benchmarks of tests/bench, on this machine
 #   make soak SOAK_SECONDS=1800 SOAK_CLIENTS=200 SOAK_SEED=1   many clients and random kills, for longer than the tests do
@@ -55,12 +55,12 @@ LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx50
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
 LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
-sources = $(filter-out %/main.c %_host.c,$(wildcard $(1)/*.c))
+sources = $(filter-out %/main.c %_host.c,$(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,contract) $(call sources,net)
+LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,problem) $(call sources,net)
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast-replay $(B)/bin/kcast
-TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
+TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c tests/*/*/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
 GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -83,7 +83,7 @@ $(B)/lib.a: $(call objects,$(LIB_SRC))
 define folder
 $(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
 endef
-$(foreach f,daemon exec cuda worker client replay,$(eval $(call folder,$(f))))
+$(foreach f,daemon executor worker client replay,$(eval $(call folder,$(f))))
 $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
 
 $(B)/%.a:
@@ -91,7 +91,7 @@ $(B)/%.a:
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
-$(B)/bin/kcast-exec: $(B)/exec/main.o $(B)/cuda.a $(B)/exec.a $(B)/lib.a
+$(B)/bin/kcast-exec: $(B)/executor/main.o $(B)/executor.a $(B)/lib.a
 $(B)/bin/kcast-worker: $(B)/worker/main.o $(B)/worker.a $(B)/lib.a
 $(B)/bin/kcast-replay: $(B)/replay/main.o $(B)/replay.a $(B)/client.a $(B)/worker.a $(B)/lib.a
 $(B)/bin/kcast: $(B)/client/main.o $(B)/client.a $(B)/lib.a
@@ -106,14 +106,14 @@ $(B)/%.o: %.c Makefile
 # ---- tests ----
 
 # A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
-folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/contract.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(notdir $(patsubst %/,%,$(dir $(1)))).a)
-# cuda/ stands on exec/, replay/ on client/ and worker/.
-below_of = $(if $(findstring /tests/cuda/,$(1)),$(B)/exec.a) $(if $(findstring /tests/replay/,$(1)),$(B)/client.a $(B)/worker.a)
+folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/problem.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(firstword $(subst /, ,$(patsubst $(B)/tests/%,%,$(1)))).a)
+# replay/ stands on client/ and worker/.
+below_of = $(if $(findstring test_recalibrate,$(1)),$(B)/client.a) $(if $(findstring /tests/replay/,$(1)),$(B)/client.a $(B)/worker.a)
 .SECONDEXPANSION:
-$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/tally.o $(B)/tests/bench/taught.o $(B)/tests/bench/load.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
+$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/taught.o $(B)/tests/bench/load.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
-$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/tally.o $(B)/client.a $(B)/lib.a
+$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
@@ -123,7 +123,7 @@ $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/li
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
-$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c cuda/kernels_host.c common/err.c common/mem.c common/parse.c)
+$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/kernels_host.c common/err.c common/mem.c common/parse.c)
 $(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
 $(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)
 $(B)/tests/fake/libhost.so: $(call fake_objects,tests/support/fake_host/*.c)
@@ -133,12 +133,12 @@ $(FAKES):
 $(B)/tests/fake/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
-$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/cuda.a $(B)/exec.a $(B)/daemon.a $(B)/client.a $(B)/worker.a $(B)/lib.a
+$(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/executor.a $(B)/daemon.a $(B)/client.a $(B)/worker.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
 
 deps:
-	$(Q)tools/install-deps.sh
-	$(Q)tools/install-toolkit.sh
+	$(Q)scripts/install-deps.sh
+	$(Q)scripts/install-toolkit.sh
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory check
@@ -171,7 +171,7 @@ evaluation:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)[ -x build/kernel-tuner/bin/python ] || python3 -m venv build/kernel-tuner
 	$(Q)build/kernel-tuner/bin/pip install -q kernel_tuner==1.5.0 || rm -rf build/kernel-tuner
-	$(Q)tools/evaluate.sh build/release/bin --write
+	$(Q)scripts/evaluate.sh build/release/bin --write
 .PHONY: evaluation
 
 # A tarball that runs on a GPU host with nothing of ours installed.
@@ -179,12 +179,12 @@ bundle:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
-	$(Q)tools/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
+	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
 
 # A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
 deb:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
-	$(Q)tools/deb.sh build
+	$(Q)scripts/deb.sh build
 .PHONY: deb
 
 format:
@@ -195,15 +195,15 @@ lint:
 # ---- for users ----
 
 demo:
-	$(Q)tools/install-deps.sh --run
+	$(Q)scripts/install-deps.sh --run
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
-	$(Q)tools/demo.sh build/release/bin
+	$(Q)scripts/demo.sh build/release/bin
 
 demo-llm:
-	$(Q)tools/install-deps.sh --run
-	$(Q)tools/install-model.sh
+	$(Q)scripts/install-deps.sh --run
+	$(Q)scripts/install-model.sh
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
-	$(Q)tools/demo-llm.sh build/release/bin
+	$(Q)scripts/demo-llm.sh build/release/bin
 
 install:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
@@ -217,6 +217,6 @@ install:
 clean:
 	rm -rf build
 
-$(B)/cuda/kernels.o: cuda/kernels.cu # which it carries
+$(B)/executor/gpu/kernels.o: executor/gpu/kernels.cu # which it carries
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

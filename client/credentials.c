@@ -2,7 +2,7 @@
 
 #include "common/file.h"
 #include "common/mem.h"
-#include "net/tokens.h"
+#include "net/auth/tokens.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,35 +13,34 @@ static char *path_of(const char *given, const char *variable, const char *name, 
     const char *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
 
-    *ret_named = given != NULL || (environment != NULL && environment[0] != '\0');
+    *ret_named = given || (environment && environment[0] != '\0');
     if (*ret_named) {
-        return xstrdup(given != NULL ? given : environment);
+        return xstrdup(given ? given : environment);
     }
-    if (xdg != NULL && xdg[0] == '/') {
+    if (xdg && xdg[0] == '/') {
         return xasprintf("%s/kernelcast/%s", xdg, name);
     }
-    return xasprintf("%s/.config/kernelcast/%s", home != NULL ? home : "", name);
+    return xasprintf("%s/.config/kernelcast/%s", home ? home : "", name);
 }
 
 // One line, without its end.
 static int read_token(char **ret, const char *path, struct err *err)
 {
     struct bytes data = {0};
-    int code = file_read_private(&data, path, TOKEN_TEXT_MAX + 2, err);
-    size_t len;
+    int rc = file_read_private(&data, path, TOKEN_TEXT_MAX + 2, err);
 
-    if (code != 0) {
-        return code;
+    if (rc != 0) {
+        return rc;
     }
-    len = strcspn((const char *)data.data, "\r\n \t");
+    size_t len = strcspn((const char *)data.data, "\r\n \t");
     if (len == 0 || len > TOKEN_TEXT_MAX ||
         strspn((char *)data.data + len, "\r\n \t") + len != data.len) {
-        code = err_set(err, ERR_INVALID, "%s: not one line with a token", path);
+        rc = err_set(err, ERR_INVALID, "%s: not one line with a token", path);
     } else {
         *ret = xstrndup((const char *)data.data, len);
     }
     file_wipe(&data);
-    return code;
+    return rc;
 }
 
 int credentials_load(struct credentials *ret, const struct credential_files *files, struct err *err)
@@ -53,27 +52,27 @@ int credentials_load(struct credentials *ret, const struct credential_files *fil
     char *key = path_of(files->key, "KCAST_TLS_KEY", "key.pem", &named);
     char *token = path_of(files->token, "KCAST_TOKEN_FILE", "token", &named);
     struct tls_files tls = {.ca = ca, .cert = cert, .key = key};
-    int code = tls_create(&loaded.tls, TLS_CALLER, &tls, err);
+    int rc = tls_create(&loaded.tls, TLS_CALLER, &tls, err);
 
-    if (code == 0 && (named || file_exists(token))) {
-        code = read_token(&loaded.token, token, err);
+    if (rc == 0 && (named || file_exists(token))) {
+        rc = read_token(&loaded.token, token, err);
     }
-    if (code == 0) {
+    if (rc == 0) {
         *ret = loaded;
     } else {
         credentials_release(&loaded);
-        code = err_wrap(err, "tls:// takes certificates (see `kcast tls init`)");
+        rc = err_wrap(err, "tls:// takes certificates (see `kcast tls init`)");
     }
     free(ca);
     free(cert);
     free(key);
     free(token);
-    return code;
+    return rc;
 }
 
 void credentials_release(struct credentials *credentials)
 {
-    if (credentials->token != NULL) {
+    if (credentials->token) {
         explicit_bzero(credentials->token, strlen(credentials->token));
         free(credentials->token);
     }

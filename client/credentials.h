@@ -3,7 +3,7 @@
 #define CLIENT_CREDENTIALS_H
 
 #include "common/err.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 // Names of files; NULL: from the environment (KCAST_TLS_CA, KCAST_TLS_CERT, KCAST_TLS_KEY,
 // KCAST_TOKEN_FILE), else ca.pem, cert.pem, key.pem and token in $XDG_CONFIG_HOME/kernelcast or

@@ -81,23 +81,23 @@ static void on_ended(uv_process_t *process, int64_t status, int signal_number)
 static void on_notify(uv_poll_t *poll, int status, int events)
 {
     struct local *local = poll->data;
-    char text[4096];
     (void)events;
+    char text[4096];
     ssize_t len = status < 0 ? -1 : recv(local->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
-    if (len <= 0 || local->starting == NULL) {
+    if (len <= 0 || !local->starting) {
         return;
     }
     text[len] = '\0';
     const char *url = strstr(text, "tcp://");
-    if (strstr(text, "READY=1") != NULL && url != NULL && local->starting->url == NULL) {
+    if (strstr(text, "READY=1") && url && !local->starting->url) {
         local->starting->url = xstrndup(url, strcspn(url, " \r\n"));
     }
 }
 
 static int open_socket(struct local *local, struct err *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     local->socket_path = xasprintf("%s/notify", local->folder);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(local->socket_path) >= sizeof(address.sun_path)) {
         return err_set(err, ERR_SYSTEM, "%s is too long for a socket; set TMPDIR to a shorter path",
                        local->socket_path);
@@ -124,31 +124,31 @@ int local_create(struct local **ret, uv_loop_t *loop, const char *state, const c
     local->socket = -1;
     local->interrupted = interrupted;
     local->owner = owner;
-    local->sandbox = sandbox != NULL ? xstrdup(sandbox) : NULL;
+    local->sandbox = sandbox ? xstrdup(sandbox) : NULL;
     local->timer = xcalloc(1, sizeof(*local->timer));
     uv_timer_init(loop, local->timer);
     local->timer->data = local;
-    int code = file_make_temp_dir(&local->folder, "kcast", err);
-    if (code == 0) {
-        local->state = xstrdup(state != NULL ? state : local->folder);
-        code = file_make_dirs(local->state, err);
+    int rc = file_make_temp_dir(&local->folder, "kcast", err);
+    if (rc == 0) {
+        local->state = xstrdup(state ? state : local->folder);
+        rc = file_make_dirs(local->state, err);
     }
-    if (code == 0) {
-        code = open_socket(local, err);
+    if (rc == 0) {
+        rc = open_socket(local, err);
     }
-    if (code == 0) {
+    if (rc == 0) {
         *ret = local;
     } else {
         local_free(local);
     }
-    return code;
+    return rc;
 }
 
 // Environment of a child: ours, with NOTIFY_SOCKET replaced. Free the array and its first element.
 static char **make_environment(const struct local *local)
 {
     size_t count = 0, used = 0;
-    while (environ[count] != NULL) {
+    while (environ[count]) {
         count++;
     }
     char **environment = xcalloc(count + 2, sizeof(*environment));
@@ -165,7 +165,7 @@ static int spawn(struct local *local, enum local_program program, const char *pa
                  struct err *err)
 {
     struct child *child = &local->child[program];
-    char *sandbox = local->sandbox != NULL && program == LOCAL_DAEMON
+    char *sandbox = local->sandbox && program == LOCAL_DAEMON
                         ? xasprintf("--sandbox=%s", local->sandbox)
                         : NULL;
     char *state = xasprintf("--state=%s", child->state);
@@ -190,18 +190,18 @@ static int spawn(struct local *local, enum local_program program, const char *pa
     child->process = xcalloc(1, sizeof(*child->process));
     child->process->data = child;
     child->exited = false;
-    int code = uv_spawn(local->loop, child->process, &options);
-    if (code != 0) {
+    int rc = uv_spawn(local->loop, child->process, &options);
+    if (rc != 0) {
         uv_close((uv_handle_t *)child->process, free_handle);
         child->process = NULL;
-        code = err_set(err, ERR_SYSTEM, "cannot start %s: %s", path, uv_strerror(code));
+        rc = err_set(err, ERR_SYSTEM, "cannot start %s: %s", path, uv_strerror(rc));
     }
     free(environment[0]);
     free(environment);
     free(sandbox);
     free(state);
     free(file);
-    return code;
+    return rc;
 }
 
 // The last line that a child logged, for the sentence about it.
@@ -230,26 +230,26 @@ static int await_ready(struct local *local, struct child *child, const char *nam
     local->starting = child;
     local->timed_out = false;
     uv_timer_start(local->timer, on_timer, START_MS, 0);
-    while (child->url == NULL && !child->exited && !local->timed_out &&
+    while (!child->url && !child->exited && !local->timed_out &&
            !local->interrupted(local->owner)) {
         uv_run(local->loop, UV_RUN_ONCE);
     }
     uv_timer_stop(local->timer);
     local->starting = NULL;
-    if (child->url != NULL) {
+    if (child->url) {
         return 0;
     }
     if (local->interrupted(local->owner)) {
         return err_set(err, ERR_STOPPED, "interrupted while %s was starting", name);
     }
     char *line = last_line(child->log);
-    int code =
+    int rc =
         child->exited
             ? err_set(err, ERR_UNREACHABLE, "the private %s ended while it was starting: %.500s",
                       name, line)
             : err_set(err, ERR_TIMED_OUT, "the private %s did not get ready: %.500s", name, line);
     free(line);
-    return code;
+    return rc;
 }
 
 int local_start(struct local *local, enum local_program program, const char **ret_url,
@@ -258,36 +258,36 @@ int local_start(struct local *local, enum local_program program, const char **re
     struct child *child = &local->child[program];
     const char *name = programs[program].name;
     char *folder = NULL, *path = NULL;
-    int log_fd = -1, code = 0;
-    if (child->url != NULL) {
+    int log_fd = -1, rc = 0;
+    if (child->url) {
         *ret_url = child->url;
         return 0;
     }
-    code = file_own_dir(&folder, err);
-    if (code != 0) {
+    rc = file_own_dir(&folder, err);
+    if (rc != 0) {
         goto out;
     }
     path = xasprintf("%s/%s", folder, name);
     if (access(path, X_OK) != 0) {
-        code = err_set(err, ERR_UNREACHABLE, "--local needs %s, which is not there", path);
+        rc = err_set(err, ERR_UNREACHABLE, "--local needs %s, which is not there", path);
         goto out;
     }
     child->state = xasprintf("%s/%s", local->state, programs[program].folder);
     child->log = xasprintf("%s/%s.log", local->state, name);
-    code = file_make_dirs(child->state, err);
-    if (code != 0) {
+    rc = file_make_dirs(child->state, err);
+    if (rc != 0) {
         goto out;
     }
     log_fd = open(child->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (log_fd < 0) {
-        code = err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log);
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log);
         goto out;
     }
-    code = spawn(local, program, path, log_fd, err);
-    if (code == 0) {
-        code = await_ready(local, child, name, err);
+    rc = spawn(local, program, path, log_fd, err);
+    if (rc == 0) {
+        rc = await_ready(local, child, name, err);
     }
-    if (code == 0) {
+    if (rc == 0) {
         *ret_url = child->url;
     }
 out:
@@ -296,7 +296,7 @@ out:
     }
     free(folder);
     free(path);
-    return code;
+    return rc;
 }
 
 // Ends what runs. Both are told first, so that they end at the same time.
@@ -306,7 +306,7 @@ static void stop_children(struct local *local)
     for (size_t s = 0; s < ARRAY_LEN(signals); s++) {
         bool running = false;
         for (size_t i = 0; i < LOCAL_COUNT; i++) {
-            if (local->child[i].process != NULL && !local->child[i].exited) {
+            if (local->child[i].process && !local->child[i].exited) {
                 uv_process_kill(local->child[i].process, signals[s]);
                 running = true;
             }
@@ -317,7 +317,7 @@ static void stop_children(struct local *local)
             uv_run(local->loop, UV_RUN_ONCE);
             running = false;
             for (size_t i = 0; i < LOCAL_COUNT; i++) {
-                running = running || (local->child[i].process != NULL && !local->child[i].exited);
+                running = running || (local->child[i].process && !local->child[i].exited);
             }
         }
         uv_timer_stop(local->timer);
@@ -326,19 +326,19 @@ static void stop_children(struct local *local)
 
 void local_free(struct local *local)
 {
-    if (local == NULL) {
+    if (!local) {
         return;
     }
     stop_children(local);
     for (size_t i = 0; i < LOCAL_COUNT; i++) {
-        if (local->child[i].process != NULL) {
+        if (local->child[i].process) {
             uv_close((uv_handle_t *)local->child[i].process, free_handle);
         }
         free(local->child[i].url);
         free(local->child[i].state);
         free(local->child[i].log);
     }
-    if (local->poll != NULL) {
+    if (local->poll) {
         uv_close((uv_handle_t *)local->poll, free_handle);
     }
     uv_close((uv_handle_t *)local->timer, free_handle);
@@ -346,7 +346,7 @@ void local_free(struct local *local)
     if (local->socket >= 0) {
         close(local->socket);
     }
-    if (local->folder != NULL) {
+    if (local->folder) {
         struct err ignored = ERR_INIT; // a folder in /tmp that stays is no reason to fail
         if (file_remove_tree(local->folder, &ignored) != 0) {
             err_clear(&ignored);

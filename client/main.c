@@ -22,8 +22,10 @@
 
 static const struct option_row global_rows[] = {
     {"pool", 0, OPTION_TEXT, GLOBAL(pool), "URLS", KCAST_DEFAULT_POOL, 0, 0, NULL,
-     "daemons to measure with, separated by commas: tcp://HOST:PORT or tls://HOST:PORT, or dns://NAME:PORT for every "
-     "address of a name, dns+tls://NAME:PORT for the same with certificates for NAME; all that answer share the work"},
+     "daemons to measure with, separated by commas: tcp://HOST:PORT or tls://HOST:PORT, or "
+     "dns://NAME:PORT for every "
+     "address of a name, dns+tls://NAME:PORT for the same with certificates for NAME; all that "
+     "answer share the work"},
     {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "workers to ask for forecasts, separated by commas; the first that answers is taken"},
     {"tls-ca", 0, OPTION_TEXT, GLOBAL(tls_ca), "FILE", NULL, 0, 0, NULL,
@@ -54,12 +56,12 @@ static const struct option_row global_rows[] = {
 };
 
 static const struct command *const commands[] = {
-    &cmd_search,       &cmd_resume,        &cmd_tune,        &cmd_wisdom, &cmd_measure,
-    &cmd_forecast,     &cmd_report,        &cmd_export,      &cmd_import, &cmd_replay,
-    &cmd_eval,         &cmd_problem_list,  &cmd_problem_check, &cmd_problem_new, &cmd_status,
-    &cmd_jobs,         &cmd_job,           &cmd_cancel,      &cmd_drain,  &cmd_undrain,
-    &cmd_quarantine,   &cmd_probe,         &cmd_top,
-    &cmd_token_add,  &cmd_token_revoke, &cmd_token_list,   &cmd_tls_init,
+    &cmd_search,     &cmd_resume,       &cmd_tune,          &cmd_wisdom,      &cmd_measure,
+    &cmd_forecast,   &cmd_report,       &cmd_export,        &cmd_import,      &cmd_replay,
+    &cmd_eval,       &cmd_problem_list, &cmd_problem_check, &cmd_problem_new, &cmd_status,
+    &cmd_jobs,       &cmd_job,          &cmd_cancel,        &cmd_drain,       &cmd_undrain,
+    &cmd_quarantine, &cmd_probe,        &cmd_top,           &cmd_token_add,   &cmd_token_revoke,
+    &cmd_token_list, &cmd_tls_init,
     &cmd_budget_set, // before the command that is its first word
     &cmd_budget,
 };
@@ -83,10 +85,9 @@ static void print_help(void)
 
 static void print_command_help(const struct command *command)
 {
-    printf("usage: kcast %s [OPTION…]%s%s\n\n%s.\n", command->name,
-           command->arguments != NULL ? " " : "",
-           command->arguments != NULL ? command->arguments : "", command->help);
-    if (command->option != NULL) {
+    printf("usage: kcast %s [OPTION…]%s%s\n\n%s.\n", command->name, command->arguments ? " " : "",
+           command->arguments ? command->arguments : "", command->help);
+    if (command->option) {
         printf("\noptions:\n");
         options_print(command->option, stdout);
     }
@@ -98,7 +99,7 @@ static void print_command_help(const struct command *command)
 // as its value.
 static bool takes_next(const char *argument)
 {
-    for (const struct option_row *row = global_rows; row->name != NULL; row++) {
+    for (const struct option_row *row = global_rows; row->name; row++) {
         if (row->type != OPTION_FLAG && strncmp(argument, "--", 2) == 0 &&
             strcmp(argument + 2, row->name) == 0) {
             return true;
@@ -162,23 +163,22 @@ static int unknown_command(const char *word, const char *second, struct err *err
 {
     const char *best = NULL;
     size_t best_distance = 3; // farther is no help
-    char *both = xasprintf("%s %s", word, second != NULL ? second : "");
+    char *both = xasprintf("%s %s", word, second ? second : "");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        size_t d =
-            distance(strchr(commands[i]->name, ' ') != NULL ? both : word, commands[i]->name);
+        size_t d = distance(strchr(commands[i]->name, ' ') ? both : word, commands[i]->name);
         if (d < best_distance) {
             best = commands[i]->name;
             best_distance = d;
         }
     }
     free(both);
-    bool two = is_family(word) && second != NULL;
-    if (is_family(word) && best == NULL) {
+    bool two = is_family(word) && second;
+    if (is_family(word) && !best) {
         return err_set(err, ERR_USAGE,
                        "`kcast %s` is followed by another word; `kcast --help` lists the commands",
                        word);
     }
-    if (best != NULL) {
+    if (best) {
         return err_set(err, ERR_USAGE,
                        "there is no command \"%.100s%s%.100s\"; did you mean \"%s\"?", word,
                        two ? " " : "", two ? second : "", best);
@@ -198,14 +198,13 @@ static int find_command(int *argc, char **argv, const struct command **ret, stru
     int second = next_word(*argc, argv, first + 1);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         const char *blank = strchr(commands[i]->name, ' ');
-        size_t len =
-            blank != NULL ? (size_t)(blank - commands[i]->name) : strlen(commands[i]->name);
+        size_t len = blank ? (size_t)(blank - commands[i]->name) : strlen(commands[i]->name);
         bool found = strlen(argv[first]) == len &&
                      strncmp(argv[first], commands[i]->name, len) == 0 &&
-                     (blank == NULL || (second < *argc && strcmp(argv[second], blank + 1) == 0));
+                     (!blank || (second < *argc && strcmp(argv[second], blank + 1) == 0));
         if (found) {
             *ret = commands[i];
-            if (blank != NULL) {
+            if (blank) {
                 memmove(&argv[second], &argv[second + 1], (size_t)(*argc - second) * sizeof(*argv));
                 --*argc;
             }
@@ -221,7 +220,7 @@ static int find_command(int *argc, char **argv, const struct command **ret, stru
 static struct option_row *join_rows(const struct command *command)
 {
     size_t count = 0;
-    while (command != NULL && command->option != NULL && command->option[count].name != NULL) {
+    while (command && command->option && command->option[count].name) {
         count++;
     }
     struct option_row *rows = xcalloc(ARRAY_LEN(global_rows) + count, sizeof(*rows));
@@ -237,7 +236,6 @@ static struct option_row *join_rows(const struct command *command)
 static int run_command(const struct command *command, const struct session_options *options,
                        const void *own, char **argument, size_t count, struct err *err)
 {
-    struct session *session;
     if (count < command->argument_min) {
         err_set(err, ERR_USAGE, "`kcast %s` needs %s; `kcast %s --help` says more", command->name,
                 command->arguments, command->name);
@@ -248,29 +246,30 @@ static int run_command(const struct command *command, const struct session_optio
                 argument[command->argument_max]);
         return EXIT_USAGE;
     }
+    struct session *session;
     int code = session_create(&session, options, err);
     if (code != 0) {
         return err_exit(code);
     }
-    int status = command->run(session, own, argument, count, err);
+    int rc = command->run(session, own, argument, count, err);
     session_free(session);
-    return status;
+    return rc;
 }
 
 // Becomes the command's program. Returns only when it cannot.
 static int become(const struct command *command, int argc, char **argv, struct err *err)
 {
     char *path = NULL;
-    int code = file_own_program(&path, command->program, err);
-    if (code == 0) {
+    int rc = file_own_program(&path, command->program, err);
+    if (rc == 0) {
         argv[argc] = NULL;
         fflush(stdout);
         signal(SIGPIPE, SIG_DFL);
         execv(path, argv);
-        code = err_set_errno(err, ERR_SYSTEM, errno, "cannot run %s", path);
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "cannot run %s", path);
     }
     free(path);
-    return err_exit(code);
+    return err_exit(rc);
 }
 
 static int run_line(int argc, char **argv, struct err *err)
@@ -280,50 +279,49 @@ static int run_line(int argc, char **argv, struct err *err)
     if (code != 0) {
         return err_exit(code);
     }
-    if (command != NULL && command->program != NULL) {
+    if (command && command->program) {
         return become(command, argc, argv, err);
     }
     struct option_row *rows = join_rows(command);
-    char *target = xcalloc(1, GLOBAL_SIZE + (command != NULL ? command->options_size : 0));
+    char *target = xcalloc(1, GLOBAL_SIZE + (command ? command->options_size : 0));
     const struct session_options *options = (const struct session_options *)(const void *)target;
+    code = options_defaults(rows, target, err);
     char **argument = NULL;
     size_t count = 0;
-    int status = EXIT_OK;
-    code = options_defaults(rows, target, err);
     if (code == 0) {
         code = options_parse(rows, target, argc, argv, &argument, &count, err);
     }
+    int rc = EXIT_OK;
     if (code != 0) {
-        status = err_exit(code);
+        rc = err_exit(code);
     } else if (options->version) {
         printf("kcast %s\n", KCAST_VERSION);
-    } else if (options->help && command == NULL) {
+    } else if (options->help && !command) {
         print_help();
     } else if (options->help) {
         print_command_help(command);
-    } else if (command == NULL) {
-        status =
-            err_exit(err_set(err, ERR_USAGE, "no command is given; `kcast --help` lists them"));
+    } else if (!command) {
+        rc = err_exit(err_set(err, ERR_USAGE, "no command is given; `kcast --help` lists them"));
     } else {
-        status = run_command(command, options, target + GLOBAL_SIZE, argument, count, err);
+        rc = run_command(command, options, target + GLOBAL_SIZE, argument, count, err);
     }
     free(argument);
     options_release(rows, target);
     free(target);
     free(rows);
-    return status;
+    return rc;
 }
 
 int main(int argc, char **argv)
 {
-    struct err err = ERR_INIT;
     signal(SIGPIPE, SIG_IGN); // an error of write(2) says the same, at the right place
-    int status = run_line(argc, argv, &err);
+    struct err err = ERR_INIT;
+    int rc = run_line(argc, argv, &err);
     if (err.code == ERR_NONE && (fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
-        status = err_exit(err_set_errno(&err, ERR_SYSTEM, errno, "cannot write the output"));
+        rc = err_exit(err_set_errno(&err, ERR_SYSTEM, errno, "cannot write the output"));
     }
     if (err.code != ERR_NONE) {
         fprintf(stderr, "kcast: %s\n", err.text);
     }
-    return status;
+    return rc;
 }

@@ -9,7 +9,7 @@
 #include "client/local.h"
 #include "common/mem.h"
 #include "common/version.h"
-#include "net/identity.h"
+#include "net/auth/identity.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ int session_create(struct session **ret, const struct session_options *options, 
     static const int numbers[] = {SIGINT, SIGTERM};
     struct session *session = xcalloc(1, sizeof(*session));
     session->options = options;
-    int code = uv_loop_init(&session->loop);
-    if (code != 0) {
+    int rc = uv_loop_init(&session->loop);
+    if (rc != 0) {
         free(session);
-        return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(code));
+        return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(rc));
     }
     (void)signal(SIGPIPE,
                  SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
@@ -61,7 +61,7 @@ int session_create(struct session **ret, const struct session_options *options, 
 
 void session_free(struct session *session)
 {
-    if (session == NULL) {
+    if (!session) {
         return;
     }
     remote_close(session->pool);
@@ -103,32 +103,32 @@ int session_remote(struct session *session, const char *url, struct remote **ret
                                      .cert = options->tls_cert,
                                      .key = options->tls_key,
                                      .token = options->token_file};
-    int code = 0;
     if (strncmp(url, "tls://", 6) != 0) {
         return remote_create(ret, &session->loop, url, err);
     }
-    if (session->credentials.tls == NULL) {
+    int rc = 0;
+    if (!session->credentials.tls) {
         identity_protect_process();
-        code = credentials_load(&session->credentials, &files, err);
+        rc = credentials_load(&session->credentials, &files, err);
     }
-    return code == 0 ? remote_create_tls(ret, &session->loop, url, session->credentials.tls,
-                                         session->credentials.token, err)
-                     : code;
+    return rc == 0 ? remote_create_tls(ret, &session->loop, url, session->credentials.tls,
+                                       session->credentials.token, err)
+                   : rc;
 }
 
 static int connect_one(struct session *session, const char *url, const char *program,
                        struct remote **ret, struct err *err)
 {
     struct remote *remote;
-    struct hello_reply hello;
-    int code = session_remote(session, url, &remote, err);
-    if (code != 0) {
-        return code;
+    int rc = session_remote(session, url, &remote, err);
+    if (rc != 0) {
+        return rc;
     }
-    code = remote_hello(remote, program, &hello, err);
-    if (code != 0) {
+    struct hello_reply hello;
+    rc = remote_hello(remote, program, &hello, err);
+    if (rc != 0) {
         remote_close(remote);
-        return code;
+        return rc;
     }
     message_clear(&hello_reply_message, &hello);
     *ret = remote;
@@ -140,62 +140,61 @@ static int connect_any(struct session *session, const char *urls, const char *pr
                        struct remote **ret, struct err *err)
 {
     struct err last = ERR_INIT;
-    int code = err_set(&last, ERR_USAGE, "no address of a %s is given", program);
-    while (*urls != '\0' && code != 0 && !session->interrupted) {
+    int rc = err_set(&last, ERR_USAGE, "no address of a %s is given", program);
+    while (*urls != '\0' && rc != 0 && !session->interrupted) {
         size_t len = strcspn(urls, ",");
         if (len > 0) {
             char *url = xstrndup(urls, len);
             err_clear(&last);
-            code = connect_one(session, url, program, ret, &last);
+            rc = connect_one(session, url, program, ret, &last);
             free(url);
         }
         urls += len + (urls[len] == ',');
     }
-    return code == 0 ? 0 : err_set(err, last.code, "%s", last.text);
+    return rc == 0 ? 0 : err_set(err, last.code, "%s", last.text);
 }
 
 static int connect_local(struct session *session, enum local_program program, const char *name,
                          struct remote **ret, struct err *err)
 {
+    int rc = 0;
+    if (!session->local) {
+        rc = local_create(&session->local, &session->loop, session->options->local_state,
+                          session->options->sandbox, was_interrupted, session, err);
+    }
     const char *url;
-    int code = 0;
-    if (session->local == NULL) {
-        code = local_create(&session->local, &session->loop, session->options->local_state,
-                            session->options->sandbox, was_interrupted, session, err);
+    if (rc == 0) {
+        rc = local_start(session->local, program, &url, err);
     }
-    if (code == 0) {
-        code = local_start(session->local, program, &url, err);
-    }
-    return code == 0 ? connect_one(session, url, name, ret, err) : code;
+    return rc == 0 ? connect_one(session, url, name, ret, err) : rc;
 }
 
 int session_pool(struct session *session, struct remote **ret, struct err *err)
 {
-    int code = 0;
-    if (session->pool == NULL) {
-        const char *urls =
-            session->options->pool != NULL ? session->options->pool : KCAST_DEFAULT_POOL;
-        code = session->options->local
-                   ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->pool, err)
-                   : connect_any(session, urls, "kcastd", &session->pool, err);
+    int rc = 0;
+    if (!session->pool) {
+        const char *urls = session->options->pool ? session->options->pool : KCAST_DEFAULT_POOL;
+        rc = session->options->local
+                 ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->pool, err)
+                 : connect_any(session, urls, "kcastd", &session->pool, err);
     }
     *ret = session->pool;
-    return code;
+    return rc;
 }
 
 int session_worker(struct session *session, struct remote **ret, struct err *err)
 {
-    int code = 0;
     if (session->options->no_worker) {
         return err_set(err, ERR_UNREACHABLE, "--no-worker was given");
     }
-    if (session->worker == NULL) {
+    int rc = 0;
+    if (!session->worker) {
         const char *urls =
-            session->options->worker != NULL ? session->options->worker : KCAST_DEFAULT_WORKER;
-        code = session->options->local
-                   ? connect_local(session, LOCAL_WORKER, "kcast-worker", &session->worker, err)
-                   : connect_any(session, urls, "kcast-worker", &session->worker, err);
+            session->options->worker ? session->options->worker : KCAST_DEFAULT_WORKER;
+        rc = session->options->local
+                 ? connect_local(session, LOCAL_WORKER, "kcast-worker", &session->worker, err)
+                 : connect_any(session, urls, "kcast-worker", &session->worker, err);
     }
     *ret = session->worker;
-    return code;
+    return rc;
 }

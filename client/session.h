@@ -5,12 +5,13 @@
 #define CLIENT_SESSION_H
 
 #include "common/err.h"
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include <stdbool.h>
 #include <uv.h>
 
 struct session_options { // global options, valid before and after the subcommand
-    char *pool; // urls, comma-separated: tcp://, tls://; of all addresses of a name: dns://, dns+tls://
+    char *
+        pool; // urls, comma-separated: tcp://, tls://; of all addresses of a name: dns://, dns+tls://
     char *worker;
     bool local;
     char *local_state; // state folder of the private daemon and worker; default: a temporary one
@@ -30,7 +31,7 @@ void session_free(struct session *session);
 
 const struct session_options *session_options(const struct session *session);
 uv_loop_t *session_loop(struct session *session);
-// The daemon (of several urls the first that answers; client/fleet.h and client/daemons.h use all of
+// The daemon (of several urls the first that answers; client/daemon pool.h and client/pool/daemons.h use all of
 // them) / the worker, after HELLO. Starts private ones for --local.
 // A remote for the url; one of tls:// with the session's certificates and token, which are read when
 // the first needs them. The caller's, remote_close.

@@ -1,9 +1,9 @@
 #include "client/show.h"
 
-#include "client/allot.h"
-#include "client/generator_list.h"
-#include "client/risk.h"
-#include "contract/verdict.h"
+#include "client/policy/allocation.h"
+#include "client/policy/risk.h"
+#include "client/propose/generator_list.h"
+#include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 void show_speedup(const struct estimate *estimate, char *out, size_t size)
 {
-    if (estimate == NULL || isnan(estimate->log2)) {
+    if (!estimate || isnan(estimate->log2)) {
         snprintf(out, size, "-");
     } else if (isnan(estimate->lo) || isnan(estimate->hi)) {
         snprintf(out, size, "%.3gx", exp2(estimate->log2));
@@ -43,11 +43,11 @@ void show_seconds(double seconds, char *out, size_t size)
 void show_ns(double ns, char *out, size_t size)
 {
     static const char *const unit[] = {"ns", "us", "ms", "s"};
-    size_t u = 0;
     if (isnan(ns)) {
         snprintf(out, size, "-");
         return;
     }
+    size_t u = 0;
     for (; u < 3 && ns >= 999.5; u++) {
         ns /= 1000;
     }
@@ -61,16 +61,16 @@ json_t *show_number(double value)
 
 json_t *show_text(const char *text)
 {
-    json_t *value = text != NULL ? json_string(text) : NULL;
-    return value != NULL ? value : json_null();
+    json_t *value = text ? json_string(text) : NULL;
+    return value ? value : json_null();
 }
 
 json_t *show_digest(const struct digest *digest)
 {
-    char hex[DIGEST_HEX_LEN + 1];
     if (digest_is_zero(digest)) {
         return json_null();
     }
+    char hex[DIGEST_HEX_LEN + 1];
     digest_hex(digest, hex);
     return json_string(hex);
 }
@@ -90,17 +90,15 @@ json_t *show_ratio(double log2_value)
 
 json_t *show_interval(const struct estimate *estimate)
 {
-    return estimate == NULL
-               ? json_null()
-               : json_pack("[o, o]", show_ratio(estimate->lo), show_ratio(estimate->hi));
+    return !estimate ? json_null()
+                     : json_pack("[o, o]", show_ratio(estimate->lo), show_ratio(estimate->hi));
 }
 
 json_t *show_quantiles(const struct quantiles *quantiles)
 {
-    return quantiles == NULL
-               ? json_null()
-               : json_pack("{s:o, s:o, s:o}", "p10", show_number(quantiles->p10), "p50",
-                           show_number(quantiles->p50), "p90", show_number(quantiles->p90));
+    return !quantiles ? json_null()
+                      : json_pack("{s:o, s:o, s:o}", "p10", show_number(quantiles->p10), "p50",
+                                  show_number(quantiles->p50), "p90", show_number(quantiles->p90));
 }
 
 json_t *show_facts(const struct fact *fact, size_t count)
@@ -119,8 +117,8 @@ static json_t *show_cases(const struct result *result)
         const struct case_result *c = &result->cases[i];
         json_array_append_new(
             array, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "params", show_text(c->params),
-                             "speedup", show_ratio(c->speedup != NULL ? c->speedup->log2 : NAN),
-                             "ci95", show_interval(c->speedup), "weight", show_number(c->weight),
+                             "speedup", show_ratio(c->speedup ? c->speedup->log2 : NAN), "ci95",
+                             show_interval(c->speedup), "weight", show_number(c->weight),
                              "baseline_ns", show_quantiles(c->baseline_ns), "candidate_ns",
                              show_quantiles(c->candidate_ns)));
     }
@@ -129,81 +127,78 @@ static json_t *show_cases(const struct result *result)
 
 json_t *show_accounts(const struct accounts *a)
 {
-    return a == NULL
-               ? json_null()
-               : json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue", show_number(a->queue),
-                           "compile", show_number(a->compile), "start", show_number(a->start),
-                           "inputs", show_number(a->inputs), "verify", show_number(a->verify),
-                           "time", show_number(a->time), "held", show_number(a->held));
+    return !a ? json_null()
+              : json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue", show_number(a->queue),
+                          "compile", show_number(a->compile), "start", show_number(a->start),
+                          "inputs", show_number(a->inputs), "verify", show_number(a->verify),
+                          "time", show_number(a->time), "held", show_number(a->held));
 }
 
 json_t *show_result(const struct result *result)
 {
     const struct estimate *speedup = verdict_is_ratio(result->verdict) ? result->speedup : NULL;
-    double log2_value = speedup != NULL ? speedup->log2 : NAN;
+    double log2_value = speedup ? speedup->log2 : NAN;
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, "
-                     "s:o, s:b, s:o, s:o}",                                     //
-                     "digest", show_digest(&result->candidate),            //
-                     "device", show_text(result->device),                  //
-                     "class", show_text(result->device_class),             //
-                     "verdict", verdict_name(result->verdict),             //
-                     "reason", show_text(result->reason),                  //
-                     "speedup", show_ratio(log2_value),                    //
-                     "ci95", show_interval(speedup),                       //
-                     "log2_speedup", show_number(log2_value),              //
-                     "baseline_ns", show_quantiles(result->baseline_ns),   //
-                     "candidate_ns", show_quantiles(result->candidate_ns), //
-                     "cases", show_cases(result),                          //
-                     "launches", (json_int_t)result->launches,             //
-                     "max_error", show_number(result->max_error),          //
-                     "error_bound", show_number(result->error_bound),      //
-                     "seconds", show_accounts(result->seconds),            //
-                     "trust", show_text(result->trust),                    //
-                     "cached", (int)result->cached,                        //
+                     "s:o, s:b, s:o, s:o}",                                            //
+                     "digest", show_digest(&result->candidate),                        //
+                     "device", show_text(result->device),                              //
+                     "class", show_text(result->device_class),                         //
+                     "verdict", verdict_name(result->verdict),                         //
+                     "reason", show_text(result->reason),                              //
+                     "speedup", show_ratio(log2_value),                                //
+                     "ci95", show_interval(speedup),                                   //
+                     "log2_speedup", show_number(log2_value),                          //
+                     "baseline_ns", show_quantiles(result->baseline_ns),               //
+                     "candidate_ns", show_quantiles(result->candidate_ns),             //
+                     "cases", show_cases(result),                                      //
+                     "launches", (json_int_t)result->launches,                         //
+                     "max_error", show_number(result->max_error),                      //
+                     "error_bound", show_number(result->error_bound),                  //
+                     "seconds", show_accounts(result->seconds),                        //
+                     "trust", show_text(result->trust),                                //
+                     "cached", (int)result->cached,                                    //
                      "seed", result->seed == 0 ? json_null() : show_u64(result->seed), //
-                     "conditions",
-                     show_facts(result->conditions, result->conditions_count));
+                     "conditions", show_facts(result->conditions, result->conditions_count));
 }
 
-json_t *show_guarantee(const struct fold *fold)
+json_t *show_guarantee(const struct run_state *run_state)
 {
-    const struct run_started *started = &fold->started;
-    const struct run_certified *last = &fold->certified;
-    char *sentence = risk_sentence(fold);
+    const struct run_started *started = &run_state->started;
+    const struct run_certified *last = &run_state->certified;
+    char *sentence = risk_sentence(run_state);
     json_t *object = json_null();
 
-    if (sentence != NULL) {
+    if (sentence) {
         object = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "kind",
                            show_text(started->guarantee), "alpha", show_number(started->alpha),
                            "delta", show_number(started->delta), "threshold",
-                           show_number(fold->certifications > 0 ? last->threshold : NAN), "alarms",
-                           (json_int_t)last->alarms, "changes", (json_int_t)fold->certifications,
-                           "text", show_text(sentence));
+                           show_number(run_state->certifications > 0 ? last->threshold : NAN),
+                           "alarms", (json_int_t)last->alarms, "changes",
+                           (json_int_t)run_state->certifications, "text", show_text(sentence));
     }
     free(sentence);
     return object;
 }
 
-json_t *show_generators(const struct fold *fold)
+json_t *show_generators(const struct run_state *run_state)
 {
-    struct allot_share share[GENERATOR_LIST_MAX];
     struct generator_list list;
     json_t *ret = json_array();
-    if (generator_list_parse(&list, fold->started.generator, NULL) != 0) {
+    if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
         return ret;
     }
-    allot_shares(fold, fold->candidate_count, list.count, share);
+    struct allot_share share[GENERATOR_LIST_MAX];
+    allot_shares(run_state, run_state->candidate_count, list.count, share);
     for (size_t i = 0; i < list.count; i++) {
         const struct allot_share *s = &share[i];
         json_array_append_new(
-            ret,
-            json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
-                      show_text(list.kind[i]), "considered", (json_int_t)s->considered, "measured",
-                      (json_int_t)s->measured, "improvements", (json_int_t)s->improvements,
-                      "gain_log2", show_number(s->gain_log2), "device_seconds",
-                      show_number(s->device_seconds), "compile_seconds",
-                      show_number(s->compile_seconds), "tokens", (json_int_t)s->tokens, "money",
-                      show_number(s->money), "cost", show_number(s->cost)));
+            ret, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
+                           show_text(list.kind[i]), "considered", (json_int_t)s->considered,
+                           "measured", (json_int_t)s->measured, "improvements",
+                           (json_int_t)s->improvements, "gain_log2", show_number(s->gain_log2),
+                           "device_seconds", show_number(s->device_seconds), "compile_seconds",
+                           show_number(s->compile_seconds), "tokens", (json_int_t)s->tokens,
+                           "money", show_number(s->money), "cost", show_number(s->cost)));
     }
     generator_list_release(&list);
     return ret;
@@ -212,7 +207,7 @@ json_t *show_generators(const struct fold *fold)
 void show_add_line(struct strbuf *out, json_t *object)
 {
     char *line = json_dumps(object, JSON_COMPACT);
-    strbuf_adds(out, line != NULL ? line : "{}");
+    strbuf_adds(out, line ? line : "{}");
     strbuf_addc(out, '\n');
     free(line);
     json_decref(object);
@@ -221,7 +216,7 @@ void show_add_line(struct strbuf *out, json_t *object)
 void show_print(json_t *object)
 {
     char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    if (line != NULL) {
+    if (line) {
         puts(line);
     }
     free(line);

@@ -10,31 +10,31 @@ void bandit_init(struct bandit *bandit, size_t count, double keep)
 {
     *bandit = (struct bandit){.count = count, .keep = keep};
     for (size_t i = 0; i < count; i++) {
-        bandit->arm[i].weight = 1;
+        bandit->option[i].weight = 1;
     }
 }
 
 void bandit_credit(struct bandit *bandit, size_t number, double reward, double cost)
 {
-    struct bandit_arm *arm = &bandit->arm[number];
+    struct bandit_option *option = &bandit->option[number];
 
-    arm->reward += reward;
-    arm->all_reward += reward;
-    arm->cost += cost > 0 ? cost : 0;
-    arm->all_cost += cost > 0 ? cost : 0;
+    option->reward += reward;
+    option->all_reward += reward;
+    option->cost += cost > 0 ? cost : 0;
+    option->all_cost += cost > 0 ? cost : 0;
 }
 
 void bandit_add(struct bandit *bandit, size_t number, double reward, double cost)
 {
     for (size_t i = 0; i < bandit->count; i++) {
-        struct bandit_arm *arm = &bandit->arm[i];
+        struct bandit_option *option = &bandit->option[i];
 
-        arm->count *= bandit->keep;
-        arm->reward *= bandit->keep;
-        arm->cost *= bandit->keep;
+        option->count *= bandit->keep;
+        option->reward *= bandit->keep;
+        option->cost *= bandit->keep;
     }
-    bandit->arm[number].count++;
-    bandit->arm[number].pulls++;
+    bandit->option[number].count++;
+    bandit->option[number].pulls++;
     bandit_credit(bandit, number, reward, cost);
 }
 
@@ -44,10 +44,10 @@ static size_t find_untried(const struct bandit *bandit)
     size_t found = SIZE_MAX;
 
     for (size_t i = 0; i < bandit->count; i++) {
-        const struct bandit_arm *arm = &bandit->arm[i];
+        const struct bandit_option *option = &bandit->option[i];
 
-        if (!arm->gone && arm->pulls == 0 && arm->pending == 0 &&
-            (found == SIZE_MAX || arm->weight > bandit->arm[found].weight)) {
+        if (!option->gone && option->pulls == 0 && option->pending == 0 &&
+            (found == SIZE_MAX || option->weight > bandit->option[found].weight)) {
             found = i;
         }
     }
@@ -65,42 +65,42 @@ static double best_rate(const struct bandit *bandit)
     double best = 0;
 
     for (size_t i = 0; i < bandit->count; i++) {
-        const struct bandit_arm *arm = &bandit->arm[i];
+        const struct bandit_option *option = &bandit->option[i];
 
-        best = fmax(best, rate(arm->reward, arm->cost));
-        best = fmax(best, LIFETIME_PART * rate(arm->all_reward, arm->all_cost));
+        best = fmax(best, rate(option->reward, option->cost));
+        best = fmax(best, LIFETIME_PART * rate(option->all_reward, option->all_cost));
     }
     return best;
 }
 
 // How much was spent on the arm, in pulls of mean cost (unit).
-static double spent(const struct bandit_arm *arm, double unit)
+static double spent(const struct bandit_option *option, double unit)
 {
-    double mean = arm->count > 0 ? arm->cost / arm->count / unit : 1;
+    double mean = option->count > 0 ? option->cost / option->count / unit : 1;
 
-    return arm->cost / unit + (double)arm->pending * mean;
+    return option->cost / unit + (double)option->pending * mean;
 }
 
 static size_t highest_bound(const struct bandit *bandit)
 {
     double cost = 0, count = 0, unit, best = best_rate(bandit), all = 0, highest = -INFINITY;
-    size_t found = SIZE_MAX;
 
     for (size_t i = 0; i < bandit->count; i++) {
-        cost += bandit->arm[i].cost;
-        count += bandit->arm[i].count;
+        cost += bandit->option[i].cost;
+        count += bandit->option[i].count;
     }
     unit = cost > 0 && count > 0 ? cost / count : 1;
     for (size_t i = 0; i < bandit->count; i++) {
-        all += spent(&bandit->arm[i], unit);
+        all += spent(&bandit->option[i], unit);
     }
+    size_t found = SIZE_MAX;
     for (size_t i = 0; i < bandit->count; i++) {
-        const struct bandit_arm *arm = &bandit->arm[i];
-        double mine = fmax(spent(arm, unit), LEAST_PULLS);
-        double bound = EXPLORE * sqrt(arm->weight * log1p(all) / mine);
+        const struct bandit_option *option = &bandit->option[i];
+        double mine = fmax(spent(option, unit), LEAST_PULLS);
+        double bound = EXPLORE * sqrt(option->weight * log1p(all) / mine);
 
-        bound += best > 0 ? rate(arm->reward, arm->cost) / best : 0;
-        if (!arm->gone && bound > highest) {
+        bound += best > 0 ? rate(option->reward, option->cost) / best : 0;
+        if (!option->gone && bound > highest) {
             highest = bound;
             found = i;
         }
@@ -117,21 +117,21 @@ size_t bandit_choose(const struct bandit *bandit, double coin)
     }
     drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
     for (size_t i = 0; i < bandit->count && coin < BANDIT_FLOOR; i++) {
-        size_t arm = (drawn + i) % bandit->count;
+        size_t option = (drawn + i) % bandit->count;
 
-        if (!bandit->arm[arm].gone) {
-            return arm;
+        if (!bandit->option[option].gone) {
+            return option;
         }
     }
     return highest_bound(bandit);
 }
 
-double bandit_share(const struct bandit *bandit, size_t arm)
+double bandit_share(const struct bandit *bandit, size_t option)
 {
     double cost = 0;
 
     for (size_t i = 0; i < bandit->count; i++) {
-        cost += bandit->arm[i].cost;
+        cost += bandit->option[i].cost;
     }
-    return cost > 0 ? bandit->arm[arm].cost / cost : 0;
+    return cost > 0 ? bandit->option[option].cost / cost : 0;
 }

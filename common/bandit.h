@@ -17,11 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BANDIT_ARMS_MAX 16
+#define BANDIT_OPTIONS_MAX 16
 #define BANDIT_KEEP 0.992 // of a pull's weight, after one more: 125 pulls are remembered
 #define BANDIT_FLOOR 0.1  // of the choices, uniformly drawn
 
-struct bandit_arm {
+struct bandit_option {
     bool gone;                   // never chosen
     double weight;               // > 0; without rewards, arms are given in proportion to it
     uint64_t pending;            // pulls that were made and not added yet
@@ -31,23 +31,23 @@ struct bandit_arm {
 };
 
 struct bandit {
-    struct bandit_arm arm[BANDIT_ARMS_MAX];
+    struct bandit_option option[BANDIT_OPTIONS_MAX];
     size_t count;
     double keep; // 1: nothing is forgotten
 };
 
-// All weights 1. count is at most BANDIT_ARMS_MAX.
+// All weights 1. count is at most BANDIT_OPTIONS_MAX.
 void bandit_init(struct bandit *bandit, size_t count, double keep);
 // One pull with its outcome. Costs are in any unit; one that is not above 0 counts as nothing
 // spent.
-void bandit_add(struct bandit *bandit, size_t arm, double reward, double cost);
+void bandit_add(struct bandit *bandit, size_t option, double reward, double cost);
 // What comes of an earlier pull later.
-void bandit_credit(struct bandit *bandit, size_t arm, double reward, double cost);
+void bandit_credit(struct bandit *bandit, size_t option, double reward, double cost);
 // The arm to pull: first each that never was (the heaviest first), then by the bounds. coin is from
 // 0 to 1 (exclusive) and decides the uniform share; where it falls on one that is gone, the next
 // one is taken. SIZE_MAX when all are gone.
 size_t bandit_choose(const struct bandit *bandit, double coin);
 // The arm's part of what was spent lately; 0 when nothing was.
-double bandit_share(const struct bandit *bandit, size_t arm);
+double bandit_share(const struct bandit *bandit, size_t option);
 
 #endif

@@ -14,12 +14,12 @@ struct clock {
     uint64_t fake_ns;                                    // what a fake clock answers
 };
 
-extern const struct clock clock_system;                // the real clocks
+extern const struct clock clock_system;                    // the real clocks
 void clock_fake_init(struct clock *clock, uint64_t at_ns); // stands still until clock_fake_advance
 void clock_fake_advance(struct clock *clock, uint64_t ns);
 
-uint64_t clock_now_ns(const struct clock *clock);  // monotonic
+uint64_t clock_now_ns(const struct clock *clock); // monotonic
 int64_t clock_wall_ns(const struct clock *clock);
-double clock_seconds(uint64_t ns);                 // ns as seconds
+double clock_seconds(uint64_t ns); // ns as seconds
 
 #endif

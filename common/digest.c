@@ -105,12 +105,11 @@ static int hex_value(char c)
 
 int digest_parse(struct digest *ret, const char *hex, struct err *err)
 {
-    struct digest digest;
-
     if (strnlen(hex, DIGEST_HEX_LEN + 1) != DIGEST_HEX_LEN) {
         return err_set(err, ERR_INVALID, "a digest has %d hexadecimal digits, not as in '%.80s'",
                        DIGEST_HEX_LEN, hex);
     }
+    struct digest digest;
     for (size_t i = 0; i < DIGEST_LEN; i++) {
         int high = hex_value(hex[2 * i]);
         int low = hex_value(hex[2 * i + 1]);

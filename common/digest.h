@@ -25,6 +25,7 @@ struct digest digest_end(struct digest_state *state); // frees state
 bool digest_equal(const struct digest *a, const struct digest *b);
 bool digest_is_zero(const struct digest *a);
 void digest_hex(const struct digest *a, char out[static DIGEST_HEX_LEN + 1]);
-MUST_CHECK int digest_parse(struct digest *ret, const char *hex, struct err *err); // exactly 64 hex digits
+MUST_CHECK int digest_parse(struct digest *ret, const char *hex,
+                            struct err *err); // exactly 64 hex digits
 
 #endif

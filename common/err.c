@@ -72,14 +72,13 @@ __attribute__((format(printf, 3, 0))) static void append_format(char *out, size_
 
 int err_set(struct err *err, enum err_code code, const char *format, ...)
 {
-    char text[ERR_TEXT_MAX] = "";
-    size_t len = 0;
-    va_list args;
-
     if (!err || err->code != ERR_NONE) {
         return code;
     }
+    va_list args;
     va_start(args, format);
+    char text[ERR_TEXT_MAX] = "";
+    size_t len = 0;
     append_format(text, &len, format, args);
     va_end(args);
     memcpy(err->text, text, len + 1);
@@ -89,21 +88,20 @@ int err_set(struct err *err, enum err_code code, const char *format, ...)
 
 int err_set_errno(struct err *err, enum err_code code, int errnum, const char *format, ...)
 {
-    char text[ERR_TEXT_MAX] = "";
-    char reason[128];
-    size_t len = 0;
-    va_list args;
-
     if (errnum == ENOSPC || errnum == EDQUOT) {
         code = ERR_NO_SPACE;
     }
     if (!err || err->code != ERR_NONE) {
         return code;
     }
+    va_list args;
     va_start(args, format);
+    char text[ERR_TEXT_MAX] = "";
+    size_t len = 0;
     append_format(text, &len, format, args);
     va_end(args);
     append(text, &len, ": ");
+    char reason[128];
     append(text, &len, strerror_r(errnum, reason, sizeof(reason)));
     memcpy(err->text, text, len + 1);
     err->code = code;
@@ -112,17 +110,16 @@ int err_set_errno(struct err *err, enum err_code code, int errnum, const char *f
 
 int err_wrap(struct err *err, const char *format, ...)
 {
-    char text[ERR_TEXT_MAX] = "";
-    size_t len = 0;
-    va_list args;
-
     if (!err) {
         return ERR_INTERNAL;
     }
     if (err->code == ERR_NONE) {
         return ERR_NONE;
     }
+    va_list args;
     va_start(args, format);
+    char text[ERR_TEXT_MAX] = "";
+    size_t len = 0;
     append_format(text, &len, format, args);
     va_end(args);
     append(text, &len, ": ");

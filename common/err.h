@@ -25,7 +25,7 @@
     X(LIMIT, "limit", EXIT_INVALID, "larger or longer than allowed")                               \
     X(NO_SPACE, "no-space", EXIT_NO_SPACE, "a disk is full")                                       \
     X(SANDBOX, "sandbox", EXIT_SANDBOX, "the sandbox cannot be set up")                            \
-    X(BUDGET, "budget", EXIT_BUDGET, "a budget of device time is used up")                       \
+    X(BUDGET, "budget", EXIT_BUDGET, "a budget of device time is used up")                         \
     X(DENIED, "denied", EXIT_SYSTEM, "not permitted")                                              \
     X(STOPPED, "stopped", EXIT_INTERRUPTED, "ended by a signal or by its user")
 
@@ -33,7 +33,7 @@ enum err_index {
 #define X(id, name, exit, text) ERR_INDEX_##id,
     ERR_CODES(X)
 #undef X
-    ERR_COUNT
+        ERR_COUNT
 };
 
 // Negative, so that a return value is 0 or an error.

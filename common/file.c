@@ -45,21 +45,19 @@ static void wait_for(int fd, short events)
 
 int file_read_fd(struct bytes *ret, int fd, size_t limit, const char *what, struct err *err)
 {
+    if (limit > SIZE_MAX / 4) {
+        limit = SIZE_MAX / 4;
+    }
     size_t size = READ_FIRST;
     unsigned char *data = NULL;
     size_t len = 0;
     int rc;
-
-    if (limit > SIZE_MAX / 4) {
-        limit = SIZE_MAX / 4;
-    }
     for (;;) {
-        unsigned char *moved;
         ssize_t n;
 
         // One byte beyond the limit shows that there is more; one is for the NUL.
         size = size < limit + 2 ? size : limit + 2;
-        moved = realloc(data, size);
+        unsigned char *moved = realloc(data, size);
         if (!moved) {
             rc = err_set_errno(err, ERR_SYSTEM, ENOMEM, "%s: %zu bytes", what, size);
             goto out;
@@ -101,16 +99,14 @@ out:
 static int read_regular(struct bytes *ret, const char *path, size_t limit, bool private,
                         struct err *err)
 {
-    struct stat info;
-    int fd;
-    int rc;
-
     // O_NONBLOCK so that opening a FIFO does not wait for a writer.
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return err_set_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_SYSTEM,
                              errno, "%s: cannot be opened", path);
     }
+    struct stat info;
+    int rc;
     if (fstat(fd, &info) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
         goto out;
@@ -213,13 +209,13 @@ int file_replace_through(const char *path, const char *temp, const void *data, s
                          bool durable, struct err *err)
 {
     bool made = false;
-    int fd = -1;
-    int rc;
 
     // What a crashed process of the same number left; O_EXCL then makes sure that no link is
     // followed.
     (void)unlink(temp);
+    int fd = -1;
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int rc;
     if (fd < 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be created", temp);
         goto out;
@@ -256,11 +252,10 @@ out:
 
 static int make_dir(const char *path, struct err *err)
 {
-    struct stat info;
-
     if (mkdir(path, 0700) == 0) {
         return 0;
     }
+    struct stat info;
     if (errno != EEXIST) {
         // EROFS and EACCES may be answered for a folder that exists as well.
         int saved_errno = errno;
@@ -278,13 +273,11 @@ static int make_dir(const char *path, struct err *err)
 
 int file_make_dirs(const char *path, struct err *err)
 {
-    char *copy;
-    int rc = 0;
-
     if (path[0] == '\0') {
         return err_set(err, ERR_INVALID, "a folder needs a name");
     }
-    copy = xstrdup(path);
+    char *copy = xstrdup(path);
+    int rc = 0;
     for (char *p = copy + 1; rc == 0 && *p != '\0'; p++) {
         if (*p == '/' && p[-1] != '/') {
             *p = '\0';
@@ -320,15 +313,13 @@ static int wait_for_lock(int fd)
     int rc = 0;
 
     for (int tries = 0; tries < LOCK_TRIES; tries++) {
-        long pid;
-
         do {
             rc = flock(fd, LOCK_EX | LOCK_NB);
         } while (rc != 0 && errno == EINTR);
         if (rc == 0 || errno != EWOULDBLOCK) {
             return rc;
         }
-        pid = read_pid(fd);
+        long pid = read_pid(fd);
         if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) {
             break;
         }
@@ -342,14 +333,12 @@ int file_lock(int *ret_fd, const char *path, struct err *err)
 {
     char text[16];
     int len;
-    int fd;
-    int rc;
 
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
     if (fd < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be opened", path);
     }
-    rc = wait_for_lock(fd);
+    int rc = wait_for_lock(fd);
     if (rc != 0 && errno == EWOULDBLOCK) {
         long pid = read_pid(fd);
 
@@ -391,7 +380,6 @@ static int remove_at(int parent, const char *name, dev_t device, int depth, cons
 static int remove_content(int dir_fd, dev_t device, int depth, const char *root, struct err *err)
 {
     DIR *dir = fdopendir(dir_fd);
-    struct dirent *entry;
     int first = 0;
 
     if (!dir) {
@@ -399,9 +387,8 @@ static int remove_content(int dir_fd, dev_t device, int depth, const char *root,
         close_fd(dir_fd);
         return first;
     }
+    struct dirent *entry;
     for (;;) {
-        int rc;
-
         errno = 0;
         entry = readdir(dir);
         if (!entry) {
@@ -410,7 +397,7 @@ static int remove_content(int dir_fd, dev_t device, int depth, const char *root,
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
         }
-        rc = remove_at(dirfd(dir), entry->d_name, device, depth, root, err);
+        int rc = remove_at(dirfd(dir), entry->d_name, device, depth, root, err);
         first = first ? first : rc;
     }
     if (errno != 0 && first == 0) {
@@ -424,8 +411,6 @@ static int remove_at(int parent, const char *name, dev_t device, int depth, cons
                      struct err *err)
 {
     struct stat info;
-    int rc;
-    int fd;
 
     if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "%s: %s", root, name);
@@ -442,11 +427,11 @@ static int remove_at(int parent, const char *name, dev_t device, int depth, cons
     if (depth >= TREE_DEPTH_MAX) {
         return err_set(err, ERR_LIMIT, "%s: more than %d folders deep", root, TREE_DEPTH_MAX);
     }
-    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "%s: %s cannot be opened", root, name);
     }
-    rc = remove_content(fd, device, depth + 1, root, err);
+    int rc = remove_content(fd, device, depth + 1, root, err);
     if (rc == 0 && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: %s cannot be removed", root, name);
     }
@@ -466,9 +451,8 @@ int file_remove_tree(const char *path, struct err *err)
 int file_make_temp_dir(char **ret, const char *prefix, struct err *err)
 {
     const char *base = getenv("TMPDIR");
-    char *path;
 
-    path = xasprintf("%s/%s.XXXXXX", base && base[0] ? base : "/tmp", prefix);
+    char *path = xasprintf("%s/%s.XXXXXX", base && base[0] ? base : "/tmp", prefix);
     if (!mkdtemp(path)) {
         int rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be created", path);
 
@@ -504,23 +488,24 @@ int file_own_program(char **ret, const char *name, struct err *err)
 {
     static const char *const place[] = {"", "/../libexec/kernelcast"};
     char *dir = NULL, *path = NULL;
-    int status = file_own_dir(&dir, err);
+    int rc = file_own_dir(&dir, err);
 
-    for (size_t i = 0; i < ARRAY_LEN(place) && status == 0 && path == NULL; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(place) && rc == 0 && !path; i++) {
         path = xasprintf("%s%s/%s", dir, place[i], name);
         if (!file_exists(path)) {
             free(path);
             path = NULL;
         }
     }
-    if (status == 0 && path == NULL) {
-        status = err_set(err, ERR_NOT_FOUND,
-                         "%s is neither in %s nor in %s/../libexec/kernelcast; install kernelcast whole",
-                         name, dir, dir);
+    if (rc == 0 && !path) {
+        rc =
+            err_set(err, ERR_NOT_FOUND,
+                    "%s is neither in %s nor in %s/../libexec/kernelcast; install kernelcast whole",
+                    name, dir, dir);
     }
     free(dir);
-    if (status == 0) {
+    if (rc == 0) {
         *ret = path;
     }
-    return status;
+    return rc;
 }

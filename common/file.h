@@ -12,24 +12,28 @@
 MUST_CHECK int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err);
 
 // The same for a file that holds a secret: ERR_DENIED when its group or others may read or change it.
-MUST_CHECK int file_read_private(struct bytes *ret, const char *path, size_t limit, struct err *err);
+MUST_CHECK int file_read_private(struct bytes *ret, const char *path, size_t limit,
+                                 struct err *err);
 // Frees bytes that held a secret, and leaves nothing of them in memory.
 void file_wipe(struct bytes *secret);
 
 // The same from an open descriptor until its end (pipes too). Retries EINTR.
-MUST_CHECK int file_read_fd(struct bytes *ret, int fd, size_t limit, const char *what, struct err *err);
+MUST_CHECK int file_read_fd(struct bytes *ret, int fd, size_t limit, const char *what,
+                            struct err *err);
 
 // All of data to fd. Retries EINTR and short writes.
-MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *what, struct err *err);
+MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *what,
+                             struct err *err);
 
 // Writes path + ".tmp.<thread id>" (mode 0644 less umask), fsyncs when durable, renames it over path. On failure path is as
 // before and no temporary file is left; only when the sync of the folder fails is the new content in place already.
-MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable, struct err *err);
+MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable,
+                            struct err *err);
 
 // The same with another temporary name, which only this thread uses, on the same file system. What a process that is killed
 // leaves there is its owner's to remove.
-MUST_CHECK int file_replace_through(const char *path, const char *temp, const void *data, size_t len, bool durable,
-                                    struct err *err);
+MUST_CHECK int file_replace_through(const char *path, const char *temp, const void *data,
+                                    size_t len, bool durable, struct err *err);
 
 // mkdir -p, mode 0700 for what is created.
 MUST_CHECK int file_make_dirs(const char *path, struct err *err);

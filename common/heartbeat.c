@@ -17,11 +17,11 @@ static bool from_environment(const char *name, uint64_t *ret)
 uint64_t heartbeat_interval_ms(void)
 {
     uint64_t interval_us;
-    uint64_t pid;
 
     if (!from_environment("WATCHDOG_USEC", &interval_us)) {
         return 0;
     }
+    uint64_t pid;
     if (getenv("WATCHDOG_PID") &&
         (!from_environment("WATCHDOG_PID", &pid) || pid != (uint64_t)getpid())) {
         return 0;

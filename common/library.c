@@ -19,40 +19,38 @@ static void clear(const struct library_symbol *symbols, size_t count)
 static int not_found(const char *const *names, const char *reason, struct err *err)
 {
     struct strbuf list = STRBUF_INIT;
-    int code;
 
-    for (size_t i = 0; names[i] != NULL; i++) {
+    for (size_t i = 0; names[i]; i++) {
         strbuf_addf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
-    code = err_set(err, ERR_NOT_FOUND, "cannot load %s: %s", list.data,
-                   reason != NULL ? reason : "no reason given");
+    int rc = err_set(err, ERR_NOT_FOUND, "cannot load %s: %s", list.data,
+                     reason ? reason : "no reason given");
     strbuf_release(&list);
-    return code;
+    return rc;
 }
 
 int library_open(void **ret, const char *const *names, const struct library_symbol *symbols,
                  size_t count, struct err *err)
 {
+    clear(symbols, count);
     void *library = NULL;
     const char *name = NULL;
-
-    clear(symbols, count);
-    for (size_t i = 0; names[i] != NULL && library == NULL; i++) {
+    for (size_t i = 0; names[i] && !library; i++) {
         name = names[i];
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
-    if (library == NULL) {
+    if (!library) {
         return not_found(names, dlerror(), err);
     }
     for (size_t i = 0; i < count; i++) {
         void *address = dlsym(library, symbols[i].name);
 
-        if (address == NULL && symbols[i].required) {
-            int code = err_set(err, ERR_VERSION, "%s has no function %s: it is too old", name,
-                               symbols[i].name);
+        if (!address && symbols[i].required) {
+            int rc = err_set(err, ERR_VERSION, "%s has no function %s: it is too old", name,
+                             symbols[i].name);
             clear(symbols, count);
             dlclose(library);
-            return code;
+            return rc;
         }
         set_pointer(&symbols[i], address);
     }
@@ -62,7 +60,7 @@ int library_open(void **ret, const char *const *names, const struct library_symb
 
 void library_close(void *library)
 {
-    if (library != NULL) {
+    if (library) {
         dlclose(library);
     }
 }

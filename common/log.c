@@ -21,17 +21,17 @@
 #define CUT_MARK " [cut]\n"
 
 static struct {
-    char program[32];         // shown when there is no journal to add it
-    _Atomic int max_level;    // events above it are dropped
-    bool journal;             // lines start with <3> to <7>
-    bool json;                // and are JSON objects
+    char program[32];      // shown when there is no journal to add it
+    _Atomic int max_level; // events above it are dropped
+    bool journal;          // lines start with <3> to <7>
+    bool json;             // and are JSON objects
 } settings = {.max_level = LOG_INFO};
 
 void log_init(const char *program, enum log_level max_level)
 {
     (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
     settings.max_level = (int)max_level;
-    settings.journal = getenv("JOURNAL_STREAM") != NULL;
+    settings.journal = getenv("JOURNAL_STREAM");
 }
 
 void log_use_json(void)
@@ -65,12 +65,12 @@ static const char *level_name(enum log_level level)
 
 static void put_stamp(char stamp[STAMP_MAX])
 {
-    char seconds[32];
     struct timespec now;
-    struct tm utc;
 
     clock_gettime(CLOCK_REALTIME, &now);
+    struct tm utc;
     gmtime_r(&now.tv_sec, &utc);
+    char seconds[32];
     if (strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
         seconds[0] = '\0';
     }
@@ -95,11 +95,10 @@ static size_t put_prefix(char *line, size_t size, enum log_level level)
 // Length of the printable character at text: 1 to 4, or 0 when the first byte must be escaped.
 static size_t printable_len(const unsigned char *text)
 {
-    size_t len;
-
     if (text[0] >= 0x20 && text[0] < 0x7F) {
         return 1;
     }
+    size_t len;
     if (text[0] >= 0xC2 && text[0] <= 0xDF) {
         len = 2;
     } else if (text[0] >= 0xE0 && text[0] <= 0xEF) {
@@ -155,11 +154,11 @@ static void write_line(const char *line, size_t len)
 
 static void write_json(enum log_level level, const char *event)
 {
-    struct strbuf out = STRBUF_INIT;
     char stamp[STAMP_MAX];
     struct log_line line = {stamp, settings.program, level_name(level), event};
 
     put_stamp(stamp);
+    struct strbuf out = STRBUF_INIT;
     if (settings.journal) {
         strbuf_addf(&out, "<%d>", (int)level);
     }
@@ -172,15 +171,13 @@ static void write_json(enum log_level level, const char *event)
 void log_event(enum log_level level, const char *format, ...)
 {
     char event[LINE_MAX_BYTES];
-    char line[LINE_MAX_BYTES];
     const unsigned char *cursor = (const unsigned char *)event;
     int saved_errno = errno;
-    size_t len;
-    va_list args;
 
     if ((int)level > settings.max_level) {
         return;
     }
+    va_list args;
     va_start(args, format);
     if (vsnprintf(event, sizeof(event), format, args) < 0) {
         (void)snprintf(event, sizeof(event), "log-defect");
@@ -192,7 +189,8 @@ void log_event(enum log_level level, const char *format, ...)
         errno = saved_errno;
         return;
     }
-    len = put_prefix(line, sizeof(line), level);
+    char line[LINE_MAX_BYTES];
+    size_t len = put_prefix(line, sizeof(line), level);
     while (*cursor != '\0' && len + 5 + sizeof(CUT_MARK) <= sizeof(line)) {
         size_t read;
 

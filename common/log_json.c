@@ -81,7 +81,7 @@ static const char *closing_quote(const char *text)
 {
     const char *at = text;
 
-    while ((at = strchr(at, '"')) != NULL) {
+    while ((at = strchr(at, '"'))) {
         if (at[1] == '\0' || (at[1] == ' ' && key_len(at + 2) > 0)) {
             return at;
         }
@@ -107,10 +107,9 @@ static const char *put_pair(struct strbuf *out, const char *text, size_t key)
 {
     const char *value = text + key;
     bool quoted = value[0] == '"';
-    const char *end;
 
     value += quoted;
-    end = quoted ? closing_quote(value) : value + strcspn(value, " ");
+    const char *end = quoted ? closing_quote(value) : value + strcspn(value, " ");
     strbuf_addf(out, ",\"%s%.*s\":", is_ours(text, key - 1) ? "_" : "", (int)(key - 1), text);
     put_string(out, value, (size_t)(end - value));
     return quoted && *end == '"' ? end + 1 : end;
@@ -120,7 +119,6 @@ void log_json(struct strbuf *out, const struct log_line *line)
 {
     const char *at = line->event;
     size_t len = strcspn(at, " ");
-    struct strbuf rest = STRBUF_INIT;
 
     strbuf_addc(out, '{');
     put_member(out, "time", line->time);
@@ -129,6 +127,7 @@ void log_json(struct strbuf *out, const struct log_line *line)
     strbuf_adds(out, ",\"event\":");
     put_string(out, at, len);
     at += len;
+    struct strbuf rest = STRBUF_INIT;
     while (*at) {
         size_t key = *at == ' ' ? 0 : key_len(at);
 

@@ -72,9 +72,8 @@ static void on_close(uv_handle_t *handle)
 int mailbox_create(struct mailbox **ret, uv_loop_t *loop, struct err *err)
 {
     struct mailbox *box = xcalloc(1, sizeof(*box));
-    int rc;
 
-    rc = uv_mutex_init(&box->lock);
+    int rc = uv_mutex_init(&box->lock);
     if (rc != 0) {
         free(box);
         return err_set(err, ERR_SYSTEM, "mailbox: %s", uv_strerror(rc));
@@ -93,10 +92,9 @@ int mailbox_create(struct mailbox **ret, uv_loop_t *loop, struct err *err)
 bool mailbox_post(struct mailbox *box, struct mail *mail)
 {
     struct mail_list one = {.first = mail, .last = mail};
-    bool accepted;
 
     uv_mutex_lock(&box->lock);
-    accepted = !box->closed;
+    bool accepted = !box->closed;
     if (accepted) {
         mail->next = NULL;
         list_move(&box->posted, &one);
@@ -109,13 +107,11 @@ bool mailbox_post(struct mailbox *box, struct mail *mail)
 
 void mailbox_close(struct mailbox *box)
 {
-    bool again;
-
     if (!box) {
         return;
     }
     uv_mutex_lock(&box->lock);
-    again = box->closed;
+    bool again = box->closed;
     box->closed = true;
     uv_mutex_unlock(&box->lock);
     if (again) {

@@ -9,7 +9,7 @@
 #include <uv.h>
 
 struct mail {
-    struct mail *next; // the mailbox's, while posted
+    struct mail *next;                  // the mailbox's, while posted
     void (*deliver)(struct mail *mail); // runs on the loop thread; owns mail from then on
 };
 

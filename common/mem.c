@@ -97,12 +97,11 @@ void *xmemdup(const void *data, size_t len)
 
 char *xasprintf(const char *format, ...)
 {
-    char *text = NULL;
     va_list args;
-    int len;
 
     va_start(args, format);
-    len = vasprintf(&text, format, args);
+    char *text = NULL;
+    int len = vasprintf(&text, format, args);
     va_end(args);
     if (len < 0) {
         out_of_memory();
@@ -114,7 +113,6 @@ int mem_try_alloc(void **ret, size_t count, size_t size, size_t limit, const cha
                   struct err *err)
 {
     size_t total;
-    void *pointer;
 
     if (__builtin_mul_overflow(count, size, &total) || total > limit) {
         return err_set(err, ERR_LIMIT, "%s: %zu times %zu bytes is more than the %zu bytes allowed",
@@ -124,7 +122,7 @@ int mem_try_alloc(void **ret, size_t count, size_t size, size_t limit, const cha
         *ret = NULL;
         return 0;
     }
-    pointer = calloc(1, total);
+    void *pointer = calloc(1, total);
     if (!pointer) {
         return err_set_errno(err, ERR_SYSTEM, ENOMEM, "%s: %zu bytes", what, total);
     }

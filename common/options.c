@@ -92,17 +92,16 @@ static int check_u64(const struct option_row *row, uint64_t value, const char *t
 static int set_u64(const struct option_row *row, uint64_t *field, const char *text,
                    const char *what, struct err *err)
 {
-    uint64_t value;
     uint64_t min;
     uint64_t max;
-    int rc;
 
     if (row->type == OPTION_U64) {
         bounds_u64(row, &min, &max);
         return parse_u64(field, text, min, max, what, err);
     }
-    rc = row->type == OPTION_DURATION ? parse_duration(&value, text, what, err)
-                                      : parse_size(&value, text, what, err);
+    uint64_t value;
+    int rc = row->type == OPTION_DURATION ? parse_duration(&value, text, what, err)
+                                          : parse_size(&value, text, what, err);
     if (rc == 0) {
         rc = check_u64(row, value, text, what, err);
     }
@@ -218,8 +217,6 @@ struct arguments {
 static int take_option(const struct option_row *row, void *target, const char *shown,
                        const char *value, struct arguments *arguments, struct err *err)
 {
-    struct err reason = ERR_INIT;
-
     if (!value && row->type == OPTION_FLAG) {
         value = "true";
     }
@@ -230,6 +227,7 @@ static int take_option(const struct option_row *row, void *target, const char *s
         }
         value = arguments->argv[arguments->next++];
     }
+    struct err reason = ERR_INIT;
     if (set_field(row, target, value, shown, &reason) != 0) {
         // Whatever is wrong with the value, it is the command line that is wrong.
         return err_set(err, ERR_USAGE, "option %s", reason.text);
@@ -243,11 +241,11 @@ static int take_long(const struct option_row *table, void *target, const char *a
     const char *name = argument + 2;
     size_t len = strcspn(name, "=");
     const struct option_row *row = find_name(table, name, len);
-    char shown[WHAT_MAX];
 
     if (!row) {
         return err_set(err, ERR_USAGE, "unknown option --%.*s", (int)(len < 80 ? len : 80), name);
     }
+    char shown[WHAT_MAX];
     (void)snprintf(shown, sizeof(shown), "--%s", row->name);
     return take_option(row, target, shown, name[len] == '=' ? name + len + 1 : NULL, arguments,
                        err);
@@ -259,7 +257,6 @@ static int take_letters(const struct option_row *table, void *target, const char
     for (const char *p = argument + 1; *p != '\0'; p++) {
         const struct option_row *row = find_letter(table, *p);
         char shown[3] = {'-', *p, '\0'};
-        int rc;
 
         if (!row) {
             return err_set(err, ERR_USAGE, "unknown option -%c in '%.80s'", *p, argument);
@@ -268,7 +265,7 @@ static int take_letters(const struct option_row *table, void *target, const char
             // The rest of the argument is the value.
             return take_option(row, target, shown, p[1] ? p + 1 : NULL, arguments, err);
         }
-        rc = take_option(row, target, shown, NULL, arguments, err);
+        int rc = take_option(row, target, shown, NULL, arguments, err);
         if (rc != 0) {
             return rc;
         }
@@ -324,13 +321,12 @@ struct ini_job {
 __attribute__((format(printf, 2, 3))) static void refuse_line(struct ini_job *job,
                                                               const char *format, ...)
 {
-    char text[ERR_TEXT_MAX];
-    va_list args;
-
     if (job->failed_line != 0) {
         return;
     }
+    va_list args;
     va_start(args, format);
+    char text[ERR_TEXT_MAX];
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     job->failed_line = job->line;
@@ -368,7 +364,6 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 {
     struct ini_job *job = user;
     const struct option_row *row = find_name(job->table, name, strlen(name));
-    struct err reason = ERR_INIT;
 
     if (job->failed_line != 0) {
         return 0;
@@ -385,6 +380,7 @@ static int on_entry(void *user, const char *section, const char *name, const cha
         refuse_line(job, "unknown key '%.60s'", name);
         return 0;
     }
+    struct err reason = ERR_INIT;
     if (set_field(row, job->target, value, row->name, &reason) != 0) {
         refuse_line(job, "%s", reason.text);
         return 0;
@@ -400,9 +396,8 @@ int options_read_ini(const struct option_row *table, void *target, const char *p
         .table = table, .target = target, .path = path, .section = section, .err = &first};
     struct bytes text = {0};
     int bad_line;
-    int rc;
 
-    rc = file_read(&text, path, INI_FILE_MAX, err);
+    int rc = file_read(&text, path, INI_FILE_MAX, err);
     if (rc != 0) {
         return rc;
     }

@@ -25,11 +25,11 @@ static int not_a(struct err *err, const char *what, const char *text, const char
 static bool read_digits(uint64_t *ret, const char **cursor)
 {
     const char *p = *cursor;
-    uint64_t value = 0;
 
     if (*p < '0' || *p > '9') {
         return false;
     }
+    uint64_t value = 0;
     for (; *p >= '0' && *p <= '9'; p++) {
         if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value)) {
@@ -65,13 +65,12 @@ int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const ch
     const char *cursor = text + (negative ? 1 : 0);
     uint64_t limit = (uint64_t)INT64_MAX + (negative ? 1 : 0);
     uint64_t size;
-    int64_t value;
 
     if (!read_digits(&size, &cursor) || *cursor != '\0' || size > limit) {
         return not_a(err, what, text, "a whole number (or it is too large)");
     }
     // Unsigned negation first: -INT64_MIN does not exist as int64_t.
-    value = (int64_t)(negative ? 0 - size : size);
+    int64_t value = (int64_t)(negative ? 0 - size : size);
     if (value < min || value > max) {
         return err_set(err, ERR_INVALID, "%s: %s is outside %lld to %lld", what, text,
                        (long long)min, (long long)max);
@@ -83,20 +82,17 @@ int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const ch
 int parse_f64(double *ret, const char *text, double min, double max, const char *what,
               struct err *err)
 {
-    locale_t c_locale;
-    char *end = NULL;
-    double value;
-
     // strtod also takes blanks, "inf", "nan" and hexadecimal; none of them is wanted.
     if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') {
         return not_a(err, what, text, "a number");
     }
     // glibc hands out a static object for "C": this costs no allocation.
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0) {
         return err_set(err, ERR_SYSTEM, "the C locale is missing");
     }
-    value = strtod_l(text, &end, c_locale);
+    char *end = NULL;
+    double value = strtod_l(text, &end, c_locale);
     freelocale(c_locale);
     if (end == text || *end != '\0') {
         return not_a(err, what, text, "a number");
@@ -116,15 +112,13 @@ static int parse_quantity(uint64_t *ret, const char *text, const struct unit *un
                           const char *what, const char *expected, struct err *err)
 {
     const char *cursor = text;
-    const struct unit *unit = NULL;
-    uint64_t fraction = 0;
-    uint64_t scale = 1;
     uint64_t whole;
-    unsigned __int128 total;
 
     if (!read_digits(&whole, &cursor)) {
         return not_a(err, what, text, expected);
     }
+    uint64_t fraction = 0;
+    uint64_t scale = 1;
     if (*cursor == '.') {
         const char *first = ++cursor;
 
@@ -135,13 +129,14 @@ static int parse_quantity(uint64_t *ret, const char *text, const struct unit *un
             scale *= 10;
         }
     }
+    const struct unit *unit = NULL;
     for (size_t i = 0; i < count && !unit; i++) {
         unit = strcmp(cursor, units[i].suffix) == 0 ? &units[i] : NULL;
     }
     if (!unit) {
         return not_a(err, what, text, expected);
     }
-    total = (unsigned __int128)fraction * unit->factor;
+    unsigned __int128 total = (unsigned __int128)fraction * unit->factor;
     if (total % scale != 0) {
         return not_a(err, what, text, "a whole number of the smallest unit");
     }

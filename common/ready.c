@@ -15,19 +15,13 @@
 
 void ready_notify(const char *format, ...)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = getenv("NOTIFY_SOCKET");
-    char text[READY_MAX];
-    size_t path_len;
-    va_list args;
-    ssize_t sent;
-    int len;
-    int fd;
 
     if (!path || (path[0] != '/' && path[0] != '@')) {
         return;
     }
-    path_len = strlen(path);
+    size_t path_len = strlen(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (path_len < 2 || path_len >= sizeof(address.sun_path)) {
         return;
     }
@@ -35,8 +29,10 @@ void ready_notify(const char *format, ...)
     if (path[0] == '@') {
         address.sun_path[0] = '\0'; // the abstract name space
     }
+    va_list args;
     va_start(args, format);
-    len = vsnprintf(text, sizeof(text), format, args);
+    char text[READY_MAX];
+    int len = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (len <= 0) {
         return;
@@ -44,13 +40,14 @@ void ready_notify(const char *format, ...)
     if ((size_t)len >= sizeof(text)) {
         len = (int)sizeof(text) - 1;
     }
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return;
     }
     // The length says where an abstract name ends; it is not NUL-terminated.
-    sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
-                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_len));
+    ssize_t sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT,
+                          (const struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_len));
     (void)sent;
     close(fd);
 }

@@ -45,15 +45,12 @@ void stats_sort(double *x, size_t n)
 
 double stats_quantile(const double *sorted, size_t n, double q)
 {
-    double position;
-    size_t below;
-
     if (n == 0 || isnan(q)) {
         return NAN;
     }
     q = fmin(fmax(q, 0.0), 1.0);
-    position = q * (double)(n - 1);
-    below = (size_t)position;
+    double position = q * (double)(n - 1);
+    size_t below = (size_t)position;
     if (below + 1 >= n) {
         return sorted[n - 1];
     }
@@ -72,17 +69,15 @@ double stats_median(double *x, size_t n)
 
 double stats_mean(const double *x, size_t n)
 {
-    double sum = 0.0;
-    double correction = 0.0;
-    double mean;
-
     if (n == 0) {
         return NAN;
     }
+    double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
         sum += x[i];
     }
-    mean = sum / (double)n;
+    double mean = sum / (double)n;
+    double correction = 0.0;
     // A second pass takes back the rounding of the first.
     for (size_t i = 0; i < n; i++) {
         correction += x[i] - mean;
@@ -93,11 +88,11 @@ double stats_mean(const double *x, size_t n)
 double stats_variance(const double *x, size_t n)
 {
     double mean = stats_mean(x, n);
-    double sum = 0.0;
 
     if (n < 2) {
         return 0.0;
     }
+    double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
         sum += (x[i] - mean) * (x[i] - mean);
     }
@@ -107,30 +102,26 @@ double stats_variance(const double *x, size_t n)
 struct stats_trimmed stats_trimmed_mean(double *x, size_t n, double trim)
 {
     struct stats_trimmed result = {.mean = NAN, .standard_error = INFINITY, .degrees = 0.0};
-    double cut_real;
-    double winsorised_mean;
-    double sum = 0.0;
-    size_t cut;
-    size_t left;
 
     if (n == 0) {
         return result;
     }
     stats_sort(x, n);
     // The small addition undoes products like 0.29 * 100 = 28.999999999999996.
-    cut_real = floor(fmin(fmax(trim, 0.0), 0.5) * (double)n + 1e-9);
-    cut = (size_t)cut_real;
+    double cut_real = floor(fmin(fmax(trim, 0.0), 0.5) * (double)n + 1e-9);
+    size_t cut = (size_t)cut_real;
     if (cut > (n - 1) / 2) {
         cut = (n - 1) / 2; // at least one value is left
     }
-    left = n - 2 * cut;
+    size_t left = n - 2 * cut;
     result.mean = stats_mean(x + cut, left);
     result.degrees = (double)(left - 1);
     if (left < 2) {
         return result;
     }
-    winsorised_mean =
+    double winsorised_mean =
         ((double)left * result.mean + (double)cut * (x[cut] + x[n - 1 - cut])) / (double)n;
+    double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
         double value = i < cut ? x[cut] : i > n - 1 - cut ? x[n - 1 - cut] : x[i];
 
@@ -222,19 +213,15 @@ static double log_tail(double t, double nu)
 {
     double a = 0.5 * nu;
     double log_ratio = log(t) - 0.5 * log(nu);
-    double log_x;
-    double log_rest;
-    double front;
-    double x;
 
     if (log_ratio > 300.0) {
         // x = (nu / t^2) would underflow; the first term of the series is all that counts.
         return -2.0 * a * log_ratio - log_beta(a, 0.5) - log(a) - M_LN2;
     }
-    log_x = -log1p(exp(2.0 * log_ratio)); // x = nu / (nu + t^2)
-    log_rest = 2.0 * log_ratio + log_x;   // 1 - x
-    front = a * log_x + 0.5 * log_rest - log_beta(a, 0.5);
-    x = exp(log_x);
+    double log_x = -log1p(exp(2.0 * log_ratio)); // x = nu / (nu + t^2)
+    double log_rest = 2.0 * log_ratio + log_x;   // 1 - x
+    double front = a * log_x + 0.5 * log_rest - log_beta(a, 0.5);
+    double x = exp(log_x);
     if (x < (a + 1.0) / (a + 2.5)) {
         return front + log(beta_fraction(x, a, 0.5)) - log(a) - M_LN2;
     }
@@ -243,15 +230,13 @@ static double log_tail(double t, double nu)
 
 double stats_beta_cdf(double x, double a, double b)
 {
-    double front;
-
     if (!(x >= 0.0 && x <= 1.0) || !(a > 0.0 && isfinite(a)) || !(b > 0.0 && isfinite(b))) {
         return NAN;
     }
     if (x == 0.0 || x == 1.0) {
         return x;
     }
-    front = exp(a * log(x) + b * log1p(-x) - log_beta(a, b));
+    double front = exp(a * log(x) + b * log1p(-x) - log_beta(a, b));
     // The fraction converges quickly on one side of the mean only; the other is its mirror image.
     if (x < (a + 1.0) / (a + b + 2.0)) {
         return front * beta_fraction(x, a, b) / a;
@@ -320,8 +305,6 @@ static double t_series(double z, double nu)
 // The t > 0 with upper tail q, 0 < q < 1/2.
 static double t_upper(double q, double nu)
 {
-    double lo = 0.0;
-    double hi = INFINITY;
     double t = nu > 1.0 ? hill(q, nu) : pow(2.0 * q, -1.0 / nu);
 
     // With few degrees of freedom a small tail lies beyond what a double can hold.
@@ -331,16 +314,18 @@ static double t_upper(double q, double nu)
     if (!isfinite(t) || t <= 0.0) {
         t = 1.0;
     }
+    double lo = 0.0;
+    double hi = INFINITY;
     for (int i = 0; i < NEWTON_STEPS_MAX; i++) {
         double tail = log_tail(t, nu);
         double miss = tail - log(q);
-        double next;
 
         if (miss > 0.0) {
             lo = t; // the tail is too large, so t is too small
         } else {
             hi = t;
         }
+        double next;
         if (q > 0.2) {
             next = t + (exp(tail) - q) / exp(log_density(t, nu));
         } else {
@@ -363,7 +348,6 @@ static double t_upper(double q, double nu)
 double stats_t_quantile(double p, double nu)
 {
     double q = p < 0.5 ? p : 1.0 - p;
-    double t;
 
     if (!(p >= 0.0 && p <= 1.0) || !(nu > 0.0)) {
         return NAN;
@@ -371,6 +355,7 @@ double stats_t_quantile(double p, double nu)
     if (p == 0.5) {
         return 0.0;
     }
+    double t;
     if (q == 0.0) {
         t = INFINITY;
     } else if (isinf(nu)) {
@@ -430,12 +415,11 @@ void stats_rng_init(struct stats_rng *rng, uint64_t seed, uint64_t stream)
 
 uint64_t stats_rng_u64(struct stats_rng *rng)
 {
-    uint64_t pair[2];
-
     if (rng->has_spare) {
         rng->has_spare = false;
         return rng->spare;
     }
+    uint64_t pair[2];
     philox_pair(pair, rng->seed, rng->stream, rng->index++);
     rng->spare = pair[1];
     rng->has_spare = true;
@@ -475,15 +459,14 @@ uint64_t stats_hash_text(uint64_t seed, const char *text)
 {
     struct digest_state *state = digest_begin();
     unsigned char seed_bytes[8];
-    struct digest digest;
-    uint64_t value = 0;
 
     for (int i = 0; i < 8; i++) {
         seed_bytes[i] = (unsigned char)(seed >> (8 * i));
     }
     digest_add(state, seed_bytes, sizeof(seed_bytes));
     digest_add_text(state, text);
-    digest = digest_end(state);
+    struct digest digest = digest_end(state);
+    uint64_t value = 0;
     for (int i = 0; i < 8; i++) {
         value |= (uint64_t)digest.byte[i] << (8 * i);
     }

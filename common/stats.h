@@ -54,11 +54,13 @@ struct stats_rng {
 };
 void stats_rng_init(struct stats_rng *rng, uint64_t seed, uint64_t stream);
 uint64_t stats_rng_u64(struct stats_rng *rng);
-double stats_rng_unit(struct stats_rng *rng);                  // uniform in [0,1)
-double stats_rng_normal(struct stats_rng *rng);                // standard normal (Box-Muller)
-uint64_t stats_rng_below(struct stats_rng *rng, uint64_t n);   // uniform in [0,n), unbiased; n > 0
+double stats_rng_unit(struct stats_rng *rng);                // uniform in [0,1)
+double stats_rng_normal(struct stats_rng *rng);              // standard normal (Box-Muller)
+uint64_t stats_rng_below(struct stats_rng *rng, uint64_t n); // uniform in [0,n), unbiased; n > 0
 uint64_t stats_philox(uint64_t seed, uint64_t stream, uint64_t index); // stateless single draw
-uint64_t stats_hash_text(uint64_t seed, const char *text);     // 64 bits of SHA-256, for coins that must be reproducible
-uint64_t stats_entropy(void);                                   // from getrandom
+uint64_t
+stats_hash_text(uint64_t seed,
+                const char *text); // 64 bits of SHA-256, for coins that must be reproducible
+uint64_t stats_entropy(void);      // from getrandom
 
 #endif

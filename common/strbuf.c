@@ -36,18 +36,15 @@ void strbuf_reset(struct strbuf *buf)
 // Makes room for extra bytes and the NUL. False, and truncated, when that would pass max.
 static bool grow(struct strbuf *buf, size_t extra)
 {
-    size_t need;
-    size_t size;
-
     if (buf->truncated || extra > buf->max || buf->len > buf->max - extra) {
         buf->truncated = true;
         return false;
     }
-    need = buf->len + extra + 1;
+    size_t need = buf->len + extra + 1;
     if (need <= buf->size) {
         return true;
     }
-    size = buf->size ? buf->size : FIRST_SIZE;
+    size_t size = buf->size ? buf->size : FIRST_SIZE;
     while (size < need) {
         size *= 2;
     }
@@ -93,14 +90,13 @@ void strbuf_addf(struct strbuf *buf, const char *format, ...)
 void strbuf_vaddf(struct strbuf *buf, const char *format, va_list args)
 {
     size_t room = buf->size - buf->len;
-    va_list again;
-    int len;
 
     if (buf->truncated) {
         return;
     }
+    va_list again;
     va_copy(again, args);
-    len = vsnprintf(buf->data ? buf->data + buf->len : NULL, room, format, args);
+    int len = vsnprintf(buf->data ? buf->data + buf->len : NULL, room, format, args);
     if (len < 0 || !grow(buf, (size_t)len)) {
         // The attempt above may have written a part of the text.
         buf->truncated = true;

@@ -18,7 +18,10 @@ struct strbuf {
 };
 
 #define STRBUF_DEFAULT_MAX ((size_t)64 << 20)
-#define STRBUF_INIT {.max = STRBUF_DEFAULT_MAX}
+#define STRBUF_INIT                                                                                \
+    {                                                                                              \
+        .max = STRBUF_DEFAULT_MAX                                                                  \
+    }
 
 void strbuf_init(struct strbuf *buf, size_t max);
 void strbuf_release(struct strbuf *buf);
@@ -29,8 +32,8 @@ void strbuf_addc(struct strbuf *buf, char c);
 void strbuf_addf(struct strbuf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void strbuf_vaddf(struct strbuf *buf, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
-const char *strbuf_text(const struct strbuf *buf);     // "" when empty; valid until the next append
-char *strbuf_detach(struct strbuf *buf);               // the text, now the caller's; the buffer is empty again
-struct bytes strbuf_detach_bytes(struct strbuf *buf);  // the same as bytes
+const char *strbuf_text(const struct strbuf *buf); // "" when empty; valid until the next append
+char *strbuf_detach(struct strbuf *buf); // the text, now the caller's; the buffer is empty again
+struct bytes strbuf_detach_bytes(struct strbuf *buf); // the same as bytes
 
 #endif

@@ -1,7 +1,7 @@
 // The A/A controls of a device: the last one for each problem and baseline, oldest first.
 #include "common/log.h"
 #include "common/mem.h"
-#include "daemon/device.h"
+#include "daemon/devices/device.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +46,6 @@ bool device_control(struct device *device, const struct digest *about,
                     const struct estimate *estimate, uint64_t now_ns)
 {
     bool bad = estimate->lo > DEVICE_CONTROL_LOG2 || estimate->hi < -DEVICE_CONTROL_LOG2;
-    device_reason text;
 
     remember(device, about, estimate, now_ns);
     device->control_due = false;
@@ -60,6 +59,7 @@ bool device_control(struct device *device, const struct digest *about,
         return false;
     }
     device->bad_controls = 1; // on probation after its rest
+    device_reason text;
     (void)snprintf(text, sizeof(text),
                    "the baseline measured against itself differs by more than 1 %% twice in a row"
                    " (log2 ratio %.4f, interval %.4f to %.4f)",

@@ -14,13 +14,13 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/budgets.h"
+#include "daemon/devices/probing.h"
+#include "daemon/devices/watch.h"
 #include "daemon/dispatch.h"
 #include "daemon/monitor.h"
-#include "daemon/probing.h"
 #include "daemon/reload.h"
-#include "daemon/sweeper.h"
-#include "daemon/watch.h"
+#include "daemon/sched/budgets.h"
+#include "daemon/store/sweeper.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,24 +41,24 @@ struct daemon {
     struct ledger *ledger;
     struct blob_store *blobs;
     struct cgroups *cgroups; // NULL: not delegated
-    struct executor_pool *executors;
+    struct executors *executors;
     struct probing probing;
     struct secret secret;
     struct devices devices;
     struct account_table *accounts;
     struct budgets *budgets;
-    struct jobs *jobs;
+    struct job_table *jobs;
     struct answers *answers;
     struct waits *waits;
-    struct endings *endings;
+    struct completions *completions;
     struct lifecycle *lifecycle;
     struct watch *watch;
-    struct orders *orders;
+    struct administration *administration;
     struct sweeper sweeper;
     struct submission_config submission;
     struct submissions *submissions;
     struct dispatch *dispatch;
-    struct tally tally;
+    struct counters counters;
     struct status_source source;
     struct monitor *monitor; // NULL: not served
     struct service *service;
@@ -89,7 +89,7 @@ static bool is_quiet(const struct daemon *daemon)
 {
     return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
            !(daemon->lifecycle && lifecycle_busy(daemon->lifecycle)) &&
-           endings_pending(daemon->endings) == 0 && !watch_busy(daemon->watch) &&
+           completions_pending(daemon->completions) == 0 && !watch_busy(daemon->watch) &&
            !sweeper_busy(&daemon->sweeper) &&
            !(daemon->executors && executor_pool_count(daemon->executors) > 0);
 }
@@ -122,7 +122,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->lifecycle) {
         lifecycle_stop(daemon->lifecycle);
     }
-    orders_stop(daemon->orders);
+    administration_stop(daemon->administration);
     watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
     sweeper_stop(&daemon->sweeper);
@@ -136,11 +136,10 @@ void daemon_stop(struct daemon *daemon)
 
 void daemon_reload(struct daemon *daemon)
 {
-    struct err err = ERR_INIT;
-
     if (!daemon->service || daemon->stopping || !daemon->config.files.tokens) {
         return;
     }
+    struct err err = ERR_INIT;
     if (service_reload(daemon->service, &err) == 0) {
         log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
     } else {
@@ -155,7 +154,7 @@ void daemon_vacate(struct daemon *daemon)
     } else if (!daemon->vacating) {
         daemon->vacating = true;
         dispatch_vacate(daemon->dispatch);
-        orders_vacate(daemon->orders);
+        administration_vacate(daemon->administration);
     }
 }
 
@@ -171,15 +170,14 @@ void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
 void daemon_describe(void *owner, char *text, size_t size)
 {
     const struct daemon *daemon = owner;
-    const struct job_census *census = jobs_census(daemon->jobs);
-    char illness[STATUS_ILLNESS_MAX];
-    bool well;
+    const struct job_census *census = job_table_census(daemon->jobs);
 
     if (daemon->stopping) {
         (void)snprintf(text, size, "stopping");
         return;
     }
-    well = status_is_well(&daemon->source, illness);
+    char illness[STATUS_ILLNESS_MAX];
+    bool well = status_is_well(&daemon->source, illness);
     (void)snprintf(
         text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
         service_url(daemon->service), devices_busy(&daemon->devices), daemon->devices.count,
@@ -204,13 +202,13 @@ void daemon_free(struct daemon *daemon)
     budgets_free(daemon->budgets);
     submissions_free(daemon->submissions);
     answers_free(daemon->answers);
-    endings_free(daemon->endings);
-    jobs_free(daemon->jobs);
-    tally_release(&daemon->tally);
+    completions_free(daemon->completions);
+    job_table_free(daemon->jobs);
+    counters_release(&daemon->counters);
     lifecycle_free(daemon->lifecycle);
     accounts_free(daemon->accounts);
     watch_free(daemon->watch);
-    orders_free(daemon->orders);
+    administration_free(daemon->administration);
     devices_release(&daemon->devices);
     blob_store_free(daemon->blobs);
     executor_pool_free(daemon->executors);
@@ -244,12 +242,12 @@ static void create_work(struct daemon *daemon)
         .jobs = daemon->jobs,
         .devices = &daemon->devices,
         .ledger = daemon->ledger,
-        .endings = daemon->endings,
+        .completions = daemon->completions,
         .blobs = daemon->blobs,
         .accounts = daemon->accounts,
         .executors = daemon->executors,
         .secret = &daemon->secret,
-        .tally = &daemon->tally,
+        .counters = &daemon->counters,
         .compile_slots = compile_slots(config),
         .compile_seconds = config->compile_seconds,
         .slack_ms = config->slack_ms,
@@ -262,14 +260,14 @@ static void create_work(struct daemon *daemon)
     daemon->sweeper = (struct sweeper){
         .loop = daemon->loop,
         .jobs = daemon->jobs,
-        .subjects = lifecycle_subjects(daemon->lifecycle),
+        .setups = lifecycle_setups(daemon->lifecycle),
         .blobs = daemon->blobs,
         .max_bytes = config->blobs_max,
     };
     daemon->submission = (struct submission_config){
         .jobs = daemon->jobs,
         .lifecycle = daemon->lifecycle,
-        .endings = daemon->endings,
+        .completions = daemon->completions,
         .ledger = daemon->ledger,
         .blobs = daemon->blobs,
         .devices = &daemon->devices,
@@ -295,9 +293,9 @@ static void start_watch(struct daemon *daemon)
     daemon->watch = watch_create(daemon->loop, &config);
 }
 
-static int create_orders(struct daemon *daemon, struct err *err)
+static int create_administration(struct daemon *daemon, struct err *err)
 {
-    struct orders_config config = {
+    struct administration_config config = {
         .devices = &daemon->devices,
         .ledger = daemon->ledger,
         .executors = daemon->executors,
@@ -307,7 +305,7 @@ static int create_orders(struct daemon *daemon, struct err *err)
         .owner = daemon,
     };
 
-    return orders_create(&daemon->orders, &config, err);
+    return administration_create(&daemon->administration, &config, err);
 }
 
 static int open_service(struct daemon *daemon, struct err *err)
@@ -315,16 +313,16 @@ static int open_service(struct daemon *daemon, struct err *err)
     struct dispatch_config dispatch = {
         .jobs = daemon->jobs,
         .lifecycle = daemon->lifecycle,
-        .endings = daemon->endings,
+        .completions = daemon->completions,
         .ledger = daemon->ledger,
         .blobs = daemon->blobs,
         .devices = &daemon->devices,
         .submissions = daemon->submissions,
         .answers = daemon->answers,
-        .orders = daemon->orders,
+        .administration = daemon->administration,
         .waits = daemon->waits,
         .budgets = daemon->budgets,
-        .tally = &daemon->tally,
+        .counters = &daemon->counters,
         .compile_slots = compile_slots(&daemon->config),
         .state_dir = daemon->config.state_dir,
         .sandbox_off = daemon->config.sandbox_off,
@@ -339,11 +337,10 @@ static int open_service(struct daemon *daemon, struct err *err)
         .on_request = dispatch_request,
         .on_refusal = dispatch_refusal,
     };
-    int rc;
 
     daemon->dispatch = dispatch_create(&dispatch);
     service.owner = daemon->dispatch;
-    rc = service_create(&daemon->service, daemon->loop, &service, err);
+    int rc = service_create(&daemon->service, daemon->loop, &service, err);
     if (rc == 0) {
         daemon->source = (struct status_source){
             .parts = dispatch,
@@ -364,11 +361,11 @@ static void on_tick(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
 
     lifecycle_tick(daemon->lifecycle);
-    orders_tick(daemon->orders);
+    administration_tick(daemon->administration);
     if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
         daemon_stop(daemon);
     }
-    endings_tick(daemon->endings);
+    completions_tick(daemon->completions);
     sweeper_tick(&daemon->sweeper);
     executor_pool_tick(daemon->executors);
 }
@@ -396,24 +393,22 @@ static void log_ready(const struct daemon *daemon)
 static int come_up(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
-    struct reload reload;
-    int rc;
 
     create_work(daemon);
-    reload = (struct reload){
+    struct reload reload = (struct reload){
         .submission = &daemon->submission,
         .state_dir = config->state_dir,
     };
-    rc = budgets_load(daemon->accounts, daemon->ledger, err);
+    int rc = budgets_load(daemon->accounts, daemon->ledger, err);
     rc = rc == 0 ? reload_jobs(&reload, err) : rc;
-    rc = rc == 0 ? create_orders(daemon, err) : rc;
+    rc = rc == 0 ? create_administration(daemon, err) : rc;
     rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {
         return rc;
     }
     reload_requeue(&reload);
-    lifecycle_warm_up(daemon->lifecycle);
+    lifecycle_prestart(daemon->lifecycle);
     start_watch(daemon);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     log_ready(daemon);
@@ -438,7 +433,7 @@ static int start_probing(struct daemon *daemon, struct err *err)
     struct probing_config probing = {
         .executors = daemon->executors,
         .devices = &daemon->devices,
-        .offer = &daemon->config.offer,
+        .device_spec = &daemon->config.device_spec,
         .cores = &daemon->config.cores,
         .grace_ms = daemon->config.grace_ms,
         .sandbox_off = daemon->config.sandbox_off,
@@ -496,13 +491,12 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
                  struct err *err)
 {
     struct daemon *daemon = xcalloc(1, sizeof(*daemon));
-    int rc;
 
     daemon->loop = loop;
     daemon->config = *config;
     daemon->lock_fd = -1;
     daemon->error = (struct err)ERR_INIT;
-    rc = open_state(daemon, err);
+    int rc = open_state(daemon, err);
     if (rc == 0) {
         open_cgroups(daemon);
         rc =
@@ -510,7 +504,7 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     }
     if (rc == 0) {
         daemon->accounts = accounts_create();
-        daemon->jobs = jobs_create(RESIDENT_MAX, daemon->accounts);
+        daemon->jobs = job_table_create(RESIDENT_MAX, daemon->accounts);
         daemon->answers = answers_create(daemon->jobs, daemon->ledger);
         devices_init(&daemon->devices);
         rc = start_probing(daemon, err);
@@ -524,8 +518,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
         return rc;
     }
     daemon->waits = waits_create(loop, answer_due, daemon->answers);
-    daemon->endings = endings_create(daemon->jobs, daemon->ledger, daemon->waits, &daemon->tally,
-                                     config->sandbox_off);
+    daemon->completions = completions_create(daemon->jobs, daemon->ledger, daemon->waits,
+                                             &daemon->counters, config->sandbox_off);
     (void)uv_timer_init(loop, &daemon->tick);
     (void)uv_timer_init(loop, &daemon->stop);
     daemon->tick.data = daemon;

@@ -4,9 +4,9 @@
 #define DAEMON_DAEMON_H
 
 #include "common/err.h"
-#include "daemon/cores.h"
-#include "daemon/offer.h"
-#include "net/identity.h"
+#include "daemon/devices/cores.h"
+#include "daemon/devices/device_spec.h"
+#include "net/auth/identity.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -14,22 +14,22 @@
 struct daemon;
 
 struct daemon_config {
-    const char *listen;          // url; port 0: a free one
-    struct identity_files files; // of tls://
-    const char *http;            // address for monitoring; "": not served
-    const char *state_dir;       // made when missing
-    const char *exec_path;       // kcast-exec
-    struct offer offer;          // which devices are wanted
-    struct cores cores;          // planned and settled
-    uint64_t compile_jobs;       // children at once; 0: as many as there are processors left
-    uint64_t compile_seconds;    // of one compilation
-    uint64_t queue_max;          // unfinished jobs of one search
-    uint64_t jobs_max;           // jobs altogether
-    uint64_t cache_max;          // entries of each of the ledger's caches
-    uint64_t blobs_max;          // bytes of blobs
-    uint64_t slack_ms;           // by which kcast-exec may exceed its plan
-    uint64_t grace_ms;           // SIGTERM to SIGKILL
-    uint64_t page_max;           // of the ledger, for tests; 0: no limit
+    const char *listen;             // url; port 0: a free one
+    struct identity_files files;    // of tls://
+    const char *http;               // address for monitoring; "": not served
+    const char *state_dir;          // made when missing
+    const char *exec_path;          // kcast-exec
+    struct device_spec device_spec; // which devices are wanted
+    struct cores cores;             // planned and settled
+    uint64_t compile_jobs;          // children at once; 0: as many as there are processors left
+    uint64_t compile_seconds;       // of one compilation
+    uint64_t queue_max;             // unfinished jobs of one search
+    uint64_t jobs_max;              // jobs altogether
+    uint64_t cache_max;             // entries of each of the ledger's caches
+    uint64_t blobs_max;             // bytes of blobs
+    uint64_t slack_ms;              // by which kcast-exec may exceed its plan
+    uint64_t grace_ms;              // SIGTERM to SIGKILL
+    uint64_t page_max;              // of the ledger, for tests; 0: no limit
     bool sandbox_off;
     bool share_gpus; // other programs may use them too
     // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could

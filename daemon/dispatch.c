@@ -105,11 +105,11 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
                              const struct request *request)
 {
     struct blob_have body;
-    struct blob_missing reply;
 
     if (!exchange_read_body(exchange, request, &blob_have_message, &body)) {
         return;
     }
+    struct blob_missing reply;
     message_init(&blob_missing_message, &reply);
     reply.digests = xcalloc(body.digests_count + 1, sizeof(*reply.digests));
     for (size_t i = 0; i < body.digests_count; i++) {
@@ -136,7 +136,7 @@ static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
 
 // The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then
 // there is something to tell.
-static bool all_unfinished(const struct jobs *table, const struct exchange *exchange,
+static bool all_unfinished(const struct job_table *table, const struct exchange *exchange,
                            const struct wait *body, struct job **jobs)
 {
     for (size_t i = 0; i < body->jobs_count; i++) {
@@ -152,18 +152,16 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
                         const struct request *request)
 {
     uint64_t remaining_ms = exchange_remaining_ms(exchange);
-    uint64_t wait_ms;
-    struct job **jobs;
     struct wait body;
 
     if (!exchange_read_body(exchange, request, &wait_message, &body)) {
         return;
     }
-    wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
+    uint64_t wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
     // The reply has to travel as well.
     remaining_ms -= remaining_ms / 10;
     wait_ms = wait_ms < remaining_ms ? wait_ms : remaining_ms;
-    jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
+    struct job **jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     if (wait_ms == 0 || body.jobs_count == 0 ||
         !all_unfinished(dispatch->config.jobs, exchange, &body, jobs) ||
         !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs,
@@ -179,15 +177,15 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
 static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct errand *errand = owner;
-    struct job_infos reply;
 
     (void)error;
     (void)answer;
     (void)count;
+    struct job_infos reply;
     message_init(&job_infos_message, &reply);
     reply.jobs = xcalloc(errand->job_count + 1, sizeof(*reply.jobs));
     for (size_t i = 0; i < errand->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
-        const struct job *job = jobs_find(errand->dispatch->config.jobs, errand->jobs[i]);
+        const struct job *job = job_table_find(errand->dispatch->config.jobs, errand->jobs[i]);
 
         if (job) {
             answer_info(&reply.jobs[reply.jobs_count++], job);
@@ -203,7 +201,8 @@ static void on_cancelled(void *owner, const struct err *error, struct bytes *ans
 static const struct search *own_search(const struct dispatch *dispatch,
                                        const struct exchange *exchange, const char *name)
 {
-    return name ? jobs_find_search(dispatch->config.jobs, exchange_caller(exchange)->tenant, name)
+    return name ? job_table_find_search(dispatch->config.jobs, exchange_caller(exchange)->tenant,
+                                        name)
                 : NULL;
 }
 
@@ -220,18 +219,16 @@ static void cancel_one(struct dispatch *dispatch, struct errand *errand, struct 
 static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
 {
-    const struct search *search;
-    struct errand *errand;
     struct job_ids body;
-    struct job *job;
 
     if (!exchange_read_body(exchange, request, &job_ids_message, &body)) {
         return;
     }
-    search = own_search(dispatch, exchange, body.search);
-    errand = new_errand(dispatch, exchange);
+    const struct search *search = own_search(dispatch, exchange, body.search);
+    struct errand *errand = new_errand(dispatch, exchange);
     errand->jobs =
         xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*errand->jobs));
+    struct job *job;
     for (size_t i = 0; i < body.jobs_count; i++) {
         job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
         if (job) {
@@ -265,14 +262,13 @@ static void on_forgotten(void *owner, const struct err *error, struct bytes *ans
 static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
                        const struct request *request)
 {
-    struct job **finished;
     struct job_ids body;
-    size_t count = 0;
 
     if (!exchange_read_body(exchange, request, &job_ids_message, &body)) {
         return;
     }
-    finished = xcalloc(body.jobs_count + 1, sizeof(struct job *));
+    struct job **finished = xcalloc(body.jobs_count + 1, sizeof(struct job *));
+    size_t count = 0;
     for (size_t i = 0; i < body.jobs_count; i++) {
         struct job *job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
 
@@ -283,8 +279,8 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
             finished[count++] = job;
         }
     }
-    endings_forget(dispatch->config.endings, finished, count, on_forgotten,
-                   new_errand(dispatch, exchange));
+    completions_forget(dispatch->config.completions, finished, count, on_forgotten,
+                       new_errand(dispatch, exchange));
     free(finished);
     message_clear(&job_ids_message, &body);
 }
@@ -297,7 +293,7 @@ static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
     struct drain body;
 
     if (exchange_read_body(exchange, request, &drain_message, &body)) {
-        orders_drain(dispatch->config.orders, exchange, &body);
+        administration_drain(dispatch->config.administration, exchange, &body);
         message_clear(&drain_message, &body);
     }
 }
@@ -308,7 +304,7 @@ static void handle_quarantine(struct dispatch *dispatch, struct exchange *exchan
     struct quarantine body;
 
     if (exchange_read_body(exchange, request, &quarantine_message, &body)) {
-        orders_quarantine(dispatch->config.orders, exchange, &body);
+        administration_quarantine(dispatch->config.administration, exchange, &body);
         message_clear(&quarantine_message, &body);
     }
 }
@@ -319,7 +315,7 @@ static void handle_probe(struct dispatch *dispatch, struct exchange *exchange,
     struct probe_request body;
 
     if (exchange_read_body(exchange, request, &probe_request_message, &body)) {
-        orders_probe(dispatch->config.orders, exchange, &body);
+        administration_probe(dispatch->config.administration, exchange, &body);
         message_clear(&probe_request_message, &body);
     }
 }
@@ -338,11 +334,11 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
 {
     struct status_request body;
-    struct status reply;
 
     if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
         return;
     }
+    struct status reply;
     status_fill(&reply, dispatch->source, exchange_caller(exchange), &body);
     exchange_reply(exchange, &status_message, &reply);
     message_clear(&status_message, &reply);
@@ -373,8 +369,8 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     };
     struct dispatch *dispatch = owner;
 
-    if (request->op < TALLY_OPS) {
-        dispatch->config.tally->request[request->op]++;
+    if (request->op < COUNTERS_OPS) {
+        dispatch->config.counters->request[request->op]++;
     }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
@@ -422,7 +418,7 @@ void dispatch_stop(struct dispatch *dispatch)
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + orders_pending(dispatch->config.orders) +
+    return dispatch->pending + administration_pending(dispatch->config.administration) +
            submissions_pending(dispatch->config.submissions) +
            answers_pending(dispatch->config.answers) + budgets_pending(dispatch->config.budgets);
 }

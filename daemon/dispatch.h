@@ -3,12 +3,12 @@
 #ifndef DAEMON_DISPATCH_H
 #define DAEMON_DISPATCH_H
 
-#include "daemon/answer.h"
-#include "daemon/budgets.h"
-#include "daemon/orders.h"
-#include "daemon/submission.h"
-#include "daemon/tally.h"
-#include "daemon/wait.h"
+#include "daemon/counters.h"
+#include "daemon/devices/administration.h"
+#include "daemon/jobs/answer.h"
+#include "daemon/jobs/submission.h"
+#include "daemon/jobs/wait.h"
+#include "daemon/sched/budgets.h"
 
 #define DISPATCH_WAIT_MAX_MS 20000 // longest WAIT
 
@@ -16,18 +16,18 @@ struct dispatch;
 struct status_source;
 
 struct dispatch_config {
-    struct jobs *jobs;
+    struct job_table *jobs;
     struct lifecycle *lifecycle;
-    struct endings *endings;
+    struct completions *completions;
     struct ledger *ledger;
     struct blob_store *blobs;
     struct devices *devices;
     struct submissions *submissions;
     struct answers *answers;
-    struct orders *orders;
+    struct administration *administration;
     struct waits *waits;
     struct budgets *budgets;
-    struct tally *tally; // counted into
+    struct counters *counters; // counted into
     size_t compile_slots;
     const char *state_dir; // outlives it
     bool sandbox_off;

@@ -8,7 +8,7 @@
 #include "common/strbuf.h"
 #include "common/version.h"
 #include "daemon/daemon.h"
-#include "net/service.h"
+#include "net/rpc/service.h"
 #include <errno.h>
 #include <linux/close_range.h>
 #include <malloc.h>
@@ -129,7 +129,6 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
 {
     char **args = NULL;
     size_t count = 0;
-    char *config;
     int rc = options_defaults(option_table, settings, err);
 
     rc = rc == 0 ? options_parse(option_table, settings, argc, argv, &args, &count, err) : rc;
@@ -140,7 +139,7 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
     if (rc != 0 || !settings->config || settings->help || settings->version) {
         return rc;
     }
-    config = xstrdup(settings->config);
+    char *config = xstrdup(settings->config);
     rc = options_defaults(option_table, settings, err);
     rc = rc == 0 ? options_read_ini(option_table, settings, config, "kcastd", err) : rc;
     args = NULL;
@@ -256,7 +255,6 @@ static void take_changes(struct program *program, struct settings *fresh)
     struct settings *settings = program->settings;
     struct strbuf changed = STRBUF_INIT;
     struct strbuf later = STRBUF_INIT;
-    char *level;
 
     for (const struct option_row *row = option_table; row->name; row++) {
         if (!options_same(row, settings, fresh)) {
@@ -265,7 +263,7 @@ static void take_changes(struct program *program, struct settings *fresh)
             strbuf_addf(list, "%s%s", list->len > 0 ? " " : "", row->name);
         }
     }
-    level = settings->log_level;
+    char *level = settings->log_level;
     settings->log_level = fresh->log_level;
     fresh->log_level = level;
     settings->queue_max = fresh->queue_max;
@@ -283,11 +281,11 @@ static void fill_defaults(struct settings *settings, const struct settings *runn
 static void on_hangup(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
-    struct settings fresh = {0};
-    struct err err = ERR_INIT;
 
     log_event(LOG_NOTICE, "signal number=%d", number);
     heartbeat_reloading();
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
     if (read_settings(&fresh, program->argc, program->argv, &err) != 0) {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
     } else {
@@ -343,7 +341,6 @@ static void open_signals(struct program *program)
 static int run(struct daemon_config *config, struct settings *settings, int argc, char **argv)
 {
     struct program program = {.error = ERR_INIT, .settings = settings, .argc = argc, .argv = argv};
-    int status = EXIT_OK;
 
     if (uv_loop_init(&program.loop) != 0) {
         (void)err_set(&program.error, ERR_SYSTEM, "no event loop");
@@ -359,11 +356,12 @@ static int run(struct daemon_config *config, struct settings *settings, int argc
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     daemon_free(program.daemon);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    int rc = EXIT_OK;
     if (program.error.code != ERR_NONE) {
-        status = failed(&program.error);
+        rc = failed(&program.error);
     }
     (void)uv_loop_close(&program.loop);
-    return status;
+    return rc;
 }
 
 // The kernel sends the signal when the parent ends; one that has ended in between is found by
@@ -382,9 +380,11 @@ static int die_with_parent(struct err *err)
     return 0;
 }
 
-static size_t wanted_cores(const struct offer *offer)
+static size_t wanted_cores(const struct device_spec *device_spec)
 {
-    return !offer->cpus ? 0 : offer->cpu_count > 0 ? offer->cpu_count : CORES_AUTO;
+    return !device_spec->cpus           ? 0
+           : device_spec->cpu_count > 0 ? device_spec->cpu_count
+                                        : CORES_AUTO;
 }
 
 // What configure chose for options that say nothing is no change.
@@ -403,12 +403,11 @@ static void fill_defaults(struct settings *settings, const struct settings *runn
 
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
-    int rc = 0;
-
     if (!settings->state || !settings->state[0]) {
         free(settings->state);
         settings->state = default_state_dir(err);
     }
+    int rc = 0;
     if (settings->state && (!settings->exec || !settings->exec[0])) {
         free(settings->exec);
         settings->exec = NULL;
@@ -421,8 +420,8 @@ static int configure(struct daemon_config *config, struct settings *settings, st
         rc = die_with_parent(err);
     }
     // Before any thread exists, so that all of them stay off the devices' cores.
-    rc = rc == 0 ? offer_parse(&config->offer, settings->devices, err) : rc;
-    rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->offer), err) : rc;
+    rc = rc == 0 ? device_spec_parse(&config->device_spec, settings->devices, err) : rc;
+    rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->device_spec), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
     config->listen = settings->listen;
     config->files = settings->files;
@@ -448,11 +447,6 @@ static int configure(struct daemon_config *config, struct settings *settings, st
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {0};
-    struct daemon_config config = {0};
-    struct err err = ERR_INIT;
-    int status;
-
     (void)signal(SIGPIPE, SIG_IGN);
     // What whoever started this has left open is none of the executors' business.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -460,23 +454,27 @@ int main(int argc, char **argv)
     // Large buffers go back to the system when they are freed. Left alone, glibc would keep as much
     // as the largest one had for good.
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
+    struct settings settings = {0};
+    struct daemon_config config = {0};
+    struct err err = ERR_INIT;
+    int rc;
     if (read_settings(&settings, argc, argv, &err) != 0) {
-        status = failed(&err);
+        rc = failed(&err);
     } else if (settings.help) {
         printf("Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
         options_print(option_table, stdout);
-        status = EXIT_OK;
+        rc = EXIT_OK;
     } else if (settings.version) {
         printf("kcastd %s\n", KCAST_VERSION);
-        status = EXIT_OK;
+        rc = EXIT_OK;
     } else {
         log_init("kcastd", level_of(settings.log_level));
         if (strcmp(settings.log_format, "json") == 0) {
             log_use_json();
         }
-        status = configure(&config, &settings, &err) == 0 ? run(&config, &settings, argc, argv)
-                                                          : failed(&err);
+        rc = configure(&config, &settings, &err) == 0 ? run(&config, &settings, argc, argv)
+                                                      : failed(&err);
     }
     options_release(option_table, &settings);
-    return status;
+    return rc;
 }

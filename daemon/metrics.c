@@ -55,9 +55,8 @@ static void single(struct strbuf *out, const char *name, const char *type, const
 
 static void write_devices(struct strbuf *out, const struct devices *devices, uint64_t now_ns)
 {
-    const struct device_class *device_class;
-
     begin(out, "devices", "gauge", "Devices by class and state.");
+    const struct device_class *device_class;
     for (device_class = devices->classes; device_class; device_class = device_class->next) {
         size_t count[DEVICE_STATE_COUNT] = {0};
 
@@ -86,7 +85,7 @@ static void write_devices(struct strbuf *out, const struct devices *devices, uin
 
 static void write_queues(struct strbuf *out, const struct status_source *source)
 {
-    const struct job_census *census = jobs_census(source->parts.jobs);
+    const struct job_census *census = job_table_census(source->parts.jobs);
     const struct device_class *device_class = source->parts.devices->classes;
 
     begin(out, "jobs", "gauge", "Jobs that are not acknowledged yet, by state.");
@@ -104,27 +103,28 @@ static void write_queues(struct strbuf *out, const struct status_source *source)
 
 static void write_work(struct strbuf *out, const struct status_source *source)
 {
-    const struct tally *tally = source->parts.tally;
+    const struct counters *counters = source->parts.counters;
 
     begin(out, "verdicts_total", "counter", "Measurements by verdict, without those of the cache.");
-    for (size_t i = 0; i < TALLY_VERDICTS; i++) {
+    for (size_t i = 0; i < COUNTERS_VERDICTS; i++) {
         sample(out, "verdicts_total", "verdict", verdict_name(i), NULL, NULL,
-               (double)tally->verdict[i]);
+               (double)counters->verdict[i]);
     }
     begin(out, "jobs_ended_total", "counter", "Jobs that ended, by their last state.");
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
         if (job_state_is_terminal(i)) {
             sample(out, "jobs_ended_total", "state", job_state_name(i), NULL, NULL,
-                   (double)tally->ended[i]);
+                   (double)counters->ended[i]);
         }
     }
     single(out, "jobs_cached_total", "counter", "Jobs that were answered from a cache.",
-           (double)tally->cached);
-    single(out, "runs_lost_total", "counter", "Runs whose executor was lost.", (double)tally->lost);
+           (double)counters->cached);
+    single(out, "runs_lost_total", "counter", "Runs whose executor was lost.",
+           (double)counters->lost);
     single(out, "device_seconds_total", "counter", "Seconds of devices that runs used.",
-           tally->device_seconds);
+           counters->device_seconds);
     single(out, "compile_seconds_total", "counter", "Seconds that compilers ran.",
-           tally->compile_seconds);
+           counters->compile_seconds);
     single(out, "compiling", "gauge", "Compilations under way.",
            (double)lifecycle_compiling(source->parts.lifecycle));
     single(out, "compile_slots", "gauge", "Compilations that may be under way at once.",
@@ -133,10 +133,10 @@ static void write_work(struct strbuf *out, const struct status_source *source)
 
 static void write_requests(struct strbuf *out, const struct status_source *source)
 {
-    const struct tally *tally = source->parts.tally;
+    const struct counters *counters = source->parts.counters;
 
     begin(out, "requests_total", "counter", "Requests by operation.");
-    for (size_t i = 0; i < TALLY_OPS; i++) {
+    for (size_t i = 0; i < COUNTERS_OPS; i++) {
         char name[32];
         size_t len = strlen(op_name(i));
 
@@ -145,7 +145,7 @@ static void write_requests(struct strbuf *out, const struct status_source *sourc
         }
         name[sizeof(name) - 1] = '\0';
         if (strcmp(name, "unknown") != 0) {
-            sample(out, "requests_total", "op", name, NULL, NULL, (double)tally->request[i]);
+            sample(out, "requests_total", "op", name, NULL, NULL, (double)counters->request[i]);
         }
     }
     begin(out, "request_failures_total", "counter", "Requests answered by an error, by its code.");
@@ -160,12 +160,12 @@ static void write_requests(struct strbuf *out, const struct status_source *sourc
            (double)waits_count(source->parts.waits));
 }
 
-static void write_searches(struct strbuf *out, const struct tally *tally)
+static void write_searches(struct strbuf *out, const struct counters *counters)
 {
-    size_t count = HASH_COUNT(tally->searches);
+    size_t count = HASH_COUNT(counters->searches);
     size_t skip = count > METRICS_SEARCHES_MAX ? count - METRICS_SEARCHES_MAX : 0;
-    const struct tally_search *search = tally->searches;
-    double rest = tally->others.device_seconds;
+    const struct counters_search *search = counters->searches;
+    double rest = counters->others.device_seconds;
 
     begin(out, "search_device_seconds_total", "counter",
           "Seconds of devices by search; those not heard of lately together, without a name.");
@@ -207,12 +207,12 @@ void metrics_write(struct strbuf *out, const struct status_source *source)
     write_queues(out, source);
     write_work(out, source);
     write_requests(out, source);
-    write_searches(out, source->parts.tally);
+    write_searches(out, source->parts.counters);
     single(out, "results_cached", "gauge", "Rows of the result cache.",
            (double)ledger_results(source->parts.ledger));
     single(out, "ledger_bytes", "gauge", "Size of the ledger's files.",
            (double)ledger_bytes(source->parts.ledger));
     single(out, "unsaved_results", "gauge", "Results that the ledger could not take.",
-           (double)endings_unsaved(source->parts.endings));
+           (double)completions_unsaved(source->parts.completions));
     single(out, "resident_bytes", "gauge", "Memory of the daemon itself.", resident_bytes());
 }

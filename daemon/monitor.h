@@ -4,7 +4,7 @@
 #define DAEMON_MONITOR_H
 
 #include "daemon/status.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 struct monitor;
 

@@ -1,9 +1,9 @@
 #include "daemon/reload.h"
 #include "common/log.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include <stdlib.h>
 
-// Spec and subject of a job that the ledger has.
+// Spec and measurement setup of a job that the ledger has.
 static int apply_row(const struct reload *reload, struct job *job, const struct ledger_job *row,
                      struct err *err)
 {
@@ -23,21 +23,20 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
 {
     const struct reload *reload = owner;
     bool finished = job_state_is_terminal(row->state);
-    struct err defect = ERR_INIT;
-    struct job *job;
 
     if (row->state >= JOB_STATE_COUNT || !row->tenant || !row->search || !row->key) {
         return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", reload->state_dir,
                        (unsigned long long)row->id);
     }
-    job = jobs_add(reload->submission->jobs, row->id, row->tenant, row->search, row->key,
-                   finished ? (enum job_state)row->state : JOB_QUEUED);
+    struct job *job = job_table_add(reload->submission->jobs, row->id, row->tenant, row->search,
+                                    row->key, finished ? (enum job_state)row->state : JOB_QUEUED);
     job->priority = row->priority;
     job->wanted_class = (uint8_t)(row->wanted_class < QUEUE_CLASS_COUNT ? row->wanted_class : 0);
     job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
     job->finished_s = row->finished_s;
     job->reason = row->reason ? xstrdup(row->reason) : NULL;
     job->journalled = true;
+    struct err defect = ERR_INIT;
     if (apply_row(reload, job, row, &defect) != 0 && !finished) {
         // Reported when the ledger's thread is there to take it: see reload_requeue.
         free(job->reason);
@@ -53,7 +52,7 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
 
 void reload_requeue(const struct reload *reload)
 {
-    struct job *job = jobs_first(reload->submission->jobs);
+    struct job *job = job_table_first(reload->submission->jobs);
     size_t unfinished = 0;
     size_t finished = 0;
 
@@ -72,7 +71,7 @@ void reload_requeue(const struct reload *reload)
                                : xstrdup("the daemon went down with it on a device too often");
 
             job->reason = NULL;
-            end_buried(reload->submission->endings, job, reason);
+            end_buried(reload->submission->completions, job, reason);
             free(reason);
             continue;
         }

@@ -2,7 +2,7 @@
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
-#include "daemon/submission.h"
+#include "daemon/jobs/submission.h"
 
 struct reload {
     const struct submission_config *submission;

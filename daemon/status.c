@@ -1,5 +1,5 @@
 // Design note. Everything is counted from what is there at the moment; only what cannot be counted
-// afterwards comes from the tally. Searches are those of the tally, and one without a name for
+// afterwards comes from the counters. Searches are those of the counters, and one without a name for
 // those that it has no room for.
 #include "daemon/status.h"
 #include "common/clock.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 static void fill_device(struct device_info *info, const struct device *device,
-                        const struct jobs *jobs, const struct caller *caller, uint64_t now_ns)
+                        const struct job_table *jobs, const struct caller *caller, uint64_t now_ns)
 {
     const struct device_class *device_class = device->device_class;
-    const struct job *job = device->job != 0 ? jobs_find(jobs, device->job) : NULL;
+    const struct job *job = device->job != 0 ? job_table_find(jobs, device->job) : NULL;
     const char *why = device_why(device);
 
     message_init(&device_info_message, info);
@@ -49,21 +49,21 @@ static void add_info(struct status *status, const struct caller *caller, const s
     }
 }
 
-static void fill_jobs(struct status *status, const struct jobs *jobs, const struct caller *caller,
-                      const struct status_request *request)
+static void fill_jobs(struct status *status, const struct job_table *jobs,
+                      const struct caller *caller, const struct status_request *request)
 {
     // Names of searches are the caller's own, also an administrator's.
     const struct search *search =
-        request->search ? jobs_find_search(jobs, caller->tenant, request->search) : NULL;
-    const struct job *job;
+        request->search ? job_table_find_search(jobs, caller->tenant, request->search) : NULL;
 
     for (size_t i = 0; i < request->jobs_count; i++) {
-        add_info(status, caller, jobs_find(jobs, request->jobs[i]));
+        add_info(status, caller, job_table_find(jobs, request->jobs[i]));
     }
+    const struct job *job;
     for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
         add_info(status, caller, job);
     }
-    for (job = request->all ? jobs_first(jobs) : NULL; job; job = job->by_id.next) {
+    for (job = request->all ? job_table_first(jobs) : NULL; job; job = job->by_id.next) {
         if (!job_state_is_terminal(job->state)) {
             add_info(status, caller, job);
         }
@@ -78,7 +78,7 @@ static size_t held_by(const struct status_source *source, const struct search *s
 
     for (size_t i = 0; i < devices->count; i++) {
         uint64_t id = devices->device[i].job;
-        const struct job *job = id != 0 ? jobs_find(source->parts.jobs, id) : NULL;
+        const struct job *job = id != 0 ? job_table_find(source->parts.jobs, id) : NULL;
 
         held += job && job->search == search;
     }
@@ -86,11 +86,11 @@ static size_t held_by(const struct status_source *source, const struct search *s
 }
 
 static void add_load(struct status *status, const struct status_source *source,
-                     const struct tally_search *used)
+                     const struct counters_search *used)
 {
     struct search_load *load = &status->searches[status->searches_count++];
     const struct search *search =
-        used->name ? jobs_find_search(source->parts.jobs, used->tenant, used->name) : NULL;
+        used->name ? job_table_find_search(source->parts.jobs, used->tenant, used->name) : NULL;
 
     message_init(&search_load_message, load);
     load->tenant = used->tenant ? xstrdup(used->tenant) : NULL;
@@ -105,31 +105,31 @@ static void add_load(struct status *status, const struct status_source *source,
 static void fill_counts(struct status *status, const struct status_source *source,
                         const struct caller *caller)
 {
-    const struct job_census *census = jobs_census(source->parts.jobs);
+    const struct job_census *census = job_table_census(source->parts.jobs);
     const struct device_class *device_class = source->parts.devices->classes;
-    const struct tally *tally = source->parts.tally;
-    const struct tally_search *search;
+    const struct counters *counters = source->parts.counters;
 
     status->states = xcalloc(JOB_STATE_COUNT, sizeof(*status->states));
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
         status->states[status->states_count++] = census->state[i];
     }
-    status->verdicts = xmemdup(tally->verdict, sizeof(tally->verdict));
-    status->verdicts_count = TALLY_VERDICTS;
+    status->verdicts = xmemdup(counters->verdict, sizeof(counters->verdict));
+    status->verdicts_count = COUNTERS_VERDICTS;
     status->waiting = xcalloc(65, sizeof(*status->waiting));
     status->waiting[status->waiting_count++] = lifecycle_intake(source->parts.lifecycle);
     for (; device_class && status->waiting_count < 65; device_class = device_class->next) {
         status->waiting[status->waiting_count++] = queue_count(device_class->queue);
     }
-    status->searches = xcalloc(TALLY_SEARCHES_MAX + 1, sizeof(*status->searches));
-    for (search = tally->searches; search; search = search->hh.next) {
+    status->searches = xcalloc(COUNTERS_SEARCHES_MAX + 1, sizeof(*status->searches));
+    const struct counters_search *search;
+    for (search = counters->searches; search; search = search->hh.next) {
         if (caller_owns(caller, search->tenant)) {
             add_load(status, source, search);
         }
     }
     if (caller->role == CALLER_ADMIN &&
-        (tally->others.measured > 0 || tally->others.compile_seconds > 0)) {
-        add_load(status, source, &tally->others);
+        (counters->others.measured > 0 || counters->others.compile_seconds > 0)) {
+        add_load(status, source, &counters->others);
     }
 }
 
@@ -138,7 +138,6 @@ void status_fill(struct status *ret, const struct status_source *source,
 {
     const struct dispatch_config *parts = &source->parts;
     uint64_t now_ns = clock_now_ns(&clock_system);
-    char illness[STATUS_ILLNESS_MAX];
 
     message_init(&status_message, ret);
     ret->devices = xcalloc(parts->devices->count, sizeof(*ret->devices));
@@ -159,6 +158,7 @@ void status_fill(struct status *ret, const struct status_source *source,
     ret->refusals = service_refusal_count(source->service);
     ret->state_dir = xstrdup(parts->state_dir);
     ret->http = source->http ? xstrdup(source->http) : NULL;
+    char illness[STATUS_ILLNESS_MAX];
     ret->illness = status_is_well(source, illness) ? NULL : xstrdup(illness);
 }
 
@@ -171,7 +171,7 @@ static bool is_usable(enum device_state state)
 bool status_is_well(const struct status_source *source, char reason[STATUS_ILLNESS_MAX])
 {
     const struct devices *devices = source->parts.devices;
-    size_t unsaved = endings_unsaved(source->parts.endings);
+    size_t unsaved = completions_unsaved(source->parts.completions);
     size_t usable = 0;
 
     for (size_t i = 0; i < devices->count; i++) {

@@ -4,7 +4,7 @@
 #define DAEMON_STATUS_H
 
 #include "daemon/dispatch.h"
-#include "net/caller.h"
+#include "net/auth/caller.h"
 
 #define STATUS_ILLNESS_MAX 512
 

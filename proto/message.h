@@ -28,8 +28,19 @@
 #define TEXTS_ELEMENT_MAX 4096
 
 enum field_type {
-    FIELD_u64, FIELD_i64, FIELD_f64, FIELD_flag, FIELD_text, FIELD_bytes, FIELD_digest,
-    FIELD_f64s, FIELD_u64s, FIELD_digests, FIELD_texts, FIELD_one, FIELD_list,
+    FIELD_u64,
+    FIELD_i64,
+    FIELD_f64,
+    FIELD_flag,
+    FIELD_text,
+    FIELD_bytes,
+    FIELD_digest,
+    FIELD_f64s,
+    FIELD_u64s,
+    FIELD_digests,
+    FIELD_texts,
+    FIELD_one,
+    FIELD_list,
 };
 
 enum field_presence { OPTIONAL, REQUIRED };
@@ -41,15 +52,15 @@ struct field {
     enum field_type type;
     enum field_presence presence;
     const char *name;
-    size_t offset;              // of the value, or of the pointer of an array
-    size_t count_offset;        // of <name>_count, for arrays
-    size_t max;                 // bytes or elements; 0: none needed
-    const struct message *sub;  // for one and list
+    size_t offset;             // of the value, or of the pointer of an array
+    size_t count_offset;       // of <name>_count, for arrays
+    size_t max;                // bytes or elements; 0: none needed
+    const struct message *sub; // for one and list
 };
 
 struct message {
     const char *name;
-    size_t size;                // of the struct
+    size_t size; // of the struct
     // The fields in the order of the table; at most MESSAGE_FIELD_MAX. A function, because only inside one can the rows
     // of the table know the struct they belong to.
     const struct field *(*fields)(size_t *ret_count);
@@ -59,11 +70,13 @@ struct message {
 void message_init(const struct message *message, void *value);
 
 // Appends the msgpack form of *value. ERR_LIMIT when a field is beyond its max, ERR_INVALID when a required one is absent.
-MUST_CHECK int message_pack(const struct message *message, const void *value, struct strbuf *out, struct err *err);
+MUST_CHECK int message_pack(const struct message *message, const void *value, struct strbuf *out,
+                            struct err *err);
 
 // Reads exactly one message from data. On success *value (uninitialised before) owns what it points to; on failure it is
 // zeroed and owns nothing. ERR_PROTOCOL names message and field.
-MUST_CHECK int message_read(const struct message *message, void *value, const void *data, size_t len, struct err *err);
+MUST_CHECK int message_read(const struct message *message, void *value, const void *data,
+                            size_t len, struct err *err);
 
 // Frees what *value owns and zeroes it.
 void message_clear(const struct message *message, void *value);

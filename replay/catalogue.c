@@ -1,7 +1,7 @@
 // Neighbours are found once, by sorting: candidates that agree in all parameters but one form a line;
 // on it the one before and the one after are neighbours.
 #include "replay/catalogue.h"
-#include "client/fold.h"
+#include "client/run/run_state.h"
 #include "common/digest.h"
 #include "common/mem.h"
 #include <math.h>
@@ -135,8 +135,8 @@ static void find_neighbours(struct catalogue *c, size_t axis)
     for (size_t i = 0; i < count; i++) {
         size_t *pair = c->neighbour + (order[i] * axes + axis) * 2;
 
-        pair[0] = i > 0 && compare_others(&sorting, order[i - 1], order[i]) == 0 ? order[i - 1]
-                                                                                : NONE;
+        pair[0] =
+            i > 0 && compare_others(&sorting, order[i - 1], order[i]) == 0 ? order[i - 1] : NONE;
         pair[1] = i + 1 < count && compare_others(&sorting, order[i], order[i + 1]) == 0
                       ? order[i + 1]
                       : NONE;
@@ -180,13 +180,13 @@ static void find_places(struct catalogue *c, size_t axis)
 
 static bool has_cost(const struct result *result)
 {
-    return result != NULL && fold_held_seconds(result) > 0;
+    return result && run_state_held_seconds(result) > 0;
 }
 
 static void set_cost(struct result *result, double seconds)
 {
-    if (result != NULL && !has_cost(result)) {
-        if (result->seconds == NULL) {
+    if (result && !has_cost(result)) {
+        if (!result->seconds) {
             result->seconds = xmalloc(sizeof(*result->seconds));
             message_init(&accounts_message, result->seconds);
         }
@@ -205,14 +205,14 @@ static void complete_costs(struct catalogue *c)
         const struct result *result = c->space.candidate[i].result;
 
         known += has_cost(result);
-        sum += fold_held_seconds(result);
+        sum += run_state_held_seconds(result);
     }
     c->has_costs = known > 0;
     mean = known > 0 ? sum / (double)known : CATALOGUE_COST_S;
     for (size_t i = 0; i < count; i++) {
         set_cost(c->space.candidate[i].result, mean);
         set_cost(c->space.candidate[i].record, mean);
-        c->seconds += fold_held_seconds(c->space.candidate[i].result);
+        c->seconds += run_state_held_seconds(c->space.candidate[i].result);
     }
 }
 
@@ -258,7 +258,7 @@ int catalogue_create(struct catalogue **ret, struct space *space_take, const cha
 
 void catalogue_free(struct catalogue *c)
 {
-    if (c != NULL) {
+    if (c) {
         HASH_CLEAR(hh, c->by_digest);
         free(c->entry);
         free(c->neighbour);
@@ -289,7 +289,7 @@ const struct space_candidate *catalogue_find(const struct catalogue *c, const st
     struct entry *entry = NULL;
 
     HASH_FIND(hh, c->by_digest, source, sizeof(*source), entry);
-    return entry != NULL ? &c->space.candidate[entry->candidate] : NULL;
+    return entry ? &c->space.candidate[entry->candidate] : NULL;
 }
 
 double catalogue_best_log2(const struct catalogue *c)

@@ -3,8 +3,8 @@
 #ifndef REPLAY_CATALOGUE_H
 #define REPLAY_CATALOGUE_H
 
-#include "client/generator.h"
-#include "client/space.h"
+#include "client/propose/generator.h"
+#include "client/space/space.h"
 #include "common/err.h"
 #include <stdbool.h>
 

@@ -4,28 +4,28 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Mean over the searches of one seed of log2(final of the arm / of the other).
+// Mean over the searches of one seed of log2(final of the variant / of the other).
 static double difference(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                         size_t arm, size_t other, uint64_t seed)
+                         size_t variant, size_t other, uint64_t seed)
 {
     double sum = 0;
 
     for (uint64_t search = 0; search < t->searches; search++) {
-        sum += outcome[tasks_index(t, space, arm, seed, search)].best_log2 -
+        sum += outcome[tasks_index(t, space, variant, seed, search)].best_log2 -
                outcome[tasks_index(t, space, other, seed, search)].best_log2;
     }
     return sum / (double)t->searches;
 }
 
 // spaces x seeds of them, malloc'd.
-static double *differences(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
-                           size_t other)
+static double *differences(const struct tasks *t, const struct player_outcome *outcome,
+                           size_t variant, size_t other)
 {
     double *ret = xcalloc(t->spaces * (size_t)t->seeds, sizeof(*ret));
 
     for (size_t space = 0; space < t->spaces; space++) {
         for (uint64_t seed = 0; seed < t->seeds; seed++) {
-            ret[space * t->seeds + seed] = difference(t, outcome, space, arm, other, seed);
+            ret[space * t->seeds + seed] = difference(t, outcome, space, variant, other, seed);
         }
     }
     return ret;
@@ -37,23 +37,23 @@ static double mean_of(const double *x, size_t spaces, uint64_t seeds, struct sta
     double sum = 0;
 
     for (size_t i = 0; i < spaces; i++) {
-        size_t space = rng != NULL && spaces > 1 ? (size_t)stats_rng_below(rng, spaces) : i;
+        size_t space = rng && spaces > 1 ? (size_t)stats_rng_below(rng, spaces) : i;
         double inner = 0;
 
         for (uint64_t j = 0; j < seeds; j++) {
-            inner += x[space * seeds + (rng != NULL ? stats_rng_below(rng, seeds) : j)];
+            inner += x[space * seeds + (rng ? stats_rng_below(rng, seeds) : j)];
         }
         sum += inner / (double)seeds;
     }
     return sum / (double)spaces;
 }
 
-static struct compare_ratio ratio_of(const double *x, size_t spaces, uint64_t seeds, size_t arm)
+static struct compare_ratio ratio_of(const double *x, size_t spaces, uint64_t seeds, size_t variant)
 {
-    double draw[COMPARE_DRAWS];
     struct stats_rng rng;
 
-    stats_rng_init(&rng, COMPARE_SEED, arm);
+    stats_rng_init(&rng, COMPARE_SEED, variant);
+    double draw[COMPARE_DRAWS];
     for (size_t i = 0; i < COMPARE_DRAWS; i++) {
         draw[i] = mean_of(x, spaces, seeds, &rng);
     }
@@ -64,20 +64,20 @@ static struct compare_ratio ratio_of(const double *x, size_t spaces, uint64_t se
 }
 
 struct compare_ratio compare_final(const struct tasks *t, const struct player_outcome *outcome,
-                                   size_t arm, size_t other)
+                                   size_t variant, size_t other)
 {
-    double *x = differences(t, outcome, arm, other);
-    struct compare_ratio ret = ratio_of(x, t->spaces, t->seeds, arm);
+    double *x = differences(t, outcome, variant, other);
+    struct compare_ratio ret = ratio_of(x, t->spaces, t->seeds, variant);
 
     free(x);
     return ret;
 }
 
 struct compare_ratio compare_on_space(const struct tasks *t, const struct player_outcome *outcome,
-                                      size_t arm, size_t other, size_t space)
+                                      size_t variant, size_t other, size_t space)
 {
-    double *x = differences(t, outcome, arm, other);
-    struct compare_ratio ret = ratio_of(x + space * t->seeds, 1, t->seeds, arm);
+    double *x = differences(t, outcome, variant, other);
+    struct compare_ratio ret = ratio_of(x + space * t->seeds, 1, t->seeds, variant);
 
     free(x);
     return ret;
@@ -95,13 +95,13 @@ static void count_pair(struct counting *c, const struct player_outcome *own,
                        const struct player_outcome *other, double slack_log2, enum compare_share of)
 {
     double log2 = other->best_log2 - slack_log2, reached = player_reached(own, log2);
-    double whole = of == COMPARE_OF_GIVEN ? other->given_seconds
-                                          : player_reached(other, other->best_log2);
+    double whole =
+        of == COMPARE_OF_GIVEN ? other->given_seconds : player_reached(other, other->best_log2);
     const struct player_step *step = player_step_to(own, log2);
 
     c->share[c->count++] = whole > 0 ? reached / whole : reached > 0 ? INFINITY : 1;
     c->reached += isfinite(reached) ? 1 : 0;
-    if (step != NULL) {
+    if (step) {
         c->considered += step->considered;
         c->measured += step->measured;
     }
@@ -114,19 +114,20 @@ static double quartile(const double *sorted, size_t count, size_t which)
 }
 
 struct compare_time compare_time(const struct tasks *t, const struct player_outcome *outcome,
-                                 size_t arm, size_t other, double slack_log2, enum compare_share of)
+                                 size_t variant, size_t other, double slack_log2,
+                                 enum compare_share of)
 {
     size_t all = t->spaces * (size_t)(t->seeds * t->searches);
     struct counting c = {.share = xcalloc(all, sizeof(*c.share))};
-    struct compare_time ret;
 
     for (size_t space = 0; space < t->spaces; space++) {
         for (uint64_t i = 0; i < t->seeds * t->searches; i++) {
-            count_pair(&c, &outcome[tasks_index(t, space, arm, 0, i)],
+            count_pair(&c, &outcome[tasks_index(t, space, variant, 0, i)],
                        &outcome[tasks_index(t, space, other, 0, i)], slack_log2, of);
         }
     }
     stats_sort(c.share, c.count);
+    struct compare_time ret;
     for (size_t i = 0; i < 3; i++) {
         ret.quartile[i] = quartile(c.share, c.count, i + 1);
     }

@@ -1,8 +1,8 @@
 // kcast-replay, which `kcast replay` runs: searches spaces again in simulated time.
-#include "client/policy.h"
-#include "client/risk.h"
-#include "client/space.h"
-#include "client/strategy.h"
+#include "client/policy/policy.h"
+#include "client/policy/risk.h"
+#include "client/propose/strategy.h"
+#include "client/space/space.h"
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/file.h"
@@ -10,10 +10,10 @@
 #include "common/options.h"
 #include "common/parse.h"
 #include "common/version.h"
-#include "replay/arms.h"
 #include "replay/summary.h"
 #include "replay/summary_markdown.h"
 #include "replay/tasks.h"
+#include "replay/variants.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ struct settings {
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
-    uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots, searches,
-        jobs;
+    uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots,
+        searches, jobs;
     bool json, markdown, help, version;
 };
 
@@ -39,11 +39,13 @@ static const struct option_row option_table[] = {
      "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
      "control"},
     {"peers", 0, OPTION_TEXT, ROW(peers), "LIST", NULL, 0, 0, NULL,
-     "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; tvm-knobs, the "
+     "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; "
+     "tvm-knobs, the "
      "same by parameters alone; tenth, a tenth of the candidates, half of it at random and half by "
      "forecast, whatever --budget"},
     {"orders", 0, OPTION_TEXT, ROW(orders), "FILE", NULL, 0, 0, NULL,
-     "more arms: in which order other programs measured, as tools/kernel-tuner-orders.py writes it"},
+     "more arms: in which order other programs measured, as scripts/kernel-tuner-orders.py writes "
+     "it"},
     {"against", 0, OPTION_TEXT, ROW(against), "LIST", NULL, 0, 0, NULL,
      "arms that --markdown compares each arm with; default: the control"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
@@ -55,7 +57,8 @@ static const struct option_row option_table[] = {
     {"alpha", 0, OPTION_F64, ROW(alpha), "SHARE", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
     {"delta", 0, OPTION_F64, ROW(delta), "P", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
     {"budget", 'b', OPTION_TEXT, ROW(budget), "TIME|SHARE%", NULL, 0, 0, NULL,
-     "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; default: "
+     "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; "
+     "default: "
      "no limit"},
     {"candidates", 'n', OPTION_U64, ROW(candidates), "N", "0", 0, 1e9, NULL,
      "consider at most N candidates; 0: all there are"},
@@ -93,48 +96,50 @@ static void print_help(void)
 // "10%" or a time.
 static int read_budget(const char *text, struct tasks *tasks, struct err *err)
 {
-    size_t len = text != NULL ? strlen(text) : 0;
-    uint64_t ns;
-    int status;
+    size_t len = text ? strlen(text) : 0;
 
     tasks->budget_share = tasks->common.budget_seconds = NAN;
     if (len == 0) {
         return 0;
     }
+    uint64_t ns;
+    int rc;
     if (text[len - 1] == '%') {
         char *number = xstrndup(text, len - 1);
 
-        status = parse_f64(&tasks->budget_share, number, 0.001, 1e6, "--budget", err);
+        rc = parse_f64(&tasks->budget_share, number, 0.001, 1e6, "--budget", err);
         tasks->budget_share /= 100;
         free(number);
     } else {
-        status = parse_duration(&ns, text, "--budget", err);
-        tasks->common.budget_seconds = status == 0 ? (double)ns * 1e-9 : NAN;
+        rc = parse_duration(&ns, text, "--budget", err);
+        tasks->common.budget_seconds = rc == 0 ? (double)ns * 1e-9 : NAN;
     }
-    if (status != 0) {
+    if (rc != 0) {
         err->code = ERR_USAGE;
     }
-    return status != 0 ? ERR_USAGE : 0;
+    return rc != 0 ? ERR_USAGE : 0;
 }
 
 static int read_spaces(char **path, size_t count, struct catalogue **ret, struct err *err)
 {
     if (count == 0 || count > SPACES_MAX) {
-        return err_set(err, ERR_USAGE, "1 to %d spaces are to be named; `kcast replay --help` says "
-                       "more", SPACES_MAX);
+        return err_set(err, ERR_USAGE,
+                       "1 to %d spaces are to be named; `kcast replay --help` says "
+                       "more",
+                       SPACES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         const char *base = file_base_name(path[i]), *dot = strrchr(base, '.');
-        char *name = xstrndup(base, dot != NULL && dot != base ? (size_t)(dot - base) : strlen(base));
+        char *name = xstrndup(base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
         struct space space;
-        int status = space_read(&space, path[i], err);
+        int rc = space_read(&space, path[i], err);
 
-        if (status == 0) {
-            status = catalogue_create(&ret[i], &space, name, err);
+        if (rc == 0) {
+            rc = catalogue_create(&ret[i], &space, name, err);
         }
         free(name);
-        if (status != 0) {
-            return status;
+        if (rc != 0) {
+            return rc;
         }
         if (!catalogue_has_costs(ret[i])) {
             fprintf(stderr,
@@ -145,39 +150,39 @@ static int read_spaces(char **path, size_t count, struct catalogue **ret, struct
     return 0;
 }
 
-// Which arms there are, and with which of them they are compared. *ret_orders is the caller's.
-static int choose_arms(const struct settings *settings, struct arm *arm, struct tasks *tasks,
-                       struct against *ret, struct orders **ret_orders, struct err *err)
+// Which variants there are, and with which of them they are compared. *ret_orders is the caller's.
+static int choose_variants(const struct settings *settings, struct variant *variant,
+                           struct tasks *tasks, struct against *ret, struct orders **ret_orders,
+                           struct err *err)
 {
-    struct arms_wanted wanted = {.policies = settings->policy,
-                                 .strategies = settings->strategy,
-                                 .peers = settings->peers};
-    int status = 0;
+    struct variants_wanted wanted = {
+        .policies = settings->policy, .strategies = settings->strategy, .peers = settings->peers};
+    int rc = 0;
 
-    if (settings->orders != NULL) {
-        status = orders_read(ret_orders, settings->orders, err);
+    if (settings->orders) {
+        rc = orders_read(ret_orders, settings->orders, err);
     }
     wanted.orders = tasks->orders = *ret_orders;
-    if (status == 0) {
-        status = arms_make(&wanted, arm, &tasks->arms, err);
+    if (rc == 0) {
+        rc = variants_make(&wanted, variant, &tasks->variants, err);
     }
-    return status != 0 ? status : against_find(ret, settings->against, arm, tasks->arms, err);
+    return rc != 0 ? rc : against_find(ret, settings->against, variant, tasks->variants, err);
 }
 
 static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
 {
     struct catalogue *space[SPACES_MAX] = {NULL};
-    struct arm arm[TASKS_ARMS_MAX];
+    struct variant variant[TASKS_VARIANTS_MAX];
     struct player_outcome *outcome = NULL;
     struct tasks tasks = {
         .space = space,
         .spaces = count,
-        .arm = arm,
+        .variant = variant,
         .seeds = settings->seeds,
         .first_seed = settings->first_seed,
         .searches = settings->searches,
-        .lab = {.devices = (unsigned)settings->devices,
-                .compile_slots = (unsigned)settings->compile_slots},
+        .sim_daemon = {.devices = (unsigned)settings->devices,
+                       .compile_slots = (unsigned)settings->compile_slots},
         .common = {.confidence = settings->confidence,
                    .audit = settings->audit,
                    .share = settings->share,
@@ -188,31 +193,34 @@ static int replay(const struct settings *settings, char **path, size_t count, st
                    .candidates = settings->candidates,
                    .batch = settings->batch,
                    .wide = settings->wide},
-        .processes =
-            settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .processes = settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
     struct orders *orders = NULL;
     struct against against = {0};
-    int status = choose_arms(settings, arm, &tasks, &against, &orders, err);
+    int rc = choose_variants(settings, variant, &tasks, &against, &orders, err);
 
-    for (size_t i = 0; i < tasks.arms && status == 0; i++) {
-        if (arm[i].peer == NULL && policy_find(arm[i].policy)->certifies) {
-            status = risk_check(settings->guarantee, settings->audit, err);
+    for (size_t i = 0; i < tasks.variants && rc == 0; i++) {
+        if (!variant[i].peer && policy_find(variant[i].policy)->certifies) {
+            rc = risk_check(settings->guarantee, settings->audit, err);
         }
     }
-    if (status == 0) {
-        status = read_budget(settings->budget, &tasks, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        status = read_spaces(path, count, space, err);
+    rc = read_budget(settings->budget, &tasks, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
-        status = tasks_run(&tasks, outcome, err);
+    rc = read_spaces(path, count, space, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0 && settings->markdown) {
+    outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
+    rc = tasks_run(&tasks, outcome, err);
+out:
+    if (rc == 0 && settings->markdown) {
         summary_markdown(&tasks, outcome, &against, stdout);
-    } else if (status == 0) {
+    } else if (rc == 0) {
         (settings->json ? summary_json : summary_print)(&tasks, outcome, stdout);
     }
     orders_free(orders);
@@ -220,7 +228,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     for (size_t i = 0; i < count && i < SPACES_MAX; i++) {
         catalogue_free(space[i]);
     }
-    return status;
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -229,25 +237,25 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     char **argument = NULL;
     size_t count = 0;
-    int status = options_defaults(option_table, &settings, &err);
+    int rc = options_defaults(option_table, &settings, &err);
 
-    if (status == 0) {
-        status = options_parse(option_table, &settings, argc, argv, &argument, &count, &err);
+    if (rc == 0) {
+        rc = options_parse(option_table, &settings, argc, argv, &argument, &count, &err);
     }
-    if (status == 0 && settings.help) {
+    if (rc == 0 && settings.help) {
         print_help();
-    } else if (status == 0 && settings.version) {
+    } else if (rc == 0 && settings.version) {
         printf("kcast-replay %s\n", KCAST_VERSION);
-    } else if (status == 0) {
-        status = replay(&settings, argument, count, &err);
+    } else if (rc == 0) {
+        rc = replay(&settings, argument, count, &err);
     }
-    if (status == 0 && fflush(stdout) != 0) {
-        status = err_set(&err, ERR_SYSTEM, "cannot write to stdout");
+    if (rc == 0 && fflush(stdout) != 0) {
+        rc = err_set(&err, ERR_SYSTEM, "cannot write to stdout");
     }
-    if (status != 0) {
+    if (rc != 0) {
         fprintf(stderr, "kcast replay: %s\n", err.text);
     }
     free(argument);
     options_release(option_table, &settings);
-    return status != 0 ? err_exit(status) : EXIT_OK;
+    return rc != 0 ? err_exit(rc) : EXIT_OK;
 }

@@ -14,15 +14,15 @@ struct entry {
 };
 
 struct orders {
-    struct bytes text; // arms and spaces point into it
+    struct bytes text; // variants and spaces point into it
     struct entry *by_key;
-    const char **arm;
-    size_t arms;
+    const char **variant;
+    size_t variants;
 };
 
-static char *key_of(const char *arm, const char *space, uint64_t seed)
+static char *key_of(const char *variant, const char *space, uint64_t seed)
 {
-    return xasprintf("%s %s %llu", arm, space, (unsigned long long)seed);
+    return xasprintf("%s %s %llu", variant, space, (unsigned long long)seed);
 }
 
 static void free_entry(struct entry *entry)
@@ -36,12 +36,12 @@ void orders_free(struct orders *orders)
 {
     struct entry *entry, *next;
 
-    if (orders != NULL) {
+    if (orders) {
         HASH_ITER (hh, orders->by_key, entry, next) {
             HASH_DEL(orders->by_key, entry);
             free_entry(entry);
         }
-        free(orders->arm);
+        free(orders->variant);
         bytes_clear(&orders->text);
         free(orders);
     }
@@ -60,57 +60,55 @@ static char *next_word(char **line)
 static int read_numbers(struct order *order, char *line, struct err *err)
 {
     size_t room = 0;
-    int status = 0;
+    int rc = 0;
 
-    for (char *word = next_word(&line); *word != '\0' && status == 0; word = next_word(&line)) {
+    for (char *word = next_word(&line); *word != '\0' && rc == 0; word = next_word(&line)) {
         if (order->count == room) {
             room = 2 * room + 64;
             order->candidate = xrealloc(order->candidate, room, sizeof(*order->candidate));
         }
-        status = parse_u64(&order->candidate[order->count++], word, 1, UINT64_MAX / 2,
-                           "the number of a candidate", err);
+        rc = parse_u64(&order->candidate[order->count++], word, 1, UINT64_MAX / 2,
+                       "the number of a candidate", err);
     }
-    return status;
+    return rc;
 }
 
-static void note_arm(struct orders *orders, const char *arm)
+static void note_variant(struct orders *orders, const char *variant)
 {
-    for (size_t i = 0; i < orders->arms; i++) {
-        if (strcmp(orders->arm[i], arm) == 0) {
+    for (size_t i = 0; i < orders->variants; i++) {
+        if (strcmp(orders->variant[i], variant) == 0) {
             return;
         }
     }
-    orders->arm = xrealloc(orders->arm, orders->arms + 1, sizeof(*orders->arm));
-    orders->arm[orders->arms++] = arm;
+    orders->variant = xrealloc(orders->variant, orders->variants + 1, sizeof(*orders->variant));
+    orders->variant[orders->variants++] = variant;
 }
 
 static int read_line(struct orders *orders, char *line, struct err *err)
 {
     struct entry *entry = xcalloc(1, sizeof(*entry)), *other = NULL;
     struct order *order = &entry->order;
-    int status;
 
-    order->arm = next_word(&line);
+    order->variant = next_word(&line);
     order->space = next_word(&line);
-    status = parse_u64(&order->seed, next_word(&line), 0, UINT64_MAX / 2, "the seed", err);
-    if (status == 0 && strlen(order->arm) > ORDERS_ARM_MAX) {
-        status = err_set(err, ERR_INVALID, "the name of an arm has more than %d bytes",
-                         ORDERS_ARM_MAX);
+    int rc = parse_u64(&order->seed, next_word(&line), 0, UINT64_MAX / 2, "the seed", err);
+    if (rc == 0 && strlen(order->variant) > ORDERS_VARIANT_MAX) {
+        rc = err_set(err, ERR_INVALID, "the name of an arm has more than %d bytes",
+                     ORDERS_VARIANT_MAX);
     }
-    if (status == 0) {
-        status = read_numbers(order, line, err);
+    if (rc == 0) {
+        rc = read_numbers(order, line, err);
     }
-    entry->key = key_of(order->arm, order->space, order->seed);
+    entry->key = key_of(order->variant, order->space, order->seed);
     HASH_FIND_STR(orders->by_key, entry->key, other);
-    if (status == 0 && other != NULL) {
-        status = err_set(err, ERR_INVALID, "an earlier line is of the same search: %.200s",
-                         entry->key);
+    if (rc == 0 && other) {
+        rc = err_set(err, ERR_INVALID, "an earlier line is of the same search: %.200s", entry->key);
     }
-    if (status != 0) {
+    if (rc != 0) {
         free_entry(entry);
-        return status;
+        return rc;
     }
-    note_arm(orders, order->arm);
+    note_variant(orders, order->variant);
     HASH_ADD_KEYPTR(hh, orders->by_key, entry->key, strlen(entry->key), entry);
     return 0;
 }
@@ -118,22 +116,22 @@ static int read_line(struct orders *orders, char *line, struct err *err)
 int orders_read(struct orders **ret, const char *path, struct err *err)
 {
     struct orders *orders = xcalloc(1, sizeof(*orders));
-    int status = file_read(&orders->text, path, ORDERS_FILE_MAX, err);
-    char *next = status == 0 ? (char *)orders->text.data : NULL;
+    int rc = file_read(&orders->text, path, ORDERS_FILE_MAX, err);
+    char *next = rc == 0 ? (char *)orders->text.data : NULL;
 
-    for (unsigned long line = 1; status == 0 && *next != '\0'; line++) {
+    for (unsigned long line = 1; rc == 0 && *next != '\0'; line++) {
         char *start = next, *end = strchrnul(next, '\n');
 
         next = *end != '\0' ? end + 1 : end;
         *end = '\0';
         if (*start != '\0' && read_line(orders, start, err) != 0) {
-            status = err->code = ERR_INVALID;
+            rc = err->code = ERR_INVALID;
             err_wrap(err, "%s:%lu", path, line);
         }
     }
-    if (status != 0) {
+    if (rc != 0) {
         orders_free(orders);
-        return status;
+        return rc;
     }
     *ret = orders;
     return 0;
@@ -141,16 +139,16 @@ int orders_read(struct orders **ret, const char *path, struct err *err)
 
 const char *orders_arm(const struct orders *orders, size_t i)
 {
-    return i < orders->arms ? orders->arm[i] : NULL;
+    return i < orders->variants ? orders->variant[i] : NULL;
 }
 
-const struct order *orders_find(const struct orders *orders, const char *arm, const char *space,
+const struct order *orders_find(const struct orders *orders, const char *variant, const char *space,
                                 uint64_t seed)
 {
     struct entry *entry = NULL;
-    char *key = key_of(arm, space, seed);
+    char *key = key_of(variant, space, seed);
 
     HASH_FIND_STR(orders->by_key, key, entry);
     free(key);
-    return entry != NULL ? &entry->order : NULL;
+    return entry ? &entry->order : NULL;
 }

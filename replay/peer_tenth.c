@@ -2,13 +2,13 @@
 // which the static engine's model learns, from nothing; it forecasts all the others once, and those that
 // promise most beyond the best so far (policy_promise: P(correct) times the expected excess) are the
 // other half. A candidate that does not compile is never among them.
-#include "client/forecast_request.h"
-#include "client/policy.h"
+#include "client/policy/policy.h"
+#include "client/pool/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
+#include "replay/budget.h"
 #include "replay/peers.h"
-#include "replay/purse.h"
 #include "worker/group.h"
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 struct tenth {
     const struct space *space;
-    struct purse purse;
+    struct budget budget;
     struct group *group;
     size_t *order; // candidates that compile, at random
     size_t count;
@@ -32,7 +32,7 @@ static struct candidate_facts facts_of(const struct tenth *t, size_t candidate)
                                     .params = c->params,
                                     .params_count = c->params_count};
 
-    if (c->compiled != NULL) {
+    if (c->compiled) {
         facts.features = c->compiled->features;
         facts.features_count = c->compiled->features_count;
     }
@@ -46,7 +46,7 @@ static void shuffle(struct tenth *t, uint64_t seed)
     stats_rng_init(&rng, seed, STREAM_TENTH);
     t->order = xcalloc((size_t)t->space->head.candidates, sizeof(*t->order));
     for (size_t i = 0; i < t->space->head.candidates; i++) {
-        if (t->space->candidate[i].result != NULL) {
+        if (t->space->candidate[i].result) {
             t->order[t->count++] = i;
         }
     }
@@ -76,11 +76,11 @@ static void learn(struct tenth *t, size_t candidate)
                               .margin_log2 = FORECAST_MARGIN_LOG2,
                               .p_improves = NAN};
 
-    if (head->baseline != NULL) {
+    if (head->baseline) {
         observe.baseline_features = head->baseline->features;
         observe.baseline_features_count = head->baseline->features_count;
     }
-    if (verdict_is_ratio(result->verdict) && result->speedup != NULL) {
+    if (verdict_is_ratio(result->verdict) && result->speedup) {
         outcome.log2 = result->speedup->log2;
         outcome.lo = result->speedup->lo;
         outcome.hi = result->speedup->hi;
@@ -117,30 +117,29 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
                                        .device_class = head->device_class,
                                        .device_facts = head->device_facts,
                                        .device_facts_count = head->device_facts_count,
-                                       .incumbent_log2 = t->purse.outcome.best_log2,
+                                       .incumbent_log2 = t->budget.outcome.best_log2,
                                        .candidates = facts,
                                        .candidates_count = count,
                                        .margin_log2 = FORECAST_MARGIN_LOG2};
-    struct forecast_reply reply;
-    int status;
 
-    if (head->baseline != NULL) {
+    if (head->baseline) {
         request.baseline_features = head->baseline->features;
         request.baseline_features_count = head->baseline->features_count;
     }
     for (size_t i = 0; i < count; i++) {
         facts[i] = facts_of(t, t->order[first + i]);
     }
-    status = group_forecast(t->group, &request, &reply, err);
-    if (status != 0) {
-        return status;
+    struct forecast_reply reply;
+    int rc = group_forecast(t->group, &request, &reply, err);
+    if (rc != 0) {
+        return rc;
     }
     for (size_t i = 0; i < count && i < reply.forecasts_count; i++) {
-        out[i] = (struct promise){
-            .promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
-            .mean = reply.forecasts[i].mean_log2,
-            .candidate = t->order[first + i],
-            .place = first + i};
+        out[i] =
+            (struct promise){.promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
+                             .mean = reply.forecasts[i].mean_log2,
+                             .candidate = t->order[first + i],
+                             .place = first + i};
     }
     message_clear(&forecast_reply_message, &reply);
     return 0;
@@ -150,45 +149,44 @@ static int measure_second_half(struct tenth *t, size_t first, size_t all, struct
 {
     size_t rest = t->count - first;
     struct promise *promise = xcalloc(rest + 1, sizeof(*promise));
-    int status = group_fit(t->group, err);
+    int rc = group_fit(t->group, err);
 
-    for (size_t i = 0; i < rest && status == 0; i += ASK_MAX) {
-        status = ask(t, first + i, rest - i < ASK_MAX ? rest - i : ASK_MAX, promise + i, err);
+    for (size_t i = 0; i < rest && rc == 0; i += ASK_MAX) {
+        rc = ask(t, first + i, rest - i < ASK_MAX ? rest - i : ASK_MAX, promise + i, err);
     }
-    if (status == 0) {
+    if (rc == 0) {
         qsort(promise, rest, sizeof(*promise), downwards);
         for (size_t i = 0; i < rest && first + i < all; i++) {
-            (void)purse_measure(&t->purse, promise[i].candidate);
+            (void)budget_measure(&t->budget, promise[i].candidate);
         }
     }
     free(promise);
-    return status;
+    return rc;
 }
 
 static int play(const struct peer_search *search, struct player_outcome *ret, struct err *err)
 {
     struct tenth t = {.space = catalogue_space(search->catalogue)};
     size_t all = (size_t)(t.space->head.candidates + 9) / 10, first;
-    int status;
 
     t.group = group_create(t.space->head.problem, t.space->head.device_class);
-    purse_init(&t.purse, search->catalogue, NAN);
+    budget_init(&t.budget, search->catalogue, NAN);
     shuffle(&t, search->seed);
     all = all < t.count ? all : t.count;
     first = (all + 1) / 2;
     for (size_t i = 0; i < first; i++) {
-        (void)purse_measure(&t.purse, t.order[i]);
+        (void)budget_measure(&t.budget, t.order[i]);
         learn(&t, t.order[i]);
     }
-    status = measure_second_half(&t, first, all, err);
-    if (status == 0) {
-        *ret = t.purse.outcome;
+    int rc = measure_second_half(&t, first, all, err);
+    if (rc == 0) {
+        *ret = t.budget.outcome;
         ret->considered = t.count;
     }
     free(t.order);
-    purse_release(&t.purse);
+    budget_release(&t.budget);
     group_free(t.group);
-    return status;
+    return rc;
 }
 
 const struct peer peer_tenth = {

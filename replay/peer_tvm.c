@@ -14,13 +14,13 @@
 // What differs: TVM's features are of loops before compiling, ours of what was compiled (peer tvm), or
 // the parameters alone, TVM's "knob" features (peer tvm-knobs). A space may be a sample of its grid: a
 // walk that finds no candidate of it after as many changes as TRIES per parameter jumps to any one.
-#include "client/fold.h"
+#include "client/run/run_state.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "replay/budget.h"
 #include "replay/peers.h"
-#include "replay/purse.h"
-#include "worker/boost.h"
-#include "worker/feature.h"
+#include "worker/model/boost.h"
+#include "worker/model/feature.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ struct cell {
 struct tvm {
     const struct space *space;
     size_t count, axes;
-    struct purse purse;
+    struct budget budget;
     struct stats_rng rng;
     // the grid
     struct cell *cell, *by_place;
@@ -76,7 +76,7 @@ static void make_rows(struct tvm *tvm, bool program)
         struct candidate_facts own = {.params = c->params, .params_count = c->params_count};
         struct feature_facts facts = {.candidate = &own};
 
-        if (program && c->compiled != NULL) {
+        if (program && c->compiled) {
             own.features = c->compiled->features;
             own.features_count = c->compiled->features_count;
         }
@@ -104,12 +104,12 @@ static int by_value(const void *a, const void *b)
 static void place_axis(struct tvm *tvm, size_t axis)
 {
     double *value = xcalloc(tvm->count, sizeof(*value));
-    size_t different = 0;
 
     for (size_t i = 0; i < tvm->count; i++) {
         value[i] = tvm->space->candidate[i].params[axis].value;
     }
     qsort(value, tvm->count, sizeof(*value), by_value);
+    size_t different = 0;
     for (size_t i = 0; i < tvm->count; i++) {
         if (different == 0 || value[i] != value[different - 1]) {
             value[different++] = value[i];
@@ -132,11 +132,10 @@ static void make_grid(struct tvm *tvm)
         place_axis(tvm, axis);
     }
     for (size_t i = 0; i < tvm->count; i++) {
-        struct cell *same = NULL;
-
         tvm->cell[i].candidate = i;
+        struct cell *same = NULL;
         HASH_FIND(hh, tvm->by_place, tvm->cell[i].place, sizeof(tvm->cell[i].place), same);
-        if (same == NULL) {
+        if (!same) {
             HASH_ADD(hh, tvm->by_place, place, sizeof(tvm->cell[i].place), &tvm->cell[i]);
         }
     }
@@ -152,7 +151,7 @@ struct patience {
     struct ranked {
         float by;
         size_t row;
-    } *ranked;           // [rows]
+    } * ranked;          // [rows]
     size_t *rank;        // [rows] by label, the best 0
     unsigned char *seen; // [rows]
 };
@@ -179,9 +178,9 @@ static void sort_rows(struct patience *p, const float *by)
 static double mean_recall(struct patience *p, const float *prediction)
 {
     size_t most = p->rows < PLAN ? p->rows : PLAN;
-    double sum = 0;
 
     sort_rows(p, prediction);
+    double sum = 0;
     for (size_t i = 0; i < most; i++) {
         size_t held = 0;
 
@@ -225,7 +224,6 @@ static int train(struct tvm *tvm, struct boost **ret, struct err *err)
                          .ranked = xcalloc(rows, sizeof(*p.ranked)),
                          .rank = xcalloc(rows, sizeof(*p.rank))};
     float best = 0;
-    int status;
 
     for (size_t i = 0; i < rows; i++) {
         best = tvm->speed[i] > best ? tvm->speed[i] : best;
@@ -238,12 +236,13 @@ static int train(struct tvm *tvm, struct boost **ret, struct err *err)
     for (size_t i = 0; i < rows; i++) {
         p.rank[p.ranked[i].row] = i;
     }
-    status = boost_train_until(ret, &config, x, rows, tvm->columns, label, out_of_patience, &p, err);
+    int rc =
+        boost_train_until(ret, &config, x, rows, tvm->columns, label, out_of_patience, &p, err);
     free(p.rank);
     free(p.ranked);
     free(label);
     free(x);
-    return status;
+    return rc;
 }
 
 // ---- a plan ----
@@ -252,15 +251,14 @@ static size_t random_step(struct tvm *tvm, size_t from)
 {
     struct cell at = tvm->cell[from], *found = NULL;
 
-    for (size_t i = 0; i < TRIES * tvm->axes && (found == NULL || found->candidate == from); i++) {
+    for (size_t i = 0; i < TRIES * tvm->axes && (!found || found->candidate == from); i++) {
         size_t axis = (size_t)stats_rng_below(&tvm->rng, tvm->axes);
 
         at.place[axis] = (unsigned short)stats_rng_below(&tvm->rng, tvm->values[axis]);
         HASH_FIND(hh, tvm->by_place, at.place, sizeof(at.place), found);
     }
-    return found != NULL && found->candidate != from
-               ? found->candidate
-               : (size_t)stats_rng_below(&tvm->rng, tvm->count);
+    return found && found->candidate != from ? found->candidate
+                                             : (size_t)stats_rng_below(&tvm->rng, tvm->count);
 }
 
 // Keeps the best, in order. True when the candidate is new among them.
@@ -269,8 +267,7 @@ static bool keep(struct tvm *tvm, size_t candidate)
     float score = tvm->score[candidate];
     size_t at = tvm->planned;
 
-    if (tvm->purse.seen[candidate] ||
-        (at == PLAN && score <= tvm->score[tvm->plan[PLAN - 1]])) {
+    if (tvm->budget.seen[candidate] || (at == PLAN && score <= tvm->score[tvm->plan[PLAN - 1]])) {
         return false;
     }
     for (size_t i = 0; i < tvm->planned; i++) {
@@ -306,9 +303,6 @@ static void begin_walks(struct tvm *tvm)
 
 static void anneal(struct tvm *tvm)
 {
-    double t = 1;
-    unsigned last = 0;
-
     tvm->planned = tvm->next = 0;
     if (tvm->walks == 0) {
         begin_walks(tvm);
@@ -316,6 +310,8 @@ static void anneal(struct tvm *tvm)
     for (size_t i = 0; i < tvm->walks; i++) {
         (void)keep(tvm, tvm->walk[i]);
     }
+    double t = 1;
+    unsigned last = 0;
     for (unsigned step = 0; step < STEPS_MAX && step < last + STEPS_PATIENCE; step++) {
         for (size_t i = 0; i < tvm->walks; i++) {
             size_t to = random_step(tvm, tvm->walk[i]);
@@ -333,17 +329,17 @@ static void anneal(struct tvm *tvm)
 static int make_plan(struct tvm *tvm, struct err *err)
 {
     struct boost *model = NULL;
-    int status = train(tvm, &model, err);
+    int rc = train(tvm, &model, err);
 
-    if (status == 0) {
-        status = boost_predict(model, tvm->x, tvm->count, tvm->columns, tvm->score, err);
+    if (rc == 0) {
+        rc = boost_predict(model, tvm->x, tvm->count, tvm->columns, tvm->score, err);
     }
     boost_free(model);
-    if (status == 0) {
+    if (rc == 0) {
         tvm->trained++;
         anneal(tvm);
     }
-    return status;
+    return rc;
 }
 
 // ---- a search ----
@@ -354,13 +350,13 @@ static size_t by_chance(struct tvm *tvm)
 
     do {
         candidate = (size_t)stats_rng_below(&tvm->rng, tvm->count);
-    } while (tvm->purse.seen[candidate]);
+    } while (tvm->budget.seen[candidate]);
     return candidate;
 }
 
 static size_t choose(struct tvm *tvm)
 {
-    while (tvm->next < tvm->planned && tvm->purse.seen[tvm->plan[tvm->next]]) {
+    while (tvm->next < tvm->planned && tvm->budget.seen[tvm->plan[tvm->next]]) {
         tvm->next++;
     }
     return tvm->next + PLAN_BY_CHANCE >= tvm->planned ? by_chance(tvm) : tvm->plan[tvm->next];
@@ -369,27 +365,26 @@ static size_t choose(struct tvm *tvm)
 static int search_on(struct tvm *tvm, struct err *err)
 {
     bool works = false;
-    int status = 0;
+    int rc = 0;
 
-    while (!purse_empty(&tvm->purse) && status == 0) {
+    while (!budget_empty(&tvm->budget) && rc == 0) {
         size_t candidate = choose(tvm);
-        double log2 = purse_measure(&tvm->purse, candidate);
+        double log2 = budget_measure(&tvm->budget, candidate);
 
         tvm->trial[tvm->trials] = candidate;
         tvm->speed[tvm->trials++] = isfinite(log2) ? (float)exp2(log2) : 0;
         works |= isfinite(log2);
         if (works && tvm->trials >= PLAN * (tvm->trained + 1)) {
-            status = make_plan(tvm, err);
+            rc = make_plan(tvm, err);
         }
     }
-    return status;
+    return rc;
 }
 
 static int play(const struct peer_search *search, bool program, struct player_outcome *ret,
                 struct err *err)
 {
     struct tvm *tvm = xcalloc(1, sizeof(*tvm));
-    int status;
 
     tvm->space = catalogue_space(search->catalogue);
     tvm->count = (size_t)tvm->space->head.candidates;
@@ -398,16 +393,16 @@ static int play(const struct peer_search *search, bool program, struct player_ou
         free(tvm);
         return err_set(err, ERR_INVALID, "TVM's rule needs parameters, and this space has none");
     }
-    purse_init(&tvm->purse, search->catalogue, search->budget_seconds);
+    budget_init(&tvm->budget, search->catalogue, search->budget_seconds);
     stats_rng_init(&tvm->rng, search->seed, STREAM_TVM);
     tvm->score = xcalloc(tvm->count, sizeof(*tvm->score));
     tvm->trial = xcalloc(tvm->count, sizeof(*tvm->trial));
     tvm->speed = xcalloc(tvm->count, sizeof(*tvm->speed));
     make_rows(tvm, program);
     make_grid(tvm);
-    status = search_on(tvm, err);
-    if (status == 0) {
-        *ret = tvm->purse.outcome;
+    int rc = search_on(tvm, err);
+    if (rc == 0) {
+        *ret = tvm->budget.outcome;
     }
     HASH_CLEAR(hh, tvm->by_place);
     free(tvm->cell);
@@ -415,9 +410,9 @@ static int play(const struct peer_search *search, bool program, struct player_ou
     free(tvm->score);
     free(tvm->trial);
     free(tvm->speed);
-    purse_release(&tvm->purse);
+    budget_release(&tvm->budget);
     free(tvm);
-    return status;
+    return rc;
 }
 
 static int play_program(const struct peer_search *search, struct player_outcome *ret,
@@ -431,9 +426,8 @@ static int play_knobs(const struct peer_search *search, struct player_outcome *r
     return play(search, false, ret, err);
 }
 
-const struct peer peer_tvm = {
-    .name = "tvm",
-    .help = "AutoTVM's rule, by features of what was compiled",
-    .play = play_program};
+const struct peer peer_tvm = {.name = "tvm",
+                              .help = "AutoTVM's rule, by features of what was compiled",
+                              .play = play_program};
 const struct peer peer_tvm_knobs = {
     .name = "tvm-knobs", .help = "AutoTVM's rule, by parameters alone", .play = play_knobs};

@@ -1,5 +1,5 @@
 // How others search, for comparing: whole searches that do without our pipeline. What they measure is
-// charged by replay/purse.h.
+// charged by replay/budget.h.
 #ifndef REPLAY_PEERS_H
 #define REPLAY_PEERS_H
 
@@ -11,7 +11,7 @@
 
 struct peer_search {
     const struct catalogue *catalogue;
-    const char *arm;
+    const char *variant;
     uint64_t seed;
     double budget_seconds;       // NaN: no limit
     const struct orders *orders; // NULL: none
@@ -25,7 +25,7 @@ struct peer {
 
 const struct peer *peer_find(const char *name); // NULL when there is none
 
-// Measures in the order that search->orders has for the arm, the space and the seed. Not in peer_find.
+// Measures in the order that search->orders has for the variant, the space and the seed. Not in peer_find.
 extern const struct peer peer_ordered;
 
 // AutoTVM's rule, by what is known about the compiled candidate and its parameters, or by parameters

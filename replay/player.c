@@ -1,11 +1,11 @@
 #include "replay/player.h"
-#include "client/fold.h"
-#include "client/forecast_request.h"
-#include "client/pipeline.h"
-#include "client/run.h"
+#include "client/pool/forecast_request.h"
+#include "client/run/run.h"
+#include "client/run/run_state.h"
+#include "client/search/pipeline.h"
 #include "common/mem.h"
 #include "common/version.h"
-#include "replay/learner.h"
+#include "replay/sim_worker.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,9 @@ struct player {
     struct player_config config;
     struct sim *sim;
     struct run *run;
-    struct fold fold;
-    struct lab_search *jobs;
-    struct learner *learner;
+    struct run_state run_state;
+    struct sim_daemon_search *jobs;
+    struct sim_worker *sim_worker;
     struct pipeline *pipeline;
     double ended_at; // simulated; NaN: not yet
 };
@@ -24,10 +24,10 @@ struct player {
 // ---- peers ----
 
 static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
-                   pool_callback *callback, void *owner, uint64_t tag)
+                   job_client_callback *callback, void *owner, uint64_t tag)
 {
     (void)key; // a player submits nothing twice
-    lab_submit(pool, spec, priority, callback, owner, tag);
+    sim_daemon_submit(pool, spec, priority, callback, owner, tag);
 }
 
 static void ack(void *pool, uint64_t job)
@@ -36,21 +36,21 @@ static void ack(void *pool, uint64_t job)
     (void)job;
 }
 
-static void ask(void *learner, const struct fold *fold, uint64_t first, uint64_t last,
+static void ask(void *sim_worker, const struct run_state *run_state, uint64_t first, uint64_t last,
                 uint64_t visible, forecaster_callback *callback, void *owner)
 {
-    learner_ask(learner, fold, first, last, visible, callback, owner);
+    sim_worker_ask(sim_worker, run_state, first, last, visible, callback, owner);
 }
 
-static void tell(void *learner, const struct fold *fold, uint64_t after, uint64_t last,
+static void tell(void *sim_worker, const struct run_state *run_state, uint64_t after, uint64_t last,
                  forecaster_told *callback, void *owner)
 {
-    learner_tell(learner, fold, after, last, callback, owner);
+    sim_worker_tell(sim_worker, run_state, after, last, callback, owner);
 }
 
-static bool busy(const void *learner)
+static bool busy(const void *sim_worker)
 {
-    return learner_busy(learner);
+    return sim_worker_busy(sim_worker);
 }
 
 // ---- the first events ----
@@ -77,7 +77,7 @@ static int record_start(struct player *player, struct err *err)
         .confidence = config->confidence,
         .audit = config->audit,
         .share = config->share,
-        .guarantee = config->guarantee != NULL ? xstrdup(config->guarantee) : NULL,
+        .guarantee = config->guarantee ? xstrdup(config->guarantee) : NULL,
         .alpha = config->alpha,
         .delta = config->delta,
         .seed = config->seed,
@@ -92,7 +92,7 @@ static int record_start(struct player *player, struct err *err)
         .wide = config->wide,
     };
 
-    return pipeline_record(player->run, &player->fold, RUN_STARTED, &event, err);
+    return pipeline_record(player->run, &player->run_state, RUN_STARTED, &event, err);
 }
 
 static int record_session(struct player *player, struct err *err)
@@ -107,7 +107,7 @@ static int record_session(struct player *player, struct err *err)
     for (size_t i = 0; i < head->device_facts_count; i++) {
         message_copy(&fact_message, &event.device_facts[i], &head->device_facts[i]);
     }
-    return pipeline_record(player->run, &player->fold, RUN_SESSION, &event, err);
+    return pipeline_record(player->run, &player->run_state, RUN_SESSION, &event, err);
 }
 
 static int record_baseline(struct player *player, struct err *err)
@@ -115,53 +115,58 @@ static int record_baseline(struct player *player, struct err *err)
     const struct space_head *head = &catalogue_space(player->config.catalogue)->head;
     struct run_baseline event = {.compiled = xmalloc(sizeof(*event.compiled))};
 
-    if (head->baseline != NULL) {
+    if (head->baseline) {
         message_copy(&compiled_message, event.compiled, head->baseline);
     } else {
         message_init(&compiled_message, event.compiled);
     }
-    return pipeline_record(player->run, &player->fold, RUN_BASELINE, &event, err);
+    return pipeline_record(player->run, &player->run_state, RUN_BASELINE, &event, err);
 }
 
 // ---- a search ----
 
-int player_create(struct player **ret, struct sim *sim, struct lab *lab,
+int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_daemon,
                   const struct player_config *config, struct err *err)
 {
     struct player *player = xcalloc(1, sizeof(*player));
-    struct pipeline_peers peers = {.submit = submit, .ack = ack, .ask = ask, .tell = tell,
-                                   .busy = busy};
+    struct pipeline_peers peers = {
+        .submit = submit, .ack = ack, .ask = ask, .tell = tell, .busy = busy};
     const struct generator *generator = catalogue_generator(config->catalogue);
-    int status;
 
     player->config = *config;
     player->sim = sim;
     player->ended_at = NAN;
-    fold_init(&player->fold);
-    player->jobs = lab_search_create(lab, config->catalogue);
-    player->learner = learner_create(sim, config->surrogate);
+    run_state_init(&player->run_state);
+    player->jobs = sim_daemon_search_create(sim_daemon, config->catalogue);
+    player->sim_worker = sim_worker_create(sim, config->surrogate);
     peers.pool = player->jobs;
-    peers.forecaster = player->learner;
-    status = run_create_in_memory(&player->run, err);
-    if (status == 0) {
-        status = record_start(player, err);
+    peers.forecaster = player->sim_worker;
+    int rc = run_create_in_memory(&player->run, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        status = record_session(player, err);
+    rc = record_start(player, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        status = record_baseline(player, err);
+    rc = record_session(player, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        status = pipeline_create(&player->pipeline, player->run, &player->fold, &peers, NULL,
-                                 &generator, 1, err);
+    rc = record_baseline(player, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status == 0) {
-        status = player_advance(player, err);
+    rc = pipeline_create(&player->pipeline, player->run, &player->run_state, &peers, NULL,
+                         &generator, 1, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (status != 0) {
+    rc = player_advance(player, err);
+out:
+    if (rc != 0) {
         player_free(player);
-        return status;
+        return rc;
     }
     *ret = player;
     return 0;
@@ -169,11 +174,11 @@ int player_create(struct player **ret, struct sim *sim, struct lab *lab,
 
 void player_free(struct player *player)
 {
-    if (player != NULL) {
+    if (player) {
         pipeline_free(player->pipeline);
-        learner_free(player->learner);
-        lab_search_free(player->jobs);
-        fold_release(&player->fold);
+        sim_worker_free(player->sim_worker);
+        sim_daemon_search_free(player->jobs);
+        run_state_release(&player->run_state);
         run_close(player->run);
         free(player);
     }
@@ -186,20 +191,18 @@ bool player_done(const struct player *player)
 
 int player_advance(struct player *player, struct err *err)
 {
-    const char *reason;
-    int status;
-
     if (player_done(player)) {
         return 0;
     }
-    status = pipeline_advance(player->pipeline, err);
-    if (status == 0 && learner_failure(player->learner) != NULL) {
-        return err_set(err, ERR_INTERNAL, "%s", learner_failure(player->learner));
+    int rc = pipeline_advance(player->pipeline, err);
+    if (rc == 0 && sim_worker_failure(player->sim_worker)) {
+        return err_set(err, ERR_INTERNAL, "%s", sim_worker_failure(player->sim_worker));
     }
-    if (status == 0 && pipeline_done(player->pipeline, &reason)) {
+    const char *reason;
+    if (rc == 0 && pipeline_done(player->pipeline, &reason)) {
         player->ended_at = sim_now(player->sim);
     }
-    return status;
+    return rc;
 }
 
 // ---- what came of it ----
@@ -207,11 +210,11 @@ int player_advance(struct player *player, struct err *err)
 // Who knows the space knows what was missed.
 static void count_missed(const struct player *player, struct player_outcome *ret)
 {
-    for (size_t i = 0; i < player->fold.candidate_count; i++) {
-        const struct fold_candidate *c = &player->fold.candidate[i];
+    for (size_t i = 0; i < player->run_state.candidate_count; i++) {
+        const struct run_state_candidate *c = &player->run_state.candidate[i];
         const struct space_candidate *truth =
             catalogue_find(player->config.catalogue, &c->proposed.source);
-        double log2 = truth != NULL ? space_log2(truth) : NAN;
+        double log2 = truth ? space_log2(truth) : NAN;
         bool decided = c->decided.decision == DECISION_MEASURE ||
                        c->decided.decision == DECISION_AUDIT ||
                        c->decided.decision == DECISION_TRUST;
@@ -225,21 +228,21 @@ static void count_missed(const struct player *player, struct player_outcome *ret
 
 void player_outcome(const struct player *player, struct player_outcome *ret)
 {
-    const struct fold *fold = &player->fold;
+    const struct run_state *run_state = &player->run_state;
 
     *ret = (struct player_outcome){
-        .considered = fold->considered,
-        .measured = fold->measured,
-        .audited = fold->audited,
-        .trusted = fold->trusted,
-        .records = fold->records,
-        .device_seconds = fold->device_seconds,
-        .compile_seconds = fold->compile_seconds,
+        .considered = run_state->considered,
+        .measured = run_state->measured,
+        .audited = run_state->audited,
+        .trusted = run_state->trusted,
+        .records = run_state->records,
+        .device_seconds = run_state->device_seconds,
+        .compile_seconds = run_state->compile_seconds,
         .seconds = player->ended_at,
-        .best_log2 = fold_incumbent_log2(fold),
+        .best_log2 = run_state_incumbent_log2(run_state),
     };
-    for (size_t i = 0; i < fold->incumbent_count; i++) {
-        const struct run_incumbent *event = &fold->incumbent[i].event;
+    for (size_t i = 0; i < run_state->incumbent_count; i++) {
+        const struct run_incumbent *event = &run_state->incumbent[i].event;
 
         ret->steps += ret->steps < PLAYER_STEPS_MAX;
         ret->step[ret->steps - 1] = (struct player_step){.device_seconds = event->device_seconds,
@@ -264,5 +267,5 @@ double player_reached(const struct player_outcome *outcome, double log2)
 {
     const struct player_step *step = player_step_to(outcome, log2);
 
-    return step != NULL ? step->device_seconds : log2 <= 0 ? 0 : INFINITY;
+    return step ? step->device_seconds : log2 <= 0 ? 0 : INFINITY;
 }

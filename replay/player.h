@@ -1,12 +1,12 @@
-// One search of a space in simulated time: the pipeline of a live search, its run in memory, with a lab
-// for daemon and a learner for worker.
+// One search of a space in simulated time: the pipeline of a live search, its run in memory, with a simulated daemon
+// for daemon and a simulated worker for worker.
 #ifndef REPLAY_PLAYER_H
 #define REPLAY_PLAYER_H
 
 #include "common/err.h"
 #include "replay/catalogue.h"
-#include "replay/lab.h"
 #include "replay/sim.h"
+#include "replay/sim_daemon.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,7 +15,7 @@ struct player;
 struct player_config {
     const struct catalogue *catalogue;
     const char *strategy, *policy;
-    bool surrogate;  // whether a model makes forecasts
+    bool surrogate; // whether a model makes forecasts
     double confidence, audit, share;
     const char *guarantee; // of policies that certify; NULL: the default
     double alpha, delta;
@@ -23,7 +23,7 @@ struct player_config {
     double budget_seconds; // NaN: no limit
     uint64_t measurements; // 0: no limit
     uint64_t candidates;   // 0: no limit
-    uint64_t batch, wide; // as in run_started
+    uint64_t batch, wide;  // as in run_started
 };
 
 #define PLAYER_STEPS_MAX 64
@@ -31,12 +31,13 @@ struct player_config {
 // Plain numbers, to be passed between processes.
 struct player_outcome {
     uint64_t considered, measured, audited, trusted, records;
-    uint64_t improvers, missed; // considered candidates that beat the incumbent of their decision, and
-                                // those of them that were not measured
+    uint64_t improvers,
+        missed; // considered candidates that beat the incumbent of their decision, and
+                // those of them that were not measured
     double device_seconds, compile_seconds;
     double given_seconds; // its budget; what it used, where it had none
     double seconds;       // simulated
-    double best_log2; // of the incumbent; 0: the baseline
+    double best_log2;     // of the incumbent; 0: the baseline
     // Incumbents, in order; beyond PLAYER_STEPS_MAX the last takes the place of the one before.
     struct player_step {
         double device_seconds, log2;
@@ -45,7 +46,7 @@ struct player_outcome {
     uint64_t steps;
 };
 
-MUST_CHECK int player_create(struct player **ret, struct sim *sim, struct lab *lab,
+MUST_CHECK int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_daemon,
                              const struct player_config *config, struct err *err);
 void player_free(struct player *player); // NULL is fine
 // Does what is possible now; to be called after every step of the simulation.

@@ -25,7 +25,7 @@ struct sim *sim_create(void)
 
 void sim_free(struct sim *sim)
 {
-    if (sim != NULL) {
+    if (sim) {
         free(sim->heap);
         free(sim);
     }
@@ -41,8 +41,8 @@ static bool is_before(const struct event *a, const struct event *b)
     return a->at != b->at ? a->at < b->at : a->number < b->number;
 }
 
-void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_t tag),
-               void *owner, uint64_t tag)
+void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_t tag), void *owner,
+               uint64_t tag)
 {
     struct event event = {.at = sim->now + (seconds > 0 ? seconds : 0),
                           .number = sim->announced++,
@@ -65,13 +65,13 @@ void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_
 bool sim_step(struct sim *sim)
 {
     struct event first, last;
-    size_t at = 0;
 
     if (sim->count == 0) {
         return false;
     }
     first = sim->heap[0];
     last = sim->heap[--sim->count];
+    size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;
 

@@ -7,16 +7,17 @@
 
 // ---- numbers ----
 
-// One number of every search of an arm on a space, sorted; malloc'd, *ret_count of them.
+// One number of every search of an variant on a space, sorted; malloc'd, *ret_count of them.
 static double *gather(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                      size_t arm, double (*number)(const struct player_outcome *), size_t *ret_count)
+                      size_t variant, double (*number)(const struct player_outcome *),
+                      size_t *ret_count)
 {
     double *x = xcalloc((size_t)(t->seeds * t->searches), sizeof(*x));
     size_t count = 0;
 
     for (uint64_t seed = 0; seed < t->seeds; seed++) {
         for (uint64_t search = 0; search < t->searches; search++) {
-            x[count++] = number(&outcome[tasks_index(t, space, arm, seed, search)]);
+            x[count++] = number(&outcome[tasks_index(t, space, variant, seed, search)]);
         }
     }
     stats_sort(x, count);
@@ -25,10 +26,10 @@ static double *gather(const struct tasks *t, const struct player_outcome *outcom
 }
 
 static double median(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                     size_t arm, double (*number)(const struct player_outcome *))
+                     size_t variant, double (*number)(const struct player_outcome *))
 {
     size_t count;
-    double *x = gather(t, outcome, space, arm, number, &count);
+    double *x = gather(t, outcome, space, variant, number, &count);
     double ret = stats_quantile(x, count, 0.5);
 
     free(x);
@@ -57,12 +58,12 @@ static double measured(const struct player_outcome *o)
 
 // ---- text ----
 
-static double share_within(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                           size_t arm, double fraction)
+static double share_within(const struct tasks *t, const struct player_outcome *outcome,
+                           size_t space, size_t variant, double fraction)
 {
     double least = catalogue_best_log2(t->space[space]) + log2(fraction);
     size_t count, within = 0;
-    double *x = gather(t, outcome, space, arm, best_log2, &count);
+    double *x = gather(t, outcome, space, variant, best_log2, &count);
 
     for (size_t i = 0; i < count; i++) {
         within += x[i] >= least;
@@ -72,19 +73,20 @@ static double share_within(const struct tasks *t, const struct player_outcome *o
 }
 
 static void print_row(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                      size_t arm, FILE *out)
+                      size_t variant, FILE *out)
 {
     size_t count;
-    double *x = gather(t, outcome, space, arm, best_log2, &count);
+    double *x = gather(t, outcome, space, variant, best_log2, &count);
     double best = catalogue_best_log2(t->space[space]);
 
     fprintf(out, "%-22s %-24s %6.3f [%.3f, %.3f]  %5.0f %%  %9.2f s  %10.0f %9.0f\n",
-            arm == 0 ? catalogue_name(t->space[space]) : "", t->arm[arm].name,
+            variant == 0 ? catalogue_name(t->space[space]) : "", t->variant[variant].name,
             exp2(stats_quantile(x, count, 0.5) - best), exp2(stats_quantile(x, count, 0.1) - best),
             exp2(stats_quantile(x, count, 0.9) - best),
-            100 * share_within(t, outcome, space, arm, 0.95),
-            median(t, outcome, space, arm, device_seconds),
-            median(t, outcome, space, arm, considered), median(t, outcome, space, arm, measured));
+            100 * share_within(t, outcome, space, variant, 0.95),
+            median(t, outcome, space, variant, device_seconds),
+            median(t, outcome, space, variant, considered),
+            median(t, outcome, space, variant, measured));
     free(x);
 }
 
@@ -97,18 +99,19 @@ static void print_share(double share, FILE *out)
     }
 }
 
-static void print_arm(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
-                      FILE *out)
+static void print_variant(const struct tasks *t, const struct player_outcome *outcome,
+                          size_t variant, FILE *out)
 {
     uint64_t improvers = 0, missed = 0, all_considered = 0, all_measured = 0;
-    struct compare_ratio final = compare_final(t, outcome, arm, 0);
-    struct compare_time needed = compare_time(t, outcome, arm, 0, 0, COMPARE_OF_NEEDED);
-    struct compare_time given = compare_time(t, outcome, arm, 0, 0, COMPARE_OF_GIVEN);
+    struct compare_ratio final = compare_final(t, outcome, variant, 0);
+    struct compare_time needed = compare_time(t, outcome, variant, 0, 0, COMPARE_OF_NEEDED);
+    struct compare_time given = compare_time(t, outcome, variant, 0, 0, COMPARE_OF_GIVEN);
 
     for (size_t space = 0; space < t->spaces; space++) {
         for (uint64_t seed = 0; seed < t->seeds; seed++) {
             for (uint64_t search = 0; search < t->searches; search++) {
-                const struct player_outcome *o = &outcome[tasks_index(t, space, arm, seed, search)];
+                const struct player_outcome *o =
+                    &outcome[tasks_index(t, space, variant, seed, search)];
 
                 improvers += o->improvers;
                 missed += o->missed;
@@ -117,7 +120,8 @@ static void print_arm(const struct tasks *t, const struct player_outcome *outcom
             }
         }
     }
-    fprintf(out, "%-24s %6.3f [%.3f, %.3f]", t->arm[arm].name, final.ratio, final.lo, final.hi);
+    fprintf(out, "%-24s %6.3f [%.3f, %.3f]", t->variant[variant].name, final.ratio, final.lo,
+            final.hi);
     print_share(given.quartile[1], out);
     print_share(needed.quartile[1], out);
     fprintf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * given.reached,
@@ -130,16 +134,16 @@ void summary_print(const struct tasks *t, const struct player_outcome *outcome, 
     fprintf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
             "best / best of space", "in 5 %", "device time", "considered", "measured");
     for (size_t space = 0; space < t->spaces; space++) {
-        for (size_t arm = 0; arm < t->arms; arm++) {
-            print_row(t, outcome, space, arm, out);
+        for (size_t variant = 0; variant < t->variants; variant++) {
+            print_row(t, outcome, space, variant, out);
         }
     }
     fprintf(out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n\n",
             (unsigned long long)(t->seeds * t->searches));
     fprintf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces", "final / control's",
             "time", "needed", "reached", "c/m", "improvers missed");
-    for (size_t arm = 0; arm < t->arms; arm++) {
-        print_arm(t, outcome, arm, out);
+    for (size_t variant = 0; variant < t->variants; variant++) {
+        print_variant(t, outcome, variant, out);
     }
     fprintf(out,
             "final / control's: geometric mean over spaces and paired seeds, 95 %% interval of a "
@@ -148,13 +152,13 @@ void summary_print(const struct tasks *t, const struct player_outcome *outcome, 
             "given, median; needed: over those that it needed itself; reached: share of searches "
             "that had it\n"
             "c/m: candidates considered per measured one\n",
-            t->arm[0].name);
+            t->variant[0].name);
 }
 
 // ---- JSON ----
 
 static void print_object(const struct tasks *t, const struct player_outcome *o, size_t space,
-                         size_t arm, uint64_t seed, uint64_t search, FILE *out)
+                         size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
     double best = catalogue_best_log2(t->space[space]);
 
@@ -163,17 +167,18 @@ static void print_object(const struct tasks *t, const struct player_outcome *o, 
             "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
             "\"considered\":%llu,\"measured\":%llu,\"audited\":%llu,\"trusted\":%llu,"
             "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
-            "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,\"incumbents\":[",
-            catalogue_name(t->space[space]), t->arm[arm].policy, t->arm[arm].strategy,
-            (unsigned long long)(t->first_seed + seed), (unsigned long long)search, o->best_log2,
-            best, exp2(o->best_log2 - best), (unsigned long long)o->considered,
-            (unsigned long long)o->measured, (unsigned long long)o->audited,
-            (unsigned long long)o->trusted, (unsigned long long)o->records,
-            (unsigned long long)o->improvers, (unsigned long long)o->missed, o->device_seconds,
-            o->compile_seconds, o->given_seconds, o->seconds);
+            "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,"
+            "\"incumbents\":[",
+            catalogue_name(t->space[space]), t->variant[variant].policy,
+            t->variant[variant].strategy, (unsigned long long)(t->first_seed + seed),
+            (unsigned long long)search, o->best_log2, best, exp2(o->best_log2 - best),
+            (unsigned long long)o->considered, (unsigned long long)o->measured,
+            (unsigned long long)o->audited, (unsigned long long)o->trusted,
+            (unsigned long long)o->records, (unsigned long long)o->improvers,
+            (unsigned long long)o->missed, o->device_seconds, o->compile_seconds, o->given_seconds,
+            o->seconds);
     for (size_t i = 0; i < o->steps; i++) {
-        fprintf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds,
-                o->step[i].log2);
+        fprintf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds, o->step[i].log2);
     }
     fprintf(out, "]}\n");
 }
@@ -181,11 +186,11 @@ static void print_object(const struct tasks *t, const struct player_outcome *o, 
 void summary_json(const struct tasks *t, const struct player_outcome *outcome, FILE *out)
 {
     for (size_t space = 0; space < t->spaces; space++) {
-        for (size_t arm = 0; arm < t->arms; arm++) {
+        for (size_t variant = 0; variant < t->variants; variant++) {
             for (uint64_t seed = 0; seed < t->seeds; seed++) {
                 for (uint64_t search = 0; search < t->searches; search++) {
-                    print_object(t, &outcome[tasks_index(t, space, arm, seed, search)], space, arm,
-                                 seed, search, out);
+                    print_object(t, &outcome[tasks_index(t, space, variant, seed, search)], space,
+                                 variant, seed, search, out);
                 }
             }
         }

@@ -1,4 +1,4 @@
-// What many replays say together: a table per space, and each arm against the first, the control
+// What many replays say together: a table per space, and each variant against the first, the control
 // (replay/compare.h).
 #ifndef REPLAY_SUMMARY_H
 #define REPLAY_SUMMARY_H

@@ -1,5 +1,5 @@
 #include "replay/summary_markdown.h"
-#include "client/forecast_request.h"
+#include "client/pool/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "replay/compare.h"
@@ -11,14 +11,14 @@
 // Median over searches: of the best as a share of the space's best, and of measurements as a share of the
 // space's candidates.
 static void medians(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                    size_t arm, double *ret_best, double *ret_measured)
+                    size_t variant, double *ret_best, double *ret_measured)
 {
     size_t count = (size_t)(t->seeds * t->searches);
     double *best = xcalloc(count, sizeof(*best)), *measured = xcalloc(count, sizeof(*measured));
     double all = (double)catalogue_space(t->space[space])->head.candidates;
 
     for (size_t i = 0; i < count; i++) {
-        const struct player_outcome *o = &outcome[tasks_index(t, space, arm, 0, i)];
+        const struct player_outcome *o = &outcome[tasks_index(t, space, variant, 0, i)];
 
         best[i] = exp2(o->best_log2 - catalogue_best_log2(t->space[space]));
         measured[i] = (double)o->measured / all;
@@ -42,10 +42,10 @@ static void print_found(const struct tasks *t, const struct player_outcome *outc
         fprintf(out, " --- |");
     }
     fprintf(out, "\n");
-    for (size_t arm = 0; arm < t->arms; arm++) {
-        fprintf(out, "| `%s` |", t->arm[arm].name);
+    for (size_t variant = 0; variant < t->variants; variant++) {
+        fprintf(out, "| `%s` |", t->variant[variant].name);
         for (size_t space = 0; space < t->spaces; space++) {
-            medians(t, outcome, space, arm, &best[space], &measured[space]);
+            medians(t, outcome, space, variant, &best[space], &measured[space]);
             fprintf(out, " %.3f |", best[space]);
         }
         stats_sort(best, t->spaces);
@@ -65,13 +65,13 @@ static void print_share(double share, FILE *out)
     }
 }
 
-static void print_times(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
+static void print_times(const struct tasks *t, const struct player_outcome *outcome, size_t variant,
                         size_t other, FILE *out)
 {
-    struct compare_time given = compare_time(t, outcome, arm, other, 0, COMPARE_OF_GIVEN);
+    struct compare_time given = compare_time(t, outcome, variant, other, 0, COMPARE_OF_GIVEN);
     struct compare_time near =
-        compare_time(t, outcome, arm, other, FORECAST_MARGIN_LOG2, COMPARE_OF_GIVEN);
-    struct compare_time needed = compare_time(t, outcome, arm, other, 0, COMPARE_OF_NEEDED);
+        compare_time(t, outcome, variant, other, FORECAST_MARGIN_LOG2, COMPARE_OF_GIVEN);
+    struct compare_time needed = compare_time(t, outcome, variant, other, 0, COMPARE_OF_NEEDED);
 
     print_share(given.quartile[1], out);
     fprintf(out, " [");
@@ -89,14 +89,14 @@ static void print_times(const struct tasks *t, const struct player_outcome *outc
     }
 }
 
-// Every space where the arm is ahead; then on how many it is behind.
-static void print_spaces(const struct tasks *t, const struct player_outcome *outcome, size_t arm,
-                         size_t other, FILE *out)
+// Every space where the variant is ahead; then on how many it is behind.
+static void print_spaces(const struct tasks *t, const struct player_outcome *outcome,
+                         size_t variant, size_t other, FILE *out)
 {
     size_t behind = 0, clearly = 0, ahead = 0;
 
     for (size_t space = 0; space < t->spaces; space++) {
-        struct compare_ratio r = compare_on_space(t, outcome, arm, other, space);
+        struct compare_ratio r = compare_on_space(t, outcome, variant, other, space);
         const char *mark = r.lo > 1 ? "**" : "";
 
         behind += r.ratio <= 1 / AHEAD;
@@ -112,22 +112,24 @@ static void print_spaces(const struct tasks *t, const struct player_outcome *out
 static void print_against(const struct tasks *t, const struct player_outcome *outcome, size_t other,
                           FILE *out)
 {
-    const char *name = t->arm[other].name;
+    const char *name = t->variant[other].name;
 
-    fprintf(out,
-            "\n| against `%s` | final speedup over its | device time to its final result, over its "
-            "budget: median [quartiles] | within 0.5 %% of it | searches that had it, within 0.5 %% "
-            "| over the time that it needed itself | considered per measurement until then | ahead "
-            "on | behind on, clearly |\n"
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
-            name);
-    for (size_t arm = 0; arm < t->arms; arm++) {
-        struct compare_ratio r = compare_final(t, outcome, arm, other);
+    fprintf(
+        out,
+        "\n| against `%s` | final speedup over its | device time to its final result, over its "
+        "budget: median [quartiles] | within 0.5 %% of it | searches that had it, within 0.5 %% "
+        "| over the time that it needed itself | considered per measurement until then | ahead "
+        "on | behind on, clearly |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        name);
+    for (size_t variant = 0; variant < t->variants; variant++) {
+        struct compare_ratio r = compare_final(t, outcome, variant, other);
 
-        if (arm != other) {
-            fprintf(out, "| `%s` | %.3f [%.3f, %.3f] | ", t->arm[arm].name, r.ratio, r.lo, r.hi);
-            print_times(t, outcome, arm, other, out);
-            print_spaces(t, outcome, arm, other, out);
+        if (variant != other) {
+            fprintf(out, "| `%s` | %.3f [%.3f, %.3f] | ", t->variant[variant].name, r.ratio, r.lo,
+                    r.hi);
+            print_times(t, outcome, variant, other, out);
+            print_spaces(t, outcome, variant, other, out);
         }
     }
 }
@@ -136,7 +138,7 @@ void summary_markdown(const struct tasks *t, const struct player_outcome *outcom
                       const struct against *against, FILE *out)
 {
     print_found(t, outcome, out);
-    for (size_t i = 0; i < against->count && t->arms > 1; i++) {
-        print_against(t, outcome, against->arm[i], out);
+    for (size_t i = 0; i < against->count && t->variants > 1; i++) {
+        print_against(t, outcome, against->variant[i], out);
     }
 }

@@ -2,7 +2,7 @@
 // share: nothing is sent. A task is a simulation of its own, so that outcomes do not depend on who
 // computes what.
 #include "replay/tasks.h"
-#include "client/policy.h"
+#include "client/policy/policy.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include <errno.h>
@@ -24,9 +24,10 @@ struct shared {
     struct player_outcome outcome[];
 };
 
-size_t tasks_index(const struct tasks *t, size_t space, size_t arm, uint64_t seed, uint64_t search)
+size_t tasks_index(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
+                   uint64_t search)
 {
-    return (size_t)((((space * t->arms + arm) * t->seeds) + seed) * t->searches + search);
+    return (size_t)((((space * t->variants + variant) * t->seeds) + seed) * t->searches + search);
 }
 
 size_t tasks_count(const struct tasks *t)
@@ -34,20 +35,20 @@ size_t tasks_count(const struct tasks *t)
     return tasks_index(t, t->spaces, 0, 0, 0);
 }
 
-static struct player_config config_of(const struct tasks *t, size_t space, size_t arm,
+static struct player_config config_of(const struct tasks *t, size_t space, size_t variant,
                                       uint64_t seed, uint64_t search)
 {
     struct player_config config = t->common;
 
     config.catalogue = t->space[space];
-    config.policy = t->arm[arm].policy;
-    config.strategy = t->arm[arm].strategy;
-    config.surrogate = t->arm[arm].surrogate;
-    config.seed = t->first_seed + seed; // the same for every arm
+    config.policy = t->variant[variant].policy;
+    config.strategy = t->variant[variant].strategy;
+    config.surrogate = t->variant[variant].surrogate;
+    config.seed = t->first_seed + seed; // the same for every variant
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
     }
-    if (t->arm[arm].peer == NULL) {
+    if (!t->variant[variant].peer) {
         policy_batches(policy_find(config.policy), &config.batch, &config.wide);
     }
     if (!isnan(t->budget_share)) {
@@ -59,87 +60,87 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
 static int play(struct sim *sim, struct player **player, size_t count, struct err *err)
 {
     size_t done = 0;
-    int status = 0;
 
     for (size_t i = 0; i < count; i++) {
         done += player_done(player[i]);
     }
-    while (status == 0 && done < count) {
+    int rc = 0;
+    while (rc == 0 && done < count) {
         if (!sim_step(sim)) {
             return err_set(err, ERR_INTERNAL,
                            "a replay has nothing to wait for and is not at its end");
         }
         done = 0;
-        for (size_t i = 0; i < count && status == 0; i++) {
-            status = player_advance(player[i], err);
+        for (size_t i = 0; i < count && rc == 0; i++) {
+            rc = player_advance(player[i], err);
             done += player_done(player[i]);
         }
     }
-    return status;
+    return rc;
 }
 
-static int play_pipeline(const struct tasks *t, size_t space, size_t arm, uint64_t seed,
+static int play_pipeline(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
                          struct player_outcome *outcome, struct err *err)
 {
     struct player **player = xcalloc(t->searches, sizeof(*player));
     struct sim *sim = sim_create();
-    struct lab *lab = lab_create(sim, &t->lab);
-    int status = 0;
+    struct sim_daemon *sim_daemon = sim_daemon_create(sim, &t->sim_daemon);
+    int rc = 0;
 
-    for (uint64_t i = 0; i < t->searches && status == 0; i++) {
-        struct player_config config = config_of(t, space, arm, seed, i);
+    for (uint64_t i = 0; i < t->searches && rc == 0; i++) {
+        struct player_config config = config_of(t, space, variant, seed, i);
 
-        status = player_create(&player[i], sim, lab, &config, err);
+        rc = player_create(&player[i], sim, sim_daemon, &config, err);
     }
-    if (status == 0) {
-        status = play(sim, player, t->searches, err);
+    if (rc == 0) {
+        rc = play(sim, player, t->searches, err);
     }
     for (uint64_t i = 0; i < t->searches; i++) {
-        if (status == 0) {
+        if (rc == 0) {
             player_outcome(player[i], &outcome[i]);
         }
         player_free(player[i]);
     }
-    lab_free(lab);
+    sim_daemon_free(sim_daemon);
     sim_free(sim);
     free(player);
-    return status;
+    return rc;
 }
 
-static int play_peer(const struct tasks *t, size_t space, size_t arm, uint64_t seed,
+static int play_peer(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
                      struct player_outcome *outcome, struct err *err)
 {
-    int status = 0;
+    int rc = 0;
 
-    for (uint64_t i = 0; i < t->searches && status == 0; i++) {
-        struct player_config config = config_of(t, space, arm, seed, i);
+    for (uint64_t i = 0; i < t->searches && rc == 0; i++) {
+        struct player_config config = config_of(t, space, variant, seed, i);
         struct peer_search search = {.catalogue = config.catalogue,
-                                     .arm = t->arm[arm].name,
+                                     .variant = t->variant[variant].name,
                                      .seed = config.seed,
                                      .budget_seconds = config.budget_seconds,
                                      .orders = t->orders};
 
-        status = t->arm[arm].peer->play(&search, &outcome[i], err);
+        rc = t->variant[variant].peer->play(&search, &outcome[i], err);
     }
-    return status;
+    return rc;
 }
 
-// Task number n: an arm on a space with a seed.
+// Task number n: an variant on a space with a seed.
 static int run_task(const struct tasks *t, size_t n, struct player_outcome *all, struct err *err)
 {
     uint64_t seed = n % t->seeds;
-    size_t arm = n / t->seeds % t->arms, space = (size_t)(n / t->seeds / t->arms);
-    struct player_outcome *outcome = &all[tasks_index(t, space, arm, seed, 0)];
-    int status = (t->arm[arm].peer != NULL ? play_peer : play_pipeline)(t, space, arm, seed,
-                                                                        outcome, err);
+    size_t variant = n / t->seeds % t->variants, space = (size_t)(n / t->seeds / t->variants);
+    struct player_outcome *outcome = &all[tasks_index(t, space, variant, seed, 0)];
+    int rc = (t->variant[variant].peer ? play_peer : play_pipeline)(t, space, variant, seed,
+                                                                    outcome, err);
 
-    if (status != 0) {
-        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]), t->arm[arm].name,
-                 (unsigned long long)(t->first_seed + seed));
-        return status;
+    if (rc != 0) {
+        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]),
+                 t->variant[variant].name, (unsigned long long)(t->first_seed + seed));
+        return rc;
     }
     for (uint64_t i = 0; i < t->searches; i++) {
-        double budget = config_of(t, space, arm, seed, i).budget_seconds;
+        double budget = config_of(t, space, variant, seed, i).budget_seconds;
 
         outcome[i].given_seconds = isfinite(budget) ? budget : outcome[i].device_seconds;
     }
@@ -148,10 +149,10 @@ static int run_task(const struct tasks *t, size_t n, struct player_outcome *all,
 
 static void work(const struct tasks *t, struct shared *shared)
 {
-    size_t total = t->spaces * t->arms * t->seeds;
+    size_t total = t->spaces * t->variants * t->seeds;
 
-    for (size_t n = atomic_fetch_add(&shared->next, 1); n < total && atomic_load(&shared->failed) == 0;
-         n = atomic_fetch_add(&shared->next, 1)) {
+    for (size_t n = atomic_fetch_add(&shared->next, 1);
+         n < total && atomic_load(&shared->failed) == 0; n = atomic_fetch_add(&shared->next, 1)) {
         struct err err = ERR_INIT;
         size_t none = 0;
 
@@ -184,22 +185,21 @@ static int start_workers(const struct tasks *t, struct shared *shared, pid_t *pi
 // The worst of what they ended with.
 static int await_workers(const struct tasks *t, pid_t *pid, struct err *err)
 {
-    int status = 0;
+    int rc = 0;
 
     for (uint64_t i = 0; i < t->processes; i++) {
-        int how = 0;
-
         if (pid[i] <= 0) {
             continue;
         }
+        int how = 0;
         while (waitpid(pid[i], &how, 0) < 0 && errno == EINTR) {
         }
-        if (how != 0 && status == 0) {
-            status = err_set(err, ERR_INTERNAL, "a process for replaying ended by signal %d",
-                             WIFSIGNALED(how) ? WTERMSIG(how) : 0);
+        if (how != 0 && rc == 0) {
+            rc = err_set(err, ERR_INTERNAL, "a process for replaying ended by signal %d",
+                         WIFSIGNALED(how) ? WTERMSIG(how) : 0);
         }
     }
-    return status;
+    return rc;
 }
 
 int tasks_run(const struct tasks *t, struct player_outcome *outcome, struct err *err)
@@ -208,7 +208,6 @@ int tasks_run(const struct tasks *t, struct player_outcome *outcome, struct err 
     struct shared *shared =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t *pid = xcalloc(t->processes, sizeof(*pid));
-    struct err ended = ERR_INIT;
     int status, rc;
 
     if (shared == MAP_FAILED) {
@@ -216,6 +215,7 @@ int tasks_run(const struct tasks *t, struct player_outcome *outcome, struct err 
         return err_set_errno(err, ERR_SYSTEM, errno, "no memory for %zu outcomes", count);
     }
     status = start_workers(t, shared, pid, err);
+    struct err ended = ERR_INIT;
     rc = await_workers(t, pid, &ended);
     if (status == 0 && rc != 0) {
         *err = ended;

@@ -1,4 +1,4 @@
-// Many replays at once: every arm on every space with every seed, spread over processes.
+// Many replays at once: every variant on every space with every seed, spread over processes.
 #ifndef REPLAY_TASKS_H
 #define REPLAY_TASKS_H
 
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TASKS_ARMS_MAX 64
+#define TASKS_VARIANTS_MAX 64
 
 // One way to search.
-struct arm {
+struct variant {
     char name[64]; // "threshold/greedy"
     const char *policy, *strategy;
     bool surrogate;
@@ -22,22 +22,23 @@ struct arm {
 struct tasks {
     struct catalogue *const *space;
     size_t spaces;
-    const struct arm *arm;
-    size_t arms;
-    const struct orders *orders; // for arms whose peer is peer_ordered
+    const struct variant *variant;
+    size_t variants;
+    const struct orders *orders; // for variants whose peer is peer_ordered
     uint64_t seeds, first_seed;
-    uint64_t searches;          // at the same time on the same devices, with seeds of their own
-    struct lab_config lab;
-    struct player_config common; // what arm, space and seed do not say
+    uint64_t searches; // at the same time on the same devices, with seeds of their own
+    struct sim_daemon_config sim_daemon;
+    struct player_config common; // what variant, space and seed do not say
     double budget_share; // budget_seconds as a share of what measuring the space takes; NaN: not so
     uint64_t processes;
 };
 
-// Fills outcome[spaces x arms x seeds x searches], in this order. The error is the first task's that failed.
-MUST_CHECK int tasks_run(const struct tasks *tasks, struct player_outcome *outcome, struct err *err);
+// Fills outcome[spaces x variants x seeds x searches], in this order. The error is the first task's that failed.
+MUST_CHECK int tasks_run(const struct tasks *tasks, struct player_outcome *outcome,
+                         struct err *err);
 
 // Where in outcome a search is.
-size_t tasks_index(const struct tasks *tasks, size_t space, size_t arm, uint64_t seed,
+size_t tasks_index(const struct tasks *tasks, size_t space, size_t variant, uint64_t seed,
                    uint64_t search);
 size_t tasks_count(const struct tasks *tasks);
 

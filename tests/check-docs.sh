@@ -7,10 +7,10 @@ bin=${KCAST_BIN:-build/debug/bin}
 bad=0
 complain() { echo "$1"; bad=1; }
 
-diff <(tools/protocol-doc.sh) <(sed -n '/^<!-- Everything below is generated/,$p' docs/protocol.md) >/tmp/protocol.$$ 2>&1 ||
-    { complain "docs/protocol.md is not what proto/*.def say; run tools/protocol-doc.sh --write"; head -20 /tmp/protocol.$$; }
-diff <(tools/commands-doc.sh "$bin") docs/commands.md >/tmp/commands.$$ 2>&1 ||
-    { complain "docs/commands.md is not what --help says; run tools/commands-doc.sh $bin --write"; head -20 /tmp/commands.$$; }
+diff <(scripts/protocol-doc.sh) <(sed -n '/^<!-- Everything below is generated/,$p' docs/protocol.md) >/tmp/protocol.$$ 2>&1 ||
+    { complain "docs/protocol.md is not what proto/*.def say; run scripts/protocol-doc.sh --write"; head -20 /tmp/protocol.$$; }
+diff <(scripts/commands-doc.sh "$bin") docs/commands.md >/tmp/commands.$$ 2>&1 ||
+    { complain "docs/commands.md is not what --help says; run scripts/commands-doc.sh $bin --write"; head -20 /tmp/commands.$$; }
 rm -f /tmp/protocol.$$ /tmp/commands.$$
 
 # Relative links of all documents.

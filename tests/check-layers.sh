@@ -13,7 +13,7 @@ declare -A may=(
 )
 for folder in "${!may[@]}"; do
     while IFS=: read -r file _ include; do
-        [ "$file" != exec/main.c ] || continue # the one place where the programs' halves meet
+        [ "$file" != executor/main.c ] || continue # the one place where the programs' halves meet
         other=${include#*\"}
         other=${other%%/*}
         case " ${may[$folder]} " in *" $other "*) ;; *) complain "$file: $include: $folder/ may include ${may[$folder]} only" ;; esac
@@ -23,8 +23,8 @@ done
 # library header -> the modules that may include it
 declare -A owner=(
     [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|worker/cache|client/run'
-    [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/boost.c' [curl/]='worker/http.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
-    [ini.h]='common/options.c' [curses.h]='client/top_screen.c' [zlib.h]='client/space.c' [mbedtls/]='common/digest.c|net/tls.c|net/authority.c'
+    [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/model/boost.c' [curl/]='worker/llm/http.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
+    [ini.h]='common/options.c' [curses.h]='client/top/top_screen.c' [zlib.h]='client/space/space.c' [mbedtls/]='common/digest.c|net/tls/tls.c|net/tls/authority.c'
 )
 for header in "${!owner[@]}"; do
     while IFS=: read -r file _; do

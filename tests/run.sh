@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/test_job, e2e/test_demo.sh.
+# Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/jobs/test_job, e2e/test_demo.sh.
 # A cmocka program counts as many tests as it reports; a shell test and a check script count as one. A shell test that cannot test
 # (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
 # As many at once as there are processors, or $KCAST_TEST_JOBS.
@@ -11,7 +11,7 @@ export KCAST_BIN="$PWD/$bin/bin" KCAST_BUILD="$PWD/$bin" KCAST_ROOT="$PWD" KCAST
 export ASAN_OPTIONS=detect_leaks=${KCAST_LEAKS:-1}:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=1
 export OMP_NUM_THREADS=1
-# The compiler that tools/install-toolkit.sh fetched, where the machine has none of its own.
+# The compiler that scripts/install-toolkit.sh fetched, where the machine has none of its own.
 if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
 limit=${KCAST_TEST_LIMIT:-300}
 at_once=${KCAST_TEST_JOBS:-$(nproc)} # most of them wait for something most of the time

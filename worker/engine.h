@@ -5,7 +5,7 @@
 #define WORKER_ENGINE_H
 
 #include "common/err.h"
-#include "proto/all.h"
+#include "proto/messages.h"
 #include <stdbool.h>
 #include <uv.h>
 
@@ -13,8 +13,8 @@ struct llm_config;
 
 struct engine_config {
     uv_loop_t *loop;
-    const char *state_dir; // exists, and no other process uses it
-    const struct llm_config *llm; // language models (worker/llm.h); NULL: none
+    const char *state_dir;        // exists, and no other process uses it
+    const struct llm_config *llm; // language models (worker/llm/llm.h); NULL: none
     bool recalibrate_static;      // by its own record; those of language models always are
 };
 

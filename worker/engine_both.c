@@ -1,6 +1,6 @@
 // Two engines behind one. A FORECAST goes to engine llm; what models said of each candidate
 // (forecast.raw) is put beside its facts (candidate_facts.raw), and so goes to engine static, for
-// which it is four more features (worker/feature.h). The answer is
+// which it is four more features (worker/model/feature.h). The answer is
 //   static's, where it has a model,
 //   llm's, recalibrated by its record, where static has none yet and a model answered,
 //   static's beginning otherwise: confidence 0, with a reason.
@@ -11,9 +11,9 @@
 #include "worker/engine_both.h"
 
 #include "common/mem.h"
-#include "worker/engine_llm.h"
-#include "worker/engine_static.h"
-#include "worker/llm.h"
+#include "worker/llm/engine_llm.h"
+#include "worker/llm/llm.h"
+#include "worker/model/engine_static.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,12 +108,12 @@ static void on_learnt(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
     const struct forecast_reply *learnt = reply;
-    struct forecast_reply both;
 
     if (error) {
         finish(call, error, NULL);
         return;
     }
+    struct forecast_reply both;
     message_init(&forecast_reply_message, &both);
     both.forecasts_count = learnt->forecasts_count;
     both.forecasts = xcalloc(both.forecasts_count + 1, sizeof(*both.forecasts));
@@ -198,12 +198,12 @@ static void on_static_status(void *owner, const struct err *error, const void *r
 {
     struct call *call = owner;
     const struct worker_status *learner = reply;
-    struct worker_status both;
 
     if (error) {
         finish(call, error, NULL);
         return;
     }
+    struct worker_status both;
     message_copy(&worker_status_message, &both, learner);
     free(both.engine);
     both.engine = xstrdup(ENGINE_NAME);
@@ -242,24 +242,23 @@ static void both_status(void *opaque, engine_done *done, void *owner)
 
 static int both_open(void **ret, const struct engine_config *config, struct err *err)
 {
-    struct engine *engine;
-    int status;
-
     if (!config->llm || config->llm->count == 0) {
-        return err_set(err, ERR_USAGE,
-                       "--engine both needs --endpoint and --model: there is no language model to ask");
+        return err_set(
+            err, ERR_USAGE,
+            "--engine both needs --endpoint and --model: there is no language model to ask");
     }
+    struct engine *engine;
     engine = xcalloc(1, sizeof(*engine));
-    status = engine_static.open(&engine->learner, config, err);
-    if (status == 0) {
-        status = engine_llm.open(&engine->llm, config, err);
-        if (status != 0) {
+    int rc = engine_static.open(&engine->learner, config, err);
+    if (rc == 0) {
+        rc = engine_llm.open(&engine->llm, config, err);
+        if (rc != 0) {
             engine_static.close(engine->learner);
         }
     }
-    if (status != 0) {
+    if (rc != 0) {
         free(engine);
-        return status;
+        return rc;
     }
     *ret = engine;
     return 0;

@@ -1,12 +1,12 @@
 #include "worker/group.h"
 
 #include "common/mem.h"
-#include "contract/bins.h"
-#include "contract/verdict.h"
-#include "worker/calibrate.h"
-#include "worker/feature.h"
-#include "worker/model.h"
-#include "worker/recalibrate.h"
+#include "proto/bins.h"
+#include "proto/verdict.h"
+#include "worker/calibration/calibrate.h"
+#include "worker/calibration/recalibrate.h"
+#include "worker/model/feature.h"
+#include "worker/model/model.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include <string.h>
 
 #define TURN_EACH_ROWS 128 // up to here every row is a turn of training (worker/schedule.h)
-#define PRIOR_CORRECT 0.8 // before there is a model
-#define PRIOR_SD 1.5      // of log2 speedup, likewise
-#define PRIOR_ROWS 2.0    // what they are worth
-#define LOG2_MAX 40.0     // a speedup beyond this is no measurement
+#define PRIOR_CORRECT 0.8  // before there is a model
+#define PRIOR_SD 1.5       // of log2 speedup, likewise
+#define PRIOR_ROWS 2.0     // what they are worth
+#define LOG2_MAX 40.0      // a speedup beyond this is no measurement
 #define PROPENSITY_MIN 1e-3
 
 struct row {
@@ -36,12 +36,12 @@ struct group {
     uint64_t added; // ever
     struct calibration *calibration;
     struct recalibration *recalibration; // NULL: forecasts stay as the model makes them
-    pthread_mutex_t lock; // of all but what only the learning thread uses
-    struct model *model;  // NULL: too few rows
-    size_t model_columns; // columns of its matrix
-    size_t *order;        // matrix column -> column of the dictionary
-    size_t model_correct; // correct rows that it was given
-    uint64_t version;     // `added` at the last fit; 0: none
+    pthread_mutex_t lock;                // of all but what only the learning thread uses
+    struct model *model;                 // NULL: too few rows
+    size_t model_columns;                // columns of its matrix
+    size_t *order;                       // matrix column -> column of the dictionary
+    size_t model_correct;                // correct rows that it was given
+    uint64_t version;                    // `added` at the last fit; 0: none
 };
 
 struct group *group_create(const char *problem, const char *device_class)
@@ -57,10 +57,12 @@ struct group *group_create(const char *problem, const char *device_class)
 
 void group_free(struct group *group)
 {
-    if (!group)
+    if (!group) {
         return;
-    for (size_t i = 0; i < group->count; i++)
+    }
+    for (size_t i = 0; i < group->count; i++) {
         feature_row_clear(&group->row[i].feature);
+    }
     free(group->row);
     model_free(group->model);
     free(group->order);
@@ -80,8 +82,9 @@ void group_recalibrate(struct group *group)
 
 bool group_takes(const struct outcome *outcome)
 {
-    if (!outcome->candidate || !verdict_known(outcome->verdict))
+    if (!outcome->candidate || !verdict_known(outcome->verdict)) {
         return false;
+    }
     switch ((enum verdict)outcome->verdict) {
     case VERDICT_NONE:
     case VERDICT_COMPILE_ERROR:
@@ -101,19 +104,17 @@ static double number_or(double value, double otherwise)
 
 static struct recal_scope scope_of(const struct group *group)
 {
-    return (struct recal_scope){.model = GROUP_MODEL,
-                                .device_class = group->device_class,
-                                .problem = group->problem};
+    return (struct recal_scope){
+        .model = GROUP_MODEL, .device_class = group->device_class, .problem = group->problem};
 }
 
 // Replaces what the model says by what its record makes of it, and keeps the former as raw.
-static void recalibrate(const struct group *group, double bar, struct forecast *forecast)
+static void recalibrate(const struct group *group, double target, struct forecast *forecast)
 {
     struct recal_scope scope = scope_of(group);
     struct recal_forecast said = {.p_correct = forecast->p_correct,
                                   .p_improves = forecast->p_improves};
     struct raw_forecast *raw = xcalloc(1, sizeof(*raw));
-    struct recal_answer answer;
 
     memcpy(said.bins, forecast->bins, sizeof(said.bins));
     *raw = (struct raw_forecast){.model = xstrdup(GROUP_MODEL),
@@ -122,12 +123,13 @@ static void recalibrate(const struct group *group, double bar, struct forecast *
                                  .bins = xmemdup(forecast->bins, sizeof(said.bins)),
                                  .bins_count = BIN_COUNT};
     forecast->raw = raw;
+    struct recal_answer answer;
     recal_apply(group->recalibration, &scope, &said, RECAL_FOLD_ALL, &answer);
     memcpy(forecast->bins, answer.bins, sizeof(answer.bins));
     forecast->mean_log2 = bins_mean(answer.bins);
     forecast->p_correct = answer.p_correct;
     forecast->p_improves = answer.p_improves;
-    forecast->expected_improvement = answer.p_correct * bins_expected_excess(answer.bins, bar);
+    forecast->expected_improvement = answer.p_correct * bins_expected_excess(answer.bins, target);
     forecast->map_version = answer.version;
 }
 
@@ -137,12 +139,12 @@ static void note_forecast(struct group *group, const struct outcome *outcome,
 {
     const struct raw_forecast *raw = outcome->raw;
     struct recal_scope scope = scope_of(group);
-    struct recal_forecast said = {.p_correct = NAN, .p_improves = NAN};
 
-    if (group->recalibration == NULL || raw == NULL || strcmp(raw->model, GROUP_MODEL) != 0 ||
+    if (!group->recalibration || !raw || strcmp(raw->model, GROUP_MODEL) != 0 ||
         raw->bins_count != BIN_COUNT) {
         return;
     }
+    struct recal_forecast said = {.p_correct = NAN, .p_improves = NAN};
     said.p_correct = raw->p_correct;
     said.p_improves = raw->p_improves;
     memcpy(said.bins, raw->bins, sizeof(said.bins));
@@ -153,13 +155,14 @@ static void note_forecast(struct group *group, const struct outcome *outcome,
 static void note_call(struct group *group, const struct outcome *outcome, const struct row *row)
 {
     bool by_model = group->added > GROUP_ROWS_MIN; // before that it was prior_outlook()
-    if (!by_model || !(outcome->p_improves >= 0 && outcome->p_improves <= 1))
+    if (!by_model || !(outcome->p_improves >= 0 && outcome->p_improves <= 1)) {
         return;
-    double bar = number_or(outcome->incumbent_log2, 0) + number_or(outcome->margin_log2, 0);
+    }
+    double target = number_or(outcome->incumbent_log2, 0) + number_or(outcome->margin_log2, 0);
     double propensity = number_or(outcome->propensity, 1);
     propensity = fmin(fmax(propensity, PROPENSITY_MIN), 1);
     struct recal_outcome known = {.correct = row->correct,
-                                  .improved = row->correct && row->y > bar,
+                                  .improved = row->correct && row->y > target,
                                   .log2 = row->y,
                                   .propensity = propensity,
                                   .key = group->added};
@@ -204,8 +207,9 @@ static float *make_matrix(const struct group *group, const size_t *order, size_t
 {
     float *x = xcalloc(group->count * columns + 1, sizeof(*x));
     for (size_t i = 0; i < group->count; i++) {
-        for (size_t c = 0; c < columns; c++)
+        for (size_t c = 0; c < columns; c++) {
             x[i * columns + c] = feature_row_value(&group->row[i].feature, order[c]);
+        }
     }
     return x;
 }
@@ -229,8 +233,9 @@ static void prepare_lesson(const struct group *group, struct lesson *ret)
     ret->param = xcalloc(columns + 1, sizeof(*ret->param));
     ret->correct = xcalloc(rows + 1, sizeof(*ret->correct));
     ret->y = xcalloc(rows + 1, sizeof(*ret->y));
-    for (size_t c = 0; c < columns; c++)
+    for (size_t c = 0; c < columns; c++) {
         ret->param[c] = feature_columns_is_param(group->columns, ret->order[c]);
+    }
     for (size_t i = 0; i < rows; i++) {
         ret->correct[i] = group->row[i].correct;
         ret->correct_count += ret->correct[i];
@@ -260,15 +265,17 @@ static void release_lesson(struct lesson *lesson)
 
 int group_fit(struct group *group, struct err *err)
 {
-    struct lesson lesson = {.x = NULL};
     struct model *model = NULL, *old = group->model;
-    int r = 0;
-    if (group->added == group->version)
+    if (group->added == group->version) {
         return 0;
+    }
+    struct lesson lesson = {.x = NULL};
     prepare_lesson(group, &lesson);
-    if (lesson.data.rows >= GROUP_ROWS_MIN && lesson.correct_count >= MODEL_CORRECT_MIN)
-        r = model_fit(&model, old, &lesson.data, err); // forecasts are made meanwhile
-    if (r == 0) {
+    int rc = 0;
+    if (lesson.data.rows >= GROUP_ROWS_MIN && lesson.correct_count >= MODEL_CORRECT_MIN) {
+        rc = model_fit(&model, old, &lesson.data, err); // forecasts are made meanwhile
+    }
+    if (rc == 0) {
         pthread_mutex_lock(&group->lock);
         free(group->order);
         group->model = model;
@@ -281,7 +288,7 @@ int group_fit(struct group *group, struct err *err)
         model_free(old);
     }
     release_lesson(&lesson);
-    return r;
+    return rc;
 }
 
 bool group_ready(struct group *group, bool more)
@@ -297,8 +304,9 @@ static struct outlook prior_outlook(const struct group *group)
 {
     double correct = 0, sum = 0, square = 0;
     for (size_t i = 0; i < group->count; i++) {
-        if (group->row[i].correct)
+        if (group->row[i].correct) {
             correct++, sum += group->row[i].y;
+        }
     }
     double centre = sum / (correct + PRIOR_ROWS);
     for (size_t i = 0; i < group->count; i++) {
@@ -334,8 +342,9 @@ static float *candidate_matrix(const struct group *group, const struct forecast_
             .device_count = request->device_facts_count,
         };
         struct feature_row row = feature_row_of(group->columns, &facts);
-        for (size_t c = 0; c < columns; c++)
+        for (size_t c = 0; c < columns; c++) {
             x[i * columns + c] = feature_row_value(&row, group->order[c]);
+        }
         feature_row_clear(&row);
     }
     return x;
@@ -343,26 +352,28 @@ static float *candidate_matrix(const struct group *group, const struct forecast_
 
 static char *reason_of(const struct group *group)
 {
-    if (group->count < GROUP_ROWS_MIN)
+    if (group->count < GROUP_ROWS_MIN) {
         return xasprintf("only %zu outcomes of %s on this device class so far; %d are needed",
                          group->count, group->problem, GROUP_ROWS_MIN);
-    if (!group->model)
+    }
+    if (!group->model) {
         return xasprintf(
             "only %zu correct outcomes of %s on this device class so far; %d are needed",
             group->model_correct, group->problem, MODEL_CORRECT_MIN);
+    }
     return NULL;
 }
 
 static struct basis take_basis(struct group *group, const struct forecast_request *request)
 {
     pthread_mutex_lock(&group->lock);
-    struct basis basis = {.model = model_hold(group->model),
-                          .version = group->version,
-                          .reason = reason_of(group)};
-    if (basis.model)
+    struct basis basis = {
+        .model = model_hold(group->model), .version = group->version, .reason = reason_of(group)};
+    if (basis.model) {
         basis.x = candidate_matrix(group, request);
-    else
+    } else {
         basis.prior = prior_outlook(group);
+    }
     pthread_mutex_unlock(&group->lock);
     return basis;
 }
@@ -374,12 +385,12 @@ static void release_basis(struct basis *basis)
     free(basis->reason);
 }
 
-static void fill_forecast(const struct basis *basis, const struct outlook *outlook, double bar,
+static void fill_forecast(const struct basis *basis, const struct outlook *outlook, double target,
                           struct forecast *ret)
 {
-    double below = 0;
     ret->bins = xcalloc(BIN_COUNT, sizeof(*ret->bins));
     ret->bins_count = BIN_COUNT;
+    double below = 0;
     for (size_t b = 0; b < BIN_COUNT; b++) {
         double cdf = b + 1 < BIN_COUNT ? outlook_cdf(outlook, bin_edge[b + 1]) : 1;
         ret->bins[b] = fmax(cdf - below, 0);
@@ -387,8 +398,8 @@ static void fill_forecast(const struct basis *basis, const struct outlook *outlo
     }
     ret->p_correct = outlook->p_correct;
     ret->mean_log2 = outlook_mean(outlook);
-    ret->p_improves = outlook->p_correct * (1 - outlook_cdf(outlook, bar));
-    ret->expected_improvement = outlook->p_correct * outlook_excess(outlook, bar);
+    ret->p_improves = outlook->p_correct * (1 - outlook_cdf(outlook, target));
+    ret->expected_improvement = outlook->p_correct * outlook_excess(outlook, target);
     ret->model_version = basis->version;
     ret->trained_rows = basis->model ? basis->version : 0;
     ret->reason = basis->reason ? xstrdup(basis->reason) : NULL;
@@ -399,19 +410,20 @@ static void fill_reply(struct group *group, const struct forecast_request *reque
                        struct forecast_reply *ret)
 {
     size_t n = request->candidates_count;
-    double bar = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
+    double target = number_or(request->incumbent_log2, 0) + number_or(request->margin_log2, 0);
     *ret = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*ret->forecasts)),
                                    .forecasts_count = n};
     for (size_t i = 0; i < n; i++) {
         ret->forecasts[i].id = request->candidates[i].id;
         ret->forecasts[i].seconds = NAN;
-        fill_forecast(basis, &outlook[i], bar, &ret->forecasts[i]);
+        fill_forecast(basis, &outlook[i], target, &ret->forecasts[i]);
     }
     pthread_mutex_lock(&group->lock);
     for (size_t i = 0; i < n && !basis->reason; i++) {
         struct forecast *forecast = &ret->forecasts[i];
-        if (group->recalibration)
-            recalibrate(group, bar, forecast);
+        if (group->recalibration) {
+            recalibrate(group, target, forecast);
+        }
         forecast->confidence = calibration_confidence(group->calibration, forecast->p_improves);
     }
     pthread_mutex_unlock(&group->lock);
@@ -423,16 +435,19 @@ int group_forecast(struct group *group, const struct forecast_request *request,
     size_t n = request->candidates_count;
     struct outlook *outlook = xcalloc(n + 1, sizeof(*outlook));
     struct basis basis = take_basis(group, request);
-    int r = 0;
-    for (size_t i = 0; i < n && !basis.model; i++)
+    for (size_t i = 0; i < n && !basis.model; i++) {
         outlook[i] = basis.prior;
-    if (basis.model)
-        r = model_predict(basis.model, basis.x, n, outlook, err);
-    if (r == 0)
+    }
+    int rc = 0;
+    if (basis.model) {
+        rc = model_predict(basis.model, basis.x, n, outlook, err);
+    }
+    if (rc == 0) {
         fill_reply(group, request, &basis, outlook, ret);
+    }
     release_basis(&basis);
     free(outlook);
-    return r;
+    return rc;
 }
 
 uint64_t group_rows(const struct group *group)

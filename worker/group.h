@@ -6,7 +6,7 @@
 #define WORKER_GROUP_H
 
 #include "common/err.h"
-#include "proto/all.h"
+#include "proto/messages.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct group;
 
 struct group *group_create(const char *problem, const char *device_class);
 void group_free(struct group *group);
-// From now on forecasts are recalibrated (worker/recalibrate.h) by what came of the group's earlier ones,
+// From now on forecasts are recalibrated (worker/calibration/recalibrate.h) by what came of the group's earlier ones,
 // whose raw forecast comes back with their outcome. Before the first outcome.
 void group_recalibrate(struct group *group);
 

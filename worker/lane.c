@@ -46,20 +46,23 @@ static void on_worked(uv_work_t *work, int status)
     lane->current = NULL;
     lane->length--;
     task->done(task, status == 0);
-    if (lane->closing)
+    if (lane->closing) {
         finish_close(lane);
-    else
+    } else {
         start_next(lane);
+    }
 }
 
 static void start_next(struct lane *lane)
 {
     struct lane_task *task = lane->first;
-    if (lane->current || !task)
+    if (lane->current || !task) {
         return;
+    }
     lane->first = task->next;
-    if (!lane->first)
+    if (!lane->first) {
         lane->last = &lane->first;
+    }
     lane->current = task;
     uv_queue_work(lane->loop, &lane->work, on_work, on_worked);
 }
@@ -90,6 +93,7 @@ void lane_close(struct lane *lane, void (*on_closed)(void *owner), void *owner)
         task->done(task, false);
     }
     lane->last = &lane->first;
-    if (!lane->current)
+    if (!lane->current) {
         finish_close(lane);
+    }
 }

@@ -10,9 +10,9 @@
 #include "common/options.h"
 #include "common/ready.h"
 #include "common/version.h"
-#include "net/service.h"
+#include "net/rpc/service.h"
 #include "worker/engine.h"
-#include "worker/llm_settings.h"
+#include "worker/llm/llm_settings.h"
 #include "worker/worker.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static const struct option_row option_table[] = {
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
      "folder of what was learnt (see below)"},
     {"recalibrate-static", 0, OPTION_FLAG, ROW(recalibrate_static), NULL, NULL, 0, 0, NULL,
-     "correct the static model's forecasts by its own record, as language models' are; docs/measuring.md "
+     "correct the static model's forecasts by its own record, as language models' are; "
+     "docs/measuring.md "
      "says why this is not the default"},
     {"endpoint", 'E', OPTION_TEXT, ROW(llm.endpoint), "URL[*WEIGHT],…", NULL, 0, 0, NULL,
      "OpenAI-compatible endpoints of --engine llm and both: https://host/v1"},
@@ -104,8 +105,9 @@ static enum log_level level_of(const char *name)
 {
     static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(names[i], name) == 0)
+        if (strcmp(names[i], name) == 0) {
             return (enum log_level)(LOG_ERROR + (int)i);
+        }
     }
     return LOG_INFO;
 }
@@ -115,60 +117,68 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
 {
     char **args = NULL;
     size_t count = 0;
-    int r = options_defaults(option_table, settings, err);
-    for (int pass = 0; r == 0 && pass < 2; pass++) { // the first pass finds --config
-        r = options_parse(option_table, settings, argc, argv, &args, &count, err);
-        if (r == 0 && count > 0)
-            r = err_set(err, ERR_USAGE, "unexpected argument '%s'", args[0]);
+    int rc = options_defaults(option_table, settings, err);
+    for (int pass = 0; rc == 0 && pass < 2; pass++) { // the first pass finds --config
+        rc = options_parse(option_table, settings, argc, argv, &args, &count, err);
+        if (rc == 0 && count > 0) {
+            rc = err_set(err, ERR_USAGE, "unexpected argument '%s'", args[0]);
+        }
         free(args);
         args = NULL;
-        if (r < 0 || !settings->config)
+        if (rc < 0 || !settings->config) {
             break;
-        if (pass == 0)
-            r = options_read_ini(option_table, settings, settings->config, "worker", err);
+        }
+        if (pass == 0) {
+            rc = options_read_ini(option_table, settings, settings->config, "worker", err);
+        }
     }
-    return r;
+    return rc;
 }
 
 static void choose_state_dir(struct settings *settings)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
                *home = getenv("HOME");
-    if (settings->state)
+    if (settings->state) {
         return;
-    if (given && *given)
+    }
+    if (given && *given) {
         settings->state = xstrndup(given, strcspn(given, ":"));
-    else if (xdg && *xdg)
+    } else if (xdg && *xdg) {
         settings->state = xasprintf("%s/kernelcast/worker", xdg);
-    else if (geteuid() == 0 || !home || !*home)
+    } else if (geteuid() == 0 || !home || !*home) {
         settings->state = xstrdup("/var/lib/kernelcast/worker");
-    else
+    } else {
         settings->state = xasprintf("%s/.local/state/kernelcast/worker", home);
+    }
 }
 
 static int lock_state_dir(struct program *program, struct err *err)
 {
-    int r = file_make_dirs(program->settings.state, err);
-    if (r < 0)
-        return r;
+    int rc = file_make_dirs(program->settings.state, err);
+    if (rc < 0) {
+        return rc;
+    }
     char *path = xasprintf("%s/lock", program->settings.state);
-    r = file_lock(&program->lock_fd, path, err);
+    rc = file_lock(&program->lock_fd, path, err);
     free(path);
-    return r == ERR_BUSY ? err_wrap(err, "another kcast-worker uses %s", program->settings.state)
-                         : r;
+    return rc == ERR_BUSY ? err_wrap(err, "another kcast-worker uses %s", program->settings.state)
+                          : rc;
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
-    if (!program->worker)
+    if (!program->worker) {
         return;
+    }
     log_event(LOG_NOTICE, "stopping signal=%d", number);
     ready_notify("STOPPING=1");
     worker_close(program->worker);
     program->worker = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(program->signals); i++)
+    for (size_t i = 0; i < ARRAY_LEN(program->signals); i++) {
         uv_close((uv_handle_t *)&program->signals[i], NULL);
+    }
     heartbeat_stop(&program->heartbeat);
 }
 
@@ -176,10 +186,10 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_hangup(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
-    struct settings fresh = {0};
-    struct err err = ERR_INIT;
     log_event(LOG_NOTICE, "signal number=%d", number);
     heartbeat_reloading();
+    struct settings fresh = {0};
+    struct err err = ERR_INIT;
     if (read_settings(&fresh, program->argc, program->argv, &err) == 0) {
         log_set_level(level_of(fresh.log_level));
         log_event(LOG_NOTICE, "reloaded log_level=%s", fresh.log_level);
@@ -187,8 +197,9 @@ static void on_hangup(uv_signal_t *handle, int number)
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
     }
     options_release(option_table, &fresh);
-    if (program->worker)
+    if (program->worker) {
         worker_reload(program->worker);
+    }
     ready_notify("READY=1");
 }
 
@@ -196,13 +207,15 @@ static int start(struct program *program, struct err *err)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     const struct settings *settings = &program->settings;
-    int r = lock_state_dir(program, err);
-    if (r < 0)
-        return r;
+    int rc = lock_state_dir(program, err);
+    if (rc < 0) {
+        return rc;
+    }
     struct llm_config llm;
-    r = llm_settings_read(&llm, &settings->llm, err);
-    if (r < 0)
-        return r;
+    rc = llm_settings_read(&llm, &settings->llm, err);
+    if (rc < 0) {
+        return rc;
+    }
     struct worker_config config = {
         .loop = &program->loop,
         .clock = &clock_system,
@@ -214,18 +227,20 @@ static int start(struct program *program, struct err *err)
         .llm = &llm,
         .recalibrate_static = settings->recalibrate_static,
     };
-    r = worker_create(&program->worker, &config, err);
+    rc = worker_create(&program->worker, &config, err);
     llm_settings_release(&llm);
-    if (r < 0)
-        return r;
+    if (rc < 0) {
+        return rc;
+    }
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&program->loop, &program->signals[i]);
         program->signals[i].data = program;
         uv_signal_start(&program->signals[i], numbers[i] == SIGHUP ? on_hangup : on_signal,
                         numbers[i]);
     }
-    if (worker_http(program->worker))
+    if (worker_http(program->worker)) {
         log_event(LOG_INFO, "http url=%s", worker_http(program->worker));
+    }
     log_event(LOG_NOTICE, "listening url=%s engine=%s state=%s pid=%ld",
               worker_url(program->worker), settings->engine, settings->state, (long)getpid());
     ready_notify("READY=1\nSTATUS=listening on %s", worker_url(program->worker));
@@ -236,10 +251,12 @@ static int start(struct program *program, struct err *err)
 static int follow_parent(struct err *err)
 {
     pid_t parent = getppid();
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) {
         return err_set(err, ERR_SYSTEM, "cannot follow the parent process");
-    if (getppid() != parent || parent == 1)
+    }
+    if (getppid() != parent || parent == 1) {
         return err_set(err, ERR_STOPPED, "the parent process has ended");
+    }
     return 0;
 }
 
@@ -248,21 +265,25 @@ static int run(struct program *program, struct err *err)
     program->lock_fd = -1;
     signal(SIGPIPE, SIG_IGN);
     service_raise_file_limit();
-    if (program->settings.files.key)
+    if (program->settings.files.key) {
         identity_protect_process();
+    }
     log_init("kcast-worker", level_of(program->settings.log_level));
-    if (strcmp(program->settings.log_format, "json") == 0)
+    if (strcmp(program->settings.log_format, "json") == 0) {
         log_use_json();
+    }
     choose_state_dir(&program->settings);
     uv_loop_init(&program->loop);
-    int r = program->settings.parent_death ? follow_parent(err) : 0;
-    if (r == 0)
-        r = start(program, err);
+    int rc = program->settings.parent_death ? follow_parent(err) : 0;
+    if (rc == 0) {
+        rc = start(program, err);
+    }
     uv_run(&program->loop, UV_RUN_DEFAULT); // on failure: lets half-open handles close
     uv_loop_close(&program->loop);
-    if (program->lock_fd >= 0)
+    if (program->lock_fd >= 0) {
         close(program->lock_fd);
-    return r;
+    }
+    return rc;
 }
 
 static void print_help(void)
@@ -279,15 +300,17 @@ int main(int argc, char **argv)
 {
     struct program program = {.lock_fd = -1, .argc = argc, .argv = argv};
     struct err err = ERR_INIT;
-    int r = read_settings(&program.settings, argc, argv, &err);
-    if (r == 0 && program.settings.help)
+    int rc = read_settings(&program.settings, argc, argv, &err);
+    if (rc == 0 && program.settings.help) {
         print_help();
-    else if (r == 0 && program.settings.version)
+    } else if (rc == 0 && program.settings.version) {
         printf("kcast-worker %s\n", KCAST_VERSION);
-    else if (r == 0)
-        r = run(&program, &err);
-    if (r < 0)
+    } else if (rc == 0) {
+        rc = run(&program, &err);
+    }
+    if (rc < 0) {
         fprintf(stderr, "kcast-worker: %s\n", err.text);
+    }
     options_release(option_table, &program.settings);
-    return r < 0 ? err_exit(r) : EXIT_OK;
+    return rc < 0 ? err_exit(rc) : EXIT_OK;
 }

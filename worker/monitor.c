@@ -2,7 +2,7 @@
 // the question's turn, with ERR_STOPPED. So the monitor lives until its timer is closed and nothing
 // is asked any more.
 #include "worker/monitor.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -39,13 +39,15 @@ struct store {
 
 static int failed(struct store *store, struct err *err)
 {
-    int code = sqlite3_errcode(store->db) & 0xff;
+    int rc = sqlite3_errcode(store->db) & 0xff;
     const char *text = sqlite3_errmsg(store->db);
-    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+    if (rc == SQLITE_NOTADB || rc == SQLITE_CORRUPT) {
         return err_set(err, ERR_CORRUPT, "%s is damaged (%s); it was left as it is", store->path,
                        text);
-    if (code == SQLITE_FULL)
+    }
+    if (rc == SQLITE_FULL) {
         return err_set(err, ERR_NO_SPACE, "%s cannot grow: %s", store->path, text);
+    }
     return err_set(err, ERR_SYSTEM, "%s: %s", store->path, text);
 }
 
@@ -63,84 +65,106 @@ static int prepare(struct store *store, sqlite3_stmt **ret, const char *sql, str
 static int query_number(struct store *store, const char *sql, int64_t *ret, struct err *err)
 {
     sqlite3_stmt *query = NULL;
-    int r = prepare(store, &query, sql, err);
-    if (r == 0 && sqlite3_step(query) != SQLITE_ROW)
-        r = failed(store, err);
-    if (r == 0)
+    int rc = prepare(store, &query, sql, err);
+    if (rc == 0 && sqlite3_step(query) != SQLITE_ROW) {
+        rc = failed(store, err);
+    }
+    if (rc == 0) {
         *ret = sqlite3_column_int64(query, 0);
+    }
     sqlite3_finalize(query);
-    return r;
+    return rc;
 }
 
 // Refuses what is damaged, another program's or newer; changes nothing.
 static int examine(struct store *store, int64_t *ret_version, struct err *err)
 {
     int64_t application = 0, tables = 0;
-    int r = query_number(store, "PRAGMA user_version", ret_version, err);
-    if (r == 0)
-        r = query_number(store, "PRAGMA application_id", &application, err);
-    if (r == 0)
-        r = query_number(store, "SELECT count(*) FROM sqlite_schema", &tables, err);
-    if (r < 0)
-        return r;
-    if (application != APPLICATION_ID && (tables > 0 || *ret_version > 0))
+    int rc = query_number(store, "PRAGMA user_version", ret_version, err);
+    if (rc == 0) {
+        rc = query_number(store, "PRAGMA application_id", &application, err);
+    }
+    if (rc == 0) {
+        rc = query_number(store, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (application != APPLICATION_ID && (tables > 0 || *ret_version > 0)) {
         return err_set(err, ERR_CORRUPT, "%s is not a kcast-worker's file; it was left as it is",
                        store->path);
-    if (*ret_version < 0 || (size_t)*ret_version > ARRAY_LEN(migration))
+    }
+    if (*ret_version < 0 || (size_t)*ret_version > ARRAY_LEN(migration)) {
         return err_set(err, ERR_VERSION,
                        "%s was written by a newer kcast-worker (schema %lld, this one knows %zu)",
                        store->path, (long long)*ret_version, ARRAY_LEN(migration));
+    }
     sqlite3_stmt *check = NULL;
-    r = prepare(store, &check, "PRAGMA quick_check(1)", err);
-    if (r == 0 && sqlite3_step(check) != SQLITE_ROW)
-        r = failed(store, err);
-    if (r == 0 && strcmp((const char *)sqlite3_column_text(check, 0), "ok") != 0)
-        r = err_set(err, ERR_CORRUPT, "%s is damaged (%s); it was left as it is", store->path,
-                    (const char *)sqlite3_column_text(check, 0));
+    rc = prepare(store, &check, "PRAGMA quick_check(1)", err);
+    if (rc == 0 && sqlite3_step(check) != SQLITE_ROW) {
+        rc = failed(store, err);
+    }
+    if (rc == 0 && strcmp((const char *)sqlite3_column_text(check, 0), "ok") != 0) {
+        rc = err_set(err, ERR_CORRUPT, "%s is damaged (%s); it was left as it is", store->path,
+                     (const char *)sqlite3_column_text(check, 0));
+    }
     sqlite3_finalize(check);
-    return r;
+    return rc;
 }
 
 static int migrate(struct store *store, int64_t version, struct err *err)
 {
     char sql[128];
     snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", APPLICATION_ID);
-    int r = version == 0 ? execute(store, sql, err) : 0;
-    for (size_t i = (size_t)version; r == 0 && i < ARRAY_LEN(migration); i++) {
-        r = execute(store, "BEGIN IMMEDIATE", err);
-        if (r == 0)
-            r = execute(store, migration[i], err);
+    int rc = version == 0 ? execute(store, sql, err) : 0;
+    for (size_t i = (size_t)version; rc == 0 && i < ARRAY_LEN(migration); i++) {
+        rc = execute(store, "BEGIN IMMEDIATE", err);
+        if (rc == 0) {
+            rc = execute(store, migration[i], err);
+        }
         snprintf(sql, sizeof(sql), "PRAGMA user_version = %zu; COMMIT", i + 1);
-        if (r == 0)
-            r = execute(store, sql, err);
-        if (r < 0)
+        if (rc == 0) {
+            rc = execute(store, sql, err);
+        }
+        if (rc < 0) {
             sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        }
     }
-    return r;
+    return rc;
 }
 
 int store_open(struct store **ret, const char *path, struct err *err)
 {
     struct store *store = xcalloc(1, sizeof(*store));
     int64_t version = 0;
-    int r = 0;
     store->path = xstrdup(path);
+    int rc = 0;
     if (sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
-        SQLITE_OK)
-        r = failed(store, err);
-    if (r == 0)
-        r = execute(store, "PRAGMA busy_timeout = 2000", err);
-    if (r == 0)
-        r = examine(store, &version, err);
-    if (r == 0)
-        r = execute(
-            store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
-            err);
-    if (r == 0)
-        r = migrate(store, version, err);
-    if (r < 0) {
+        SQLITE_OK) {
+        rc = failed(store, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = execute(store, "PRAGMA busy_timeout = 2000", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = examine(store, &version, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = execute(store,
+                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
+                 err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = migrate(store, version, err);
+out:
+    if (rc < 0) {
         store_close(store);
-        return r;
+        return rc;
     }
     *ret = store;
     return 0;
@@ -148,8 +172,9 @@ int store_open(struct store **ret, const char *path, struct err *err)
 
 void store_close(struct store *store)
 {
-    if (!store)
+    if (!store) {
         return;
+    }
     sqlite3_close(store->db);
     free(store->path);
     free(store);
@@ -160,58 +185,64 @@ void store_identity(const char *problem, const struct digest *digest,
 {
     char hex[DIGEST_HEX_LEN + 1];
     digest_hex(digest, hex);
-    if (digest_is_zero(digest))
+    if (digest_is_zero(digest)) {
         snprintf(ret, STORE_IDENTITY_MAX, "name:%s", problem);
-    else
+    } else {
         snprintf(ret, STORE_IDENTITY_MAX, "%s", hex);
+    }
 }
 
 int store_group(struct store *store, const char *identity, const char *problem,
                 const char *device_class, int64_t *ret, struct err *err)
 {
     sqlite3_stmt *insert = NULL, *find = NULL;
-    int r =
+    int rc =
         prepare(store, &insert,
                 "INSERT INTO problem_group (identity, device_class, problem) VALUES (?1, ?2, ?3)"
                 " ON CONFLICT DO NOTHING",
                 err);
-    if (r == 0)
-        r = prepare(store, &find,
-                    "SELECT id FROM problem_group WHERE identity = ?1 AND device_class = ?2", err);
-    if (r < 0)
+    if (rc == 0) {
+        rc = prepare(store, &find,
+                     "SELECT id FROM problem_group WHERE identity = ?1 AND device_class = ?2", err);
+    }
+    if (rc < 0) {
         goto out;
+    }
     sqlite3_bind_text(insert, 1, identity, -1, SQLITE_STATIC);
     sqlite3_bind_text(insert, 2, device_class, -1, SQLITE_STATIC);
     sqlite3_bind_text(insert, 3, problem, -1, SQLITE_STATIC);
     sqlite3_bind_text(find, 1, identity, -1, SQLITE_STATIC);
     sqlite3_bind_text(find, 2, device_class, -1, SQLITE_STATIC);
-    if (sqlite3_step(insert) != SQLITE_DONE || sqlite3_step(find) != SQLITE_ROW)
-        r = failed(store, err);
-    else
+    if (sqlite3_step(insert) != SQLITE_DONE || sqlite3_step(find) != SQLITE_ROW) {
+        rc = failed(store, err);
+    } else {
         *ret = sqlite3_column_int64(find, 0);
+    }
 out:
     sqlite3_finalize(insert);
     sqlite3_finalize(find);
-    return r;
+    return rc;
 }
 
 int store_each_group(struct store *store, store_group_visit *visit, void *owner, struct err *err)
 {
     sqlite3_stmt *query = NULL;
-    int r =
+    int rc =
         prepare(store, &query,
                 "SELECT id, identity, problem, device_class FROM problem_group ORDER BY id", err);
     int step = SQLITE_DONE;
-    while (r == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
+    while (rc == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
         const char *text[3];
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             text[i] = (const char *)sqlite3_column_text(query, i + 1);
-        r = visit(owner, sqlite3_column_int64(query, 0), text[0], text[1], text[2], err);
+        }
+        rc = visit(owner, sqlite3_column_int64(query, 0), text[0], text[1], text[2], err);
     }
-    if (r == 0 && step != SQLITE_DONE)
-        r = failed(store, err);
+    if (rc == 0 && step != SQLITE_DONE) {
+        rc = failed(store, err);
+    }
     sqlite3_finalize(query);
-    return r;
+    return rc;
 }
 
 // The packed form of one outcome with its context, without the source.
@@ -234,24 +265,26 @@ static int insert_outcome(struct store *store, sqlite3_stmt *insert, const struc
     struct strbuf body;
     char hex[DIGEST_HEX_LEN + 1], key[DIGEST_HEX_LEN + 2];
     strbuf_init(&body, MESSAGE_MAX);
-    int r = pack_outcome(observe, i, &body, err);
-    if (r == 0 && body.truncated)
-        r = err_set(err, ERR_LIMIT, "outcome %zu is larger than %zu bytes", i, MESSAGE_MAX);
-    if (r == 0) {
+    int rc = pack_outcome(observe, i, &body, err);
+    if (rc == 0 && body.truncated) {
+        rc = err_set(err, ERR_LIMIT, "outcome %zu is larger than %zu bytes", i, MESSAGE_MAX);
+    }
+    if (rc == 0) {
         struct digest digest = digest_of(body.data, body.len);
         digest_hex(&digest, hex);
         snprintf(key, sizeof(key), "=%s", hex);
         const char *given = observe->outcomes[i].key;
         sqlite3_bind_text(insert, 2, given ? given : key, -1, SQLITE_TRANSIENT);
         sqlite3_bind_blob64(insert, 3, body.data, body.len, SQLITE_TRANSIENT);
-        if (sqlite3_step(insert) != SQLITE_DONE)
-            r = failed(store, err);
-        else
+        if (sqlite3_step(insert) != SQLITE_DONE) {
+            rc = failed(store, err);
+        } else {
             *added = sqlite3_changes(store->db) == 1;
+        }
         sqlite3_reset(insert);
     }
     strbuf_release(&body);
-    return r;
+    return rc;
 }
 
 int store_add(struct store *store, int64_t group, const struct observe *observe, const bool *take,
@@ -259,74 +292,90 @@ int store_add(struct store *store, int64_t group, const struct observe *observe,
 {
     sqlite3_stmt *insert = NULL;
     bool *fresh = xcalloc(observe->outcomes_count + 1, sizeof(*fresh));
-    int r = prepare(
+    int rc = prepare(
         store, &insert,
         "INSERT INTO outcome (group_id, key, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         err);
-    if (r == 0)
-        r = execute(store, "BEGIN IMMEDIATE", err);
-    if (r < 0)
-        goto out;
-    sqlite3_bind_int64(insert, 1, group);
-    for (size_t i = 0; r == 0 && i < observe->outcomes_count; i++) {
-        if (take[i])
-            r = insert_outcome(store, insert, observe, i, &fresh[i], err);
+    if (rc == 0) {
+        rc = execute(store, "BEGIN IMMEDIATE", err);
     }
-    if (r == 0)
-        r = execute(store, "COMMIT", err);
-    if (r < 0)
+    if (rc < 0) {
+        goto out;
+    }
+    sqlite3_bind_int64(insert, 1, group);
+    for (size_t i = 0; rc == 0 && i < observe->outcomes_count; i++) {
+        if (take[i]) {
+            rc = insert_outcome(store, insert, observe, i, &fresh[i], err);
+        }
+    }
+    if (rc == 0) {
+        rc = execute(store, "COMMIT", err);
+    }
+    if (rc < 0) {
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    else
+    } else {
         memcpy(added, fresh, observe->outcomes_count * sizeof(*added));
+    }
 out:
     sqlite3_finalize(insert);
     free(fresh);
-    return r;
+    return rc;
 }
 
 int store_count(struct store *store, int64_t group, uint64_t *ret, struct err *err)
 {
     sqlite3_stmt *query = NULL;
-    int r = prepare(store, &query, "SELECT count(*) FROM outcome WHERE group_id = ?1", err);
-    if (r == 0)
-        sqlite3_bind_int64(query, 1, group);
-    if (r == 0 && sqlite3_step(query) != SQLITE_ROW)
-        r = failed(store, err);
-    if (r == 0)
-        *ret = (uint64_t)sqlite3_column_int64(query, 0);
+    int rc = prepare(store, &query, "SELECT count(*) FROM outcome WHERE group_id = ?1", err);
+    if (rc != 0) {
+        goto out;
+    }
+    sqlite3_bind_int64(query, 1, group);
+    if (rc != 0) {
+        goto out;
+    }
+    if (sqlite3_step(query) != SQLITE_ROW) {
+        rc = failed(store, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    *ret = (uint64_t)sqlite3_column_int64(query, 0);
+out:
     sqlite3_finalize(query);
-    return r;
+    return rc;
 }
 
 int store_each_outcome(struct store *store, int64_t group, uint64_t limit,
                        store_outcome_visit *visit, void *owner, struct err *err)
 {
     sqlite3_stmt *query = NULL;
-    int step = SQLITE_DONE;
-    int r = prepare(store, &query,
-                    "SELECT body FROM (SELECT id, body FROM outcome WHERE group_id = ?1 ORDER BY "
-                    "id DESC LIMIT ?2)"
-                    " ORDER BY id",
-                    err);
-    if (r == 0) {
+    int rc = prepare(store, &query,
+                     "SELECT body FROM (SELECT id, body FROM outcome WHERE group_id = ?1 ORDER BY "
+                     "id DESC LIMIT ?2)"
+                     " ORDER BY id",
+                     err);
+    if (rc == 0) {
         sqlite3_bind_int64(query, 1, group);
         sqlite3_bind_int64(query, 2, (int64_t)limit);
     }
-    while (r == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
+    int step = SQLITE_DONE;
+    while (rc == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
         struct observe observe;
         const void *body = sqlite3_column_blob(query, 0);
-        r = message_read(&observe_message, &observe, body, (size_t)sqlite3_column_bytes(query, 0),
-                         err);
-        if (r < 0) {
+        rc = message_read(&observe_message, &observe, body, (size_t)sqlite3_column_bytes(query, 0),
+                          err);
+        if (rc < 0) {
             err_wrap(err, "an outcome in %s", store->path);
             break;
         }
-        if (observe.outcomes_count == 1)
+        if (observe.outcomes_count == 1) {
             visit(owner, &observe);
+        }
         message_clear(&observe_message, &observe);
     }
-    if (r == 0 && step != SQLITE_DONE)
-        r = failed(store, err);
+    if (rc == 0 && step != SQLITE_DONE) {
+        rc = failed(store, err);
+    }
     sqlite3_finalize(query);
-    return r;
+    return rc;
 }

@@ -5,7 +5,7 @@
 #define WORKER_STORE_H
 
 #include "common/err.h"
-#include "proto/all.h"
+#include "proto/messages.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "net/service.h"
+#include "net/rpc/service.h"
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -50,8 +50,8 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
                                       const char *what, const struct message *answer)
 {
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){
-        .worker = worker, .exchange = exchange, .answer = answer, .what = what};
+    *waiter =
+        (struct waiter){.worker = worker, .exchange = exchange, .answer = answer, .what = what};
     if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, on_drop, waiter)) {
         DL_APPEND(worker->waiters, waiter);
         worker->waiter_count++;
@@ -67,15 +67,17 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
 static void on_engine_done(void *opaque, const struct err *error, const void *reply)
 {
     struct waiter *waiter = opaque;
-    if (error && error->code != ERR_STOPPED)
+    if (error && error->code != ERR_STOPPED) {
         log_event(LOG_WARNING, "request-failed op=%s error=%s text=\"%s\"", waiter->what,
                   err_name(error->code), error->text);
-    if (!waiter->exchange)
+    }
+    if (!waiter->exchange) {
         ;
-    else if (error)
+    } else if (error) {
         exchange_fail(waiter->exchange, error);
-    else
+    } else {
         exchange_reply(waiter->exchange, waiter->answer, reply);
+    }
     if (waiter->worker) {
         DL_DELETE(waiter->worker->waiters, waiter);
         waiter->worker->waiter_count--;
@@ -108,11 +110,13 @@ static void serve_forecast(struct worker *worker, struct exchange *exchange,
                            const struct request *request)
 {
     struct forecast_request body;
-    if (!exchange_read_body(exchange, request, &forecast_request_message, &body))
+    if (!exchange_read_body(exchange, request, &forecast_request_message, &body)) {
         return;
+    }
     struct waiter *waiter = wait_for_engine(worker, exchange, "forecast", &forecast_reply_message);
-    if (waiter)
+    if (waiter) {
         worker->ops->forecast(worker->engine, &body, on_engine_done, waiter);
+    }
     message_clear(&forecast_request_message, &body);
 }
 
@@ -120,18 +124,19 @@ static void serve_observe(struct worker *worker, struct exchange *exchange,
                           const struct request *request)
 {
     struct observe body;
-    if (!exchange_read_body(exchange, request, &observe_message, &body))
+    if (!exchange_read_body(exchange, request, &observe_message, &body)) {
         return;
+    }
     struct waiter *waiter = wait_for_engine(worker, exchange, "observe", &observed_message);
-    if (waiter)
+    if (waiter) {
         worker->ops->observe(worker->engine, &body, on_engine_done, waiter);
+    }
     message_clear(&observe_message, &body);
 }
 
 static void serve_propose(struct worker *worker, struct exchange *exchange,
                           const struct request *request)
 {
-    struct propose_request body;
     struct err err = ERR_INIT;
     if (!worker->ops->propose) {
         err_set(&err, ERR_UNSUPPORTED,
@@ -140,11 +145,14 @@ static void serve_propose(struct worker *worker, struct exchange *exchange,
         exchange_fail(exchange, &err);
         return;
     }
-    if (!exchange_read_body(exchange, request, &propose_request_message, &body))
+    struct propose_request body;
+    if (!exchange_read_body(exchange, request, &propose_request_message, &body)) {
         return;
+    }
     struct waiter *waiter = wait_for_engine(worker, exchange, "propose", &propose_reply_message);
-    if (waiter)
+    if (waiter) {
         worker->ops->propose(worker->engine, &body, on_engine_done, waiter);
+    }
     message_clear(&propose_request_message, &body);
 }
 
@@ -152,8 +160,9 @@ static void serve_status(struct worker *worker, struct exchange *exchange)
 {
     struct waiter *waiter =
         wait_for_engine(worker, exchange, "worker-status", &worker_status_message);
-    if (waiter)
+    if (waiter) {
         worker->ops->status(worker->engine, on_status_done, waiter);
+    }
 }
 
 static void on_request(void *owner, struct exchange *exchange, const struct request *request)
@@ -196,11 +205,10 @@ static void on_refusal(void *owner, const char *peer, const char *reason, uint64
 int worker_create(struct worker **ret, const struct worker_config *config, struct err *err)
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
-    struct engine_config engine_config = {
-        .loop = config->loop,
-        .state_dir = config->state_dir,
-        .llm = config->llm,
-        .recalibrate_static = config->recalibrate_static};
+    struct engine_config engine_config = {.loop = config->loop,
+                                          .state_dir = config->state_dir,
+                                          .llm = config->llm,
+                                          .recalibrate_static = config->recalibrate_static};
     struct service_config service_config = {
         .url = config->url,
         .files = config->files,
@@ -214,23 +222,25 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
     };
     worker->ops = config->ops;
     worker->clock = config->clock;
-    worker->has_tokens = config->files.tokens != NULL;
+    worker->has_tokens = config->files.tokens;
     worker->started_ns = clock_now_ns(config->clock);
     worker->state_dir = xstrdup(config->state_dir);
-    int r = worker->ops->open(&worker->engine, &engine_config, err);
-    if (r == 0)
-        r = service_create(&worker->service, config->loop, &service_config, err);
+    int rc = worker->ops->open(&worker->engine, &engine_config, err);
+    if (rc == 0) {
+        rc = service_create(&worker->service, config->loop, &service_config, err);
+    }
     struct worker_monitor_config monitor_config = {.loop = config->loop,
-                                            .address = config->http,
-                                            .ops = worker->ops,
-                                            .engine = worker->engine,
-                                            .complete = complete_status,
-                                            .owner = worker};
-    if (r == 0 && config->http && config->http[0])
-        r = worker_monitor_create(&worker->monitor, &monitor_config, err);
-    if (r < 0) {
+                                                   .address = config->http,
+                                                   .ops = worker->ops,
+                                                   .engine = worker->engine,
+                                                   .complete = complete_status,
+                                                   .owner = worker};
+    if (rc == 0 && config->http && config->http[0]) {
+        rc = worker_monitor_create(&worker->monitor, &monitor_config, err);
+    }
+    if (rc < 0) {
         worker_close(worker);
-        return r;
+        return rc;
     }
     *ret = worker;
     return 0;
@@ -248,30 +258,35 @@ const char *worker_url(const struct worker *worker)
 
 void worker_reload(struct worker *worker)
 {
-    struct err err = ERR_INIT;
-    if (!worker->has_tokens)
+    if (!worker->has_tokens) {
         return;
-    if (service_reload(worker->service, &err) == 0)
+    }
+    struct err err = ERR_INIT;
+    if (service_reload(worker->service, &err) == 0) {
         log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
-    else
+    } else {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
 }
 
 void worker_close(struct worker *worker)
 {
     struct waiter *waiter;
 
-    if (!worker)
+    if (!worker) {
         return;
+    }
     worker_monitor_close(worker->monitor);
-    if (worker->service)
+    if (worker->service) {
         service_close(worker->service);
+    }
     // The engine may answer later.
     DL_FOREACH (worker->waiters, waiter) {
         waiter->worker = NULL;
     }
-    if (worker->engine)
+    if (worker->engine) {
         worker->ops->close(worker->engine);
+    }
     free(worker->state_dir);
     free(worker);
 }

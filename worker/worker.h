@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
-#include "net/identity.h"
+#include "net/auth/identity.h"
 #include "worker/engine.h"
 #include <uv.h>
 
@@ -14,10 +14,10 @@ struct worker;
 struct worker_config {
     uv_loop_t *loop;
     const struct clock *clock;
-    const char *url;       // tcp://127.0.0.1:7411; port 0 picks a free one
+    const char *url;             // tcp://127.0.0.1:7411; port 0 picks a free one
     struct identity_files files; // of tls://; the names outlive the worker
-    const char *http;      // address for monitoring; NULL or "": not served
-    const char *state_dir; // exists, locked by the caller
+    const char *http;            // address for monitoring; NULL or "": not served
+    const char *state_dir;       // exists, locked by the caller
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language model
     bool recalibrate_static;      // as in engine_config

@@ -2,16 +2,16 @@
 // disk, whose daemon and worker answer at once with results of a recorded space, so that nothing but
 // the client uses the processor.
 //   bench_client SPACE PROBLEM [CANDIDATES]     default 10000; PROBLEM needs a template with as many points
-#include "client/fold.h"
-#include "client/pipeline.h"
-#include "client/problem_dir.h"
-#include "client/space.h"
+#include "client/problem/problem_dir.h"
+#include "client/run/run_state.h"
+#include "client/search/pipeline.h"
+#include "client/space/space.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/stats.h"
 #include "common/version.h"
-#include "contract/bins.h"
-#include "tests/bench/tally.h"
+#include "proto/bins.h"
+#include "tests/bench/samples.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 // An answer that is on its way.
 struct answer {
     struct answer *next;
-    pool_callback *done; // of a job; else one of the two below
+    job_client_callback *done; // of a job; else one of the two below
     forecaster_callback *forecasts;
     forecaster_told *told;
     void *owner;
@@ -46,7 +46,7 @@ struct bench {
     struct generator *generator;
     struct peers peers;
     struct run *run;
-    struct fold fold;
+    struct run_state run_state;
     struct pipeline *pipeline;
 };
 
@@ -76,7 +76,7 @@ static void expect(struct peers *peers, struct answer one)
 }
 
 static void submit(void *owner, const char *key, const struct job_spec *spec, uint64_t priority,
-                   pool_callback *callback, void *callee, uint64_t tag)
+                   job_client_callback *callback, void *callee, uint64_t tag)
 {
     struct peers *peers = owner;
 
@@ -96,21 +96,20 @@ static void ack(void *owner, uint64_t job)
     (void)job;
 }
 
-static void ask(void *owner, const struct fold *fold, uint64_t first, uint64_t last,
+static void ask(void *owner, const struct run_state *run_state, uint64_t first, uint64_t last,
                 uint64_t visible, forecaster_callback *callback, void *callee)
 {
-    (void)fold;
+    (void)run_state;
     (void)visible;
-    expect(owner, (struct answer){
-                      .forecasts = callback, .owner = callee, .first = first, .last = last});
+    expect(owner,
+           (struct answer){.forecasts = callback, .owner = callee, .first = first, .last = last});
 }
 
-static void tell(void *owner, const struct fold *fold, uint64_t after, uint64_t last,
+static void tell(void *owner, const struct run_state *run_state, uint64_t after, uint64_t last,
                  forecaster_told *callback, void *callee)
 {
-    (void)fold;
-    expect(owner,
-           (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
+    (void)run_state;
+    expect(owner, (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
 }
 
 static bool busy(const void *owner)
@@ -126,8 +125,7 @@ static const struct space_candidate *row_of(const struct peers *peers, uint64_t 
 
     for (;; at = (at + 1) % peers->space->head.candidates) {
         const struct space_candidate *row = &peers->space->candidate[at];
-        if (compiled ? row->compiled != NULL && row->compiled->verdict == VERDICT_NONE
-                     : row->result != NULL) {
+        if (compiled ? row->compiled && row->compiled->verdict == VERDICT_NONE : !!row->result) {
             return row;
         }
     }
@@ -184,14 +182,14 @@ static bool deliver(struct peers *peers)
 {
     struct answer *answer = peers->head;
 
-    if (answer == NULL) {
+    if (!answer) {
         return false;
     }
     peers->head = answer->next;
-    peers->tail = peers->head == NULL ? &peers->head : peers->tail;
-    if (answer->done != NULL) {
+    peers->tail = !peers->head ? &peers->head : peers->tail;
+    if (answer->done) {
         answer_job(peers, answer);
-    } else if (answer->forecasts != NULL) {
+    } else if (answer->forecasts) {
         answer_forecasts(answer);
     } else {
         answer->told(answer->owner, true, answer->last);
@@ -224,12 +222,12 @@ static void record_start(struct bench *b, uint64_t candidates)
     struct run_session session = {.pool = xstrdup("bench"),
                                   .device_class = xstrdup(b->space.head.device_class)};
     struct run_baseline baseline = {.compiled = xmalloc(sizeof(*baseline.compiled))};
-    struct err err = ERR_INIT;
 
     message_copy(&compiled_message, baseline.compiled, row_of(&b->peers, 0, true)->compiled);
-    check(pipeline_record(b->run, &b->fold, RUN_STARTED, &started, &err), &err);
-    check(pipeline_record(b->run, &b->fold, RUN_SESSION, &session, &err), &err);
-    check(pipeline_record(b->run, &b->fold, RUN_BASELINE, &baseline, &err), &err);
+    struct err err = ERR_INIT;
+    check(pipeline_record(b->run, &b->run_state, RUN_STARTED, &started, &err), &err);
+    check(pipeline_record(b->run, &b->run_state, RUN_SESSION, &session, &err), &err);
+    check(pipeline_record(b->run, &b->run_state, RUN_BASELINE, &baseline, &err), &err);
 }
 
 static void start_pipeline(struct bench *b)
@@ -238,16 +236,17 @@ static void start_pipeline(struct bench *b)
     const struct generator *generator = b->generator;
     struct err err = ERR_INIT;
 
-    check(pipeline_create(&b->pipeline, b->run, &b->fold, &peers, NULL, &generator, 1, &err), &err);
+    check(pipeline_create(&b->pipeline, b->run, &b->run_state, &peers, NULL, &generator, 1, &err),
+          &err);
     check(pipeline_advance(b->pipeline, &err), &err);
 }
 
 static void stop(struct bench *b)
 {
     pipeline_free(b->pipeline);
-    fold_release(&b->fold);
+    run_state_release(&b->run_state);
     run_close(b->run);
-    for (struct answer *next; b->peers.head != NULL; b->peers.head = next) {
+    for (struct answer *next; b->peers.head; b->peers.head = next) {
         next = b->peers.head->next;
         free(b->peers.head);
     }
@@ -258,25 +257,24 @@ static void search(struct bench *b, const char *path, uint64_t candidates)
 {
     double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
     double last_cpu = cpu, most = 0;
-    uint64_t mark = 0;
-    const char *reason;
-    struct err err = ERR_INIT;
-    struct stat file;
 
-    fold_init(&b->fold);
+    run_state_init(&b->run_state);
+    struct err err = ERR_INIT;
     check(run_create(&b->run, path, &err), &err);
     record_start(b, candidates);
     start_pipeline(b);
+    uint64_t mark = 0;
+    const char *reason;
     while (!pipeline_done(b->pipeline, &reason)) {
         if (!deliver(&b->peers)) {
             (void)err_set(&err, ERR_INTERNAL, "the search waits for nothing");
             die(&err);
         }
         check(pipeline_advance(b->pipeline, &err), &err);
-        if (b->fold.considered >= mark + candidates / 10) { // a tenth
+        if (b->run_state.considered >= mark + candidates / 10) { // a tenth
             double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
-            most = fmax(most, (now - last_cpu) / (double)(b->fold.considered - mark));
-            mark = b->fold.considered;
+            most = fmax(most, (now - last_cpu) / (double)(b->run_state.considered - mark));
+            mark = b->run_state.considered;
             last_cpu = now;
         }
     }
@@ -284,48 +282,48 @@ static void search(struct bench *b, const char *path, uint64_t candidates)
     wall = seconds(CLOCK_MONOTONIC) - wall;
     printf("%llu considered, %llu measured: %.3f ms of CPU a candidate, %.3f in the dearest tenth; "
            "%.1f s in all\n",
-           (unsigned long long)b->fold.considered, (unsigned long long)b->fold.measured,
-           1e3 * cpu / (double)b->fold.considered, 1e3 * most, wall);
+           (unsigned long long)b->run_state.considered, (unsigned long long)b->run_state.measured,
+           1e3 * cpu / (double)b->run_state.considered, 1e3 * most, wall);
     stop(b);
+    struct stat file;
     printf("run file %.1f MB\n", stat(path, &file) == 0 ? (double)file.st_size / 1e6 : NAN);
 }
 
 static void resume(struct bench *b, const char *path)
 {
     double wall = seconds(CLOCK_MONOTONIC);
-    struct err err = ERR_INIT;
 
-    fold_init(&b->fold);
+    run_state_init(&b->run_state);
+    struct err err = ERR_INIT;
     check(run_open(&b->run, path, &err), &err);
-    check(fold_run(&b->fold, b->run, &err), &err);
+    check(run_state_run(&b->run_state, b->run, &err), &err);
     start_pipeline(b);
-    printf("resumed with %zu candidates in %.3f s\n", b->fold.candidate_count,
+    printf("resumed with %zu candidates in %.3f s\n", b->run_state.candidate_count,
            seconds(CLOCK_MONOTONIC) - wall);
     stop(b);
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {0};
-    struct bytes text;
-    struct err err = ERR_INIT;
-    uint64_t candidates = 10000;
-    char folder[] = "/tmp/bench_client-XXXXXX";
-
     if (argc < 3 || argc > 4) {
         (void)fprintf(stderr, "usage: bench_client SPACE PROBLEM [CANDIDATES]\n");
         return 2;
     }
+    struct err err = ERR_INIT;
+    uint64_t candidates = 10000;
     if (argc == 4) {
         check(parse_u64(&candidates, argv[3], 10, 1000000, "CANDIDATES", &err), &err);
     }
+    struct bench b = {0};
     check(space_read(&b.space, argv[1], &err), &err);
     check(problem_dir_load(&b.dir, argv[2], &err), &err);
+    struct bytes text;
     check(generator_read(&text, "tunable", &b.dir, &err), &err);
     check(generator_create(&b.generator, "tunable", &text, "template", &err), &err);
     bytes_clear(&text);
     b.peers = (struct peers){.space = &b.space, .tail = &b.peers.head};
-    if (mkdtemp(folder) == NULL) {
+    char folder[] = "/tmp/bench_client-XXXXXX";
+    if (!mkdtemp(folder)) {
         (void)err_set(&err, ERR_INTERNAL, "%s cannot be made", folder);
         die(&err);
     }

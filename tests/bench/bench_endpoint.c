@@ -7,8 +7,8 @@
 #include "common/parse.h"
 #include "common/stats.h"
 #include "tests/support/endpoint_stub.h"
-#include "worker/engine_llm.h"
-#include "worker/llm.h"
+#include "worker/llm/engine_llm.h"
+#include "worker/llm/llm.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,13 +54,13 @@ static void answer(void *owner, const struct stub_request *request, struct stub_
 // A process of its own, which ends with this one. Its url, to be freed; NULL: it cannot be started.
 static char *start_endpoint(pid_t *ret)
 {
-    char url[128] = "";
-    uv_loop_t loop;
     int ends[2];
 
     if (pipe(ends) != 0 || (*ret = fork()) < 0) {
         return NULL;
     }
+    char url[128] = "";
+    uv_loop_t loop;
     if (*ret == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)uv_loop_init(&loop);
@@ -86,7 +86,7 @@ static void on_done(void *owner, const struct err *error, const void *opaque)
     struct question *question = owner;
     struct bench *bench = question->bench;
 
-    bench->errors += error != NULL || reply->forecasts[0].raw == NULL;
+    bench->errors += error || !reply->forecasts[0].raw;
     if (question->number >= WARM_UP) {
         bench->ms[question->number - WARM_UP] =
             (double)(uv_hrtime() - question->at_ns) / 1e6 - LATENCY_MS;
@@ -101,12 +101,11 @@ static void on_done(void *owner, const struct err *error, const void *opaque)
 static struct bytes source_of(size_t number)
 {
     struct strbuf text = STRBUF_INIT;
-    struct bytes bytes;
 
     while (text.len < SOURCE_BYTES) {
         strbuf_addf(&text, "    y[%zu * i + %zu] = a * x[i] + y[i];\n", number, text.len);
     }
-    bytes = bytes_copy(text.data, text.len);
+    struct bytes bytes = bytes_copy(text.data, text.len);
     strbuf_release(&text);
     return bytes;
 }
@@ -147,11 +146,11 @@ static void on_pace(uv_timer_t *timer)
 
 static void report(const struct bench *bench, uint64_t questions)
 {
-    struct rusage usage;
-
     stats_sort(bench->ms, questions);
+    struct rusage usage;
     (void)getrusage(RUSAGE_SELF, &usage);
-    printf("%llu forecasts, %d in flight, %zu errors: added latency p50 %.2f ms, p99 %.2f ms; resident at most "
+    printf("%llu forecasts, %d in flight, %zu errors: added latency p50 %.2f ms, p99 %.2f ms; "
+           "resident at most "
            "%.1f MiB; %.0f us of processor time each\n",
            (unsigned long long)questions, IN_FLIGHT, bench->errors,
            stats_quantile(bench->ms, questions, 0.5), stats_quantile(bench->ms, questions, 0.99),
@@ -171,15 +170,15 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     uint64_t questions = 20000;
     char *url, *dir = NULL;
-    pid_t pid = -1;
 
     if (argc > 1 && parse_u64(&questions, argv[1], IN_FLIGHT, 10000000, "QUESTIONS", &err) < 0) {
         fprintf(stderr, "bench_endpoint: %s\n", err.text);
         return 2;
     }
+    pid_t pid = -1;
     url = start_endpoint(&pid);
     (void)uv_loop_init(&bench.loop);
-    if (url == NULL || file_make_temp_dir(&dir, "kcast-bench", &err) != 0) {
+    if (!url || file_make_temp_dir(&dir, "kcast-bench", &err) != 0) {
         fprintf(stderr, "bench_endpoint: no endpoint or no folder %s\n", err.text);
         return 1;
     }

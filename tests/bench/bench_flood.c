@@ -3,13 +3,13 @@
 // keeps two jobs there; beside one that has queued all that it may; and beside one that then goes on
 // submitting, each time as soon as it was refused, whatever the daemon says about when to come again.
 //   bench_flood [JOBS [URL]]      jobs of each part, default 50
-#include "client/pool.h"
-#include "client/problem_dir.h"
+#include "client/pool/job_client.h"
+#include "client/problem/problem_dir.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/stats.h"
-#include "tests/bench/tally.h"
+#include "tests/bench/samples.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,11 +20,11 @@ struct waiting {
 static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
 {
     (void)tag;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
-    if (info->result == NULL) {
-        fprintf(stderr, "benchmark: %s\n", info->reason != NULL ? info->reason : "no result");
+    if (!info->result) {
+        fprintf(stderr, "benchmark: %s\n", info->reason ? info->reason : "no result");
         exit(1);
     }
     ((struct waiting *)owner)->done = true;
@@ -35,40 +35,40 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
                         size_t jobs)
 {
     double *ms = xcalloc(jobs, sizeof(*ms));
-    struct pool *pool = NULL;
-    struct job_spec spec;
+    struct job_client *pool = NULL;
     struct err err = ERR_INIT;
     static uint64_t serial;
 
-    if (pool_create(&pool, session, search, &err) < 0) {
+    if (job_client_create(&pool, session, search, &err) < 0) {
         die(&err);
     }
-    pool_add_problem(pool, dir);
+    job_client_add_problem(pool, dir);
+    struct job_spec spec;
     problem_dir_spec(dir, JOB_MEASURE, &dir->baseline_digest, &spec);
     for (size_t i = 0; i < jobs; i++) {
         uint64_t start = uv_hrtime();
-        struct waiting waiting = {.done = false};
         char key[32];
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         spec.repeat = ++serial; // no cache knows it
-        pool_submit(pool, key, &spec, 0, on_verdict, &waiting, 0);
+        struct waiting waiting = {.done = false};
+        job_client_submit(pool, key, &spec, 0, on_verdict, &waiting, 0);
         while (!waiting.done) {
-            if (pool_run_once(pool, &err) < 0) {
+            if (job_client_run_once(pool, &err) < 0) {
                 die(&err);
             }
         }
         ms[i] = (double)(uv_hrtime() - start) / NS_PER_MS;
     }
-    pool_close(pool);
+    job_client_close(pool);
     stats_sort(ms, jobs);
     return ms;
 }
 
-enum manners {
-    KEEPS_TWO,  // the next when one is finished
-    FILLS,      // until it is refused
-    GOES_ON,    // one request after the other
+enum rate_limit {
+    KEEPS_TWO, // the next when one is finished
+    FILLS,     // until it is refused
+    GOES_ON,   // one request after the other
 };
 
 struct neighbour {
@@ -77,7 +77,7 @@ struct neighbour {
     const char *search;
     uint64_t next, accepted, refused;
     size_t calls; // under way
-    enum manners manners;
+    enum rate_limit rate_limit;
     bool stops;
 };
 
@@ -90,10 +90,10 @@ static void on_waited(void *owner, const struct err *error, uint64_t retry_after
 
     (void)retry_after_ms;
     n->calls--;
-    if (error != NULL && !n->stops) {
+    if (error && !n->stops) {
         die(error);
     }
-    if (error == NULL && waited->jobs_count == 0) {
+    if (!error && waited->jobs_count == 0) {
         fprintf(stderr, "benchmark: a job of the neighbour took longer than a minute\n");
         exit(1);
     }
@@ -106,31 +106,30 @@ static void on_submitted(void *owner, const struct err *error, uint64_t retry_af
 
     (void)retry_after_ms;
     n->calls--;
-    if (error != NULL && error->code != ERR_BUSY && !n->stops) {
+    if (error && error->code != ERR_BUSY && !n->stops) {
         die(error);
     }
-    n->accepted += error == NULL;
-    n->refused += error != NULL;
-    if (error == NULL && n->manners == KEEPS_TWO && !n->stops) {
+    n->accepted += !error;
+    n->refused += error ? 1 : 0;
+    if (!error && n->rate_limit == KEEPS_TWO && !n->stops) {
         uint64_t job = ((struct submitted *)reply)->job;
         struct wait wait = {.jobs = &job, .jobs_count = 1, .max_ms = 60000};
 
         n->calls++;
         remote_call(n->remote, OP_WAIT, &wait_message, &wait, &waited_message, 70000, on_waited, n);
-    } else if (error == NULL || n->manners == GOES_ON) {
+    } else if (!error || n->rate_limit == GOES_ON) {
         submit(n);
     }
 }
 
 static void submit(struct neighbour *n)
 {
-    struct submit submit;
-    char key[32];
-
     if (n->stops) {
         return;
     }
+    struct submit submit;
     message_init(&submit_message, &submit);
+    char key[32];
     (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n->next++);
     submit.search = (char *)(uintptr_t)n->search; // only packed
     submit.key = key;
@@ -145,10 +144,10 @@ static void submit(struct neighbour *n)
 static void stop(struct neighbour *n, struct session *session)
 {
     struct job_ids ids = {.search = (char *)(uintptr_t)n->search};
-    struct job_infos infos;
-    struct err err = ERR_INIT;
 
     n->stops = true;
+    struct job_infos infos;
+    struct err err = ERR_INIT;
     if (remote_call_sync(n->remote, OP_CANCEL, &job_ids_message, &ids, &job_infos_message, &infos,
                          60000, &err) < 0) {
         die(&err);
@@ -166,13 +165,12 @@ static void print(const char *name, const double *ms, size_t jobs)
 }
 
 static void run_beside(struct session *session, const struct problem_dir *dir, size_t jobs,
-                       enum manners manners, const char *name)
+                       enum rate_limit rate_limit, const char *name)
 {
-    struct neighbour n = {.search = name, .manners = manners};
+    struct neighbour n = {.search = name, .rate_limit = rate_limit};
     char *own = xasprintf("beside %s", name);
     struct err err = ERR_INIT;
     struct remote *first;
-    double *ms;
 
     if (session_pool(session, &first, &err) < 0 ||
         session_remote(session, remote_url(first), &n.remote, &err) < 0) {
@@ -180,13 +178,13 @@ static void run_beside(struct session *session, const struct problem_dir *dir, s
     }
     problem_dir_spec(dir, JOB_MEASURE, &dir->baseline_digest, &n.spec);
     submit(&n);
-    if (manners == KEEPS_TWO) {
+    if (rate_limit == KEEPS_TWO) {
         submit(&n);
     }
-    while (manners != KEEPS_TWO && n.refused == 0) {
+    while (rate_limit != KEEPS_TWO && n.refused == 0) {
         uv_run(session_loop(session), UV_RUN_ONCE);
     }
-    ms = waits_of(session, dir, own, jobs);
+    double *ms = waits_of(session, dir, own, jobs);
     print(own, ms, jobs);
     printf("   the neighbour's: %llu accepted, %llu refused\n", (unsigned long long)n.accepted,
            (unsigned long long)n.refused);
@@ -204,7 +202,6 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     struct problem_dir dir;
     uint64_t jobs = 50;
-    double *ms;
 
     if ((argc > 1 && parse_u64(&jobs, argv[1], 1, 100000, "JOBS", &err) < 0) ||
         session_create(&session, &options, &err) < 0 ||
@@ -212,7 +209,7 @@ int main(int argc, char **argv)
         die(&err);
     }
     free(waits_of(session, &dir, "warm-up", 5));
-    ms = waits_of(session, &dir, "alone", (size_t)jobs);
+    double *ms = waits_of(session, &dir, "alone", (size_t)jobs);
     print("alone", ms, (size_t)jobs);
     free(ms);
     run_beside(session, &dir, (size_t)jobs, KEEPS_TWO, "a search that keeps two jobs there");

@@ -1,13 +1,13 @@
 // Measuring on the CPU device: verdicts a second for a small problem, false FASTER and SLOWER among A/A runs, and whether a candidate
 // that is 2 % slower by construction is found.
 //   bench_measure [RUNS]      A/A runs, default 500; a tenth as many of the slower candidate
-#include "client/pool.h"
-#include "client/problem_dir.h"
+#include "client/pool/job_client.h"
+#include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "common/parse.h"
 #include "common/stats.h"
-#include "contract/template.h"
-#include "tests/bench/tally.h"
+#include "problem/template.h"
+#include "tests/bench/samples.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,74 +16,81 @@
 
 #define SMALL_COUNT 120
 
-static void load(struct problem_dir *dir, struct pool *pool, const char *path)
+static void load(struct problem_dir *dir, struct job_client *pool, const char *path)
 {
     struct err err = ERR_INIT;
-    if (problem_dir_load(dir, path, &err) < 0)
+    if (problem_dir_load(dir, path, &err) < 0) {
         die(&err);
-    pool_add_problem(pool, dir);
+    }
+    job_client_add_problem(pool, dir);
 }
 
 // Distinct candidates that no cache knows, from source to verdict.
-static void bench_verdicts(struct pool *pool)
+static void bench_verdicts(struct job_client *pool)
 {
-    struct err err = ERR_INIT;
     struct problem_dir dir;
-    struct template *template = NULL;
-    struct tally tally;
-    struct digest digest[SMALL_COUNT];
     load(&dir, pool, "tests/data/bench/tiny");
-    if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0)
+    struct err err = ERR_INIT;
+    struct template *template = NULL;
+    if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
         die(&err);
+    }
+    struct digest digest[SMALL_COUNT];
     for (size_t i = 0; i < SMALL_COUNT; i++) {
         struct strbuf source = STRBUF_INIT;
         template_source(template, i, &source);
-        pool_add_blob(pool, source.data, source.len, &digest[i]);
+        job_client_add_blob(pool, source.data, source.len, &digest[i]);
         strbuf_release(&source);
     }
-    tally_run(pool, &tally, &dir, digest, SMALL_COUNT, 0);
-    printf("verdicts on one core, compiled on the others: %.1f a second\n", SMALL_COUNT / tally.seconds);
-    tally_print("small problem, distinct candidates", &tally);
-    tally_release(&tally);
+    struct samples samples;
+    samples_run(pool, &samples, &dir, digest, SMALL_COUNT, 0);
+    printf("verdicts on one core, compiled on the others: %.1f a second\n",
+           SMALL_COUNT / samples.seconds);
+    samples_print("small problem, distinct candidates", &samples);
+    samples_release(&samples);
     template_free(template);
     problem_dir_release(&dir);
 }
 
-static void bench_same(struct pool *pool, const char *path, size_t runs)
+static void bench_same(struct job_client *pool, const char *path, size_t runs)
 {
     struct problem_dir dir;
-    struct tally tally;
     struct digest *digest = xcalloc(runs, sizeof *digest);
-    char name[256];
     load(&dir, pool, path);
-    for (size_t i = 0; i < runs; i++)
+    for (size_t i = 0; i < runs; i++) {
         digest[i] = dir.baseline_digest;
-    tally_run(pool, &tally, &dir, digest, runs, 0);
-    size_t wrong = tally.verdict[VERDICT_FASTER] + tally.verdict[VERDICT_SLOWER];
-    printf("A/A, %s against itself: %zu of %zu FASTER or SLOWER, %.1f %%\n", dir.problem->name, wrong, runs, 100.0 * (double)wrong / (double)runs);
+    }
+    struct samples samples;
+    samples_run(pool, &samples, &dir, digest, runs, 0);
+    size_t wrong = samples.verdict[VERDICT_FASTER] + samples.verdict[VERDICT_SLOWER];
+    printf("A/A, %s against itself: %zu of %zu FASTER or SLOWER, %.1f %%\n", dir.problem->name,
+           wrong, runs, 100.0 * (double)wrong / (double)runs);
+    char name[256];
     snprintf(name, sizeof name, "A/A %s", dir.problem->name);
-    tally_print(name, &tally);
-    tally_release(&tally);
+    samples_print(name, &samples);
+    samples_release(&samples);
     free(digest);
     problem_dir_release(&dir);
 }
 
-static void bench_slower(struct pool *pool, size_t runs)
+static void bench_slower(struct job_client *pool, size_t runs)
 {
     struct problem_dir dir;
-    struct tally tally;
     struct digest *digest = xcalloc(runs, sizeof *digest);
-    struct strbuf source = STRBUF_INIT;
     load(&dir, pool, "tests/data/bench/chain");
+    struct strbuf source = STRBUF_INIT;
     strbuf_adds(&source, "#define LENGTH_PERCENT 102\n");
     strbuf_add(&source, dir.baseline.data, dir.baseline.len);
-    pool_add_blob(pool, source.data, source.len, &digest[0]);
-    for (size_t i = 1; i < runs; i++)
+    job_client_add_blob(pool, source.data, source.len, &digest[0]);
+    for (size_t i = 1; i < runs; i++) {
         digest[i] = digest[0];
-    tally_run(pool, &tally, &dir, digest, runs, 0);
-    printf("2 %% more work than the baseline: SLOWER in %zu of %zu\n", tally.verdict[VERDICT_SLOWER], runs);
-    tally_print("2 % slower", &tally);
-    tally_release(&tally);
+    }
+    struct samples samples;
+    samples_run(pool, &samples, &dir, digest, runs, 0);
+    printf("2 %% more work than the baseline: SLOWER in %zu of %zu\n",
+           samples.verdict[VERDICT_SLOWER], runs);
+    samples_print("2 % slower", &samples);
+    samples_release(&samples);
     strbuf_release(&source);
     free(digest);
     problem_dir_release(&dir);
@@ -91,20 +98,22 @@ static void bench_slower(struct pool *pool, size_t runs)
 
 int main(int argc, char **argv)
 {
-    struct err err = ERR_INIT;
-    uint64_t runs = 500;
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct session *session = NULL;
     struct session_options options = {.local = true, .quiet = true};
-    struct pool *pool = NULL;
-    if ((argc > 1 && parse_u64(&runs, argv[1], 10, 100000, "RUNS", &err) < 0) || session_create(&session, &options, &err) < 0 ||
-        pool_create(&pool, session, "bench", &err) < 0)
+    struct job_client *pool = NULL;
+    struct err err = ERR_INIT;
+    uint64_t runs = 500;
+    if ((argc > 1 && parse_u64(&runs, argv[1], 10, 100000, "RUNS", &err) < 0) ||
+        session_create(&session, &options, &err) < 0 ||
+        job_client_create(&pool, session, "bench", &err) < 0) {
         die(&err);
+    }
     bench_verdicts(pool);
     bench_slower(pool, runs / 10);
     bench_same(pool, "tests/data/bench/chain", runs);
     bench_same(pool, "problems/cpu/rmsnorm", runs / 10);
-    pool_close(pool);
+    job_client_close(pool);
     session_free(session);
     return 0;
 }

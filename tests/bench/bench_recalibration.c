@@ -1,15 +1,15 @@
 // Whether the static engine's forecasts should be recalibrated by their own record, as those of
 // language models are: searches over the made-up space of tests/worker/space.h that measure what is
-// not trusted at 0.9, once with the forecast as it is and once recalibrated (worker/recalibrate.h);
+// not trusted at 0.9, once with the forecast as it is and once recalibrated (worker/calibration/recalibrate.h);
 // how many are measured, what is lost, how good forecasts are, and what a confidence is worth.
 //   bench_recalibration [SEARCHES]     default 12
 #include "common/mem.h"
 #include "common/parse.h"
-#include "contract/bins.h"
+#include "proto/bins.h"
 #include "tests/worker/space.h"
-#include "worker/calibrate.h"
+#include "worker/calibration/calibrate.h"
+#include "worker/calibration/recalibrate.h"
 #include "worker/group.h"
-#include "worker/recalibrate.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,15 +44,16 @@ static void forecast_one(struct search *search, struct space_point *point, struc
 {
     struct candidate_facts candidate = space_candidate(point, 0);
     struct forecast_request request;
-    struct forecast_reply reply;
-    struct err err = ERR_INIT;
     message_init(&forecast_request_message, &request);
     request.incumbent_log2 = search->incumbent;
     request.candidates = &candidate;
     request.candidates_count = 1;
+    struct forecast_reply reply;
+    struct err err = ERR_INIT;
     if (group_fit(search->group, &err) < 0 ||
-        group_forecast(search->group, &request, &reply, &err) < 0)
+        group_forecast(search->group, &request, &reply, &err) < 0) {
         fail(&err);
+    }
     *ret = reply.forecasts[0];
     free(reply.forecasts);
 }
@@ -66,12 +67,13 @@ static struct recal_forecast raw_of(const struct forecast *forecast)
 }
 
 // How good was the forecast; the confidence only where there was a call by a model.
-static void judge(struct arm *arm, const struct forecast *forecast, const struct recal_forecast *raw,
-                  const struct space_point *point, bool improves)
+static void judge(struct arm *arm, const struct forecast *forecast,
+                  const struct recal_forecast *raw, const struct space_point *point, bool improves)
 {
     bool right = (forecast->p_improves >= 0.5) == improves;
-    if (forecast->trained_rows == 0)
+    if (forecast->trained_rows == 0) {
         return;
+    }
     arm->judged++;
     arm->brier += (forecast->p_improves - improves) * (forecast->p_improves - improves);
     arm->raw_brier += (raw->p_improves - improves) * (raw->p_improves - improves);
@@ -90,18 +92,19 @@ static void consider(struct search *search, size_t index, uint64_t seed)
     struct candidate_facts candidate = space_candidate(&point, index);
     struct outcome outcome = space_outcome(&point, &candidate);
     struct observe context;
-    struct forecast forecast;
-    struct recal_answer answer;
     message_init(&observe_message, &context);
+    struct forecast forecast;
     forecast_one(search, &point, &forecast);
     struct recal_forecast raw = raw_of(&forecast);
+    struct recal_answer answer;
     if (search->arm->recalibrated) {
         recal_apply(search->recalibration, &scope, &raw, RECAL_FOLD_ALL, &answer);
         memcpy(forecast.bins, answer.bins, sizeof(answer.bins));
         forecast.p_improves = answer.p_improves;
         forecast.p_correct = answer.p_correct;
-        if (!forecast.reason)
+        if (!forecast.reason) {
             forecast.confidence = calibration_confidence(search->calls, forecast.p_improves);
+        }
     }
     bool improves = point.correct && point.log2 > search->incumbent;
     bool trusted = forecast.p_improves < 0.5 && forecast.confidence >= THRESHOLD;
@@ -111,8 +114,9 @@ static void consider(struct search *search, size_t index, uint64_t seed)
     outcome.incumbent_log2 = search->incumbent;
     outcome.propensity = trusted ? AUDIT : 1;
     search->arm->considered++;
-    if (point.correct)
+    if (point.correct) {
         search->best = fmax(search->best, point.log2);
+    }
     if (!trusted || coin < AUDIT) {
         struct recal_outcome known = {.correct = point.correct,
                                       .improved = improves,
@@ -121,12 +125,14 @@ static void consider(struct search *search, size_t index, uint64_t seed)
                                       .key = index};
         (void)recal_add(search->recalibration, &scope, &raw, &known);
         recal_refit(search->recalibration);
-        if (forecast.trained_rows > 0)
+        if (forecast.trained_rows > 0) {
             calibration_add(search->calls, forecast.p_improves, improves, outcome.propensity);
+        }
         group_add(search->group, &context, &outcome);
         search->arm->measured++;
-        if (improves)
+        if (improves) {
             search->incumbent = point.log2;
+        }
     }
     message_clear(&forecast_message, &forecast);
 }
@@ -140,30 +146,34 @@ static void run(struct arm *arm, uint64_t searches)
                                 .recalibration = recal_create(NULL),
                                 .calls = calibration_create()};
         space_order(order, seed);
-        for (size_t i = 0; i < CONSIDERED; i++)
+        for (size_t i = 0; i < CONSIDERED; i++) {
             consider(&search, order[i], seed);
+        }
         arm->shortfall += (search.best - search.incumbent) / (double)searches;
         group_free(search.group);
         recal_free(search.recalibration);
         calibration_free(search.calls);
     }
-    printf("%s: %zu of %zu measured, best found below the best considered by %.3f log2; Brier score of"
-           " P(improves) %.5f (raw %.5f), log score of bins %.4f (raw %.4f); calls: confidence %.3f on average, right %.3f\n",
-           arm->recalibrated ? "recalibrated" : "as they are", arm->measured, arm->considered,
-           arm->shortfall, arm->brier / (double)arm->judged, arm->raw_brier / (double)arm->judged,
-           arm->log_score / (double)arm->judged, arm->raw_log_score / (double)arm->judged,
-           arm->confidence / (double)arm->calls, (double)arm->right / (double)arm->calls);
+    printf(
+        "%s: %zu of %zu measured, best found below the best considered by %.3f log2; Brier score of"
+        " P(improves) %.5f (raw %.5f), log score of bins %.4f (raw %.4f); calls: confidence %.3f "
+        "on average, right %.3f\n",
+        arm->recalibrated ? "recalibrated" : "as they are", arm->measured, arm->considered,
+        arm->shortfall, arm->brier / (double)arm->judged, arm->raw_brier / (double)arm->judged,
+        arm->log_score / (double)arm->judged, arm->raw_log_score / (double)arm->judged,
+        arm->confidence / (double)arm->calls, (double)arm->right / (double)arm->calls);
 }
 
 int main(int argc, char **argv)
 {
     struct arm as_they_are = {.recalibrated = false}, recalibrated = {.recalibrated = true};
-    struct err err = ERR_INIT;
-    uint64_t searches = 12;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc > 1 && parse_u64(&searches, argv[1], 1, 1000, "SEARCHES", &err) < 0)
+    struct err err = ERR_INIT;
+    uint64_t searches = 12;
+    if (argc > 1 && parse_u64(&searches, argv[1], 1, 1000, "SEARCHES", &err) < 0) {
         fail(&err);
+    }
     run(&as_they_are, searches);
     run(&recalibrated, searches);
     return 0;

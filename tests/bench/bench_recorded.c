@@ -2,12 +2,12 @@
 // forecasts the others; these forecasts are spoilt, one bin too fast and three times as sure in
 // logarithms; maps are made of 100 outcomes and judged by the rest, all spaces together.
 //   bench_recorded SPACE…        30 seeds: calibration errors and CRPS, as said and as corrected
+#include "client/eval/score.h"
 #include "common/mem.h"
-#include "contract/score.h"
-#include "tests/bench/tally.h"
+#include "tests/bench/samples.h"
 #include "tests/bench/taught.h"
 #include "tests/worker/spoilt.h"
-#include "worker/recalibrate.h"
+#include "worker/calibration/recalibrate.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +29,12 @@ static struct recal_forecast spoilt_forecast(const struct taught *taught,
                                              const struct space_candidate *c)
 {
     struct forecast_reply reply;
-    struct recal_forecast ret;
 
     taught_ask(taught, c, &reply);
-    ret = (struct recal_forecast){.p_correct = reply.forecasts[0].p_correct};
+    struct recal_forecast ret = (struct recal_forecast){.p_correct = reply.forecasts[0].p_correct};
     memcpy(ret.bins, reply.forecasts[0].bins, sizeof(ret.bins));
     message_clear(&forecast_reply_message, &reply);
-    spoil(&ret, taught->bar);
+    spoil(&ret, taught->target);
     return ret;
 }
 
@@ -49,9 +48,9 @@ static void judge(const struct space *space, uint64_t seed, struct recalibration
     for (size_t i = 0; i < taught.count - TRAINED && rows->count < ROWS_MAX; i++) {
         const struct space_candidate *c = taught_other(&taught, i);
         struct recal_forecast said = spoilt_forecast(&taught, c);
-        double log2 = taught_log2(c), bar = taught.bar;
+        double log2 = taught_log2(c), target = taught.target;
         struct recal_outcome known = {.correct = !isnan(log2),
-                                      .improved = log2 > bar,
+                                      .improved = log2 > target,
                                       .log2 = isnan(log2) ? 0 : log2,
                                       .propensity = 1,
                                       .key = TRAINED + i};
@@ -81,9 +80,6 @@ int main(int argc, char **argv)
                  {SCORE_ECE_CORRECT, "calibration error of P(correct)"},
                  {SCORE_ECE_IMPROVES, "calibration error of P(improves)"},
                  {SCORE_CRPS, "CRPS"}};
-    const struct score_options options = {.risk = 0.1};
-    double sum[ARRAY_LEN(shown)][2] = {{0}};
-    size_t better[ARRAY_LEN(shown)] = {0};
     struct rows *rows = xcalloc(1, sizeof(*rows));
     struct space *space = xcalloc((size_t)argc, sizeof(*space));
     struct err err = ERR_INIT;
@@ -93,6 +89,9 @@ int main(int argc, char **argv)
             die(&err);
         }
     }
+    const struct score_options options = {.risk = 0.1};
+    double sum[ARRAY_LEN(shown)][2] = {{0}};
+    size_t better[ARRAY_LEN(shown)] = {0};
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct score_value raw[SCORE_COUNT], mapped[SCORE_COUNT];
 

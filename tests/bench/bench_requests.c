@@ -6,13 +6,13 @@
 // With a URL the daemon there, which must know nothing yet and let a search queue 4,096 jobs: over
 // tls:// with the certificates and the token that kcast would take.
 //   bench_requests [SECONDS [URL]]
-#include "client/pool.h"
-#include "client/problem_dir.h"
+#include "client/pool/job_client.h"
+#include "client/problem/problem_dir.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "tests/bench/load.h"
-#include "tests/bench/tally.h"
+#include "tests/bench/samples.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ static void on_acked(void *owner, const struct err *error, uint64_t retry_after_
 
     (void)retry_after_ms;
     (void)reply;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
     pairs->acks--;
@@ -71,10 +71,10 @@ static void on_waited(void *owner, const struct err *error, uint64_t retry_after
     const struct waited *waited = reply;
 
     (void)retry_after_ms;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
-    pairs->uncached += waited->jobs_count != 1 || waited->jobs[0].result == NULL;
+    pairs->uncached += waited->jobs_count != 1 || !waited->jobs[0].result;
     pairs->finished[pairs->finished_count++] = round->job;
     if (pairs->finished_count == ACKED) {
         struct job_ids ids = {.jobs = pairs->finished, .jobs_count = ACKED};
@@ -94,7 +94,7 @@ static void on_paired(void *owner, const struct err *error, uint64_t retry_after
     struct wait wait = {.jobs = &round->job, .jobs_count = 1, .max_ms = 1000};
 
     (void)retry_after_ms;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
     round->job = submitted->job;
@@ -149,15 +149,14 @@ static void run_plain(struct bench *bench, struct plain *plain, const char *name
 static double resident_mib(uint64_t pid)
 {
     char path[64];
-    unsigned long pages = 0;
-    FILE *f;
 
     (void)snprintf(path, sizeof(path), "/proc/%llu/statm", (unsigned long long)pid);
-    f = fopen(path, "re");
-    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1) {
+    FILE *f = fopen(path, "re");
+    unsigned long pages = 0;
+    if (!f || fscanf(f, "%*u %lu", &pages) != 1) {
         pages = 0;
     }
-    if (f != NULL) {
+    if (f) {
         (void)fclose(f);
     }
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
@@ -178,7 +177,7 @@ static void on_queued(void *owner, const struct err *error, uint64_t retry_after
 
     (void)retry_after_ms;
     (void)reply;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
     queueing->answered++;
@@ -205,19 +204,19 @@ static void drain(struct bench *bench)
 {
     struct remote *remote = bench->connections.remote[0];
     struct status_request nothing = {0};
-    struct drain request = {.reason = NULL};
     struct status status;
-    struct empty empty;
     struct err err = ERR_INIT;
 
     if (remote_call_sync(remote, OP_STATUS, &status_request_message, &nothing, &status_message,
                          &status, 5000, &err) < 0) {
         die(&err);
     }
+    struct drain request = {.reason = NULL};
     request.devices = xcalloc(status.devices_count + 1, sizeof(*request.devices));
     for (size_t i = 0; i < status.devices_count; i++) {
         request.devices[request.devices_count++] = status.devices[i].name;
     }
+    struct empty empty;
     if (remote_call_sync(remote, OP_DRAIN, &drain_message, &request, &empty_message, &empty, 5000,
                          &err) < 0) {
         die(&err);
@@ -255,7 +254,7 @@ struct answer {
 static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
 {
     (void)tag;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
     ((struct answer *)owner)->job = info->job;
@@ -290,30 +289,30 @@ int main(int argc, char **argv)
     struct bench bench = {.seconds = 3};
     struct err err = ERR_INIT;
     struct problem_dir dir;
-    struct pool *pool = NULL;
-    struct hello_reply hello;
-    struct answer answer = {0};
+    struct job_client *pool = NULL;
 
     if ((argc > 1 && parse_f64(&bench.seconds, argv[1], 0.1, 600, "SECONDS", &err) < 0) ||
         session_create(&bench.session, &options, &err) < 0 ||
         problem_dir_load(&dir, "tests/data/bench/tiny", &err) < 0 ||
-        pool_create(&pool, bench.session, "bench", &err) < 0) {
+        job_client_create(&pool, bench.session, "bench", &err) < 0) {
         die(&err);
     }
-    pool_add_problem(pool, &dir);
+    job_client_add_problem(pool, &dir);
     problem_dir_spec(&dir, JOB_MEASURE, &dir.baseline_digest, &bench.spec);
-    pool_submit(pool, "first", &bench.spec, 0, on_job, &answer, 0);
-    if (pool_drain(pool, &err) < 0) {
+    struct answer answer = {0};
+    job_client_submit(pool, "first", &bench.spec, 0, on_job, &answer, 0);
+    if (job_client_drain(pool, &err) < 0) {
         die(&err);
     }
     connections_open(&bench.connections, bench.session, WIDE);
+    struct hello_reply hello;
     if (remote_hello(bench.connections.remote[0], "kcastd", &hello, &err) < 0) {
         die(&err);
     }
     run_all(&bench, answer.job, hello.pid);
     message_clear(&hello_reply_message, &hello);
     connections_close(&bench.connections);
-    pool_close(pool);
+    job_client_close(pool);
     problem_dir_release(&dir);
     session_free(bench.session);
     return 0;

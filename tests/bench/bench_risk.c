@@ -5,11 +5,11 @@
 //   bench_risk SPACE…     500 streams per space, model and guarantee: how often a threshold that was
 //                         in force has a greater risk than allowed, beside the one that only looks
 //                         good enough on the outcomes before it; and what a decision costs
-#include "client/policy.h"
-#include "client/risk.h"
+#include "client/policy/policy.h"
+#include "client/policy/risk.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "tests/bench/tally.h"
+#include "tests/bench/samples.h"
 #include "tests/bench/taught.h"
 #include <math.h>
 #include <stdio.h>
@@ -45,9 +45,9 @@ struct score {
 
 static struct population populate(const struct space *space, size_t trained, uint64_t seed)
 {
-    struct population ret;
     struct taught taught;
     taught_init(&taught, space, trained, TRAINED_MAX, seed, STREAM_RISK);
+    struct population ret;
     ret.count = taught.count - trained;
     ret.forecast = xcalloc(ret.count, sizeof(*ret.forecast));
     ret.improves = xcalloc(ret.count, sizeof(*ret.improves));
@@ -55,11 +55,10 @@ static struct population populate(const struct space *space, size_t trained, uin
         const struct space_candidate *c = taught_other(&taught, i);
         struct forecast_reply reply;
         taught_ask(&taught, c, &reply);
-        ret.forecast[i] =
-            (struct forecast){.p_improves = reply.forecasts[0].p_improves,
-                              .confidence = 0.5, // the policy does not look at it
-                              .trained_rows = reply.forecasts[0].trained_rows};
-        ret.improves[i] = taught_log2(c) > taught.bar; // not what is wrong
+        ret.forecast[i] = (struct forecast){.p_improves = reply.forecasts[0].p_improves,
+                                            .confidence = 0.5, // the policy does not look at it
+                                            .trained_rows = reply.forecasts[0].trained_rows};
+        ret.improves[i] = taught_log2(c) > taught.target; // not what is wrong
         message_clear(&forecast_reply_message, &reply);
     }
     taught_release(&taught);
@@ -83,8 +82,8 @@ static double risk_at(const struct population *from, double tau, bool recall, do
 // ---- streams ----
 
 struct stream {
-    struct fold fold;
-    struct fold_candidate *candidate;
+    struct run_state run_state;
+    struct run_state_candidate *candidate;
     struct result yes, no;
     struct estimate faster, slower;
     char engine[1], text[1];
@@ -96,37 +95,37 @@ static void set_up(struct stream *s, const char *guarantee, uint64_t seed, size_
     s->yes = (struct result){.verdict = VERDICT_FASTER, .speedup = &s->faster};
     s->no = (struct result){.verdict = VERDICT_SLOWER, .speedup = &s->slower};
     s->candidate = xcalloc(capacity, sizeof(*s->candidate));
-    s->fold = (struct fold){.candidate = s->candidate};
-    s->fold.started = (struct run_started){.guarantee = xstrdup(guarantee),
-                                           .generator = xstrdup("space"),
-                                           .seed = seed,
-                                           .alpha = ALPHA,
-                                           .delta = DELTA,
-                                           .audit = AUDIT};
-    s->fold.certified.engine = s->engine;
-    s->fold.certified.text = s->text;
+    s->run_state = (struct run_state){.candidate = s->candidate};
+    s->run_state.started = (struct run_started){.guarantee = xstrdup(guarantee),
+                                                .generator = xstrdup("space"),
+                                                .seed = seed,
+                                                .alpha = ALPHA,
+                                                .delta = DELTA,
+                                                .audit = AUDIT};
+    s->run_state.certified.engine = s->engine;
+    s->run_state.certified.text = s->text;
 }
 
 static void tear_down(struct stream *s)
 {
-    free(s->fold.started.guarantee);
-    free(s->fold.started.generator);
+    free(s->run_state.started.guarantee);
+    free(s->run_state.started.generator);
     free(s->candidate);
 }
 
 // Decides about the next one by all outcomes so far. Returns the threshold in force; NaN: none.
 static double step(struct stream *s, struct risk *risk, struct forecast *forecast, bool improves)
 {
+    uint64_t id = s->run_state.candidate_count + 1;
+    struct policy_view view = {
+        .run_state = &s->run_state, .candidate = id, .first = id, .last = id};
+    risk_take(risk, &s->run_state, id - 1);
+    struct certificate now = risk_now(risk);
+    s->run_state.certified.threshold = now.certified ? now.tau : NAN;
+    s->run_state.certifications = 1;
+    s->candidate[id - 1] = (struct run_state_candidate){.forecast = forecast};
+    s->run_state.candidate_count = (size_t)id;
     struct policy_decision decision = {.threshold = NAN};
-    uint64_t id = s->fold.candidate_count + 1;
-    struct policy_view view = {.fold = &s->fold, .candidate = id, .first = id, .last = id};
-    struct certificate now;
-    risk_take(risk, &s->fold, id - 1);
-    now = risk_now(risk);
-    s->fold.certified.threshold = now.certified ? now.tau : NAN;
-    s->fold.certifications = 1;
-    s->candidate[id - 1] = (struct fold_candidate){.forecast = forecast};
-    s->fold.candidate_count = (size_t)id;
     policy_find("risk")->decide(&view, &decision);
     s->candidate[id - 1].decided = (struct run_decided){.decision = decision.decision,
                                                         .propensity = decision.propensity,
@@ -134,7 +133,7 @@ static double step(struct stream *s, struct risk *risk, struct forecast *forecas
     if (decision.decision != DECISION_TRUST) {
         s->candidate[id - 1].result = improves ? &s->yes : &s->no;
     }
-    return s->fold.certified.threshold;
+    return s->run_state.certified.threshold;
 }
 
 struct seen {
@@ -165,30 +164,30 @@ static double sweep(struct seen *seen, size_t count, bool recall)
     return tau;
 }
 
-static void add_naive(struct score *tally, const struct population *from, struct seen *seen,
+static void add_naive(struct score *samples, const struct population *from, struct seen *seen,
                       size_t count, bool recall)
 {
     double below, tau = sweep(seen, count, recall);
     if (!isnan(tau)) {
         double risk = risk_at(from, tau, recall, &below);
-        tally->naive++;
-        tally->naive_risk += risk;
-        tally->naive_violated += risk > ALPHA + 1e-9;
+        samples->naive++;
+        samples->naive_risk += risk;
+        samples->naive_violated += risk > ALPHA + 1e-9;
     }
 }
 
 static void play(const struct population *from, const char *guarantee, uint64_t seed,
-                 struct score *tally)
+                 struct score *samples)
 {
-    struct stream s;
-    struct seen seen[DRAWN];
     struct stats_rng rng;
     bool recall = strcmp(guarantee, "recall") == 0, violated = false;
     double last = NAN, risk = 0, below = 0;
-    size_t first = 0;
     stats_rng_init(&rng, seed, 0x64726177ULL);
+    struct stream s;
     set_up(&s, guarantee, seed, DRAWN);
-    struct risk *policy = risk_create(&s.fold.started);
+    struct risk *policy = risk_create(&s.run_state.started);
+    struct seen seen[DRAWN];
+    size_t first = 0;
     for (size_t i = 0; i < DRAWN; i++) {
         size_t who = (size_t)stats_rng_below(&rng, from->count);
         double tau = step(&s, policy, &from->forecast[who], from->improves[who]);
@@ -200,14 +199,14 @@ static void play(const struct population *from, const char *guarantee, uint64_t 
         }
         last = tau;
     }
-    tally->streams++;
+    samples->streams++;
     if (first > 0) {
-        tally->certified++;
-        tally->violated += violated;
-        tally->risk += risk;
-        tally->discarded += below;
-        tally->outcomes += (double)first;
-        add_naive(tally, from, seen, first, recall); // from what the first certificate saw
+        samples->certified++;
+        samples->violated += violated;
+        samples->risk += risk;
+        samples->discarded += below;
+        samples->outcomes += (double)first;
+        add_naive(samples, from, seen, first, recall); // from what the first certificate saw
     }
     risk_free(policy);
     tear_down(&s);
@@ -240,7 +239,7 @@ static void time_decisions(const struct population *from, const char *guarantee)
 {
     struct stream s;
     set_up(&s, guarantee, 1, TIMED);
-    struct risk *policy = risk_create(&s.fold.started);
+    struct risk *policy = risk_create(&s.run_state.started);
     clock_t start = clock(); // of the processor
     for (size_t i = 0; i < TIMED; i++) {
         (void)step(&s, policy, &from->forecast[i % from->count], from->improves[i % from->count]);
@@ -257,12 +256,12 @@ static const char *const guarantee[] = {"recall", "selective", "online"};
 static void play_space(const struct space *space, size_t trained, bool timed,
                        struct score all[ARRAY_LEN(guarantee)])
 {
-    struct score tally[ARRAY_LEN(guarantee)] = {{0}};
+    struct score samples[ARRAY_LEN(guarantee)] = {{0}};
     for (uint64_t model = 1; model <= MODELS; model++) {
         struct population from = populate(space, trained, model);
         for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
             for (uint64_t stream = 0; stream < STREAMS; stream++) {
-                play(&from, guarantee[g], model * STREAMS + stream, &tally[g]);
+                play(&from, guarantee[g], model * STREAMS + stream, &samples[g]);
             }
             if (timed && model == MODELS) {
                 time_decisions(&from, guarantee[g]);
@@ -272,8 +271,8 @@ static void play_space(const struct space *space, size_t trained, bool timed,
         free(from.improves);
     }
     for (size_t g = 0; g < ARRAY_LEN(guarantee); g++) {
-        print(space->head.problem, trained, guarantee[g], &tally[g]);
-        add(&all[g], &tally[g]);
+        print(space->head.problem, trained, guarantee[g], &samples[g]);
+        add(&all[g], &samples[g]);
     }
 }
 

@@ -8,8 +8,8 @@
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
-#include "worker/engine_static.h"
+#include "proto/verdict.h"
+#include "worker/model/engine_static.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct bench {
     size_t told;
     struct times observed, forecast;
     uint64_t observe_ns, forecast_ns;
-    size_t left;     // outcomes to tell one by one
+    size_t left;      // outcomes to tell one by one
     bool forecasting; // one is under way
 };
 
@@ -51,8 +51,9 @@ static double processor_seconds(void)
 
 static void note(struct times *times, uint64_t since_ns)
 {
-    if (times->count < CALLS_MAX)
+    if (times->count < CALLS_MAX) {
         times->ms[times->count++] = (double)(uv_hrtime() - since_ns) / 1e6;
+    }
 }
 
 static void add_fact(struct fact *fact, const char *prefix, size_t number, double value)
@@ -80,8 +81,9 @@ static double make_candidate(struct candidate_facts *ret, uint64_t index)
     ret->features_count = FEATURES;
     for (size_t i = 0; i < FEATURES; i++) {
         double value = 20 + (double)stats_rng_below(&rng, 200);
-        if (i % 2)
+        if (i % 2) {
             value = 40 * exp2(param[i % PARAMS]) + 3 * param[(i / 2) % PARAMS] + (double)i;
+        }
         add_fact(&ret->features[i], "feature_", i, value);
     }
     return log2_speedup;
@@ -91,8 +93,9 @@ static void add_baseline(struct fact **ret, size_t *ret_count)
 {
     *ret = xcalloc(FEATURES, sizeof(**ret));
     *ret_count = FEATURES;
-    for (size_t i = 0; i < FEATURES; i++)
+    for (size_t i = 0; i < FEATURES; i++) {
         add_fact(&(*ret)[i], "feature_", i, 100);
+    }
 }
 
 static void on_observed(void *owner, const struct err *error, const void *reply);
@@ -129,8 +132,9 @@ static void on_observed(void *owner, const struct err *error, const void *reply)
 {
     struct bench *bench = owner;
     (void)reply;
-    if (error)
+    if (error) {
         die(error);
+    }
     note(&bench->observed, bench->observe_ns);
     if (bench->left > 0) {
         bench->left--;
@@ -142,8 +146,9 @@ static void on_forecast(void *owner, const struct err *error, const void *reply)
 {
     struct bench *bench = owner;
     (void)reply;
-    if (error)
+    if (error) {
         die(error);
+    }
     note(&bench->forecast, bench->forecast_ns);
     bench->forecasting = false;
 }
@@ -158,8 +163,9 @@ static void ask(struct bench *bench, uint64_t number)
     add_baseline(&request.baseline_features, &request.baseline_features_count);
     request.candidates = xcalloc(BATCH, sizeof(*request.candidates));
     request.candidates_count = BATCH;
-    for (size_t i = 0; i < BATCH; i++)
+    for (size_t i = 0; i < BATCH; i++) {
         (void)make_candidate(&request.candidates[i], 1000000 + number * BATCH + i);
+    }
     bench->forecasting = true;
     bench->forecast_ns = uv_hrtime();
     engine_static.forecast(bench->engine, &request, on_forecast, bench);
@@ -199,40 +205,47 @@ static void run_part(struct bench *bench, size_t outcomes, uint64_t one_by_one)
     bench->left = one_by_one - 1;
     tell(bench, 1);
     while (uv_loop_alive(&bench->loop)) {
-        if (!bench->forecasting && bench->left > 0)
+        if (!bench->forecasting && bench->left > 0) {
             ask(bench, number++);
+        }
         uv_run(&bench->loop, UV_RUN_ONCE);
     }
     show("FORECAST of 64 candidates, outcomes being learnt", &bench->forecast);
-    show("OBSERVE of one outcome, until a model knows it, forecasts all the time", &bench->observed);
+    show("OBSERVE of one outcome, until a model knows it, forecasts all the time",
+         &bench->observed);
 }
 
 int main(int argc, char **argv)
 {
     static const size_t part[] = {50, 400, 2000};
-    struct bench bench = {.told = 0};
-    struct err err = ERR_INIT;
-    char *dir = NULL;
-    uint64_t one_by_one = 100;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc > 1 && parse_u64(&one_by_one, argv[1], 2, 10000, "OUTCOMES", &err) < 0)
+    struct err err = ERR_INIT;
+    uint64_t one_by_one = 100;
+    if (argc > 1 && parse_u64(&one_by_one, argv[1], 2, 10000, "OUTCOMES", &err) < 0) {
         die(&err);
+    }
+    struct bench bench = {.told = 0};
     bench.observed.ms = xcalloc(CALLS_MAX, sizeof(double));
     bench.forecast.ms = xcalloc(CALLS_MAX, sizeof(double));
     uv_loop_init(&bench.loop);
-    if (file_make_temp_dir(&dir, "kcast-bench", &err) < 0)
+    char *dir = NULL;
+    if (file_make_temp_dir(&dir, "kcast-bench", &err) < 0) {
         die(&err);
+    }
     struct engine_config config = {.loop = &bench.loop, .state_dir = dir};
-    if (engine_static.open(&bench.engine, &config, &err) < 0)
+    if (engine_static.open(&bench.engine, &config, &err) < 0) {
         die(&err);
-    for (size_t i = 0; i < ARRAY_LEN(part); i++)
+    }
+    for (size_t i = 0; i < ARRAY_LEN(part); i++) {
         run_part(&bench, part[i], one_by_one);
+    }
     engine_static.close(bench.engine);
     uv_run(&bench.loop, UV_RUN_DEFAULT);
     uv_loop_close(&bench.loop);
-    if (file_remove_tree(dir, &err) < 0)
+    if (file_remove_tree(dir, &err) < 0) {
         die(&err);
+    }
     free(dir);
     free(bench.observed.ms);
     free(bench.forecast.ms);

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "tests/bench/tally.h"
+#include "tests/bench/samples.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,10 +11,9 @@
 
 void connections_open(struct connections *ret, struct session *session, size_t count)
 {
+    *ret = (struct connections){.count = count};
     struct remote *first;
     struct err err = ERR_INIT;
-
-    *ret = (struct connections){.count = count};
     if (session_pool(session, &first, &err) < 0) {
         die(&err);
     }
@@ -63,7 +62,7 @@ static void on_answer(void *owner, const struct err *error, uint64_t retry_after
 {
     (void)retry_after_ms;
     (void)reply;
-    if (error != NULL) {
+    if (error) {
         die(error);
     }
     load_round_done(owner);
@@ -81,8 +80,6 @@ void load_run(struct session *session, const struct connections *connections, si
               struct load *load, size_t flight, double seconds)
 {
     uint64_t start = uv_hrtime();
-    size_t kept;
-    double took;
 
     load->done = 0;
     load->in_flight = flight;
@@ -97,14 +94,14 @@ void load_run(struct session *session, const struct connections *connections, si
     while (load->in_flight > 0) {
         uv_run(session_loop(session), UV_RUN_ONCE);
     }
-    took = (double)(uv_hrtime() - start) / NS_PER_S;
-    kept = load->done < ROUNDS_MAX ? load->done : ROUNDS_MAX;
+    double took = (double)(uv_hrtime() - start) / NS_PER_S;
+    size_t kept = load->done < ROUNDS_MAX ? load->done : ROUNDS_MAX;
     stats_sort(load->latency_us, kept);
     printf("%-38s %3zu connections %4zu in flight %8.0f /s  p50 %8.1f us  p99 %8.1f us  most "
            "%8.1f us\n",
            load->name, wide, flight, (double)load->done / took,
-           stats_quantile(load->latency_us, kept, 0.5), stats_quantile(load->latency_us, kept, 0.99),
-           stats_quantile(load->latency_us, kept, 1));
+           stats_quantile(load->latency_us, kept, 0.5),
+           stats_quantile(load->latency_us, kept, 0.99), stats_quantile(load->latency_us, kept, 1));
     free(load->latency_us);
     load->latency_us = NULL;
 }

@@ -4,8 +4,8 @@
 #define TESTS_BENCH_LOAD_H
 
 #include "client/session.h"
-#include "net/remote.h"
-#include "proto/all.h"
+#include "net/rpc/remote.h"
+#include "proto/messages.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

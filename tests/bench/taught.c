@@ -2,14 +2,14 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
-#include "tests/bench/tally.h"
+#include "proto/verdict.h"
+#include "tests/bench/samples.h"
 #include <math.h>
 #include <stdlib.h>
 
 static bool is_usable(const struct space_candidate *c)
 {
-    return c->compiled != NULL && c->compiled->verdict == VERDICT_NONE && c->result != NULL;
+    return c->compiled && c->compiled->verdict == VERDICT_NONE && c->result;
 }
 
 static struct candidate_facts facts_of(const struct space_candidate *c, uint64_t id)
@@ -50,12 +50,12 @@ static void learn(struct taught *taught)
 {
     const struct space *space = taught->space;
     double *y = xcalloc(taught->trained + 1, sizeof(*y));
-    size_t count = 0;
     struct observe context;
 
     message_init(&observe_message, &context);
     context.device_facts = space->head.device_facts;
     context.device_facts_count = space->head.device_facts_count;
+    size_t count = 0;
     for (size_t i = 0; i < taught->trained; i++) {
         const struct space_candidate *c = &space->candidate[taught->order[i]];
         struct candidate_facts facts = facts_of(c, i + 1);
@@ -73,17 +73,16 @@ static void learn(struct taught *taught)
         }
     }
     stats_sort(y, count);
-    taught->bar = count > 0 ? stats_quantile(y, count, 0.75) : 0;
+    taught->target = count > 0 ? stats_quantile(y, count, 0.75) : 0;
     free(y);
 }
 
 void taught_init(struct taught *ret, const struct space *space, size_t trained, size_t others,
                  uint64_t seed, uint64_t stream)
 {
-    struct err err = ERR_INIT;
-
     *ret = (struct taught){.space = space, .trained = trained};
     shuffle(ret, seed, stream);
+    struct err err = ERR_INIT;
     if (ret->count < trained + others) {
         (void)err_set(&err, ERR_INVALID, "%s has too few candidates", space->head.problem);
         die(&err);
@@ -112,14 +111,14 @@ void taught_ask(const struct taught *taught, const struct space_candidate *candi
     const struct space_head *head = &taught->space->head;
     struct candidate_facts facts = facts_of(candidate, 1);
     struct forecast_request request;
-    struct err err = ERR_INIT;
 
     message_init(&forecast_request_message, &request);
-    request.incumbent_log2 = taught->bar;
+    request.incumbent_log2 = taught->target;
     request.device_facts = head->device_facts;
     request.device_facts_count = head->device_facts_count;
     request.candidates = &facts;
     request.candidates_count = 1;
+    struct err err = ERR_INIT;
     if (group_forecast(taught->group, &request, ret, &err) != 0) {
         die(&err);
     }

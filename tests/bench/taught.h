@@ -4,8 +4,8 @@
 #ifndef TESTS_BENCH_TAUGHT_H
 #define TESTS_BENCH_TAUGHT_H
 
-#include "client/space.h"
-#include "proto/all.h"
+#include "client/space/space.h"
+#include "proto/messages.h"
 #include "worker/group.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct taught {
     struct group *group;
     size_t *order; // candidates that compile and have an outcome: first those it learnt from
     size_t count, trained;
-    double bar; // log2, the upper quartile of what it learnt: what an improvement has to beat
+    double target; // log2, the upper quartile of what it learnt: what an improvement has to beat
 };
 
 // Draws with stream, of seed, and teaches; at least others more candidates must be left. Release with

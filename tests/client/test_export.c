@@ -8,7 +8,7 @@
 #include "client/command.h"
 #include "client/session.h"
 #include "common/file.h"
-#include "tests/client/test_report_run.h"
+#include "tests/client/report/report_run.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -32,8 +32,9 @@ static char *make_run(const char *name, const struct made_search *search)
     struct run *run = NULL;
     struct err err = ERR_INIT;
     char *path = xasprintf("%s/%s", work_dir, name);
-    if (run_create(&run, path, &err) != 0)
+    if (run_create(&run, path, &err) != 0) {
         fail_msg("%s", err.text);
+    }
     struct made_sink sink = {.run = run};
     assert_true(made_run(&sink, search));
     run_close(run);
@@ -46,7 +47,6 @@ static struct bytes output_of(const struct command *command, const void *options
 {
     struct session_options global = {.json = json, .quiet = true};
     struct session *session = NULL;
-    struct bytes ret = {0};
     struct err err = ERR_INIT;
     assert_int_equal(session_create(&session, &global, &err), 0);
     char *file = xasprintf("%s/stdout", work_dir);
@@ -60,6 +60,7 @@ static struct bytes output_of(const struct command *command, const void *options
     close(saved);
     close(out);
     session_free(session);
+    struct bytes ret = {0};
     assert_int_equal(file_read(&ret, file, (size_t)1 << 28, &err), 0);
     free(file);
     return ret;
@@ -75,11 +76,13 @@ static size_t each_line(const struct bytes *text, void (*each)(const json_t *obj
         assert_non_null(stop);
         json_error_t wrong;
         json_t *object = json_loadb(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &wrong);
-        if (object == NULL)
+        if (!object) {
             fail_msg("line %zu: %s", lines + 1, wrong.text);
+        }
         assert_true(json_is_object(object));
-        if (each != NULL)
+        if (each) {
             each(object, lines);
+        }
         json_decref(object);
         lines++;
         at = stop + 1;
@@ -106,10 +109,11 @@ static void look_at_candidate(const json_t *object, size_t line)
         assert_true(json_is_real(json_array_get(json_object_get(object, "ci95"), 0)));
         assert_true(json_is_object(json_object_get(object, "compiled")));
     }
-    if (json_is_object(json_object_get(object, "forecast")))
+    if (json_is_object(json_object_get(object, "forecast"))) {
         assert_int_equal(
             json_array_size(json_object_get(json_object_get(object, "forecast"), "bins")),
             BIN_COUNT);
+    }
 }
 
 static void every_candidate_is_one_line_of_json(void **state)
@@ -160,8 +164,9 @@ static void look_at_event(const json_t *object, size_t line)
     const char *kind = json_string_value(json_object_get(object, "kind"));
     assert_non_null(kind);
     assert_true(json_is_object(json_object_get(object, "body")));
-    if (line == 0)
+    if (line == 0) {
         assert_string_equal(kind, "started");
+    }
 }
 
 static void every_event_is_one_line_of_json(void **state)
@@ -227,11 +232,11 @@ static void report_goes_beside_the_run_unless_told_otherwise(void **state)
         .candidates = 40, .seed = 7, .finished = true, .forecasts = true};
     char *path = make_run("page.run", &search), *page = xasprintf("%s/page.html", work_dir);
     struct report_given options = {0};
-    struct stat status;
     int code;
     struct bytes text = output_of(&cmd_report, &options, true, path, &code); // numbers only
     assert_int_equal(code, EXIT_OK);
     assert_int_equal(each_line(&text, NULL), 1);
+    struct stat status;
     assert_int_not_equal(stat(page, &status), 0);
     bytes_clear(&text);
     text = output_of(&cmd_report, &options, false, path, &code);

@@ -26,42 +26,40 @@ static void play(struct bandit *bandit, const struct world *world, uint64_t seed
         spent[i] = 0;
     }
     for (size_t n = 0; n < pulls; n++) {
-        size_t arm = bandit_choose(bandit, stats_rng_unit(&rng));
-        bool hit = stats_rng_unit(&rng) < world->chance[arm];
+        size_t option = bandit_choose(bandit, stats_rng_unit(&rng));
+        bool hit = stats_rng_unit(&rng) < world->chance[option];
 
-        assert_true(arm < bandit->count);
-        bandit_add(bandit, arm, hit ? world->reward[arm] : 0, world->cost[arm]);
-        spent[arm] += world->cost[arm];
+        assert_true(option < bandit->count);
+        bandit_add(bandit, option, hit ? world->reward[option] : 0, world->cost[option]);
+        spent[option] += world->cost[option];
     }
 }
 
 static void each_is_tried_first_the_heaviest_before_others(void **state)
 {
-    struct bandit bandit;
-
     (void)state;
+    struct bandit bandit;
     bandit_init(&bandit, 3, BANDIT_KEEP);
     assert_int_equal(bandit_choose(&bandit, 0.5), 0);
-    bandit.arm[2].weight = 2;
+    bandit.option[2].weight = 2;
     assert_int_equal(bandit_choose(&bandit, 0.5), 2);
-    bandit.arm[2].pending = 1; // its outcome is not known yet, but it was tried
+    bandit.option[2].pending = 1; // its outcome is not known yet, but it was tried
     assert_int_equal(bandit_choose(&bandit, 0.5), 0);
     bandit_add(&bandit, 0, 5, 1);
     assert_int_equal(bandit_choose(&bandit, 0.5), 1);
-    bandit.arm[1].gone = true;
+    bandit.option[1].gone = true;
     assert_int_not_equal(bandit_choose(&bandit, 0.5), 1);
-    bandit.arm[0].gone = bandit.arm[2].gone = true;
+    bandit.option[0].gone = bandit.option[2].gone = true;
     assert_true(bandit_choose(&bandit, 0.5) == SIZE_MAX);
     assert_true(bandit_choose(&bandit, 0) == SIZE_MAX);
 }
 
 static void what_improves_more_is_given_more(void **state)
 {
+    (void)state;
     const struct world world = {.chance = {0.05, 0.25, 0}, .reward = {1, 1, 1}, .cost = {1, 1, 1}};
     struct bandit bandit;
     double spent[3];
-
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         bandit_init(&bandit, 3, BANDIT_KEEP);
         play(&bandit, &world, seed, 600, spent);
@@ -75,11 +73,10 @@ static void what_improves_more_is_given_more(void **state)
 
 static void equal_rewards_at_a_tenth_of_the_cost_are_preferred(void **state)
 {
+    (void)state;
     const struct world world = {.chance = {0.2, 0.2}, .reward = {1, 1}, .cost = {10, 1}};
     struct bandit bandit;
     double spent[3];
-
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         bandit_init(&bandit, 2, BANDIT_KEEP);
         play(&bandit, &world, seed, 600, spent);
@@ -92,10 +89,10 @@ static void it_follows_a_change(void **state)
 {
     const struct world before = {.chance = {0.3, 0}, .reward = {1, 1}, .cost = {1, 1}},
                        after = {.chance = {0, 0.3}, .reward = {0.2, 0.2}, .cost = {1, 1}};
-    struct bandit bandit;
-    double spent[3];
 
     (void)state;
+    struct bandit bandit;
+    double spent[3];
     for (uint64_t seed = 1; seed <= 20; seed++) {
         bandit_init(&bandit, 2, BANDIT_KEEP);
         play(&bandit, &before, seed, 300, spent);
@@ -108,35 +105,33 @@ static void it_follows_a_change(void **state)
 
 static void without_rewards_spending_follows_the_weights(void **state)
 {
-    const struct world world = {.cost = {1, 5}};
-    struct bandit bandit;
-    double spent[3];
-
     (void)state;
+    struct bandit bandit;
     bandit_init(&bandit, 2, BANDIT_KEEP);
+    const struct world world = {.cost = {1, 5}};
+    double spent[3];
     play(&bandit, &world, 1, 1000, spent);
     assert_true(spent[0] > 0.4 * (spent[0] + spent[1]) && spent[0] < 0.6 * (spent[0] + spent[1]));
     bandit_init(&bandit, 2, BANDIT_KEEP);
-    bandit.arm[0].weight = 3;
+    bandit.option[0].weight = 3;
     play(&bandit, &(struct world){.cost = {1, 1}}, 1, 1000, spent);
     assert_true(spent[0] > 650 && spent[0] < 800);
 }
 
 static void pulls_without_an_outcome_count_as_spent(void **state)
 {
-    struct bandit bandit;
-
     (void)state;
+    struct bandit bandit;
     bandit_init(&bandit, 2, BANDIT_KEEP);
     bandit_add(&bandit, 0, 0, 1);
     bandit_add(&bandit, 1, 0, 1);
-    bandit.arm[0].pending = 8;
+    bandit.option[0].pending = 8;
     assert_int_equal(bandit_choose(&bandit, 0.5), 1);
-    bandit.arm[0].pending = 0;
-    bandit.arm[1].pending = 8;
+    bandit.option[0].pending = 0;
+    bandit.option[1].pending = 8;
     assert_int_equal(bandit_choose(&bandit, 0.5), 0);
     bandit_credit(&bandit, 1, 4, 0); // an outcome that came later
-    bandit.arm[1].pending = 0;
+    bandit.option[1].pending = 0;
     assert_int_equal(bandit_choose(&bandit, 0.5), 1);
 }
 

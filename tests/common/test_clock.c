@@ -30,9 +30,8 @@ static void wall_clock_is_after_2024_and_in_nanoseconds(void **state)
 
 static void fake_clock_moves_only_when_told(void **state)
 {
-    struct clock clock;
-
     (void)state;
+    struct clock clock;
     clock_fake_init(&clock, 5 * NS_PER_S);
     assert_int_equal(clock_now_ns(&clock), 5 * NS_PER_S);
     assert_int_equal(clock_now_ns(&clock), 5 * NS_PER_S);
@@ -43,11 +42,10 @@ static void fake_clock_moves_only_when_told(void **state)
 
 static void two_fakes_are_independent(void **state)
 {
-    struct clock a;
-    struct clock b;
-
     (void)state;
+    struct clock a;
     clock_fake_init(&a, 1);
+    struct clock b;
     clock_fake_init(&b, 1);
     clock_fake_advance(&a, 1);
     assert_int_equal(clock_now_ns(&b), 1);

@@ -68,12 +68,12 @@ static void pieces_cannot_be_shifted(void **state)
 static void hex_round_trip_in_both_cases(void **state)
 {
     struct digest digest = digest_of("x", 1);
-    struct digest back = {{0}};
-    struct err err = ERR_INIT;
-    char hex[DIGEST_HEX_LEN + 1];
 
     (void)state;
+    char hex[DIGEST_HEX_LEN + 1];
     digest_hex(&digest, hex);
+    struct digest back = {{0}};
+    struct err err = ERR_INIT;
     assert_int_equal(digest_parse(&back, hex, &err), 0);
     assert_true(digest_equal(&digest, &back));
     for (char *p = hex; *p; p++) {
@@ -86,13 +86,12 @@ static void hex_round_trip_in_both_cases(void **state)
 
 static void parse_refuses_wrong_length_and_digits(void **state)
 {
-    struct digest digest = {{1}};
-    struct err err = ERR_INIT;
-    char hex[DIGEST_HEX_LEN + 2];
-
     (void)state;
+    char hex[DIGEST_HEX_LEN + 2];
     memset(hex, '0', sizeof(hex));
     hex[DIGEST_HEX_LEN + 1] = '\0';
+    struct digest digest = {{1}};
+    struct err err = ERR_INIT;
     assert_int_equal(digest_parse(&digest, hex, &err), ERR_INVALID);
     hex[DIGEST_HEX_LEN - 1] = '\0';
     assert_int_equal(digest_parse(&digest, hex, NULL), ERR_INVALID);
@@ -106,11 +105,10 @@ static void parse_refuses_wrong_length_and_digits(void **state)
 
 static void zero_means_absent(void **state)
 {
-    struct digest zero = {{0}};
-    struct digest last = {{0}};
-
     (void)state;
+    struct digest last = {{0}};
     last.byte[DIGEST_LEN - 1] = 1;
+    struct digest zero = {{0}};
     assert_true(digest_is_zero(&zero));
     assert_false(digest_is_zero(&last));
 }

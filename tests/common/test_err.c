@@ -30,9 +30,8 @@ static bool is_utf8(const char *text)
 
 static void set_records_code_and_sentence(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     assert_int_equal(err_set(&err, ERR_INVALID, "k%d: %s", 17, "bad"), ERR_INVALID);
     assert_int_equal(err.code, ERR_INVALID);
     assert_string_equal(err.text, "k17: bad");
@@ -40,9 +39,8 @@ static void set_records_code_and_sentence(void **state)
 
 static void first_error_wins_but_code_is_returned(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     err_set(&err, ERR_INVALID, "first");
     assert_int_equal(err_set(&err, ERR_SYSTEM, "second"), ERR_SYSTEM);
     assert_int_equal(err_set_errno(&err, ERR_SYSTEM, EDQUOT, "third"), ERR_NO_SPACE);
@@ -61,9 +59,8 @@ static void null_err_is_accepted_everywhere(void **state)
 
 static void set_errno_appends_reason_and_knows_full_disks(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     assert_int_equal(err_set_errno(&err, ERR_SYSTEM, EACCES, "/x"), ERR_SYSTEM);
     assert_string_equal(err.text, "/x: Permission denied");
     err_clear(&err);
@@ -73,9 +70,8 @@ static void set_errno_appends_reason_and_knows_full_disks(void **state)
 
 static void wrap_puts_context_in_front(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     assert_int_equal(err_wrap(&err, "nothing to wrap"), ERR_NONE);
     assert_string_equal(err.text, "");
     err_set(&err, ERR_TIMED_OUT, "no answer");
@@ -85,9 +81,8 @@ static void wrap_puts_context_in_front(void **state)
 
 static void arguments_may_alias_the_text(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     err_set(&err, ERR_INVALID, "abc");
     err_wrap(&err, "%s/%s", err.text, err.text);
     assert_string_equal(err.text, "abc/abc: abc");
@@ -99,12 +94,11 @@ static void arguments_may_alias_the_text(void **state)
 static void long_text_is_cut_between_characters(void **state)
 {
     static const char *const characters[] = {"a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
-    char text[3 * ERR_TEXT_MAX];
 
     (void)state;
+    char text[3 * ERR_TEXT_MAX];
     for (size_t c = 0; c < 4; c++) {
         for (size_t shift = 0; shift < 4; shift++) {
-            struct err err = ERR_INIT;
             size_t n = strlen(characters[c]);
             size_t len = shift;
 
@@ -114,6 +108,7 @@ static void long_text_is_cut_between_characters(void **state)
                 len += n;
             }
             text[len] = '\0';
+            struct err err = ERR_INIT;
             err_set(&err, ERR_INVALID, "%s", text);
             assert_true(is_utf8(err.text));
             assert_in_range(strlen(err.text), ERR_TEXT_MAX - 4, ERR_TEXT_MAX - 1);
@@ -127,21 +122,19 @@ static void long_text_is_cut_between_characters(void **state)
 
 static void bytes_that_are_no_utf8_are_cut_at_the_limit(void **state)
 {
-    struct err err = ERR_INIT;
-    char text[2 * ERR_TEXT_MAX];
-
     (void)state;
+    char text[2 * ERR_TEXT_MAX];
     memset(text, 0x80, sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
+    struct err err = ERR_INIT;
     err_set(&err, ERR_INVALID, "%s", text);
     assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
 }
 
 static void text_is_one_line(void **state)
 {
-    struct err err = ERR_INIT;
-
     (void)state;
+    struct err err = ERR_INIT;
     err_set(&err, ERR_INVALID, "a\nb\r\nc");
     assert_string_equal(err.text, "a b  c");
 }

@@ -71,9 +71,9 @@ static void assert_content(const char *path, const char *text)
 static int entries(const char *path)
 {
     DIR *dir = opendir(path);
-    int count = 0;
 
     assert_non_null(dir);
+    int count = 0;
     while (readdir(dir)) {
         count++;
     }
@@ -97,16 +97,16 @@ static void replace_then_read_returns_the_same(void **state)
 
 static void read_respects_the_limit_exactly(void **state)
 {
-    struct bytes bytes = {0};
-    struct err err = ERR_INIT;
     char *path = in(state, "a");
     char *big = xcalloc(1, 40000);
 
     assert_int_equal(file_replace(path, big, 40000, false, NULL), 0);
+    struct bytes bytes = {0};
     assert_int_equal(file_read(&bytes, path, 40000, NULL), 0);
     assert_int_equal(bytes.len, 40000);
     assert_int_equal(bytes.data[40000], 0);
     bytes_clear(&bytes);
+    struct err err = ERR_INIT;
     assert_int_equal(file_read(&bytes, path, 39999, &err), ERR_LIMIT);
     assert_non_null(strstr(err.text, path));
     assert_null(bytes.data);
@@ -143,9 +143,8 @@ static void read_refuses_what_is_no_regular_file(void **state)
 
 static void read_fd_reads_files_without_a_size(void **state)
 {
-    struct bytes bytes = {0};
-
     (void)state;
+    struct bytes bytes = {0};
     assert_int_equal(file_read(&bytes, "/proc/self/status", 1 << 20, NULL), 0);
     assert_true(bytes.len > 100);
     bytes_clear(&bytes);
@@ -173,15 +172,14 @@ static void *feed(void *arg)
 // transfers.
 static void pipes_are_read_and_written_whole(void **state)
 {
-    struct feeder feeder = {.len = 3000000};
-    struct bytes bytes = {0};
-    pthread_t thread;
-    int fds[2];
-
     (void)state;
+    int fds[2];
     assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    struct feeder feeder = {.len = 3000000};
     feeder.fd = fds[1];
+    pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+    struct bytes bytes = {0};
     assert_int_equal(file_read_fd(&bytes, fds[0], feeder.len, "pipe", NULL), 0);
     pthread_join(thread, NULL);
     assert_int_equal(feeder.rc, 0);
@@ -193,11 +191,11 @@ static void pipes_are_read_and_written_whole(void **state)
 
 static void read_fd_stops_beyond_the_limit(void **state)
 {
-    struct bytes bytes = {0};
-    struct err err = ERR_INIT;
     int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
     (void)state;
+    struct bytes bytes = {0};
+    struct err err = ERR_INIT;
     assert_int_equal(file_read_fd(&bytes, fd, 100000, "zeros", &err), ERR_LIMIT);
     assert_non_null(strstr(err.text, "zeros"));
     assert_null(bytes.data);
@@ -206,10 +204,10 @@ static void read_fd_stops_beyond_the_limit(void **state)
 
 static void full_disk_is_no_space(void **state)
 {
-    struct err err = ERR_INIT;
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
     (void)state;
+    struct err err = ERR_INIT;
     assert_int_equal(file_write_fd(fd, "x", 1, "log", &err), ERR_NO_SPACE);
     assert_int_equal(err.code, ERR_NO_SPACE);
     assert_non_null(strstr(err.text, "log"));
@@ -220,20 +218,18 @@ static void full_disk_is_no_space(void **state)
 
 static void failed_replace_leaves_old_file_and_no_temp(void **state)
 {
-    struct rlimit old;
-    struct rlimit small;
-    struct err err = ERR_INIT;
     char *path = in(state, "a");
     char *big = xcalloc(1, 100000);
-    int rc;
 
     put(path, "old");
+    struct rlimit old;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = old;
+    struct rlimit small = old;
     small.rlim_cur = 5000;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    rc = file_replace(path, big, 100000, true, &err);
+    struct err err = ERR_INIT;
+    int rc = file_replace(path, big, 100000, true, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(rc, ERR_SYSTEM);
     assert_non_null(strstr(err.text, path));
@@ -245,11 +241,11 @@ static void failed_replace_leaves_old_file_and_no_temp(void **state)
 
 static void replace_over_a_folder_fails_and_leaves_no_temp(void **state)
 {
-    struct err err = ERR_INIT;
     char *path = in(state, "folder");
     char *missing = in(state, "missing/a");
 
     assert_int_equal(mkdir(path, 0700), 0);
+    struct err err = ERR_INIT;
     assert_int_equal(file_replace(path, "x", 1, false, &err), ERR_SYSTEM);
     assert_int_equal(file_replace(missing, "x", 1, false, NULL), ERR_SYSTEM);
     assert_int_equal(entries(((struct fixture *)*state)->dir), 1);
@@ -275,17 +271,17 @@ static void replace_does_not_follow_a_planted_temp_link(void **state)
 
 static void make_dirs_makes_all_levels_and_repeats(void **state)
 {
-    struct stat info;
     char *path = in(state, "x//y/z/");
     char *file = in(state, "file");
     char *below = in(state, "file/sub");
-    struct err err = ERR_INIT;
 
     assert_int_equal(file_make_dirs(path, NULL), 0);
     assert_int_equal(file_make_dirs(path, NULL), 0);
+    struct stat info;
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 07777, 0700);
     put(file, "");
+    struct err err = ERR_INIT;
     assert_int_equal(file_make_dirs(file, &err), ERR_SYSTEM);
     assert_int_equal(file_make_dirs(below, NULL), ERR_SYSTEM);
     assert_int_equal(file_make_dirs("", NULL), ERR_INVALID);
@@ -299,13 +295,13 @@ static void second_lock_is_busy_and_names_the_holder(void **state)
 {
     char *path = in(state, "lock");
     char *expected = xasprintf("process %d", (int)getpid());
-    struct err err = ERR_INIT;
     int fd = -1;
-    int other = -1;
 
     assert_int_equal(file_lock(&fd, path, NULL), 0);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    struct err err = ERR_INIT;
+    int other = -1;
     assert_int_equal(file_lock(&other, path, &err), ERR_BUSY);
     assert_int_equal(other, -1);
     assert_non_null(strstr(err.text, expected));
@@ -319,14 +315,14 @@ static void second_lock_is_busy_and_names_the_holder(void **state)
 static void lock_dies_with_its_process(void **state)
 {
     char *path = in(state, "lock");
-    int status = 0;
-    int fd = -1;
     pid_t pid = fork();
 
     assert_true(pid >= 0);
+    int fd = -1;
     if (pid == 0) {
         _exit(file_lock(&fd, path, NULL) == 0 ? 0 : 1);
     }
+    int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(file_lock(&fd, path, NULL), 0);
@@ -339,23 +335,23 @@ static void lock_dies_with_its_process(void **state)
 static void lock_of_a_dead_process_is_waited_for(void **state)
 {
     char *path = in(state, "lock");
-    int status = 0;
-    int fd = -1;
     pid_t pid = fork();
 
     assert_true(pid >= 0);
+    int fd = -1;
     if (pid == 0) {
-        char event[4096];
         int opened = inotify_init1(IN_CLOEXEC);
 
         if (file_lock(&fd, path, NULL) != 0 || inotify_add_watch(opened, path, IN_OPEN) < 0) {
             _exit(1);
         }
+        char event[4096];
         if (fork() == 0) {
             _exit(read(opened, event, sizeof(event)) > 0 ? 0 : 1);
         }
         _exit(0);
     }
+    int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(file_lock(&fd, path, NULL), 0);
@@ -395,7 +391,6 @@ static void remove_tree_removes_all_but_follows_no_link(void **state)
 static void remove_tree_refuses_endless_depth(void **state)
 {
     char *tree = in(state, "t");
-    struct err err = ERR_INIT;
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     assert_int_equal(mkdir(tree, 0700), 0);
@@ -404,6 +399,7 @@ static void remove_tree_refuses_endless_depth(void **state)
         assert_int_equal(mkdir("d", 0700), 0);
         assert_int_equal(chdir("d"), 0);
     }
+    struct err err = ERR_INIT;
     assert_int_equal(file_remove_tree(tree, &err), ERR_LIMIT);
     // Climbing back up removes the rest for the fixture.
     for (int i = 0; i < 200; i++) {
@@ -420,18 +416,18 @@ static void temp_dirs_obey_tmpdir_and_differ(void **state)
     struct fixture *fixture = *state;
     char *old = getenv("TMPDIR") ? xstrdup(getenv("TMPDIR")) : NULL;
     char *missing = in(state, "missing");
-    struct err err = ERR_INIT;
-    char *a = NULL;
-    char *b = NULL;
 
     setenv("TMPDIR", fixture->dir, 1);
+    char *a = NULL;
     assert_int_equal(file_make_temp_dir(&a, "p", NULL), 0);
+    char *b = NULL;
     assert_int_equal(file_make_temp_dir(&b, "p", NULL), 0);
     assert_string_not_equal(a, b);
     assert_memory_equal(a, fixture->dir, strlen(fixture->dir));
     setenv("TMPDIR", missing, 1);
     free(b);
     b = NULL;
+    struct err err = ERR_INIT;
     assert_int_equal(file_make_temp_dir(&b, "p", &err), ERR_SYSTEM);
     assert_null(b);
     if (old) {
@@ -446,15 +442,13 @@ static void temp_dirs_obey_tmpdir_and_differ(void **state)
 
 static void names_and_places(void **state)
 {
-    char *own = NULL;
-    char *self;
-
     (void)state;
     assert_string_equal(file_base_name("/a/b.cu"), "b.cu");
     assert_string_equal(file_base_name("b.cu"), "b.cu");
     assert_string_equal(file_base_name("/a/"), "");
+    char *own = NULL;
     assert_int_equal(file_own_dir(&own, NULL), 0);
-    self = xasprintf("%s/%s", own, program_invocation_short_name);
+    char *self = xasprintf("%s/%s", own, program_invocation_short_name);
     assert_int_equal(own[0], '/');
     assert_true(file_exists(self));
     free(self);
@@ -466,15 +460,14 @@ static void names_and_places(void **state)
 static void a_secret_is_read_only_where_nobody_else_reads(void **state)
 {
     static const mode_t refused[] = {0640, 0604, 0620, 0601, 0666};
-    char *dir = NULL;
-    char *path;
-    struct bytes data = {0};
-    struct err err = ERR_INIT;
 
     (void)state;
+    char *dir = NULL;
+    struct err err = ERR_INIT;
     assert_int_equal(file_make_temp_dir(&dir, "kcast-private", &err), 0);
-    path = xasprintf("%s/key", dir);
+    char *path = xasprintf("%s/key", dir);
     assert_int_equal(file_replace(path, "key", 3, false, &err), 0);
+    struct bytes data = {0};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         err_clear(&err);
         assert_int_equal(chmod(path, refused[i]), 0);

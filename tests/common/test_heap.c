@@ -26,9 +26,8 @@ static void item_set_index(void *item, size_t index)
 
 static void empty_heap_has_no_top(void **state)
 {
-    struct heap heap;
-
     (void)state;
+    struct heap heap;
     heap_init(&heap, item_less, item_set_index);
     assert_null(heap_top(&heap));
     assert_true(heap_check(&heap));
@@ -39,18 +38,18 @@ static void empty_heap_has_no_top(void **state)
 static void items_leave_in_order_of_their_keys(void **state)
 {
     static struct item item[ITEMS];
-    struct stats_rng rng;
-    struct heap heap;
-    uint64_t last = 0;
 
     (void)state;
+    struct stats_rng rng;
     stats_rng_init(&rng, 1, 0);
+    struct heap heap;
     heap_init(&heap, item_less, item_set_index);
     for (size_t i = 0; i < ITEMS; i++) {
         item[i].key = stats_rng_below(&rng, 100); // many equal keys
         heap_insert(&heap, &item[i]);
         assert_true(heap_check(&heap));
     }
+    uint64_t last = 0;
     for (size_t i = 0; i < ITEMS; i++) {
         struct item *top = heap_top(&heap);
 
@@ -89,11 +88,11 @@ static void check_against_scan(const struct heap *heap, const struct item *item)
 static void invariants_hold_under_random_operations(void **state)
 {
     static struct item item[ITEMS];
-    struct stats_rng rng;
-    struct heap heap;
 
     (void)state;
+    struct stats_rng rng;
     stats_rng_init(&rng, 2, 0);
+    struct heap heap;
     heap_init(&heap, item_less, item_set_index);
     for (size_t i = 0; i < ITEMS; i++) {
         item[i].index = HEAP_NOT_IN;
@@ -121,11 +120,10 @@ static void invariants_hold_under_random_operations(void **state)
 
 static void check_sees_a_broken_order(void **state)
 {
-    struct item item[3] = {{.key = 1}, {.key = 2}, {.key = 3}};
-    struct heap heap;
-
     (void)state;
+    struct heap heap;
     heap_init(&heap, item_less, item_set_index);
+    struct item item[3] = {{.key = 1}, {.key = 2}, {.key = 3}};
     for (size_t i = 0; i < 3; i++) {
         heap_insert(&heap, &item[i]);
     }

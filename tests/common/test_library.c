@@ -14,16 +14,16 @@ static struct {
 
 static void fills_pointers_from_the_first_that_opens(void **state)
 {
-    const char *const names[] = {"libkcast-absent.so.9", "libm.so.6", NULL};
     const struct library_symbol symbols[] = {
         {"cos", &functions.cosine, true},
         {"kcast_absent", &functions.absent, false},
     };
-    struct err err = ERR_INIT;
-    void *library = NULL;
 
     (void)state;
     memset(&functions, 0xff, sizeof(functions));
+    const char *const names[] = {"libkcast-absent.so.9", "libm.so.6", NULL};
+    struct err err = ERR_INIT;
+    void *library = NULL;
     assert_int_equal(library_open(&library, names, symbols, 2, &err), 0);
     assert_non_null(library);
     assert_true(functions.cosine(0.0) == 1.0);
@@ -34,13 +34,13 @@ static void fills_pointers_from_the_first_that_opens(void **state)
 
 static void missing_library_is_named(void **state)
 {
-    const char *const names[] = {"libkcast-absent.so.9", "libkcast-absent.so.8", NULL};
     const struct library_symbol symbols[] = {{"cos", &functions.cosine, true}};
-    struct err err = ERR_INIT;
     void *library = &functions;
 
     (void)state;
     memset(&functions, 0xff, sizeof(functions));
+    const char *const names[] = {"libkcast-absent.so.9", "libkcast-absent.so.8", NULL};
+    struct err err = ERR_INIT;
     assert_int_equal(library_open(&library, names, symbols, 1, &err), ERR_NOT_FOUND);
     assert_non_null(strstr(err.text, "cannot load libkcast-absent.so.9, libkcast-absent.so.8: "));
     assert_null(functions.cosine);
@@ -49,15 +49,15 @@ static void missing_library_is_named(void **state)
 
 static void missing_required_symbol_is_named(void **state)
 {
-    const char *const names[] = {"libm.so.6", NULL};
     const struct library_symbol symbols[] = {
         {"cos", &functions.cosine, true},
         {"kcast_absent", &functions.absent, true},
     };
-    struct err err = ERR_INIT;
-    void *library = NULL;
 
     (void)state;
+    const char *const names[] = {"libm.so.6", NULL};
+    struct err err = ERR_INIT;
+    void *library = NULL;
     assert_int_equal(library_open(&library, names, symbols, 2, &err), ERR_VERSION);
     assert_string_equal(err.text, "libm.so.6 has no function kcast_absent: it is too old");
     assert_null(functions.cosine); // found, but not to be used

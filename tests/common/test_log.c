@@ -65,16 +65,14 @@ static void journal_lines_start_with_the_level(void **state)
 
 static void terminal_lines_start_with_time_program_and_level(void **state)
 {
-    const char *text;
-    int year;
-    int millis;
-    int used = 0;
-
     (void)state;
     use_journal(false, LOG_INFO);
     begin();
     log_event(LOG_WARNING, "slow ms=%d", 70);
-    text = end();
+    const char *text = end();
+    int year;
+    int millis;
+    int used = 0;
     assert_int_equal(sscanf(text, "%4d-%*2d-%*2dT%*2d:%*2d:%*2d.%3dZ%n", &year, &millis, &used), 2);
     assert_int_equal(used, 24);
     assert_true(year >= 2024);
@@ -113,10 +111,8 @@ static void utf8_stays_but_c1_and_broken_bytes_are_escaped(void **state)
 
 static void long_events_are_cut_and_say_so(void **state)
 {
-    char big[10000];
-    const char *text;
-
     (void)state;
+    char big[10000];
     memset(big, 'x', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
     use_journal(true, LOG_INFO);
@@ -124,7 +120,7 @@ static void long_events_are_cut_and_say_so(void **state)
     log_event(LOG_INFO, "%s", big);
     memset(big, '\x01', sizeof(big) - 1);
     log_event(LOG_INFO, "%s", big);
-    text = end();
+    const char *text = end();
     assert_true(strcspn(text, "\n") < 4096);
     assert_true(strcspn(text, "\n") > 4000);
     assert_memory_equal(text + strcspn(text, "\n") - 6, " [cut]\n<6>\\x01", 14);
@@ -159,14 +155,11 @@ static void *log_many(void *arg)
 
 static void lines_of_threads_do_not_mix(void **state)
 {
-    pthread_t thread[THREADS];
-    int id[THREADS];
-    int next[THREADS] = {0};
-    int lines = 0;
-
     (void)state;
     use_journal(true, LOG_INFO);
     begin();
+    pthread_t thread[THREADS];
+    int id[THREADS];
     for (int t = 0; t < THREADS; t++) {
         id[t] = t;
         assert_int_equal(pthread_create(&thread[t], NULL, log_many, &id[t]), 0);
@@ -174,6 +167,8 @@ static void lines_of_threads_do_not_mix(void **state)
     for (int t = 0; t < THREADS; t++) {
         pthread_join(thread[t], NULL);
     }
+    int next[THREADS] = {0};
+    int lines = 0;
     for (const char *p = end(); *p; p = strchr(p, '\n') + 1) {
         int t = -1;
         int i = -1;
@@ -191,11 +186,10 @@ static void lines_of_threads_do_not_mix(void **state)
 
 static void what_callers_cause_gets_a_line_a_second(void **state)
 {
+    (void)state;
     const uint64_t second = 1000000000ULL;
     struct log_limit limit = {0};
     uint64_t untold = 99;
-
-    (void)state;
     assert_true(log_limit_passes(&limit, 5 * second, &untold));
     assert_int_equal(untold, 0);
     for (int i = 0; i < 3; i++) {

@@ -15,12 +15,11 @@ static json_t *object_of(const char *event)
 {
     struct log_line line = {"2026-01-31T12:00:00.000Z", "kcastd", "info", event};
     struct strbuf out = STRBUF_INIT;
-    json_error_t error;
-    json_t *root;
 
     log_json(&out, &line);
     assert_null(strchr(strbuf_text(&out), '\n'));
-    root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &error);
+    json_error_t error;
+    json_t *root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         fail_msg("%s: %s", strbuf_text(&out), error.text);
     }

@@ -89,12 +89,11 @@ static void finish_office(struct office *office)
 
 static void letters_of_four_threads_arrive_in_order_on_the_loop_thread(void **state)
 {
+    (void)state;
     struct office office;
+    open_office(&office, THREADS * LETTERS);
     struct sender sender[THREADS];
     pthread_t thread[THREADS];
-
-    (void)state;
-    open_office(&office, THREADS * LETTERS);
     for (int t = 0; t < THREADS; t++) {
         sender[t] = (struct sender){.office = &office, .id = t};
         assert_int_equal(pthread_create(&thread[t], NULL, send_all, &sender[t]), 0);
@@ -112,13 +111,11 @@ static void letters_of_four_threads_arrive_in_order_on_the_loop_thread(void **st
 
 static void letters_posted_while_closing_are_delivered_or_kept(void **state)
 {
+    (void)state;
     struct office office;
+    open_office(&office, 0);
     struct sender sender[THREADS];
     pthread_t thread[THREADS];
-    int kept = 0;
-
-    (void)state;
-    open_office(&office, 0);
     for (int t = 0; t < THREADS; t++) {
         sender[t] = (struct sender){.office = &office, .id = t};
         assert_int_equal(pthread_create(&thread[t], NULL, send_all, &sender[t]), 0);
@@ -127,6 +124,7 @@ static void letters_posted_while_closing_are_delivered_or_kept(void **state)
         uv_run(&office.loop, UV_RUN_ONCE);
     }
     mailbox_close(office.box);
+    int kept = 0;
     // The memory lives until the loop runs again, so the threads may still try.
     for (int t = 0; t < THREADS; t++) {
         pthread_join(thread[t], NULL);
@@ -138,9 +136,8 @@ static void letters_posted_while_closing_are_delivered_or_kept(void **state)
 
 static void close_delivers_what_was_posted_and_refuses_more(void **state)
 {
-    struct office office;
-
     (void)state;
+    struct office office;
     open_office(&office, 0);
     assert_true(send_letter(&office, 0, 0));
     assert_true(send_letter(&office, 0, 1));
@@ -156,9 +153,8 @@ static void close_delivers_what_was_posted_and_refuses_more(void **state)
 
 static void close_from_a_delivery_keeps_the_order(void **state)
 {
-    struct office office;
-
     (void)state;
+    struct office office;
     open_office(&office, 2);
     for (int i = 0; i < 5; i++) {
         assert_true(send_letter(&office, 0, i));
@@ -179,10 +175,10 @@ static void on_first(struct mail *mail)
 
 static void delivery_may_post_the_mail_again(void **state)
 {
-    struct office office;
     struct letter *letter = xcalloc(1, sizeof(*letter));
 
     (void)state;
+    struct office office;
     open_office(&office, 2);
     *letter = (struct letter){.mail = {.deliver = on_first}, .office = &office};
     assert_true(mailbox_post(office.box, &letter->mail));

@@ -50,9 +50,8 @@ static void copies_are_equal_and_separate(void **state)
 
 static void an_array_grows_one_by_one(void **state)
 {
-    int *array = NULL;
-
     (void)state;
+    int *array = NULL;
     for (int i = 0; i < 1000; i++) {
         array = xgrow(array, (size_t)i, sizeof(*array));
         array[i] = i;
@@ -65,20 +64,20 @@ static void an_array_grows_one_by_one(void **state)
 
 static void overflowing_product_ends_the_program(void **state)
 {
-    int status = 0;
     pid_t pid = fork();
 
     (void)state;
     assert_true(pid >= 0);
     if (pid == 0) {
-        volatile size_t count = SIZE_MAX;
         int null_fd = open("/dev/null", O_WRONLY);
 
         signal(SIGABRT, SIG_DFL);
         dup2(null_fd, STDERR_FILENO);
+        volatile size_t count = SIZE_MAX;
         free(xrealloc(NULL, count, 2));
         _exit(0);
     }
+    int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
@@ -87,10 +86,10 @@ static void overflowing_product_ends_the_program(void **state)
 static void try_alloc_zeroes_and_respects_the_limit(void **state)
 {
     static const unsigned char zero[64];
-    struct err err = ERR_INIT;
-    void *data = NULL;
 
     (void)state;
+    struct err err = ERR_INIT;
+    void *data = NULL;
     assert_int_equal(mem_try_alloc(&data, 8, 8, 64, "table", &err), 0);
     assert_memory_equal(data, zero, 64);
     free(data);
@@ -102,10 +101,9 @@ static void try_alloc_zeroes_and_respects_the_limit(void **state)
 
 static void try_alloc_refuses_overflow(void **state)
 {
+    (void)state;
     struct err err = ERR_INIT;
     void *data = NULL;
-
-    (void)state;
     assert_int_equal(mem_try_alloc(&data, SIZE_MAX, 2, SIZE_MAX, "x", &err), ERR_LIMIT);
     assert_null(data);
 }

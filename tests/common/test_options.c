@@ -94,9 +94,8 @@ static int parse(struct target *target, char **args, char ***ret_args, size_t *r
 
 static void defaults_fill_every_field(void **state)
 {
-    struct target target = {.any = 7, .quiet = true};
-
     (void)state;
+    struct target target = {.any = 7, .quiet = true};
     target.pool = xstrdup("old");
     assert_int_equal(options_defaults(table, &target, NULL), 0);
     assert_false(target.quiet);
@@ -117,21 +116,20 @@ static void bad_default_is_a_defect(void **state)
 {
     static const struct option_row bad[] = {
         {.name = "jobs", .type = OPTION_U64, FIELD(jobs), .default_text = "x", .help = ""}, {0}};
-    struct target target = {0};
-    struct err err = ERR_INIT;
 
     (void)state;
+    struct target target = {0};
+    struct err err = ERR_INIT;
     assert_int_equal(options_defaults(bad, &target, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "jobs"));
 }
 
 static void all_spellings_are_understood(void **state)
 {
+    (void)state;
     struct target target = {0};
     char **args = NULL;
     size_t count = 9;
-
-    (void)state;
     assert_int_equal(parse(&target,
                            ARGS("--pool=a=b", "--jobs", "3", "-q", "--timeout=250ms", "--cache",
                                 "1K", "--share=-0.25", "--any", "-1e3", "--mode", "forecast"),
@@ -153,11 +151,10 @@ static void all_spellings_are_understood(void **state)
 
 static void letters_join_and_take_values(void **state)
 {
+    (void)state;
     struct target target = {0};
     char **args = NULL;
     size_t count = 0;
-
-    (void)state;
     assert_int_equal(parse(&target, ARGS("-vqj7", "-p", "x"), &args, &count, NULL), 0);
     free(args);
     assert_true(target.verbose);
@@ -172,11 +169,10 @@ static void letters_join_and_take_values(void **state)
 
 static void other_arguments_may_stand_anywhere(void **state)
 {
+    (void)state;
     struct target target = {0};
     char **args = NULL;
     size_t count = 0;
-
-    (void)state;
     assert_int_equal(parse(&target,
                            ARGS("one", "-q", "-", "--jobs", "5", "two", "--", "--jobs", "-v"),
                            &args, &count, NULL),
@@ -197,11 +193,10 @@ static void other_arguments_may_stand_anywhere(void **state)
 
 static void last_of_several_wins_and_flags_can_be_taken_back(void **state)
 {
+    (void)state;
     struct target target = {0};
     char **args = NULL;
     size_t count = 0;
-
-    (void)state;
     assert_int_equal(parse(&target,
                            ARGS("--pool=a", "--pool=", "-q", "--quiet=no", "--verbose=yes"), &args,
                            &count, NULL),
@@ -215,12 +210,11 @@ static void last_of_several_wins_and_flags_can_be_taken_back(void **state)
 
 static void empty_command_line_is_fine(void **state)
 {
+    (void)state;
     struct target target = {0};
     char *argv[] = {(char *)"program", NULL};
     char **args = NULL;
     size_t count = 9;
-
-    (void)state;
     assert_int_equal(options_parse(table, &target, 1, argv, &args, &count, NULL), 0);
     assert_int_equal(count, 0);
     free(args);
@@ -285,14 +279,12 @@ static void usage_errors_name_option_and_reason(void **state)
 static int read_ini(struct target *target, const char *text, size_t len, struct err *err)
 {
     char *dir = NULL;
-    char *path;
-    int rc;
 
     assert_int_equal(file_make_temp_dir(&dir, "kcast-test-options", NULL), 0);
-    path = xasprintf("%s/k.ini", dir);
+    char *path = xasprintf("%s/k.ini", dir);
     assert_int_equal(file_replace(path, text, len, false, NULL), 0);
     assert_int_equal(options_defaults(table, target, NULL), 0);
-    rc = options_read_ini(table, target, path, "kcastd", err);
+    int rc = options_read_ini(table, target, path, "kcastd", err);
     assert_int_equal(file_remove_tree(dir, NULL), 0);
     free(path);
     free(dir);
@@ -311,9 +303,9 @@ static void ini_sets_fields_by_option_name(void **state)
                                "share: -1\n"
                                "cache = 2G"; // without a newline at the end
     struct target target = {0};
-    struct err err = ERR_INIT;
 
     (void)state;
+    struct err err = ERR_INIT;
     assert_int_equal(read_ini(&target, text, sizeof(text) - 1, &err), 0);
     assert_string_equal(err.text, "");
     assert_string_equal(target.pool, "tcp://0.0.0.0:7410");
@@ -327,9 +319,8 @@ static void ini_sets_fields_by_option_name(void **state)
 
 static void empty_ini_changes_nothing(void **state)
 {
-    struct target target = {0};
-
     (void)state;
+    struct target target = {0};
     assert_int_equal(read_ini(&target, "", 0, NULL), 0);
     assert_int_equal(target.jobs, 2);
     options_release(table, &target);
@@ -370,10 +361,10 @@ static void ini_errors_name_file_and_line(void **state)
 static void ini_line_that_is_too_long_is_refused_and_not_cut(void **state)
 {
     char *text = xasprintf("[kcastd]\n# %1000s\npool = %1000s\njobs = 4\n", "x", "x");
-    struct target target = {0};
-    struct err err = ERR_INIT;
 
     (void)state;
+    struct target target = {0};
+    struct err err = ERR_INIT;
     assert_int_equal(read_ini(&target, text, strlen(text), &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "k.ini:3: longer than"));
     options_release(table, &target);
@@ -382,10 +373,9 @@ static void ini_line_that_is_too_long_is_refused_and_not_cut(void **state)
 
 static void ini_that_is_missing_or_binary_is_refused(void **state)
 {
+    (void)state;
     struct target target = {0};
     struct err err = ERR_INIT;
-
-    (void)state;
     assert_int_equal(options_read_ini(table, &target, "/nonexistent/k.ini", "kcastd", &err),
                      ERR_NOT_FOUND);
     assert_non_null(strstr(err.text, "/nonexistent/k.ini"));
@@ -398,13 +388,12 @@ static void help_shows_every_row_aligned_with_default(void **state)
     char text[4096] = "";
     FILE *file = fmemopen(text, sizeof(text), "w");
     const char *line = text;
-    size_t column;
 
     (void)state;
     assert_non_null(file);
     options_print(table, file);
     fclose(file);
-    column = (size_t)(strstr(text, "Say less") - text);
+    size_t column = (size_t)(strstr(text, "Say less") - text);
     for (const struct option_row *row = table; row->name; row++) {
         const char *help = strstr(line, row->help);
 

@@ -11,9 +11,8 @@
 
 static void u64_accepts_the_whole_range(void **state)
 {
-    uint64_t value = 1;
-
     (void)state;
+    uint64_t value = 1;
     assert_int_equal(parse_u64(&value, "0", 0, UINT64_MAX, "n", NULL), 0);
     assert_true(value == 0);
     assert_int_equal(parse_u64(&value, "18446744073709551615", 0, UINT64_MAX, "n", NULL), 0);
@@ -35,9 +34,9 @@ static void u64_refuses_everything_else(void **state)
                                       "abc",
                                       "18446744073709551616",
                                       "99999999999999999999999"};
-    uint64_t value = 42;
 
     (void)state;
+    uint64_t value = 42;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err err = ERR_INIT;
 
@@ -51,9 +50,8 @@ static void u64_refuses_everything_else(void **state)
 
 static void i64_accepts_both_ends(void **state)
 {
-    int64_t value = 1;
-
     (void)state;
+    int64_t value = 1;
     assert_int_equal(parse_i64(&value, "-9223372036854775808", INT64_MIN, INT64_MAX, "n", NULL), 0);
     assert_true(value == INT64_MIN);
     assert_int_equal(parse_i64(&value, "9223372036854775807", INT64_MIN, INT64_MAX, "n", NULL), 0);
@@ -66,9 +64,9 @@ static void i64_refuses_overflow_and_rubbish(void **state)
 {
     static const char *const bad[] = {
         "", "-", "--1", "- 1", "9223372036854775808", "-9223372036854775809"};
-    int64_t value = 42;
 
     (void)state;
+    int64_t value = 42;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(parse_i64(&value, bad[i], INT64_MIN, INT64_MAX, "n", NULL), ERR_INVALID);
     }
@@ -78,9 +76,8 @@ static void i64_refuses_overflow_and_rubbish(void **state)
 
 static void f64_accepts_decimal_numbers(void **state)
 {
-    double value = 0;
-
     (void)state;
+    double value = 0;
     assert_int_equal(parse_f64(&value, "-1.25e2", -1e9, 1e9, "x", NULL), 0);
     assert_true(value == -125.0);
     assert_int_equal(parse_f64(&value, ".5", -INFINITY, INFINITY, "x", NULL), 0);
@@ -93,9 +90,9 @@ static void f64_refuses_what_is_not_finite_or_not_a_number(void **state)
 {
     static const char *const bad[] = {"",    "nan",  "inf", "1e999", "0x10", " 1", "1 ",
                                       "1,5", "1.5s", "-",   ".",     "e5",   "1e", "1.2.3"};
-    double value = 42;
 
     (void)state;
+    double value = 42;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(parse_f64(&value, bad[i], -INFINITY, INFINITY, "x", NULL), ERR_INVALID);
     }
@@ -106,12 +103,11 @@ static void f64_refuses_what_is_not_finite_or_not_a_number(void **state)
 // Does as much as the installed locales allow: with "C" alone it repeats the test above.
 static void f64_does_not_know_the_locale(void **state)
 {
-    double value = 0;
-
     (void)state;
     if (!setlocale(LC_ALL, "de_DE.UTF-8")) {
         (void)setlocale(LC_ALL, "fr_FR.UTF-8");
     }
+    double value = 0;
     assert_int_equal(parse_f64(&value, "1.5", 0, 2, "x", NULL), 0);
     assert_true(value == 1.5);
     assert_int_equal(parse_f64(&value, "1,5", 0, 2, "x", NULL), ERR_INVALID);
@@ -135,9 +131,9 @@ static void durations_with_units(void **state)
                 {"3ns", 3},
                 {"0", 0},
                 {"0.001us", 1}};
-    uint64_t ns;
 
     (void)state;
+    uint64_t ns;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         ns = 1;
         assert_int_equal(parse_duration(&ns, good[i].text, "timeout", NULL), 0);
@@ -159,9 +155,9 @@ static void durations_that_are_none(void **state)
                                       "584554049254d",
                                       "1.0000000000000000001s",
                                       "18446744073709551616ns"};
-    uint64_t ns = 42;
 
     (void)state;
+    uint64_t ns = 42;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err err = ERR_INIT;
 
@@ -173,9 +169,8 @@ static void durations_that_are_none(void **state)
 
 static void sizes_with_units(void **state)
 {
-    uint64_t size = 0;
-
     (void)state;
+    uint64_t size = 0;
     assert_int_equal(parse_size(&size, "65536", "n", NULL), 0);
     assert_true(size == 65536);
     assert_int_equal(parse_size(&size, "64K", "n", NULL), 0);
@@ -191,9 +186,9 @@ static void sizes_with_units(void **state)
 static void sizes_that_are_none(void **state)
 {
     static const char *const bad[] = {"", "K", "-1", "1k", "1KB", "0.3K", "16777216T", "1 K"};
-    uint64_t size = 42;
 
     (void)state;
+    uint64_t size = 42;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(parse_size(&size, bad[i], "n", NULL), ERR_INVALID);
     }

@@ -16,11 +16,11 @@
 // Binds a datagram socket to name ('@' first: abstract) and points NOTIFY_SOCKET at it.
 static int listen_at(const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(name);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     assert_true(fd >= 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     assert_true(len < sizeof(address.sun_path));
     memcpy(address.sun_path, name, len);
     if (name[0] == '@') {
@@ -35,16 +35,14 @@ static int listen_at(const char *name)
 
 static void message_arrives_at_a_path(void **state)
 {
-    char dir[] = "/tmp/kcast-test-ready.XXXXXX";
-    char path[64];
-    char text[256] = "";
-    int fd;
-
     (void)state;
+    char dir[] = "/tmp/kcast-test-ready.XXXXXX";
     assert_non_null(mkdtemp(dir));
+    char path[64];
     assert_true(snprintf(path, sizeof(path), "%s/notify", dir) < (int)sizeof(path));
-    fd = listen_at(path);
+    int fd = listen_at(path);
     ready_notify("READY=1\nSTATUS=listening on %s", "tcp://127.0.0.1:7410");
+    char text[256] = "";
     assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), 48);
     assert_string_equal(text, "READY=1\nSTATUS=listening on tcp://127.0.0.1:7410");
     close(fd);
@@ -55,14 +53,12 @@ static void message_arrives_at_a_path(void **state)
 
 static void message_arrives_in_the_abstract_name_space(void **state)
 {
-    char name[64];
-    char text[64] = "";
-    int fd;
-
     (void)state;
+    char name[64];
     (void)snprintf(name, sizeof(name), "@kcast-test-ready-%d", (int)getpid());
-    fd = listen_at(name);
+    int fd = listen_at(name);
     ready_notify("WATCHDOG=1");
+    char text[64] = "";
     assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), 10);
     assert_string_equal(text, "WATCHDOG=1");
     close(fd);
@@ -70,16 +66,13 @@ static void message_arrives_in_the_abstract_name_space(void **state)
 
 static void long_message_is_cut(void **state)
 {
-    char name[64];
-    char text[8192];
-    int fd;
-    ssize_t len;
-
     (void)state;
+    char name[64];
     (void)snprintf(name, sizeof(name), "@kcast-test-ready-%d", (int)getpid());
-    fd = listen_at(name);
+    int fd = listen_at(name);
     ready_notify("STATUS=%5000s", "x");
-    len = recv(fd, text, sizeof(text), 0);
+    char text[8192];
+    ssize_t len = recv(fd, text, sizeof(text), 0);
     assert_in_range(len, 1000, 4096);
     assert_memory_equal(text, "STATUS=  ", 9);
     close(fd);
@@ -87,12 +80,10 @@ static void long_message_is_cut(void **state)
 
 static void nothing_is_sent_without_a_usable_address(void **state)
 {
-    char name[300];
-    int fd;
-
     (void)state;
+    char name[300];
     (void)snprintf(name, sizeof(name), "@kcast-test-ready-%d", (int)getpid());
-    fd = listen_at(name);
+    int fd = listen_at(name);
     unsetenv("NOTIFY_SOCKET");
     ready_notify("READY=1");
     setenv("NOTIFY_SOCKET", "", 1);

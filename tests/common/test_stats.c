@@ -20,11 +20,10 @@ static void assert_near(double value, double expected, double tolerance)
 
 static void sort_orders_and_puts_nan_last(void **state)
 {
-    double x[] = {3, NAN, -INFINITY, 1, INFINITY, NAN, 2};
-    const double expected[] = {-INFINITY, 1, 2, 3, INFINITY};
-
     (void)state;
+    double x[] = {3, NAN, -INFINITY, 1, INFINITY, NAN, 2};
     stats_sort(x, COUNT(x));
+    const double expected[] = {-INFINITY, 1, 2, 3, INFINITY};
     for (size_t i = 0; i < COUNT(expected); i++) {
         assert_true(x[i] == expected[i]);
     }
@@ -34,9 +33,8 @@ static void sort_orders_and_puts_nan_last(void **state)
 
 static void quantiles_interpolate_as_type_7(void **state)
 {
-    const double x[] = {1, 2, 4, 8};
-
     (void)state;
+    const double x[] = {1, 2, 4, 8};
     assert_near(stats_quantile(x, 4, 0), 1, 0);
     assert_near(stats_quantile(x, 4, 1), 8, 0);
     assert_near(stats_quantile(x, 4, 0.5), 3, 1e-15);
@@ -50,20 +48,18 @@ static void quantiles_interpolate_as_type_7(void **state)
 
 static void infinite_neighbour_does_not_make_nan(void **state)
 {
-    const double x[] = {1, 2, INFINITY};
-
     (void)state;
+    const double x[] = {1, 2, INFINITY};
     assert_near(stats_quantile(x, 3, 0.5), 2, 0);
     assert_true(stats_quantile(x, 3, 1) == INFINITY);
 }
 
 static void median_of_even_and_odd_counts(void **state)
 {
-    double odd[] = {9, 1, 5};
-    double even[] = {4, 1, 3, 2};
-
     (void)state;
+    double odd[] = {9, 1, 5};
     assert_near(stats_median(odd, 3), 5, 0);
+    double even[] = {4, 1, 3, 2};
     assert_near(stats_median(even, 4), 2.5, 0);
     assert_true(isnan(stats_median(odd, 0)));
 }
@@ -111,14 +107,13 @@ static void trim_of_zero_is_the_plain_mean(void **state)
 
 static void trim_cuts_the_count_that_was_meant(void **state)
 {
-    double x[100];
-    struct stats_trimmed result;
-
     (void)state;
+    double x[100];
     for (int i = 0; i < 100; i++) {
         x[i] = i;
     }
-    result = stats_trimmed_mean(x, 100, 0.29); // 0.29 * 100 is less than 29 in binary
+    struct stats_trimmed result =
+        stats_trimmed_mean(x, 100, 0.29); // 0.29 * 100 is less than 29 in binary
     assert_near(result.degrees, 100 - 2 * 29 - 1, 0);
 }
 
@@ -264,9 +259,9 @@ static void philox_agrees_with_the_published_vectors(void **state)
     for (size_t i = 0; i < COUNT(kat); i++) {
         uint64_t first = kat[i].word[0] | (uint64_t)kat[i].word[1] << 32;
         uint64_t second = kat[i].word[2] | (uint64_t)kat[i].word[3] << 32;
-        struct stats_rng rng;
 
         assert_true(stats_philox(kat[i].seed, kat[i].stream, kat[i].index) == first);
+        struct stats_rng rng;
         stats_rng_init(&rng, kat[i].seed, kat[i].stream);
         rng.index = kat[i].index;
         assert_true(stats_rng_u64(&rng) == first);
@@ -276,15 +271,14 @@ static void philox_agrees_with_the_published_vectors(void **state)
 
 static void streams_repeat_and_differ(void **state)
 {
-    struct stats_rng a;
-    struct stats_rng b;
-    struct stats_rng c;
-    int same = 0;
-
     (void)state;
+    struct stats_rng a;
     stats_rng_init(&a, 7, 1);
+    struct stats_rng b;
     stats_rng_init(&b, 7, 1);
+    struct stats_rng c;
     stats_rng_init(&c, 7, 2);
+    int same = 0;
     for (int i = 0; i < 1000; i++) {
         uint64_t x = stats_rng_u64(&a);
 
@@ -297,10 +291,10 @@ static void streams_repeat_and_differ(void **state)
 static void unit_and_normal_have_their_moments(void **state)
 {
     static double x[200000];
-    struct stats_rng rng;
     size_t n = COUNT(x);
 
     (void)state;
+    struct stats_rng rng;
     stats_rng_init(&rng, 2024, 0);
     for (size_t i = 0; i < n; i++) {
         x[i] = stats_rng_unit(&rng);
@@ -321,11 +315,10 @@ static void unit_and_normal_have_their_moments(void **state)
 
 static void below_is_uniform_and_in_range(void **state)
 {
-    struct stats_rng rng;
-    int count[7] = {0};
-
     (void)state;
+    struct stats_rng rng;
     stats_rng_init(&rng, 3, 0);
+    int count[7] = {0};
     for (int i = 0; i < 70000; i++) {
         count[stats_rng_below(&rng, 7)]++;
     }

@@ -10,9 +10,8 @@
 
 static void empty_buffer_is_empty_text(void **state)
 {
-    struct strbuf buf = STRBUF_INIT;
-
     (void)state;
+    struct strbuf buf = STRBUF_INIT;
     assert_string_equal(strbuf_text(&buf), "");
     strbuf_add(&buf, NULL, 0);
     assert_string_equal(strbuf_text(&buf), "");
@@ -23,9 +22,8 @@ static void empty_buffer_is_empty_text(void **state)
 
 static void appends_grow_and_stay_terminated(void **state)
 {
-    struct strbuf buf = STRBUF_INIT;
-
     (void)state;
+    struct strbuf buf = STRBUF_INIT;
     for (int i = 0; i < 1000; i++) {
         strbuf_addf(&buf, "%03d", i);
         assert_int_equal(buf.len, 3 * (i + 1));
@@ -41,9 +39,8 @@ static void appends_grow_and_stay_terminated(void **state)
 
 static void long_formats_are_not_cut(void **state)
 {
-    struct strbuf buf = STRBUF_INIT;
-
     (void)state;
+    struct strbuf buf = STRBUF_INIT;
     for (int width = 0; width < 300; width++) {
         strbuf_release(&buf);
         strbuf_adds(&buf, "ab");
@@ -56,9 +53,8 @@ static void long_formats_are_not_cut(void **state)
 
 static void append_past_max_keeps_a_prefix(void **state)
 {
-    struct strbuf buf;
-
     (void)state;
+    struct strbuf buf;
     strbuf_init(&buf, 10);
     strbuf_adds(&buf, "0123456789");
     assert_false(buf.truncated);
@@ -80,9 +76,8 @@ static void append_past_max_keeps_a_prefix(void **state)
 
 static void huge_append_does_not_overflow(void **state)
 {
-    struct strbuf buf;
-
     (void)state;
+    struct strbuf buf;
     strbuf_init(&buf, SIZE_MAX);
     strbuf_adds(&buf, "a");
     strbuf_add(&buf, "b", SIZE_MAX - 1);
@@ -93,12 +88,10 @@ static void huge_append_does_not_overflow(void **state)
 
 static void reset_keeps_the_memory(void **state)
 {
-    struct strbuf buf = STRBUF_INIT;
-    char *before;
-
     (void)state;
+    struct strbuf buf = STRBUF_INIT;
     strbuf_adds(&buf, "abc");
-    before = buf.data;
+    char *before = buf.data;
     strbuf_reset(&buf);
     assert_string_equal(strbuf_text(&buf), "");
     strbuf_adds(&buf, "d");
@@ -108,17 +101,14 @@ static void reset_keeps_the_memory(void **state)
 
 static void detach_gives_the_text_away(void **state)
 {
-    struct strbuf buf;
-    struct bytes bytes;
-    char *text;
-
     (void)state;
+    struct strbuf buf;
     strbuf_init(&buf, 100);
-    text = strbuf_detach(&buf);
+    char *text = strbuf_detach(&buf);
     assert_string_equal(text, "");
     free(text);
     strbuf_add(&buf, "a\0b", 3);
-    bytes = strbuf_detach_bytes(&buf);
+    struct bytes bytes = strbuf_detach_bytes(&buf);
     assert_int_equal(bytes.len, 3);
     assert_memory_equal(bytes.data, "a\0b", 4);
     bytes_clear(&bytes);

@@ -9,7 +9,7 @@ command -v dpkg-shlibdeps >/dev/null || { echo 'skipped because there is no dpkg
 work=$(mktemp -d) daemon=
 finish() { [ -z "$daemon" ] || { kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null; }; rm -rf "$work"; }
 trap finish EXIT
-tools/deb.sh "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+scripts/deb.sh "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 package=$(ls "$work"/*.deb)
 if command -v lintian >/dev/null; then
     lintian --allow-root "$package" >"$work/lintian" 2>&1 || { cat "$work/lintian"; exit 1; }

@@ -15,7 +15,7 @@ found=
 for root in "${KCAST_CUDA_HOME:-}" "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-*; do
     [ -n "$root" ] && ls "$root"/lib*/libnvrtc.so.1[2-9] >/dev/null 2>&1 && found=$root
 done
-if [ -z "$found" ]; then echo "skipped because there is no CUDA compiler (tools/install-toolkit.sh fetches one)"; exit 77; fi
+if [ -z "$found" ]; then echo "skipped because there is no CUDA compiler (scripts/install-toolkit.sh fetches one)"; exit 77; fi
 export LD_LIBRARY_PATH=$build/tests/fake
 
 say() { echo "$*"; bad=1; }

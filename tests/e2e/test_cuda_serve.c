@@ -1,7 +1,7 @@
 // kcast-exec cuda-measure and its frames, with a GPU that is not there: ready, plans and reports,
 // and how the process ends. Skipped where there is no CUDA compiler.
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/gpu.h"
 #include "tests/support/gpu_object.h"
 #include "tests/support/program.h"
@@ -128,9 +128,7 @@ static struct bytes object(const char *kernel)
 
 static void ask(const struct server *server, const char *baseline, const char *candidate)
 {
-    struct strbuf packed = STRBUF_INIT;
     struct measure_plan plan;
-    struct err err = ERR_INIT;
 
     message_init(&measure_plan_message, &plan);
     plan.problem = bytes_copy(problem, strlen(problem));
@@ -142,6 +140,8 @@ static void ask(const struct server *server, const char *baseline, const char *c
     plan.seed = 3;
     plan.max_seconds = 1e6;
     plan.launch_seconds = 1;
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
     assert_int_equal(message_pack(&measure_plan_message, &plan, &packed, &err), 0);
     write_frame(server, packed.data, packed.len);
     strbuf_release(&packed);
@@ -151,18 +151,18 @@ static void ask(const struct server *server, const char *baseline, const char *c
 static void expect(const struct server *server, enum verdict verdict, const char *words,
                    bool retire)
 {
-    struct measure_report report;
-    struct err err = ERR_INIT;
     struct bytes frame;
 
     assert_true(read_frame(server, &frame));
-    assert_int_equal(message_read(&measure_report_message, &report, frame.data, frame.len, &err),
+    struct measure_outcome report;
+    struct err err = ERR_INIT;
+    assert_int_equal(message_read(&measure_outcome_message, &report, frame.data, frame.len, &err),
                      0);
     if (report.result->verdict != verdict || report.retire != retire ||
-        (words != NULL && strstr(report.result->reason, words) == NULL)) {
+        (words && !strstr(report.result->reason, words))) {
         fail_msg("%s: %s", verdict_name(report.result->verdict), report.result->reason);
     }
-    message_clear(&measure_report_message, &report);
+    message_clear(&measure_outcome_message, &report);
     bytes_clear(&frame);
 }
 
@@ -170,17 +170,16 @@ static void expect(const struct server *server, enum verdict verdict, const char
 static void expect_end(struct server *server, int code, const char *words)
 {
     struct bytes frame = {.len = 0};
-    char log[4096];
-    int status = 0;
-    size_t len;
 
     assert_false(read_frame(server, &frame));
+    int status = 0;
     assert_int_equal(waitpid(server->pid, &status, 0), server->pid);
     rewind(server->log);
-    len = fread(log, 1, sizeof(log) - 1, server->log);
+    char log[4096];
+    size_t len = fread(log, 1, sizeof(log) - 1, server->log);
     log[len] = '\0';
     if (!WIFEXITED(status) || WEXITSTATUS(status) != code || (words[0] == '\0') != (len == 0) ||
-        strstr(log, words) == NULL) {
+        !strstr(log, words)) {
         fail_msg("status %x: %s; expected %d: %s", status, log, code, words);
     }
     close(server->in);
@@ -198,9 +197,8 @@ static void end_plans(struct server *server)
 
 static void plans_are_answered_until_stdin_ends(void **state)
 {
-    struct server server;
-
     (void)state;
+    struct server server;
     start(&server, "cuda-measure", "noise=0.2");
     await_ready(&server);
     ask(&server, "fk_scale", "fk_scale_fast30");
@@ -216,9 +214,8 @@ static void plans_are_answered_until_stdin_ends(void **state)
 // It ends by itself after the report that says so.
 static void a_fault_ends_it_after_its_report(void **state)
 {
-    struct server server;
-
     (void)state;
+    struct server server;
     start(&server, "cuda-measure", "");
     await_ready(&server);
     ask(&server, "fk_scale", "fk_scale_fault");
@@ -228,9 +225,8 @@ static void a_fault_ends_it_after_its_report(void **state)
 
 static void a_hang_ends_it_after_its_report(void **state)
 {
-    struct server server;
-
     (void)state;
+    struct server server;
     start(&server, "cuda-measure", "");
     await_ready(&server);
     ask(&server, "fk_scale", "fk_scale_hang");
@@ -250,9 +246,9 @@ static void what_is_not_the_candidates_fault_ends_it_with_a_sentence(void **stat
         {"", "fk_scale_wrong", EXIT_INVALID, "kcast-exec: the baseline disagrees with the refer"},
         {"fault=dies:2", "fk_scale", EXIT_SYSTEM, "CUDA_ERROR_ECC_UNCORRECTABLE"},
     };
-    struct server server;
 
     (void)state;
+    struct server server;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         start(&server, "cuda-measure", cases[i].settings);
         await_ready(&server);
@@ -273,9 +269,9 @@ static void a_gpu_that_cannot_be_had_is_no_ready(void **state)
         {"fault=oom:1", EXIT_INVALID, "kcast-exec: the GPU has no 64.0 MiB of memory left"},
         {"count=0", EXIT_INVALID, "kcast-exec: the CUDA driver knows of no GPU"},
     };
-    struct server server;
 
     (void)state;
+    struct server server;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         start(&server, "cuda-measure", cases[i].settings);
         expect_end(&server, cases[i].code, cases[i].words);
@@ -286,9 +282,8 @@ static void a_gpu_that_cannot_be_had_is_no_ready(void **state)
 
 static void what_is_no_plan_ends_it(void **state)
 {
-    struct server server;
-
     (void)state;
+    struct server server;
     start(&server, "cuda-measure", "");
     await_ready(&server);
     write_frame(&server, "no plan", 7);
@@ -303,18 +298,17 @@ static void what_is_no_plan_ends_it(void **state)
 // All frames fit into a pipe's buffer or are read; a process that has gone is no signal for us.
 static int find_compiler(void **state)
 {
-    struct server server;
-    char line[512] = "";
-
     (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
+    struct server server;
     start(&server, "cuda-measure", "");
     end_plans(&server);
     while (waitpid(server.pid, NULL, 0) < 0) {
     }
     alarm(0);
     rewind(server.log);
-    if (fgets(line, sizeof(line), server.log) != NULL && strstr(line, "no CUDA compiler") != NULL) {
+    char line[512] = "";
+    if (fgets(line, sizeof(line), server.log) && strstr(line, "no CUDA compiler")) {
         printf("skipped because %s", line);
         exit(0);
     }

@@ -1,7 +1,7 @@
 // kcastd as a whole, over the wire, with an executor that does as it is told: jobs, caches, WAIT,
 // CANCEL, ACK, limits.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <sched.h>
@@ -16,10 +16,8 @@
 
 static int set_up_small(void **state)
 {
-    struct daemon_client *client;
-
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     client->option[0] = "--queue-max=2";
     client->option[1] = "--jobs-max=4";
     return daemon_client_start(client) ? 0 : -1;
@@ -28,9 +26,8 @@ static int set_up_small(void **state)
 static int submit_code(struct daemon_client *client, const char *key, const struct job_spec *spec,
                        struct err *err)
 {
-    struct submitted reply;
-
     *err = (struct err)ERR_INIT;
+    struct submitted reply;
     return daemon_client_submit(client, "test", key, spec, &reply, err);
 }
 
@@ -80,11 +77,11 @@ static void a_compile_job_gives_object_and_features_and_is_cached(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
-    struct job_info info;
 
     spec.kind = JOB_COMPILE;
     spec.reference = (struct digest){0};
     spec.baseline = (struct digest){0};
+    struct job_info info;
     for (int i = 0; i < 2; i++) {
         daemon_client_wait(client, submit_ok(client, "test", i ? "b" : "a", &spec).job, &info);
         assert_int_equal(info.state, JOB_DONE);
@@ -122,9 +119,9 @@ static void a_reference_that_does_not_compile_is_the_problems_fault(void **state
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
-    struct job_info info;
 
     spec.reference = daemon_client_put(client, "//! compile-error\n", 18);
+    struct job_info info;
     for (int i = 0; i < 2; i++) {
         daemon_client_wait(client, submit_ok(client, "test", i ? "a" : "b", &spec).job, &info);
         assert_int_equal(info.result->verdict, VERDICT_COMPILE_ERROR);
@@ -178,14 +175,14 @@ static void sixteen_equal_submits_at_once_by_two_clients_are_one_job(void **stat
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     struct remote *other = NULL;
-    struct race race = {0};
-    struct submit body;
 
     assert_int_equal(remote_create(&other, &client->loop, client->program.url, NULL), 0);
+    struct submit body;
     message_init(&submit_message, &body);
     body.search = (char *)(uintptr_t) "test";
     body.key = (char *)(uintptr_t) "k";
     body.spec = &spec;
+    struct race race = {0};
     for (int i = 0; i < 16; i++) {
         remote_call(i % 2 ? other : client->remote, OP_SUBMIT, &submit_message, &body,
                     &submitted_message, PROGRAM_LIMIT_MS, on_submitted, &race);
@@ -207,9 +204,9 @@ static void the_same_key_for_something_else_is_a_conflict(void **state)
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     struct job_spec other = daemon_client_spec(client, "int y;\n");
-    struct err err;
 
     (void)submit_ok(client, "test", "k", &spec);
+    struct err err;
     assert_int_equal(submit_code(client, "k", &other, &err), ERR_CONFLICT);
     other = spec;
     other.max_seconds = 3;
@@ -221,18 +218,18 @@ static void a_missing_blob_is_named(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
-    char hex[DIGEST_HEX_LEN + 1];
-    struct blob_have have;
-    struct blob_missing missing;
-    struct err err;
 
     spec.candidate = digest_of("never sent", 10);
+    char hex[DIGEST_HEX_LEN + 1];
     digest_hex(&spec.candidate, hex);
+    struct err err;
     assert_int_equal(submit_code(client, "k", &spec, &err), ERR_NEED_BLOB);
     assert_non_null(strstr(err.text, hex));
+    struct blob_have have;
     message_init(&blob_have_message, &have);
     have.digests = (struct digest[]){spec.problem, spec.candidate};
     have.digests_count = 2;
+    struct blob_missing missing;
     assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
                                         &blob_missing_message, &missing, &err),
                      0);
@@ -246,9 +243,9 @@ static void what_cannot_be_a_job_is_refused_with_its_reason(void **state)
     struct daemon_client *client = *state;
     const struct job_spec good = daemon_client_spec(client, "int x;\n");
     struct job_spec spec = good;
-    struct err err;
 
     spec.kind = 9;
+    struct err err;
     assert_int_equal(submit_code(client, "k", &spec, &err), ERR_INVALID);
     spec = good;
     spec.reference = (struct digest){0};
@@ -278,12 +275,12 @@ static void limits_are_busy_and_not_forever(void **state)
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct job_spec spec = daemon_client_spec(client, candidate);
     uint64_t job[2];
-    struct err err;
 
     job[0] = submit_ok(client, "test", "a", &spec).job;
     spec.repeat = 1;
     job[1] = submit_ok(client, "test", "b", &spec).job;
     spec.repeat = 2;
+    struct err err;
     assert_int_equal(submit_code(client, "c", &spec, &err), ERR_BUSY); // two of this search
     spec.repeat = 1;
     (void)submit_ok(client, "test", "b", &spec); // a known key is always answered
@@ -310,15 +307,14 @@ static void a_flood_of_refusals_does_not_fill_the_log(void **state)
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     size_t refusals = 200, lines = 0;
-    char *log;
-    struct err err;
 
     spec.kind = 9;
+    struct err err;
     for (size_t i = 0; i < refusals; i++) {
         assert_int_equal(submit_code(client, "k", &spec, &err), ERR_INVALID);
     }
-    log = program_log(&client->program);
-    for (const char *at = log; (at = strstr(at, "submit-refused")) != NULL; at++) {
+    char *log = program_log(&client->program);
+    for (const char *at = log; (at = strstr(at, "submit-refused")); at++) {
         lines++;
     }
     assert_in_range(lines, 1, refusals / 2);
@@ -332,15 +328,14 @@ static void a_known_result_is_not_measured_again_unless_asked_for(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "//! log2 -0.25\n");
-    struct submitted reply;
-    struct job_info info;
 
     daemon_client_expect(client, submit_ok(client, "test", "a", &spec).job, JOB_DONE,
                          VERDICT_SLOWER);
     spec.anchor_log2 = 0.1; // decides when to stop, not what is measured
-    reply = submit_ok(client, "another", "b", &spec);
+    struct submitted reply = submit_ok(client, "another", "b", &spec);
     assert_true(reply.cached);
     assert_int_equal(reply.state, JOB_DONE);
+    struct job_info info;
     daemon_client_wait(client, reply.job, &info);
     assert_true(info.result->cached);
     assert_float_equal(info.result->speedup->log2, -0.25, 1e-9);
@@ -392,7 +387,6 @@ static void the_result_under_a_bad_control_is_not_cached(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "//! bad-control\n");
-    struct status status;
 
     daemon_client_expect(client, submit_ok(client, "test", "a", &spec).job, JOB_DONE,
                          VERDICT_FASTER);
@@ -400,6 +394,7 @@ static void the_result_under_a_bad_control_is_not_cached(void **state)
         submit_ok(client, "test", "b", &spec).cached); // and its control is the second bad one
     daemon_client_expect(client, submit_ok(client, "test", "b", &spec).job, JOB_DONE,
                          VERDICT_FASTER);
+    struct status status;
     daemon_client_status(client, &status);
     assert_string_equal(status.devices[0].state, "quarantined");
     assert_non_null(strstr(status.devices[0].reason, "against itself"));
@@ -427,9 +422,9 @@ static void a_wait_ends_empty_when_its_time_is_over(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t job = daemon_client_accepted(client, "k", candidate);
-    struct waited waited;
 
     (void)daemon_client_gate_wait(gate);
+    struct waited waited;
     daemon_client_wait_once(client, &job, 1, 20, &waited);
     assert_int_equal(waited.jobs_count, 0);
     assert_int_equal(waited.unknown_count, 0);
@@ -448,22 +443,22 @@ static void a_parked_wait_is_answered_when_any_of_its_jobs_ends(void **state)
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
-    struct long_poll poll[2] = {0};
-    struct status status = {0};
     uint64_t jobs[3];
-    struct job_info info;
 
     jobs[0] = daemon_client_accepted(client, "a", candidate);
     jobs[1] = daemon_client_accepted(client, "b", "int b;\n");
     jobs[2] = jobs[1]; // asked for twice
     (void)daemon_client_gate_wait(gate);
+    struct long_poll poll[2] = {0};
     daemon_client_park(client, jobs, 3, 20000, &poll[0]);
     daemon_client_park(client, jobs, 1, 20000, &poll[1]);
+    struct status status = {0};
     do {
         message_clear(&status_message, &status);
         daemon_client_status(client, &status);
     } while (status.waits < 2);
     message_clear(&status_message, &status);
+    struct job_info info;
     daemon_client_cancel(client, jobs[1], &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
@@ -485,8 +480,6 @@ static void many_results_come_in_several_answers(void **state)
 {
     struct daemon_client *client = *state;
     uint64_t jobs[100];
-    struct waited waited;
-    size_t left = 100;
 
     for (int i = 0; i < 100; i++) {
         char key[16];
@@ -494,6 +487,8 @@ static void many_results_come_in_several_answers(void **state)
         (void)snprintf(key, sizeof(key), "k%d", i);
         jobs[i] = daemon_client_accepted(client, key, "//! compile-error\n");
     }
+    struct waited waited;
+    size_t left = 100;
     while (left > 0) {
         daemon_client_wait_once(client, jobs, left, 20000, &waited);
         assert_in_range(waited.jobs_count, 1, 64);
@@ -516,16 +511,15 @@ static void an_acknowledged_result_is_gone_but_not_forgotten(void **state)
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     uint64_t job = submit_ok(client, "test", "k", &spec).job;
-    struct submitted again;
-    struct waited waited;
 
     daemon_client_ack(client, job); // not finished (or just): only a finished one is forgotten
-    again = submit_ok(client, "test", "k", &spec);
+    struct submitted again = submit_ok(client, "test", "k", &spec);
     daemon_client_expect(client, again.job, JOB_DONE, VERDICT_FASTER);
     daemon_client_expect(client, again.job, JOB_DONE,
                          VERDICT_FASTER); // until the ACK as often as one likes
     daemon_client_ack(client, again.job);
     daemon_client_ack(client, again.job); // twice is fine
+    struct waited waited;
     daemon_client_wait_once(client, &again.job, 1, 20000, &waited);
     assert_int_equal(waited.unknown_count, 1);
     message_clear(&waited_message, &waited);
@@ -543,14 +537,13 @@ static void a_queued_job_is_cancelled_at_once(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t busy = daemon_client_accepted(client, "busy", candidate);
-    uint64_t job;
-    struct job_info info;
 
     (void)daemon_client_gate_wait(gate);
-    job = daemon_client_accepted(client, "k", "int waiting;\n");
+    uint64_t job = daemon_client_accepted(client, "k", "int waiting;\n");
     if (sysconf(_SC_NPROCESSORS_ONLN) > 1) { // with one, it waits for the compiler
         daemon_client_until(client, job, JOB_READY);
     }
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     assert_non_null(info.reason);
@@ -577,10 +570,10 @@ static void a_compiling_job_is_cancelled_and_its_compiler_killed(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! compile-gate %s\n", gate);
     uint64_t job = daemon_client_accepted(client, "k", candidate);
-    struct job_info info;
     pid_t pid = daemon_client_gate_wait(gate);
 
     daemon_client_until(client, job, JOB_COMPILING);
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
@@ -597,10 +590,10 @@ static void a_compilation_that_another_job_wants_goes_on(void **state)
     char *candidate = xasprintf("//! compile-gate %s\n", gate);
     uint64_t job = daemon_client_accepted(client, "k", candidate);
     uint64_t other = daemon_client_accepted(client, "l", candidate);
-    struct job_info info;
 
     (void)daemon_client_gate_wait(gate);
     daemon_client_until(client, other, JOB_COMPILING);
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
@@ -617,10 +610,10 @@ static void a_running_job_is_cancelled_and_its_executor_killed(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t job = daemon_client_accepted(client, "k", candidate);
-    struct job_info info;
     pid_t pid = daemon_client_gate_wait(gate);
 
     daemon_client_until(client, job, JOB_RUNNING);
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
@@ -636,9 +629,9 @@ static void a_finished_job_stays_as_it_is(void **state)
 {
     struct daemon_client *client = *state;
     uint64_t job = daemon_client_accepted(client, "k", "int x;\n");
-    struct job_info info;
 
     daemon_client_expect(client, job, JOB_DONE, 0);
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_DONE);
     message_clear(&job_info_message, &info);
@@ -651,9 +644,6 @@ static void a_search_is_cancelled_as_a_whole_and_others_are_not(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct job_spec spec = daemon_client_spec(client, candidate);
-    struct job_ids ids;
-    struct job_infos infos;
-    uint64_t other;
 
     for (uint64_t i = 0; i < 20; i++) {
         char key[16];
@@ -663,10 +653,12 @@ static void a_search_is_cancelled_as_a_whole_and_others_are_not(void **state)
         (void)submit_ok(client, "doomed", key, &spec);
     }
     spec.candidate = daemon_client_put(client, "int x;\n", 7);
-    other = submit_ok(client, "other", "k", &spec).job;
+    uint64_t other = submit_ok(client, "other", "k", &spec).job;
     (void)daemon_client_gate_wait(gate);
+    struct job_ids ids;
     message_init(&job_ids_message, &ids);
     ids.search = (char *)(uintptr_t) "doomed";
+    struct job_infos infos;
     assert_int_equal(daemon_client_call(client, OP_CANCEL, &job_ids_message, &ids,
                                         &job_infos_message, &infos, NULL),
                      0);
@@ -686,8 +678,6 @@ static void a_newcomer_overtakes_a_flood(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int flood;\n");
-    struct status status;
-    uint64_t one;
 
     for (uint64_t i = 0; i < 200; i++) {
         char key[16];
@@ -697,8 +687,9 @@ static void a_newcomer_overtakes_a_flood(void **state)
         (void)submit_ok(client, "flood", key, &spec);
     }
     spec.candidate = daemon_client_put(client, "int one;\n", 9);
-    one = submit_ok(client, "one", "k", &spec).job;
+    uint64_t one = submit_ok(client, "one", "k", &spec).job;
     daemon_client_expect(client, one, JOB_DONE, VERDICT_FASTER);
+    struct status status;
     daemon_client_status(client, &status);
     assert_true(status.states[JOB_QUEUED] + status.states[JOB_READY] > 20);
     message_clear(&status_message, &status);
@@ -710,10 +701,10 @@ static void status_tells_about_devices_and_jobs(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t job = daemon_client_accepted(client, "k", candidate);
-    struct status status;
 
     (void)daemon_client_gate_wait(gate);
     daemon_client_until(client, job, JOB_RUNNING);
+    struct status status;
     daemon_client_status(client, &status);
     assert_true(status.devices_count >= 1);
     assert_string_equal(status.devices[0].device_class, "fake-cpu");
@@ -743,13 +734,10 @@ static void compilations_and_measurements_take_turns_when_they_share_cores(void 
 {
     struct daemon_client *client = *state;
     char *devices = xasprintf("--devices=cpu:%ld", sysconf(_SC_NPROCESSORS_ONLN));
-    struct bytes log = {0};
-    int compiling = 0;
-    int measuring = 0;
-    uint64_t job[8];
 
     client->option[0] = devices;
     assert_true(daemon_client_start(client));
+    uint64_t job[8];
     for (int i = 0; i < 8; i++) {
         char candidate[32];
 
@@ -759,7 +747,10 @@ static void compilations_and_measurements_take_turns_when_they_share_cores(void 
     for (int i = 0; i < 8; i++) {
         daemon_client_expect(client, job[i], JOB_DONE, VERDICT_FASTER);
     }
+    struct bytes log = {0};
     assert_int_equal(file_read(&log, client->log, 1 << 20, NULL), 0);
+    int compiling = 0;
+    int measuring = 0;
     for (const char *line = (char *)log.data; *line; line = strchr(line, '\n') + 1) {
         compiling += strncmp(line, "compile ", 8) == 0;
         compiling -= strncmp(line, "compile-end ", 12) == 0;
@@ -776,9 +767,9 @@ static void an_operation_of_the_future_is_unsupported(void **state)
 {
     struct daemon_client *client = *state;
     struct empty body;
-    struct empty reply;
 
     message_init(&empty_message, &body);
+    struct empty reply;
     assert_int_equal(daemon_client_call(client, (enum op)31, &empty_message, &body, &empty_message,
                                         &reply, NULL),
                      ERR_UNSUPPORTED);

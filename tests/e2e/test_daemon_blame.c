@@ -1,7 +1,7 @@
 // One of two devices loses every job it gets. It is blamed, not the jobs: they are measured on the
 // other one, and failing fast attracts no work. Or it is removed while it measures.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
 #include <setjmp.h>
@@ -16,10 +16,8 @@
 // The fake executor's GPU 0 is the first one that is asked, and bad.
 static int set_up(void **state)
 {
-    struct daemon_client *client;
-
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     client->option[0] = "--devices=cuda";
     client->option[1] = "--exec-grace=100ms";
     client->variable[0] = "KCAST_FAKE_GPUS=2";
@@ -30,11 +28,11 @@ static int set_up(void **state)
 static uint64_t submit(struct daemon_client *client, const char *key, const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
+
+    spec.problem =
+        daemon_client_put(client, daemon_client_cuda_problem, strlen(daemon_client_cuda_problem));
     struct submitted reply;
     struct err err = ERR_INIT;
-
-    spec.problem = daemon_client_put(client, daemon_client_cuda_problem,
-                                     strlen(daemon_client_cuda_problem));
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -65,7 +63,6 @@ static void until_first_is(struct daemon_client *client, const char *state)
 
     while (!is) { // until the runner's limit
         struct waited waited;
-        uint64_t none = 0;
 
         daemon_client_status(client, &status);
         assert_string_equal(status.devices[0].name, "cuda0");
@@ -73,6 +70,7 @@ static void until_first_is(struct daemon_client *client, const char *state)
         assert_true(strcmp(status.devices[1].state, "busy") == 0 ||
                     strcmp(status.devices[1].state, "ready") == 0);
         message_clear(&status_message, &status);
+        uint64_t none = 0;
         daemon_client_wait_once(client, &none, 0, 2, &waited);
         message_clear(&waited_message, &waited);
     }
@@ -85,14 +83,13 @@ static void the_device_is_blamed_and_no_job_is_lost(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *source = xasprintf("//! gate %s\n", gate);
     uint64_t holds = submit(client, "holds", source);
-    uint64_t lost[2];
-    uint64_t late;
 
     (void)daemon_client_gate_wait(gate); // the good one has it, after the bad one
+    uint64_t lost[2];
     lost[0] = submit(client, "a", "int a;\n");
     lost[1] = submit(client, "b", "int b;\n");
     until_first_is(client, "quarantined");
-    late = submit(client, "c", "int c;\n");
+    uint64_t late = submit(client, "c", "int c;\n");
     daemon_client_until(client, late, JOB_READY);
     daemon_client_until(client, lost[0], JOB_READY);
     daemon_client_gate_open(gate);
@@ -137,8 +134,6 @@ static void a_gpu_is_removed_while_it_measures(void **state)
     char *nvml = xasprintf("KCAST_FAKE_NVML=%s/nvml", client->program.dir);
     char *gate = daemon_client_gate(client, "gate");
     char *source = xasprintf("//! gate %s\n", gate);
-    uint64_t job;
-    pid_t pid;
 
     client->option[0] = "--devices=cuda";
     client->option[1] = "--exec-grace=100ms";
@@ -147,8 +142,8 @@ static void a_gpu_is_removed_while_it_measures(void **state)
     client->variable[2] = libraries;
     write_nvml(nvml, "count=2\n");
     assert_true(daemon_client_start(client));
-    job = submit(client, "on it", source);
-    pid = daemon_client_gate_wait(gate);
+    uint64_t job = submit(client, "on it", source);
+    pid_t pid = daemon_client_gate_wait(gate);
     write_nvml(nvml, "count=2\nGPU0.lost=1\n");
     until_first_is(client, "lost");
     daemon_client_until(client, job, JOB_RUNNING); // as long as its process lives

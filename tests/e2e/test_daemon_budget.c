@@ -1,7 +1,7 @@
 // kcastd holds searches and tenants to their budgets, across restarts and SIGKILL, and lets short
 // jobs of people go first.
-#include "contract/queue_class.h"
-#include "contract/verdict.h"
+#include "proto/queue_class.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <setjmp.h>
@@ -19,15 +19,14 @@ static int submit(struct daemon_client *client, const char *search, const char *
                   struct err *err)
 {
     struct submit body = *more;
-    struct submitted reply;
-    int rc;
 
     body.search = (char *)(uintptr_t)search;
     body.key = (char *)(uintptr_t)key;
     body.spec = (struct job_spec *)(uintptr_t)spec;
     *err = (struct err)ERR_INIT;
-    rc = daemon_client_call(client, OP_SUBMIT, &submit_message, &body, &submitted_message, &reply,
-                            err);
+    struct submitted reply;
+    int rc = daemon_client_call(client, OP_SUBMIT, &submit_message, &body, &submitted_message,
+                                &reply, err);
     if (rc == 0 && ret_job) {
         *ret_job = reply.job;
     }
@@ -67,7 +66,6 @@ static struct submit plain(void)
 static struct share_info budget(struct daemon_client *client, const struct budget_request *request,
                                 const char *search)
 {
-    struct share_info found = {0};
     struct budget_list list;
     struct err err = ERR_INIT;
 
@@ -75,6 +73,7 @@ static struct share_info budget(struct daemon_client *client, const struct budge
                            &budget_list_message, &list, &err) != 0) {
         fail_msg("%s", err.text);
     }
+    struct share_info found = {0};
     for (size_t i = 0; i < list.accounts_count; i++) {
         const struct share_info *row = &list.accounts[i];
 
@@ -140,20 +139,17 @@ static void what_runs_is_finished_and_what_waits_ends_over_budget(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct submit more = plain();
-    uint64_t running;
-    uint64_t waiting;
-    struct share_info row;
-    struct err err;
 
     more.budget_seconds = LITTLE_S;
-    running = accepted(client, "small", "a", candidate, &more);
+    uint64_t running = accepted(client, "small", "a", candidate, &more);
     (void)daemon_client_gate_wait(gate);
-    waiting = accepted(client, "small", "b", "int b;\n", &more);
+    uint64_t waiting = accepted(client, "small", "b", "int b;\n", &more);
     daemon_client_gate_open(gate);
     expect_done(client, running);
     expect_over_budget(client, waiting, "search small");
-    row = show(client, "small");
+    struct share_info row = show(client, "small");
     assert_true(row.used_seconds > LITTLE_S); // it was charged
+    struct err err;
     assert_int_equal(refused(client, "small", "c", &more, &err), ERR_BUDGET);
     assert_non_null(strstr(err.text, "kcast budget set local/small"));
     expect_done(client, accepted(client, "other", "c", "int c;\n",
@@ -173,19 +169,16 @@ static void a_budget_and_its_use_survive_sigkill(void **state)
 {
     struct daemon_client *client = *state;
     struct submit more = plain();
-    struct share_info before;
-    struct share_info after;
-    struct err err;
 
     more.budget_seconds = 1000;
     more.weight = 3;
     expect_done(client, accepted(client, "kept", "a", "int a;\n", &more));
     (void)set(client, NULL, 5, NAN, 3600);
     expect_done(client, accepted(client, "kept", "b", "int b;\n", &more));
-    before = show(client, "kept");
+    struct share_info before = show(client, "kept");
     assert_true(before.used_seconds > 0);
     kill_and_restart(client);
-    after = show(client, "kept");
+    struct share_info after = show(client, "kept");
     assert_true(fabs(after.used_seconds - before.used_seconds) < 1e-9);
     assert_true(fabs(after.budget_seconds - 1000) < 1e-9);
     assert_true(fabs(after.weight - 3) < 1e-9);
@@ -196,6 +189,7 @@ static void a_budget_and_its_use_survive_sigkill(void **state)
     // Used up, and killed again: still used up, for what waited as well.
     (void)set(client, "kept", NAN, LITTLE_S, NAN);
     kill_and_restart(client);
+    struct err err;
     assert_int_equal(refused(client, "kept", "e", &more, &err), ERR_BUDGET);
     assert_non_null(strstr(err.text, "search kept"));
 }
@@ -207,15 +201,15 @@ static void a_run_is_charged_while_it_goes_on(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct submit more = plain();
-    double used = 0;
-    double shown;
 
     more.budget_seconds = 1000;
     (void)accepted(client, "long", "a", candidate, &more);
     (void)daemon_client_gate_wait(gate);
+    double used = 0;
     while (used <= 0) {
         used = show(client, "long").used_seconds; // follows from the tick of each second
     }
+    double shown;
     // The ledger has what another second's tick finds changed; the next one shows that it did.
     do {
         shown = show(client, "long").used_seconds;
@@ -235,10 +229,10 @@ static void a_tenants_budget_ends_all_its_searches(void **state)
 {
     struct daemon_client *client = *state;
     struct submit more = plain();
-    struct err err;
 
     expect_done(client, accepted(client, "a", "a", "int a;\n", &more));
     (void)set(client, NULL, NAN, LITTLE_S, NAN);
+    struct err err;
     assert_int_equal(refused(client, "a", "b", &more, &err), ERR_BUDGET);
     assert_non_null(strstr(err.text, "tenant local"));
     assert_int_equal(refused(client, "new", "b", &more, &err), ERR_BUDGET);
@@ -251,11 +245,10 @@ static void a_budget_per_hour_makes_wait(void **state)
 {
     struct daemon_client *client = *state;
     struct submit more = plain();
-    uint64_t job;
 
     expect_done(client, accepted(client, "hourly", "a", "int a;\n", &more));
     (void)set(client, "hourly", NAN, NAN, 0);
-    job = accepted(client, "hourly", "b", "int b;\n", &more);
+    uint64_t job = accepted(client, "hourly", "b", "int b;\n", &more);
     daemon_client_until(client, job, JOB_READY);
     expect_done(client, accepted(client, "other", "c", "int c;\n", &more)); // goes past it
     daemon_client_until(client, job, JOB_READY);
@@ -272,11 +265,10 @@ static void status_shows_shares_and_interactive_goes_first(void **state)
     char *looked_at = xasprintf("//! gate %s\n//\n", gate);
     struct submit normal = plain();
     struct submit interactive = plain();
-    uint64_t job[3];
-    struct status status;
 
     normal.weight = 4;
     interactive.queue_class = QUEUE_INTERACTIVE;
+    uint64_t job[3];
     job[0] = accepted(client, "many", "a", candidate, &normal);
     (void)daemon_client_gate_wait(gate);
     job[1] = accepted(client, "many", "b", "int b;\n", &normal);
@@ -284,6 +276,7 @@ static void status_shows_shares_and_interactive_goes_first(void **state)
     job[2] = accepted(client, "one", "c", looked_at, &interactive);
     daemon_client_until(client, job[2], JOB_READY);
 
+    struct status status;
     daemon_client_status(client, &status);
     assert_int_equal(status.shares_count, 2);
     for (size_t i = 0; i < 2; i++) {
@@ -313,12 +306,10 @@ static void status_shows_shares_and_interactive_goes_first(void **state)
 static void what_makes_no_sense_is_refused(void **state)
 {
     struct daemon_client *client = *state;
-    struct budget_request request;
-    struct budget_list list;
     struct submit more = plain();
-    struct err err = ERR_INIT;
 
     more.weight = 0;
+    struct err err = ERR_INIT;
     assert_int_equal(refused(client, "s", "a", &more, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "between 0.01 and 100"));
     more = plain();
@@ -327,10 +318,12 @@ static void what_makes_no_sense_is_refused(void **state)
     more = plain();
     more.queue_class = QUEUE_CLASS_COUNT;
     assert_int_equal(refused(client, "s", "a", &more, &err), ERR_INVALID);
+    struct budget_request request;
     message_init(&budget_request_message, &request);
     request.tenant = (char *)(uintptr_t) "a/b";
     request.weight = 1;
     err = (struct err)ERR_INIT;
+    struct budget_list list;
     assert_int_equal(daemon_client_call(client, OP_BUDGET, &budget_request_message, &request,
                                         &budget_list_message, &list, &err),
                      ERR_INVALID);

@@ -1,7 +1,7 @@
 // kcastd and GPUs, with an executor that only says it has some: which devices are offered, which
 // problems go where, what kcast-exec is told, and which process answers.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <sched.h>
 #include <setjmp.h>
@@ -14,10 +14,8 @@
 
 static int set_up(void **state, const char *gpus, const char *devices)
 {
-    struct daemon_client *client;
-
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     client->option[0] = devices;
     client->option[1] = "--exec-grace=100ms";
     client->variable[0] = gpus;
@@ -142,7 +140,6 @@ static void a_job_whose_gpu_has_gone_is_buried(void **state)
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct job_spec spec = spec_of(client, candidate);
     uint64_t job = submit(client, "test", "k", &spec);
-    struct job_info info;
 
     (void)daemon_client_gate_wait(gate);
     daemon_client_until(client, job, JOB_RUNNING);
@@ -150,6 +147,7 @@ static void a_job_whose_gpu_has_gone_is_buried(void **state)
     assert_int_equal(program_stop(&client->program), 0);
     client->option[0] = "--devices=cpu:1";
     assert_true(daemon_client_start(client));
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_BURIED);
     assert_non_null(strstr(info.reason, "no device of this daemon runs cuda problems"));
@@ -181,10 +179,10 @@ static void the_compiler_is_told_all_about_it(void **state)
     struct daemon_client *client = *state;
     struct job_spec spec = spec_of(client, "int x;\n");
     char *problem_len = xasprintf("%zu", strlen(daemon_client_cuda_problem));
-    struct job_info info;
     char *hidden, *again;
 
     spec.kind = JOB_COMPILE;
+    struct job_info info;
     daemon_client_wait(client, submit(client, "test", "a", &spec), &info);
     expect_told(info.compiled, "language=", "cuda");
     expect_told(info.compiled, "target=", "sm_90");
@@ -219,12 +217,12 @@ static void a_source_is_compiled_for_its_role(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = spec_of(client, "int x;\n");
-    struct job_info info;
 
     spec.baseline = spec.candidate;
     daemon_client_expect(client, submit(client, "test", "a", &spec), JOB_DONE, VERDICT_FASTER);
     assert_int_equal(daemon_client_runs(client, "cuda-compile", "int x;\n"), 2);
     spec.baseline = daemon_client_put(client, "//! compile-error\n", 18);
+    struct job_info info;
     daemon_client_wait(client, submit(client, "test", "b", &spec), &info);
     assert_int_equal(info.result->verdict, VERDICT_COMPILE_ERROR);
     assert_non_null(strstr(info.result->reason, "baseline.cu of problem copy does not compile"));
@@ -248,13 +246,13 @@ static int teller(struct daemon_client *client, const char *search, const char *
                   unsigned *ret_answered)
 {
     struct job_spec spec = spec_of(client, "//! tell\n");
-    struct job_info info;
-    int pid = 0;
 
     spec.fresh = fresh;
     spec.repeat = fresh ? 0 : strtoull(key, NULL, 10);
+    struct job_info info;
     daemon_client_wait(client, submit(client, search, key, &spec), &info);
     assert_non_null(info.result);
+    int pid = 0;
     assert_int_equal(
         sscanf(info.result->reason, "uuid=GPU-fake-0 pid=%d answered=%u", &pid, ret_answered), 2);
     message_clear(&job_info_message, &info);
@@ -266,12 +264,11 @@ static void a_search_keeps_its_process(void **state)
     struct daemon_client *client = *state;
     unsigned answered;
     int pid = teller(client, "one", "1", false, &answered);
-    int other;
 
     assert_int_equal(answered, 0);
     assert_int_equal(teller(client, "one", "2", false, &answered), pid);
     assert_int_equal(answered, 1);
-    other = teller(client, "two", "3", false, &answered);
+    int other = teller(client, "two", "3", false, &answered);
     assert_int_not_equal(other, pid);
     assert_int_equal(answered, 0);
     assert_int_equal(teller(client, "one", "4", false, &answered), pid);
@@ -282,14 +279,13 @@ static void a_search_keeps_its_process(void **state)
 static void a_gpu_that_does_not_start_is_the_devices_fault(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_spec spec;
-    struct job_info info;
 
     daemon_client_disconnect(client);
     assert_int_equal(program_stop(&client->program), 0);
     client->variable[1] = "KCAST_FAKE_START=crash";
     assert_true(daemon_client_start(client));
-    spec = spec_of(client, "int x;\n");
+    struct job_spec spec = spec_of(client, "int x;\n");
+    struct job_info info;
     daemon_client_wait(client, submit(client, "test", "a", &spec), &info);
     assert_int_equal(info.state, JOB_BURIED);
     assert_non_null(strstr(info.reason, "it does not start"));
@@ -323,13 +319,13 @@ static void cancelling_ends_the_process(void **state)
     struct job_spec spec = spec_of(client, candidate);
     uint64_t job = submit(client, "one", "k", &spec);
     pid_t pid = daemon_client_gate_wait(gate);
-    unsigned answered;
-    struct job_info info;
 
     daemon_client_until(client, job, JOB_RUNNING);
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
+    unsigned answered;
     (void)teller(client, "one", "2", false, &answered);
     assert_int_equal(answered, 0);
     assert_false(program_alive(pid));
@@ -378,11 +374,9 @@ static void no_process_outlives_the_daemon(void **state)
 
 static void expect_refusal(struct daemon_client *client, int code, const char *text)
 {
-    char *log;
-
     assert_false(daemon_client_start(client));
     assert_int_equal(program_wait(&client->program), code);
-    log = program_log(&client->program);
+    char *log = program_log(&client->program);
     if (!strstr(log, text)) {
         fail_msg("%s", log);
     }
@@ -411,12 +405,10 @@ static void gpus_that_may_be_there_are_not_missed(void **state)
     struct daemon_client *client = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
-        char *log;
-
         client->variable[0] = gpus[i];
         client->option[0] = "--devices=auto";
         assert_true(daemon_client_start(client));
-        log = program_log(&client->program);
+        char *log = program_log(&client->program);
         assert_non_null(strstr(log, "no-gpu reason="));
         free(log);
         daemon_client_disconnect(client);

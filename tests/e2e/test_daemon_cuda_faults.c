@@ -2,7 +2,7 @@
 // each fault does to a job, with which sentence, that the daemon goes on, and that the next job is
 // served. Skipped where there is no CUDA compiler.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
 #include <math.h>
@@ -45,7 +45,7 @@ static void set_fault(const struct fixture *fixture, const char *word)
 {
     struct err err = ERR_INIT;
 
-    if (word == NULL) {
+    if (!word) {
         (void)unlink(fixture->fault);
     } else {
         assert_int_equal(file_replace(fixture->fault, word, strlen(word), false, &err), 0);
@@ -77,7 +77,7 @@ static struct fixture *make(void **state)
 static bool log_has(const struct fixture *fixture, const char *words)
 {
     char *log = program_log(&fixture->client->program);
-    bool has = strstr(log, words) != NULL;
+    bool has = strstr(log, words);
 
     free(log);
     return has;
@@ -98,10 +98,9 @@ static int tear_down(void **state)
 {
     struct fixture *fixture = *state;
     void *client = fixture->client;
-    int code;
 
     set_fault(fixture, NULL);
-    code = daemon_client_tear_down(&client);
+    int code = daemon_client_tear_down(&client);
     code = fixture->no_compiler ? 0 : code;
     free(fixture->fault);
     free(fixture->settings);
@@ -124,8 +123,6 @@ static uint64_t submit(struct fixture *fixture, const char *baseline, const char
     struct daemon_client *client = fixture->client;
     struct job_spec spec = daemon_client_spec(client, candidate);
     char *key = xasprintf("%u", fixture->jobs);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.problem = daemon_client_put(client, problem, strlen(problem));
     spec.reference = daemon_client_put(client, REFERENCE, strlen(REFERENCE));
@@ -133,6 +130,8 @@ static uint64_t submit(struct fixture *fixture, const char *baseline, const char
     spec.max_seconds = 200;        // never the clock of this machine
     spec.repeat = ++fixture->jobs; // never a cached result
     spec.fresh = fresh;
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -144,15 +143,14 @@ static void expect(struct fixture *fixture, uint64_t job, enum job_state state,
                    enum verdict verdict, const char *words)
 {
     struct job_info info;
-    const char *reason;
 
     daemon_client_wait(fixture->client, job, &info);
-    reason = info.result != NULL ? info.result->reason : info.reason;
-    reason = reason != NULL ? reason : "";
-    if (info.state != state || (info.result != NULL && info.result->verdict != verdict) ||
-        strstr(reason, words) == NULL) {
+    const char *reason = info.result ? info.result->reason : info.reason;
+    reason = reason ? reason : "";
+    if (info.state != state || (info.result && info.result->verdict != verdict) ||
+        !strstr(reason, words)) {
         fail_msg("%s %s: %s; expected %s: %s", job_state_name(info.state),
-                 info.result != NULL ? verdict_name(info.result->verdict) : "", reason,
+                 info.result ? verdict_name(info.result->verdict) : "", reason,
                  job_state_name(state), words);
     }
     message_clear(&job_info_message, &info);
@@ -172,10 +170,8 @@ static void is_served(struct fixture *fixture)
 // The fault is there for one job, which is lost twice; the next one is served.
 static void buries(struct fixture *fixture, const char *fault, bool fresh, const char *words)
 {
-    uint64_t job;
-
     set_fault(fixture, fault);
-    job = submit(fixture, SCALE("fk_scale"), SCALE("fk_scale"), fresh);
+    uint64_t job = submit(fixture, SCALE("fk_scale"), SCALE("fk_scale"), fresh);
     expect(fixture, job, JOB_BURIED, VERDICT_NONE, words);
     set_fault(fixture, NULL);
     is_served(fixture);
@@ -210,9 +206,9 @@ static void memory_that_is_used_up_loses_the_job(void **state)
 static void contexts_that_cannot_be_made_lose_the_job(void **state)
 {
     struct fixture *fixture = *state;
-    struct job_info info;
 
     need_compiler(fixture);
+    struct job_info info;
     message_init(&job_info_message, &info);
     is_served(fixture);
     set_fault(fixture, "context");
@@ -263,7 +259,6 @@ static void a_kernel_that_breaks_the_context_breaks_nothing_else(void **state)
          "the GPU has no 1024.0 MiB of memory left"},
     };
     struct fixture *fixture = *state;
-    struct status status;
 
     need_compiler(fixture);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -271,6 +266,7 @@ static void a_kernel_that_breaks_the_context_breaks_nothing_else(void **state)
         is_served(fixture);
     }
     assert_false(log_has(fixture, "job-lost"));
+    struct status status;
     daemon_client_status(fixture->client, &status);
     assert_string_equal(status.devices[0].state, "ready");
     message_clear(&status_message, &status);
@@ -317,8 +313,8 @@ static void until(struct fixture *fixture, const char *is, const char *words)
 
         daemon_client_status(fixture->client, &status);
         found = strcmp(status.devices[0].state, is) == 0 &&
-                (words[0] == '\0' || (status.devices[0].reason != NULL &&
-                                      strstr(status.devices[0].reason, words) != NULL));
+                (words[0] == '\0' ||
+                 (status.devices[0].reason && strstr(status.devices[0].reason, words)));
         message_clear(&status_message, &status);
         (void)usleep(10000);
     }
@@ -371,13 +367,12 @@ static void an_ill_gpu_is_not_offered(void **state)
 
     need_compiler(fixture);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct status status;
-
         daemon_client_disconnect(fixture->client);
         assert_int_equal(program_stop(&fixture->client->program), 0);
         set_fault(fixture, cases[i][0]);
         fixture->client->option[0] = "--devices=auto";
         assert_true(daemon_client_start(fixture->client));
+        struct status status;
         daemon_client_status(fixture->client, &status);
         for (size_t d = 0; d < status.devices_count; d++) {
             assert_string_equal(status.devices[d].language, "c");

@@ -1,7 +1,7 @@
 // kcastd and an executor that crashes, hangs, floods, lies or leaves processes behind: the daemon
 // is unhurt, the job ends with a reason, the next one runs.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <sched.h>
 #include <setjmp.h>
@@ -15,10 +15,8 @@
 
 static int set_up_impatient(void **state)
 {
-    struct daemon_client *client;
-
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     client->option[0] = "--exec-slack=400ms";
     client->option[1] = "--exec-grace=100ms";
     client->option[2] = "--compile-time=1s";
@@ -28,10 +26,10 @@ static int set_up_impatient(void **state)
 static uint64_t submit(struct daemon_client *client, const char *key, const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.max_seconds = 0.1;
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -126,9 +124,9 @@ static size_t resident(const struct daemon_client *client)
 {
     char *path = xasprintf("/proc/%d/statm", (int)client->program.pid);
     FILE *file = fopen(path, "re");
-    size_t pages = 0;
 
     assert_non_null(file);
+    size_t pages = 0;
     assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
     assert_int_equal(fclose(file), 0);
     free(path);
@@ -142,7 +140,8 @@ static void a_gigabyte_is_cut_off(void **state)
 
     expect_buried(*state, "//! run-flood\n", "bytes a report may have");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_in_range(resident(client), 0, before + ((size_t)8 << 20)); // half of what a report may have
+    assert_in_range(resident(client), 0,
+                    before + ((size_t)8 << 20)); // half of what a report may have
 #else
     (void)before;
 #endif
@@ -172,7 +171,6 @@ static void three_different_jobs_in_a_row_take_the_device_out(void **state)
 {
     struct daemon_client *client = *state;
     const char *bad[] = {"//! run-exit 1\n", "//! run-exit 2\n", "//! run-exit 3\n"};
-    struct status status;
     uint64_t job;
 
     for (size_t i = 0; i < 3; i++) {
@@ -181,6 +179,7 @@ static void three_different_jobs_in_a_row_take_the_device_out(void **state)
             daemon_client_expect(client, job, JOB_BURIED, 0);
         }
     }
+    struct status status;
     do {
         daemon_client_status(client, &status);
         if (strcmp(status.devices[0].state, "quarantined") == 0) {
@@ -200,9 +199,9 @@ static void what_an_executor_leaves_behind_is_killed(void **state)
     struct daemon_client *client = *state;
     char *path = xasprintf("%s/orphan", client->program.dir);
     char *candidate = xasprintf("//! orphans %s\n", path);
-    struct bytes text = {0};
 
     daemon_client_expect(client, submit(client, "k", candidate), JOB_DONE, VERDICT_FASTER);
+    struct bytes text = {0};
     assert_int_equal(file_read(&text, path, 64, NULL), 0);
     until_gone((pid_t)strtol((char *)text.data, NULL, 10));
     bytes_clear(&text);
@@ -226,13 +225,12 @@ static void a_damaged_object_is_compiled_again(void **state)
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     struct digest object = digest_of("OBJint x;\n", 10);
     struct submitted reply;
-    char hex[DIGEST_HEX_LEN + 1];
-    char *path;
 
     assert_int_equal(daemon_client_submit(client, "test", "a", &spec, &reply, NULL), 0);
     daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
+    char hex[DIGEST_HEX_LEN + 1];
     digest_hex(&object, hex);
-    path = xasprintf("%s/blobs/%.2s/%s", client->state, hex, hex + 2);
+    char *path = xasprintf("%s/blobs/%.2s/%s", client->state, hex, hex + 2);
     assert_true(file_exists(path));
     assert_int_equal(file_replace(path, "junk", 4, false, NULL), 0);
     spec.repeat = 1;
@@ -251,7 +249,6 @@ static void sigterm_leaves_no_process_and_costs_no_attempt(void **state)
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t job = submit(client, "k", candidate);
     pid_t pid = daemon_client_gate_wait(gate);
-    struct job_info info;
 
     daemon_client_until(client, job, JOB_RUNNING);
     daemon_client_disconnect(client);
@@ -260,6 +257,7 @@ static void sigterm_leaves_no_process_and_costs_no_attempt(void **state)
     assert_true(daemon_client_start(client));
     (void)daemon_client_gate_wait(gate);
     daemon_client_gate_open(gate);
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_DONE);
     assert_int_equal(info.attempt, 0);
@@ -275,7 +273,6 @@ static void a_killed_daemon_takes_its_executor_along(void **state)
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t job = submit(client, "k", candidate);
     pid_t pid = daemon_client_gate_wait(gate);
-    struct job_info info;
 
     daemon_client_until(client, job, JOB_RUNNING);
     daemon_client_disconnect(client);
@@ -284,6 +281,7 @@ static void a_killed_daemon_takes_its_executor_along(void **state)
     assert_true(daemon_client_start(client));
     (void)daemon_client_gate_wait(gate);
     daemon_client_gate_open(gate);
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_DONE);
     assert_int_equal(info.attempt, 1); // nobody knows whether the job was to blame

@@ -1,7 +1,7 @@
 // A search sends a hundred thousand jobs over several connections: past its limit it is told to try
 // again later, the daemon stays small, and the one job of another search is next.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,10 +61,10 @@ static void on_answer(void *owner, const struct err *error, uint64_t retry_after
 static void send_next(struct sender *sender)
 {
     struct flood *flood = sender->flood;
-    struct submit body;
     char key[16];
 
     (void)snprintf(key, sizeof(key), "k%u", flood->sent);
+    struct submit body;
     message_init(&submit_message, &body);
     body.search = (char *)(uintptr_t) "flood";
     body.key = key;
@@ -78,9 +78,9 @@ static double resident_mib(pid_t pid)
 {
     char *path = xasprintf("/proc/%d/statm", (int)pid);
     FILE *file = fopen(path, "re");
-    unsigned long pages = 0;
 
     assert_non_null(file);
+    unsigned long pages = 0;
     assert_int_equal(fscanf(file, "%*u %lu", &pages), 1);
     fclose(file);
     free(path);
@@ -112,13 +112,13 @@ static size_t place_of(struct daemon_client *client, const char *candidate)
 {
     struct digest digest = digest_of(candidate, strlen(candidate));
     char hex[DIGEST_HEX_LEN + 1];
+
+    digest_hex(&digest, hex);
     struct bytes log = {0};
+    assert_int_equal(file_read(&log, client->log, (size_t)16 << 20, NULL), 0);
     char *save = NULL;
     size_t place = 0;
     bool found = false;
-
-    digest_hex(&digest, hex);
-    assert_int_equal(file_read(&log, client->log, (size_t)16 << 20, NULL), 0);
     for (char *line = strtok_r((char *)log.data, "\n", &save); line && !found;
          line = strtok_r(NULL, "\n", &save)) {
         if (strncmp(line, "measure ", 8) == 0) {
@@ -138,15 +138,12 @@ static void a_flood_is_told_to_wait_and_delays_nobody(void **state)
     char *holder = xasprintf("//! gate %s\n", gate);
     uint64_t holds = daemon_client_accepted(client, "holds", holder);
     struct job_spec spec = daemon_client_spec(client, one);
-    struct flood flood = {.sent = 0};
-    struct submitted reply;
-    struct err err = ERR_INIT;
-    double grown;
 
     // So that the one measurement that newcomers wait for ends when the test says so.
     (void)daemon_client_gate_wait(gate);
+    struct flood flood = {.sent = 0};
     flood.spec = daemon_client_spec(client, "int flood;\n");
-    grown = -resident_mib(client->program.pid);
+    double grown = -resident_mib(client->program.pid);
     send_all(client, &flood);
     grown += resident_mib(client->program.pid);
     print_message("%u accepted, %u busy; the daemon grew by %.1f MiB\n", flood.accepted, flood.busy,
@@ -156,6 +153,8 @@ static void a_flood_is_told_to_wait_and_delays_nobody(void **state)
     assert_int_equal(flood.waits, flood.busy);
     assert_true(MEMORY_SAYS_NOTHING || grown < GROWTH_MIB);
 
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "other", "k", &spec, &reply, &err), 0);
     daemon_client_until(client, reply.job, JOB_READY); // compiled before most of the flood
     daemon_client_gate_open(gate);

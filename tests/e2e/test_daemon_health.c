@@ -2,7 +2,7 @@
 // fake_nvml): what NVML reads decides whether a GPU takes jobs, and everybody can see why.
 #include "common/clock.h"
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
 #include <math.h>
@@ -57,7 +57,7 @@ static int set_up(void **state)
     if (!daemon_client_start(fixture->client)) {
         char *log = program_log(&fixture->client->program);
 
-        fixture->no_compiler = strstr(log, "no CUDA compiler") != NULL;
+        fixture->no_compiler = strstr(log, "no CUDA compiler");
         free(log);
         return fixture->no_compiler ? 0 : -1;
     }
@@ -96,10 +96,10 @@ static void expect(struct daemon_client *client, const char *state, const char *
 
         daemon_client_status(client, &status);
         assert_int_equal(status.devices_count, 1);
-        found = strcmp(status.devices[0].state, state) == 0 &&
-                (why[0] == '\0' ? status.devices[0].reason == NULL
-                                : status.devices[0].reason != NULL &&
-                                      strstr(status.devices[0].reason, why) != NULL);
+        found =
+            strcmp(status.devices[0].state, state) == 0 &&
+            (why[0] == '\0' ? !status.devices[0].reason
+                            : status.devices[0].reason && strstr(status.devices[0].reason, why));
         if (!found && clock_now_ns(&clock_system) - started_ns > UNTIL_NS) {
             fail_msg("cuda0 stays %s (%s) and is not %s", status.devices[0].state,
                      status.devices[0].reason ? status.devices[0].reason : "no reason", state);
@@ -112,9 +112,9 @@ static void expect(struct daemon_client *client, const char *state, const char *
 static double reading(struct daemon_client *client, const char *name)
 {
     struct status status;
-    double value = NAN;
 
     daemon_client_status(client, &status);
+    double value = NAN;
     for (size_t i = 0; i < status.devices[0].readings_count; i++) {
         if (strcmp(status.devices[0].readings[i].name, name) == 0) {
             value = status.devices[0].readings[i].value;
@@ -146,8 +146,8 @@ static bool pids_mean_something(struct daemon_client *client)
     while (!unknown && !known) {
         char *log = program_log(&client->program);
 
-        unknown = strstr(log, "gpu-health state=on processes=unknown") != NULL;
-        known = strstr(log, "gpu-health state=on processes=known") != NULL;
+        unknown = strstr(log, "gpu-health state=on processes=unknown");
+        known = strstr(log, "gpu-health state=on processes=known");
         free(log);
     }
     return known;
@@ -156,9 +156,9 @@ static bool pids_mean_something(struct daemon_client *client)
 static void a_stranger_keeps_jobs_away(void **state)
 {
     struct fixture *fixture = *state;
-    char text[64];
 
     need_compiler(fixture);
+    char text[64];
     // This test itself, which the daemon did not start.
     snprintf(text, sizeof(text), "GPU0.process=%d:1024\n", getpid());
     write_state(fixture, text);
@@ -275,17 +275,16 @@ static void an_operator_has_it_probed(void **state)
     struct fixture *fixture = *state;
     char *device = "cuda0";
     struct quarantine request = {.devices = &device, .devices_count = 1, .reason = "wrong results"};
-    struct empty reply;
-    struct err err = ERR_INIT;
-    struct probed probed;
 
     need_compiler(fixture);
     expect(fixture->client, "ready", "");
+    struct empty reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_call(fixture->client, OP_QUARANTINE, &quarantine_message,
                                         &request, &empty_message, &reply, &err),
                      0);
     expect(fixture->client, "quarantined", "wrong results");
-    probed = call_probe(fixture->client);
+    struct probed probed = call_probe(fixture->client);
     assert_true(probed.passed);
     assert_string_equal(probed.state, "ready");
     assert_true(probed.facts_count > 0); // what NVML reads

@@ -1,7 +1,7 @@
 // kcastd on a host whose disk is full for a while, whose wall clock is set, whose compiler is
 // replaced and whose files are damaged (tests/support/fake_host).
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <fcntl.h>
 #include <ftw.h>
@@ -46,10 +46,9 @@ static char *host;
 static int set_up(void **state)
 {
     char *library = program_support_path("../fake/libhost.so");
-    struct daemon_client *client;
 
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     preload = xasprintf("LD_PRELOAD=%s", library);
     host = xasprintf("KCAST_FAKE_HOST=%s", client->program.dir);
     client->option[0] = "--devices=cpu:1";
@@ -91,7 +90,7 @@ static int submit_code(struct daemon_client *client, const char *key, const stru
 static bool log_has(const struct daemon_client *client, const char *text)
 {
     char *log = program_log(&client->program);
-    bool has = strstr(log, text) != NULL;
+    bool has = strstr(log, text);
 
     free(log);
     return has;
@@ -102,15 +101,15 @@ static bool log_has(const struct daemon_client *client, const char *text)
 static void expect_no_room(struct daemon_client *client, const struct job_spec *spec)
 {
     static const char text[] = "int another;\n";
-    struct blob_put body;
-    struct empty reply;
-    struct err err = ERR_INIT;
     uint64_t job;
 
     assert_int_equal(submit_code(client, "refused", spec, &job), ERR_NO_SPACE);
+    struct blob_put body;
     message_init(&blob_put_message, &body);
     body.digest = digest_of(text, strlen(text));
     body.data = (struct bytes){.data = (unsigned char *)(uintptr_t)text, .len = strlen(text)};
+    struct empty reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_call(client, OP_BLOB_PUT, &blob_put_message, &body,
                                         &empty_message, &reply, &err),
                      ERR_NO_SPACE);
@@ -123,11 +122,11 @@ static void until_saved(const struct daemon_client *client)
     static const char sql[] = "SELECT count(*) FROM job WHERE finished_at = 0";
     char *path = xasprintf("%s/ledger.db", client->state);
     sqlite3 *db = NULL;
-    sqlite3_stmt *row = NULL;
-    int left;
 
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    sqlite3_stmt *row = NULL;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+    int left;
     do {
         assert_int_equal(sqlite3_step(row), SQLITE_ROW);
         left = sqlite3_column_int(row, 0);
@@ -186,13 +185,13 @@ static void a_full_disk_ends_no_job(void **state)
 static void set_hours_budget(struct daemon_client *client, const char *search, double seconds)
 {
     struct budget_request request;
-    struct budget_list list;
-    struct err err = ERR_INIT;
 
     message_init(&budget_request_message, &request);
     request.tenant = (char *)(uintptr_t) "local";
     request.search = (char *)(uintptr_t)search;
     request.hour_seconds = seconds;
+    struct budget_list list;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_call(client, OP_BUDGET, &budget_request_message, &request,
                                         &budget_list_message, &list, &err),
                      0);
@@ -201,9 +200,8 @@ static void set_hours_budget(struct daemon_client *client, const char *search, d
 
 static void park(struct daemon_client *client, uint64_t *job, struct long_poll *poll)
 {
-    struct status status = {0};
-
     daemon_client_park(client, job, 1, 50000, poll);
+    struct status status = {0};
     do {
         message_clear(&status_message, &status);
         daemon_client_status(client, &status);
@@ -216,29 +214,29 @@ static void park(struct daemon_client *client, uint64_t *job, struct long_poll *
 // is free early, nothing is killed.
 static void a_step_of_the_wall_clock_changes_nothing(void **state)
 {
-    const long step_s[] = {HOUR_S, -HOUR_S};
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t done = daemon_client_accepted(client, "done", "int done;\n");
     struct job_spec spec = daemon_client_spec(client, "int later;\n");
-    struct submitted later;
-    struct err err = ERR_INIT;
 
     daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
     set_hours_budget(client, "poor", 0);
+    struct submitted later;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "poor", "k", &spec, &later, &err), 0);
     daemon_client_until(client, later.job, JOB_READY);
+    const long step_s[] = {HOUR_S, -HOUR_S};
     for (size_t i = 0; i < 2; i++) {
-        struct long_poll poll = {0};
         char key[16];
-        uint64_t job;
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         spec = daemon_client_spec(client, candidate);
         spec.repeat = i + 1;
+        uint64_t job;
         assert_int_equal(submit_code(client, key, &spec, &job), 0);
         (void)daemon_client_gate_wait(gate);
+        struct long_poll poll = {0};
         park(client, &job, &poll);
         set_wall(client, step_s[i]);
         daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
@@ -267,7 +265,6 @@ static void a_result_is_kept_for_a_week(void **state)
 {
     struct daemon_client *client = *state;
     uint64_t job = daemon_client_accepted(client, "k", "int x;\n");
-    struct waited waited;
 
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
     set_wall(client, 6 * DAY_S);
@@ -275,6 +272,7 @@ static void a_result_is_kept_for_a_week(void **state)
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
     set_wall(client, 8 * DAY_S);
     restart(client);
+    struct waited waited;
     do {
         daemon_client_wait_once(client, &job, 1, 0, &waited);
         if (waited.unknown_count > 0) {
@@ -343,10 +341,9 @@ static void another_compiler_compiles_again(void **state)
     uint64_t job;
 
     for (size_t i = 0; i < 3; i++) {
-        char key[16];
-
         client->variable[2] = toolchain[i];
         restart(client);
+        char key[16];
         (void)snprintf(key, sizeof(key), "k%zu", i);
         spec = daemon_client_spec(client, "int x;\n");
         spec.kind = JOB_COMPILE;
@@ -365,10 +362,10 @@ static void equal_compilations_at_the_same_time_are_one(void **state)
     char *candidate = xasprintf("//! compile-gate %s\n", gate);
     struct job_spec spec = daemon_client_spec(client, candidate);
     struct submitted one, two;
-    struct err err = ERR_INIT;
 
     spec.kind = JOB_COMPILE;
     spec.reference = spec.baseline = (struct digest){0};
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "one", "k", &spec, &one, &err), 0);
     (void)daemon_client_gate_wait(gate);
     assert_int_equal(daemon_client_submit(client, "two", "k", &spec, &two, &err), 0);
@@ -385,10 +382,9 @@ static void equal_compilations_at_the_same_time_are_one(void **state)
 
 static int make_old(const char *path, const struct stat *info, int type, struct FTW *where)
 {
-    const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-
     (void)info;
     (void)where;
+    const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
     return type == FTW_F ? utimensat(AT_FDCWD, path, times, 0) : 0;
 }
 
@@ -396,16 +392,15 @@ static bool is_missing(struct daemon_client *client, const struct digest *digest
 {
     struct digest asked = *digest;
     struct blob_have have;
-    struct blob_missing missing;
-    size_t count;
 
     message_init(&blob_have_message, &have);
     have.digests = &asked;
     have.digests_count = 1;
+    struct blob_missing missing;
     assert_int_equal(daemon_client_call(client, OP_BLOB_HAVE, &blob_have_message, &have,
                                         &blob_missing_message, &missing, NULL),
                      0);
-    count = missing.digests_count;
+    size_t count = missing.digests_count;
     message_clear(&blob_missing_message, &missing);
     return count > 0;
 }
@@ -420,11 +415,9 @@ static void old_blobs_make_room(void **state)
     char *blobs = xasprintf("%s/blobs", client->state);
     const size_t len = (size_t)2 << 20;
     char *large = xcalloc(1, len);
-    struct digest digest;
-    uint64_t job;
 
-    digest = daemon_client_put(client, large, len);
-    job = daemon_client_accepted(client, "k", candidate);
+    struct digest digest = daemon_client_put(client, large, len);
+    uint64_t job = daemon_client_accepted(client, "k", candidate);
     (void)daemon_client_gate_wait(gate);
     daemon_client_disconnect(client);
     (void)program_kill(&client->program);
@@ -456,7 +449,6 @@ static void a_full_disk_has_old_blobs_swept(void **state)
     const size_t len = (size_t)2 << 20;
     char *large = xcalloc(1, len);
     struct digest digest = daemon_client_put(client, large, len);
-    struct status status;
     uint64_t job = daemon_client_accepted(client, "k", candidate);
 
     (void)daemon_client_gate_wait(gate);
@@ -466,6 +458,7 @@ static void a_full_disk_has_old_blobs_swept(void **state)
     while (!log_has(client, "compile-held")) {
         (void)usleep(10000);
     }
+    struct status status;
     daemon_client_status(client, &status);
     assert_non_null(status.illness);
     assert_non_null(strstr(status.illness, "compilations wait"));

@@ -2,7 +2,7 @@
 // each is contained, ends with its verdict and a sentence, tells nothing that is the host's, leaves
 // no process behind, and the next job is measured as if nothing had been.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,6 @@ static int set_up(void **state)
 // Skips the test where the sandbox does not work.
 static void start(struct daemon_client *client)
 {
-    struct err err = ERR_INIT;
     char *path = xasprintf("%s/theirs", client->program.dir);
 
     if (!daemon_client_start(client)) {
@@ -105,6 +104,7 @@ static void start(struct daemon_client *client)
         }
         fail_msg("%s", program_log(&client->program));
     }
+    struct err err = ERR_INIT;
     assert_int_equal(file_replace(path, secret, strlen(secret), false, &err), 0);
     free(path);
 }
@@ -114,7 +114,7 @@ static char *replace(char *text, const char *mark, const char *by)
 {
     char *at;
 
-    while ((at = strstr(text, mark)) != NULL) {
+    while ((at = strstr(text, mark))) {
         char *longer = xasprintf("%.*s%s%s", (int)(at - text), text, by, at + strlen(mark));
 
         free(text);
@@ -139,10 +139,10 @@ static uint64_t submit(struct daemon_client *client, const char *key, const char
                        double max_seconds)
 {
     struct job_spec spec = daemon_client_spec(client, source);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.max_seconds = max_seconds;
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -179,7 +179,6 @@ static void tells_nothing(const struct job_info *info, const char *what)
 static void expect(struct daemon_client *client, const struct hostile *hostile, const char *source)
 {
     struct job_info info;
-    pid_t pids[CHILDREN_MAX];
 
     daemon_client_wait(client, submit(client, hostile->what, source, 0.1), &info);
     if (info.state != JOB_DONE || (hostile->verdicts >> info.result->verdict & 1) == 0) {
@@ -194,6 +193,7 @@ static void expect(struct daemon_client *client, const struct hostile *hostile, 
     }
     tells_nothing(&info, hostile->what);
     message_clear(&job_info_message, &info);
+    pid_t pids[CHILDREN_MAX];
     assert_int_equal(program_children(client->program.pid, pids, CHILDREN_MAX), 0);
     assert_true(program_alive(client->program.pid));
 }
@@ -210,7 +210,6 @@ static void log_tells_nothing(const struct daemon_client *client)
 static void what_a_candidate_tries_is_stopped(void **state)
 {
     struct daemon_client *client = *state;
-    char *path;
 
     start(client);
     for (size_t i = 0; i < ARRAY_LEN(run_time); i++) {
@@ -229,7 +228,7 @@ static void what_a_candidate_tries_is_stopped(void **state)
         free(text);
     }
     log_tells_nothing(client);
-    path = fill_in(client, "@STATE@/fill");
+    char *path = fill_in(client, "@STATE@/fill");
     assert_false(file_exists(path));
     free(path);
 }
@@ -258,18 +257,18 @@ static void the_time_of_compilation_does_no_harm(void **state)
     const char *source = "const char *stamp(void) { return __DATE__ __TIME__ __TIMESTAMP__; }\n"
                          "void copy(const float *A, float *B, int64_t N)\n"
                          "{ for (int64_t i = 0; i < N; i++) B[i] = A[i]; }\n";
-    struct digest object[2];
 
     start(client);
+    struct digest object[2];
     for (size_t i = 0; i < 2; i++) {
         struct job_spec spec = daemon_client_spec(client, source);
-        struct submitted reply;
-        struct job_info info;
 
         spec.max_seconds = 0.02;
         spec.repeat = i; // measured again
+        struct submitted reply;
         assert_int_equal(
             daemon_client_submit(client, "test", i ? "again" : "once", &spec, &reply, NULL), 0);
+        struct job_info info;
         daemon_client_wait(client, reply.job, &info);
         assert_int_equal(info.state, JOB_DONE);
         assert_true(verdict_is_ratio(info.result->verdict));

@@ -1,9 +1,9 @@
 // kcastd when a part of it, of its callers or of its executors goes lost at a bad moment: what was
 // promised is kept, nothing is measured twice, and what is not to blame is not blamed.
 #include "common/file.h"
-#include "contract/verdict.h"
-#include "net/frames.h"
-#include "net/url.h"
+#include "net/rpc/frames.h"
+#include "net/rpc/url.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <arpa/inet.h>
 #include <poll.h>
@@ -29,7 +29,6 @@ static struct strbuf submit_bytes(const char *key, const struct job_spec *spec)
 {
     struct strbuf bytes = STRBUF_INIT, frame = STRBUF_INIT;
     struct submit body;
-    struct err err = ERR_INIT;
 
     message_init(&submit_message, &body);
     body.search = (char *)(uintptr_t) "test";
@@ -37,6 +36,7 @@ static struct strbuf submit_bytes(const char *key, const struct job_spec *spec)
     body.spec = (struct job_spec *)(uintptr_t)spec;
     strbuf_add(&bytes, frames_greeting, sizeof(frames_greeting));
     frame_begin(&frame);
+    struct err err = ERR_INIT;
     assert_int_equal(request_pack(&frame, OP_SUBMIT, 1, 0, &submit_message, &body, &err), 0);
     frame_end(&frame);
     strbuf_add(&bytes, frame.data, frame.len);
@@ -63,16 +63,15 @@ static int connect_and_send(const char *url_text, const struct strbuf *bytes)
 static size_t count_jobs(struct daemon_client *client)
 {
     struct status_request body;
-    struct status reply;
-    struct err err = ERR_INIT;
-    size_t count;
 
     message_init(&status_request_message, &body);
     body.search = (char *)(uintptr_t) "test";
+    struct status reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_call(client, OP_STATUS, &status_request_message, &body,
                                         &status_message, &reply, &err),
                      0);
-    count = reply.jobs_count;
+    size_t count = reply.jobs_count;
     message_clear(&status_message, &reply);
     return count;
 }
@@ -81,17 +80,17 @@ static size_t count_jobs(struct daemon_client *client)
 static void a_lost_reply_is_given_again(void **state)
 {
     struct daemon_client *client = *state;
-    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
     struct strbuf bytes = submit_bytes("k", &spec);
     int fd = connect_and_send(client->program.url, &bytes);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     while (count_jobs(client) == 0) {
     }
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
     close(fd);
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "k", &spec, &reply, &err), 0);
     assert_true(reply.duplicate);
     assert_int_equal(count_jobs(client), 1);
@@ -120,16 +119,14 @@ static void a_reply_after_the_deadline_is_given_again(void **state)
 {
     struct daemon_client *client = *state;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
-    struct ending_call outcome = {0};
     struct submit body;
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     message_init(&submit_message, &body);
     body.search = (char *)(uintptr_t) "test";
     body.key = (char *)(uintptr_t) "k";
     body.spec = &spec;
     assert_int_equal(kill(client->program.pid, SIGSTOP), 0);
+    struct ending_call outcome = {0};
     remote_call(client->remote, OP_SUBMIT, &submit_message, &body, &submitted_message, 50,
                 on_submitted, &outcome);
     while (outcome.answers == 0) {
@@ -137,6 +134,8 @@ static void a_reply_after_the_deadline_is_given_again(void **state)
     }
     assert_int_equal(outcome.code, ERR_TIMED_OUT);
     assert_int_equal(kill(client->program.pid, SIGCONT), 0);
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "k", &spec, &reply, &err), 0);
     daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
     assert_int_equal(count_jobs(client), 1);
@@ -152,9 +151,6 @@ static void a_killed_client_finds_its_result_later(void **state)
     char *candidate = xasprintf("//! gate %s\n", gate);
     struct job_spec spec = daemon_client_spec(client, candidate);
     struct strbuf bytes = submit_bytes("k", &spec);
-    struct submitted reply;
-    struct waited waited;
-    struct err err = ERR_INIT;
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -167,11 +163,14 @@ static void a_killed_client_finds_its_result_later(void **state)
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     daemon_client_gate_open(gate);
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "k", &spec, &reply, &err), 0);
     assert_true(reply.duplicate);
     daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
     daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER); // until it is acknowledged
     daemon_client_ack(client, reply.job);
+    struct waited waited;
     daemon_client_wait_once(client, &reply.job, 1, 0, &waited);
     assert_int_equal(waited.unknown_count, 1);
     message_clear(&waited_message, &waited);
@@ -195,8 +194,6 @@ struct hostile {
 static void send_body(int fd, const struct hostile *hostile)
 {
     struct request request;
-    struct strbuf frame = STRBUF_INIT;
-    struct err err = ERR_INIT;
 
     message_init(&request_message, &request);
     request.version = 1;
@@ -204,7 +201,9 @@ static void send_body(int fd, const struct hostile *hostile)
     request.id = 7;
     request.body =
         (struct bytes){.data = (unsigned char *)(uintptr_t)hostile->body, .len = hostile->len};
+    struct strbuf frame = STRBUF_INIT;
     frame_begin(&frame);
+    struct err err = ERR_INIT;
     assert_int_equal(message_pack(&request_message, &request, &frame, &err), 0);
     frame_end(&frame);
     assert_int_equal(send(fd, frame.data, frame.len, MSG_NOSIGNAL), frame.len);
@@ -219,18 +218,17 @@ static void receive(int fd, void *data, size_t len)
 static void expect_answer(int fd, const struct hostile *hostile)
 {
     unsigned char head[FRAMES_HEAD_LEN];
-    unsigned char frame[8192];
-    struct reply reply;
-    size_t len;
 
     receive(fd, head, sizeof(head));
-    len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    size_t len =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    unsigned char frame[8192];
     assert_in_range(len, 1, sizeof(frame));
     receive(fd, frame, len);
+    struct reply reply;
     assert_int_equal(message_read(&reply_message, &reply, frame, len, NULL), 0);
     assert_int_equal(reply.id, 7);
-    if (hostile->error ? !reply.error || strcmp(reply.error, hostile->error) != 0
-                       : reply.error != NULL) {
+    if (hostile->error ? !reply.error || strcmp(reply.error, hostile->error) != 0 : !!reply.error) {
         fail_msg("%s: %s (%s)", hostile->name, reply.error ? reply.error : "no error",
                  reply.text ? reply.text : "");
     }
@@ -242,13 +240,11 @@ static unsigned long long peak_kib(const struct daemon_client *client)
 {
     char *path = xasprintf("/proc/%d/status", (int)client->program.pid);
     struct bytes text = {0};
-    const char *at;
-    unsigned long long peak;
 
     assert_int_equal(file_read(&text, path, 65536, NULL), 0);
-    at = strstr((char *)text.data, "VmPeak:");
+    const char *at = strstr((char *)text.data, "VmPeak:");
     assert_non_null(at);
-    peak = strtoull(at + 7, NULL, 10);
+    unsigned long long peak = strtoull(at + 7, NULL, 10);
     bytes_clear(&text);
     free(path);
     return peak;
@@ -281,16 +277,14 @@ static void hostile_requests_are_answered_and_take_no_memory(void **state)
         {"unknown keys", OP_WAIT, unknown, sizeof(unknown), NULL},
     };
     struct daemon_client *client = *state;
-    struct strbuf greeting = STRBUF_INIT;
-    unsigned char bytes[FRAMES_GREETING_LEN];
-    unsigned long long peak;
-    int fd;
 
     daemon_client_expect(client, daemon_client_accepted(client, "a", "int a;\n"), JOB_DONE, 0);
-    peak = peak_kib(client);
+    unsigned long long peak = peak_kib(client);
     memset(deep, 0x91, sizeof(deep));
+    struct strbuf greeting = STRBUF_INIT;
     strbuf_add(&greeting, frames_greeting, sizeof(frames_greeting));
-    fd = connect_and_send(client->program.url, &greeting);
+    int fd = connect_and_send(client->program.url, &greeting);
+    unsigned char bytes[FRAMES_GREETING_LEN];
     receive(fd, bytes, sizeof(bytes));
     for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
         send_body(fd, &hostile[i]);
@@ -323,13 +317,11 @@ static void a_killed_daemon_goes_on_where_it_was(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
     uint64_t done = daemon_client_accepted(client, "done", "int done;\n");
-    uint64_t running;
-    uint64_t waiting;
 
     daemon_client_expect(client, done, JOB_DONE, VERDICT_FASTER);
-    running = daemon_client_accepted(client, "running", candidate);
+    uint64_t running = daemon_client_accepted(client, "running", candidate);
     (void)daemon_client_gate_wait(gate);
-    waiting = daemon_client_accepted(client, "waiting", "int waiting;\n");
+    uint64_t waiting = daemon_client_accepted(client, "waiting", "int waiting;\n");
     daemon_client_until(client, running, JOB_RUNNING);
     daemon_client_until(client, waiting, JOB_READY);
     daemon_client_disconnect(client);
@@ -353,10 +345,8 @@ static void a_killed_daemon_goes_on_where_it_was(void **state)
 
 static int set_up_gpus(void **state)
 {
-    struct daemon_client *client;
-
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     client->option[0] = "--devices=cuda";
     client->option[1] = "--exec-slack=3s";
     client->option[2] = "--exec-grace=100ms";
@@ -378,10 +368,10 @@ static uint64_t submit_to_gpu(struct daemon_client *client, const char *candidat
 {
     struct job_spec spec = gpu_spec(client, candidate);
     char *key = xasprintf("%s %llu", candidate, (unsigned long long)repeat);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.repeat = repeat;
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -394,9 +384,7 @@ static uint64_t submit_to_gpu(struct daemon_client *client, const char *candidat
 static void a_poisonous_job_spoils_no_device(void **state)
 {
     struct daemon_client *client = *state;
-    struct status status;
     struct job_info info;
-    uint64_t good;
 
     for (uint64_t poison = 0; poison < 2; poison++) {
         daemon_client_wait(client, submit_to_gpu(client, "//! run-crash\n", poison), &info);
@@ -406,8 +394,9 @@ static void a_poisonous_job_spoils_no_device(void **state)
         message_clear(&job_info_message, &info);
     }
     assert_int_equal(daemon_client_runs(client, "cuda-measure", "//! run-crash\n"), 4);
-    good = submit_to_gpu(client, "int good;\n", 0);
+    uint64_t good = submit_to_gpu(client, "int good;\n", 0);
     daemon_client_expect(client, good, JOB_DONE, VERDICT_FASTER);
+    struct status status;
     daemon_client_status(client, &status);
     assert_int_equal(status.devices_count, GPUS);
     for (size_t i = 0; i < GPUS; i++) {
@@ -421,9 +410,9 @@ static void a_poisonous_job_spoils_no_device(void **state)
 static size_t lost_device(struct daemon_client *client)
 {
     struct status status;
-    size_t lost = GPUS;
 
     daemon_client_status(client, &status);
+    size_t lost = GPUS;
     for (size_t i = 0; i < GPUS; i++) {
         if (strcmp(status.devices[i].state, "lost") == 0) {
             assert_int_equal(lost, GPUS);
@@ -445,7 +434,6 @@ static void a_process_that_does_not_die_costs_its_device(void **state)
     uint64_t job = submit_to_gpu(client, candidate, 0);
     pid_t pid = daemon_client_gate_wait(gate);
     struct job_info info;
-    size_t lost;
 
     if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
         printf("skipped because processes may not be traced here\n");
@@ -455,6 +443,7 @@ static void a_process_that_does_not_die_costs_its_device(void **state)
         free(gate);
         skip();
     }
+    size_t lost;
     // Its deadline passes, then the grace, then the time that a killed process has to be gone.
     while ((lost = lost_device(client)) == GPUS) {
         (void)usleep(10000);

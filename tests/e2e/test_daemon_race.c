@@ -5,7 +5,7 @@
 // the job's end however fast the machine is. KCAST_SEED repeats the draws.
 #include "common/clock.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void take(struct told *told, const struct job_info *info)
 {
     told->answered = true;
     told->state = info->state;
-    told->has_result = info->result != NULL;
+    told->has_result = info->result;
 }
 
 static void on_waited(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
@@ -84,21 +84,20 @@ static void ask_to_cancel(struct remote *remote, uint64_t *job, struct told *tol
 static uint64_t race(struct daemon_client *client, struct remote *other, struct job_spec *spec,
                      double delay_ns, struct told *ret)
 {
-    struct told waiter = {0};
-    struct told canceller = {0};
     struct submitted reply;
     struct err err = ERR_INIT;
     char *key = xasprintf("k%llu", (unsigned long long)spec->repeat);
-    uint64_t until_ns;
 
     if (daemon_client_submit(client, "test", key, spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
+    struct told waiter = {0};
     ask_to_wait(other, &reply.job, &waiter);
-    until_ns = clock_now_ns(&clock_system) + (uint64_t)delay_ns;
+    uint64_t until_ns = clock_now_ns(&clock_system) + (uint64_t)delay_ns;
     while (clock_now_ns(&clock_system) < until_ns) {
         (void)uv_run(&client->loop, UV_RUN_NOWAIT);
     }
+    struct told canceller = {0};
     ask_to_cancel(client->remote, &reply.job, &canceller);
     while (!waiter.answered || !canceller.answered) {
         (void)uv_run(&client->loop, UV_RUN_ONCE);
@@ -117,7 +116,7 @@ static void expect(struct daemon_client *client, const uint64_t *job, const stru
         struct job_info info;
 
         daemon_client_wait(client, job[i], &info);
-        if (info.state != told[i].state || (info.result != NULL) != (info.state == JOB_DONE)) {
+        if (info.state != told[i].state || (!!info.result) != (info.state == JOB_DONE)) {
             fail_msg("round %zu: the canceller was told %s, now it is %s", i,
                      job_state_name(told[i].state), job_state_name(info.state));
         }
@@ -131,16 +130,16 @@ static void whoever_wins_there_is_one_end(void **state)
     const char *given = getenv("KCAST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : stats_entropy() >> 32;
     struct job_spec spec = daemon_client_spec(client, "int x;\n");
-    struct remote *other = NULL;
     static uint64_t job[ROUNDS];
     static struct told told[ROUNDS];
-    struct stats_rng rng;
-    double delay_ns = FIRST_DELAY_NS;
-    unsigned done = 0;
 
     print_message("KCAST_SEED=%llu\n", (unsigned long long)seed);
+    struct stats_rng rng;
     stats_rng_init(&rng, seed, 0);
+    struct remote *other = NULL;
     assert_int_equal(remote_create(&other, &client->loop, client->program.url, NULL), 0);
+    double delay_ns = FIRST_DELAY_NS;
+    unsigned done = 0;
     for (size_t i = 0; i < ROUNDS; i++) {
         spec.repeat = i + 1;
         if (i % 3 == 0) { // with a compilation before it

@@ -1,6 +1,6 @@
 // kcastd with the real kcast-exec on a very small problem: verdicts, and that nothing of it is left
 // when it is stopped. Skipped where the sandbox cannot be set up.
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <sched.h>
@@ -44,10 +44,10 @@ static void start(struct daemon_client *client)
 static uint64_t submit(struct daemon_client *client, const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.max_seconds = 1;
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", candidate, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -78,9 +78,9 @@ static void until_gone(const pid_t *pids, size_t count)
 static void verdicts_come_from_what_the_candidate_does(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_info info;
 
     start(client);
+    struct job_info info;
     daemon_client_wait(client, submit(client, right), &info);
     assert_int_equal(info.state, JOB_DONE);
     assert_true(verdict_is_ratio(info.result->verdict));
@@ -95,17 +95,16 @@ static void verdicts_come_from_what_the_candidate_does(void **state)
 static void a_cancelled_measurement_leaves_no_process(void **state)
 {
     struct daemon_client *client = *state;
-    pid_t pids[DESCENDANTS_MAX];
-    struct job_info info;
-    uint64_t job;
-    size_t count;
 
     start(client);
-    job = submit(client, endless);
+    uint64_t job = submit(client, endless);
+    pid_t pids[DESCENDANTS_MAX];
+    size_t count;
     do {
         daemon_client_until(client, job, JOB_RUNNING);
         count = descendants(client->program.pid, pids, DESCENDANTS_MAX);
     } while (count < 3); // kcast-exec and its sandboxed children
+    struct job_info info;
     daemon_client_cancel(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
     message_clear(&job_info_message, &info);
@@ -117,12 +116,11 @@ static void a_cancelled_measurement_leaves_no_process(void **state)
 static void sigterm_leaves_no_process(void **state)
 {
     struct daemon_client *client = *state;
-    pid_t pids[DESCENDANTS_MAX];
-    uint64_t job;
-    size_t count;
 
     start(client);
-    job = submit(client, endless);
+    uint64_t job = submit(client, endless);
+    pid_t pids[DESCENDANTS_MAX];
+    size_t count;
     do {
         daemon_client_until(client, job, JOB_RUNNING);
         count = descendants(client->program.pid, pids, DESCENDANTS_MAX);

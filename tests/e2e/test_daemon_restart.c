@@ -1,7 +1,7 @@
 // kcastd and its ledger: killed at every commit, restarted, damaged, full, locked. What was
 // promised is kept, and nothing happens twice in effect.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -36,27 +36,23 @@ static void restart(struct daemon_client *client)
 static bool die_at(struct daemon_client *client, const char *when, int commit)
 {
     char *fault = xasprintf("KCASTD_DIE_AT=%s:%d", when, commit);
-    struct job_spec spec;
-    uint64_t promised;
-    uint64_t job;
-    size_t runs;
-    bool survived = false;
 
     assert_int_equal(file_remove_tree(client->state, NULL), 0);
     (void)unlink(client->log);
     client->variable[0] = fault;
     assert_true(daemon_client_start(client));
-    spec = daemon_client_spec(client, candidate);
-    promised = try_submit(client, &spec);
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    uint64_t promised = try_submit(client, &spec);
+    bool survived = false;
     if (promised != 0) {
         struct wait body;
-        struct waited reply;
-        struct err err = ERR_INIT;
 
         message_init(&wait_message, &body);
         body.jobs = &promised;
         body.jobs_count = 1;
         body.max_ms = 20000;
+        struct waited reply;
+        struct err err = ERR_INIT;
         survived = daemon_client_call(client, OP_WAIT, &wait_message, &body, &waited_message,
                                       &reply, &err) == 0;
         if (survived) {
@@ -65,13 +61,13 @@ static bool die_at(struct daemon_client *client, const char *when, int commit)
         }
     }
     restart(client);
-    job = try_submit(client, &spec);
+    uint64_t job = try_submit(client, &spec);
     assert_true(job != 0);
     if (promised != 0) {
         assert_int_equal(job, promised); // what was promised is there
     }
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
-    runs = daemon_client_runs(client, "measure", NULL);
+    size_t runs = daemon_client_runs(client, "measure", NULL);
     assert_in_range(runs, 1, 2); // a lost measurement is done again, a committed one is not
     if (survived) {
         assert_int_equal(runs, 1);
@@ -85,11 +81,10 @@ static bool die_at(struct daemon_client *client, const char *when, int commit)
 
 static void a_kill_at_any_commit_loses_nothing(void **state)
 {
-    const char *when[] = {"before", "after"};
-
 #ifndef KCAST_FAULTS
     skip();
 #endif
+    const char *when[] = {"before", "after"};
     for (size_t i = 0; i < 2; i++) {
         int commit = 1;
 
@@ -104,11 +99,9 @@ static void a_kill_at_any_commit_loses_nothing(void **state)
 static void results_wait_for_their_ack_across_restarts(void **state)
 {
     struct daemon_client *client = *state;
-    uint64_t job;
-    struct waited waited;
 
     assert_true(daemon_client_start(client));
-    job = daemon_client_accepted(client, "k", candidate);
+    uint64_t job = daemon_client_accepted(client, "k", candidate);
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
     (void)program_kill(&client->program);
     restart(client);
@@ -116,6 +109,7 @@ static void results_wait_for_their_ack_across_restarts(void **state)
     daemon_client_ack(client, job);
     (void)program_kill(&client->program);
     restart(client);
+    struct waited waited;
     daemon_client_wait_once(client, &job, 1, 0, &waited);
     assert_int_equal(waited.unknown_count, 1);
     message_clear(&waited_message, &waited);
@@ -123,16 +117,15 @@ static void results_wait_for_their_ack_across_restarts(void **state)
 }
 
 // Everything but how long the job was in the house, and that is not the result's matter.
-static void expect_the_same_after_a_restart(struct daemon_client *client, uint64_t job,
-                                            bool cached)
+static void expect_the_same_after_a_restart(struct daemon_client *client, uint64_t job, bool cached)
 {
     struct job_info before;
-    struct job_info after;
 
     daemon_client_wait(client, job, &before);
     assert_int_equal(before.cached, cached);
     (void)program_kill(&client->program);
     restart(client);
+    struct job_info after;
     daemon_client_wait(client, job, &after);
     after.age_seconds = before.age_seconds;
     after.compile_seconds = before.compile_seconds;
@@ -144,9 +137,6 @@ static void expect_the_same_after_a_restart(struct daemon_client *client, uint64
 static void a_result_says_the_same_after_a_restart(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_spec spec;
-    struct submitted compile;
-    struct err err = ERR_INIT;
 
     assert_true(daemon_client_start(client));
     expect_the_same_after_a_restart(client, daemon_client_accepted(client, "k", candidate), false);
@@ -154,8 +144,10 @@ static void a_result_says_the_same_after_a_restart(void **state)
                                     true);
     expect_the_same_after_a_restart(
         client, daemon_client_accepted(client, "no", "//! compile-error\n"), false);
-    spec = daemon_client_spec(client, candidate);
+    struct job_spec spec = daemon_client_spec(client, candidate);
     spec.kind = JOB_COMPILE;
+    struct submitted compile;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "compile", &spec, &compile, &err), 0);
     daemon_client_expect(client, compile.job, JOB_DONE, 0);
     (void)program_kill(&client->program);
@@ -166,14 +158,13 @@ static void a_result_says_the_same_after_a_restart(void **state)
 static void cancelled_and_buried_jobs_stay_so(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_info info;
-    uint64_t buried;
 
     assert_true(daemon_client_start(client));
-    buried = daemon_client_accepted(client, "k", "//! run-crash\n");
+    uint64_t buried = daemon_client_accepted(client, "k", "//! run-crash\n");
     daemon_client_expect(client, buried, JOB_BURIED, 0);
     (void)program_kill(&client->program);
     restart(client);
+    struct job_info info;
     daemon_client_wait(client, buried, &info);
     assert_int_equal(info.state, JOB_BURIED);
     assert_non_null(strstr(info.reason, "signal 11"));
@@ -186,16 +177,16 @@ static void many_queued_jobs_are_queued_again(void **state)
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *blocker = xasprintf("//! gate %s\n", gate);
-    uint64_t job[50];
 
     assert_true(daemon_client_start(client));
     (void)daemon_client_accepted(client, "blocker", blocker);
     (void)daemon_client_gate_wait(gate);
+    uint64_t job[50];
     for (int i = 0; i < 50; i++) {
         char key[16];
-        char source[32];
 
         (void)snprintf(key, sizeof(key), "k%d", i);
+        char source[32];
         (void)snprintf(source, sizeof(source), "int x%d;\n", i);
         job[i] = daemon_client_accepted(client, key, source);
     }
@@ -217,15 +208,14 @@ static void a_problem_that_has_gone_buries_the_job(void **state)
     char *gate = daemon_client_gate(client, "gate");
     char *blocker = xasprintf("//! compile-gate %s\n", gate);
     char *blobs = xasprintf("%s/blobs", client->state);
-    struct job_info info;
-    uint64_t job;
 
     assert_true(daemon_client_start(client));
-    job = daemon_client_accepted(client, "k", blocker);
+    uint64_t job = daemon_client_accepted(client, "k", blocker);
     (void)daemon_client_gate_wait(gate);
     (void)program_kill(&client->program);
     assert_int_equal(file_remove_tree(blobs, NULL), 0);
     restart(client);
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_BURIED);
     assert_non_null(strstr(info.reason, "blobs/"));
@@ -240,20 +230,18 @@ static void a_full_disk_refuses_jobs_and_delivers_results(void **state)
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *blocker = xasprintf("//! gate %s\n", gate);
-    struct submitted reply;
-    struct job_spec spec;
-    struct err err = ERR_INIT;
-    uint64_t job;
-    int count = 0;
 
 #ifndef KCAST_FAULTS
     skip();
 #endif
     client->variable[0] = "KCASTD_LEDGER_PAGES=30";
     assert_true(daemon_client_start(client));
-    job = daemon_client_accepted(client, "blocker", blocker);
+    uint64_t job = daemon_client_accepted(client, "blocker", blocker);
     (void)daemon_client_gate_wait(gate);
-    spec = daemon_client_spec(client, candidate);
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    struct submitted reply;
+    struct err err = ERR_INIT;
+    int count = 0;
     while (err.code == ERR_NONE && count < 2000) {
         char key[128];
 
@@ -274,11 +262,9 @@ static void a_full_disk_refuses_jobs_and_delivers_results(void **state)
 
 static void expect_refusal(struct daemon_client *client, int code, const char *text)
 {
-    char *log;
-
     assert_false(daemon_client_start(client));
     assert_int_equal(program_wait(&client->program), code);
-    log = program_log(&client->program);
+    char *log = program_log(&client->program);
     if (!strstr(log, text)) {
         fail_msg("%s", log);
     }
@@ -297,16 +283,15 @@ static void a_damaged_ledger_is_refused_and_kept(void **state)
 {
     struct daemon_client *client = *state;
     char *path = xasprintf("%s/ledger.db", client->state);
-    struct bytes before = {0};
-    struct bytes after = {0};
-    int fd;
 
     make_ledger(client);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_int_equal(pwrite(fd, "not a database any more", 23, 0), 23);
     assert_int_equal(close(fd), 0);
+    struct bytes before = {0};
     assert_int_equal(file_read(&before, path, 1 << 24, NULL), 0);
     expect_refusal(client, EXIT_INVALID, "ledger.db");
+    struct bytes after = {0};
     assert_int_equal(file_read(&after, path, 1 << 24, NULL), 0);
     assert_int_equal(before.len, after.len);
     assert_memory_equal(before.data, after.data, before.len);
@@ -319,11 +304,10 @@ static void a_ledger_of_the_future_is_refused(void **state)
 {
     struct daemon_client *client = *state;
     char *path = xasprintf("%s/ledger.db", client->state);
-    const unsigned char version[4] = {0, 0, 1, 0};
-    int fd;
 
     make_ledger(client);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const unsigned char version[4] = {0, 0, 1, 0};
     assert_int_equal(pwrite(fd, version, 4, 60), 4);
     assert_int_equal(close(fd), 0);
     expect_refusal(client, EXIT_VERSION, "newer kcastd");
@@ -333,9 +317,9 @@ static void a_ledger_of_the_future_is_refused(void **state)
 static void a_second_daemon_on_the_same_state_is_refused(void **state)
 {
     struct daemon_client *client = *state;
-    struct daemon_client second;
 
     assert_true(daemon_client_start(client));
+    struct daemon_client second;
     daemon_client_init(&second);
     free(second.state);
     second.state = xstrdup(client->state);

@@ -2,7 +2,7 @@
 // disturbs a measurement that is under way.
 #include "common/clock.h"
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
 #include <math.h>
@@ -28,10 +28,9 @@ static void write_state(const char *text)
 static int set_up(void **state)
 {
     char *folder = gpu_fake_folder();
-    struct daemon_client *client;
 
     (void)daemon_client_set_up(state);
-    client = *state;
+    struct daemon_client *client = *state;
     nvml = xasprintf("KCAST_FAKE_NVML=%s/nvml", client->program.dir);
     libraries = xasprintf("LD_LIBRARY_PATH=%s", folder);
     free(folder);
@@ -59,11 +58,10 @@ static void until(struct daemon_client *client, const char *state, const char *w
     bool found = false;
 
     while (!found) {
-        const struct device_info *device;
         struct status status;
 
         daemon_client_status(client, &status);
-        device = &status.devices[0];
+        const struct device_info *device = &status.devices[0];
         found = strcmp(device->state, state) == 0 && device->readings_count > 0 &&
                 (!why || (device->reason && strstr(device->reason, why)));
         if (!found && clock_now_ns(&clock_system) - started_ns > UNTIL_NS) {
@@ -77,11 +75,11 @@ static void until(struct daemon_client *client, const char *state, const char *w
 static struct submitted submit(struct daemon_client *client, const char *key, const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
     spec.problem =
         daemon_client_put(client, daemon_client_cuda_problem, strlen(daemon_client_cuda_problem));
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -114,23 +112,22 @@ static void disturb_once(struct daemon_client *client, const char *state_then, c
 {
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
-    struct job_info info;
-    struct status status;
-    uint64_t job;
 
     until(client, "ready", NULL);
-    job = submit(client, "a", candidate).job;
+    uint64_t job = submit(client, "a", candidate).job;
     shake(client, gate, state_then, why);
     daemon_client_until(client, job, JOB_READY);
     write_state("count=1\n");
     (void)daemon_client_gate_wait(gate);
     daemon_client_gate_open(gate);
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.result->verdict, VERDICT_FASTER);
     assert_true(isnan(condition(info.result, "disturbed")));
     assert_int_equal(info.attempt, 0); // nobody's executor was lost
     message_clear(&job_info_message, &info);
     assert_int_equal(daemon_client_runs(client, "cuda-measure", candidate), 2);
+    struct status status;
     daemon_client_status(client, &status);
     assert_int_equal(status.devices[0].jobs_done, 2);
     message_clear(&status_message, &status);
@@ -149,11 +146,10 @@ static void what_another_program_disturbs_is_measured_again(void **state)
     struct daemon_client *client = *state;
     char *text = xasprintf("GPU0.process=%d:1024\n", (int)getpid()); // which is not the daemon's
     char *log;
-    bool unknown;
 
     until(client, "ready", NULL); // it has been read
     log = program_log(&client->program);
-    unknown = strstr(log, "gpu-health state=on processes=unknown") != NULL;
+    bool unknown = strstr(log, "gpu-health state=on processes=unknown");
     free(log);
     if (unknown) {
         free(text);
@@ -169,11 +165,9 @@ static void what_is_disturbed_again_and_again_is_given_with_a_mark_and_not_kept(
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
-    struct job_info info;
-    uint64_t job;
 
     until(client, "ready", NULL);
-    job = submit(client, "a", candidate).job;
+    uint64_t job = submit(client, "a", candidate).job;
     for (int i = 0; i < 3; i++) {
         shake(client, gate, "GPU0.throttle=0x40\nGPU0.temperature=95\n", "too hot");
         if (i < 2) {
@@ -181,6 +175,7 @@ static void what_is_disturbed_again_and_again_is_given_with_a_mark_and_not_kept(
             write_state("count=1\n");
         }
     }
+    struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.result->verdict, VERDICT_FASTER); // whoever asked gets it, with this
     assert_float_equal(condition(info.result, "disturbed"), 1, 0);

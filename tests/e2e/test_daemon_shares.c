@@ -2,7 +2,7 @@
 // differ share the device time as the weights say. What counts is charged device-seconds, and how
 // many there have to be follows from the longest measurement, so a slow machine only takes longer.
 // KCAST_SHARES_SECONDS=60 makes it a full minute and three points instead of some seconds and six.
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <setjmp.h>
@@ -40,17 +40,17 @@ static void submit(struct load *load, size_t slot)
     char *key = xasprintf("k%u", load->submitted++);
     char name[] = {'s', (char)('0' + search), '\0'};
     struct job_spec spec = daemon_client_spec(load->client, source);
-    struct submitted reply;
-    struct submit body;
-    struct err err = ERR_INIT;
 
     spec.max_seconds = max_seconds[search];
     spec.repeat = load->submitted; // another job, but nothing to compile
+    struct submit body;
     message_init(&submit_message, &body);
     body.search = name;
     body.key = key;
     body.spec = &spec;
     body.weight = weight[search];
+    struct submitted reply;
+    struct err err = ERR_INIT;
     if (daemon_client_call(load->client, OP_SUBMIT, &submit_message, &body, &submitted_message,
                            &reply, &err) != 0) {
         fail_msg("%s", err.text);
@@ -82,7 +82,6 @@ static void replace_done(struct load *load)
 static double read_used(struct load *load, double *used)
 {
     struct status status;
-    double all = 0;
 
     daemon_client_status(load->client, &status);
     for (size_t i = 0; i < status.shares_count; i++) {
@@ -92,6 +91,7 @@ static double read_used(struct load *load, double *used)
         assert_true(search < SEARCHES);
         used[search] = row->used_seconds;
     }
+    double all = 0;
     for (size_t i = 0; i < SEARCHES; i++) {
         all += used[i];
     }
@@ -105,10 +105,6 @@ static void searches_share_as_their_weights_say(void **state)
     double seconds = full ? strtod(full, NULL) : SECONDS;
     double points = full ? FULL_POINTS : POINTS;
     struct load load = {.client = *state};
-    double used[SEARCHES] = {0};
-    double base[SEARCHES];
-    double all;
-    double begun;
 
     load.client->real_exec = true;
     if (!daemon_client_start(load.client)) {
@@ -120,13 +116,17 @@ static void searches_share_as_their_weights_say(void **state)
     for (size_t slot = 0; slot < SEARCHES * WINDOW; slot++) {
         submit(&load, slot);
     }
+    double used[SEARCHES] = {0};
+    double begun;
     // From the moment on from which everybody has something that waits.
     do {
         replace_done(&load);
         begun = read_used(&load, used);
     } while (used[0] <= 0 || used[1] <= 0 || used[2] <= 0 || used[3] <= 0);
+    double base[SEARCHES];
     memcpy(base, used, sizeof(base));
     load.longest_s = 0;
+    double all;
     do {
         replace_done(&load);
         all = read_used(&load, used) - begun;

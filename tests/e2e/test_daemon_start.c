@@ -1,6 +1,6 @@
 // How kcastd starts and ends: options, what it refuses with which exit code, signals.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <sched.h>
 #include <setjmp.h>
@@ -16,13 +16,10 @@
 // It must end with this code, and the one sentence that is its last line must contain text.
 static void expect_refusal(struct daemon_client *client, int code, const char *text)
 {
-    char *log;
-    char *sentence;
-
     assert_false(daemon_client_start(client));
     assert_int_equal(program_wait(&client->program), code);
-    log = program_log(&client->program);
-    sentence = strstr(log, "kcastd: ");
+    char *log = program_log(&client->program);
+    char *sentence = strstr(log, "kcastd: ");
     if (!sentence || !strstr(sentence, text)) {
         fail_msg("%s", log);
     }
@@ -76,12 +73,11 @@ static void an_open_listener_is_refused(void **state)
 static void a_port_that_is_taken_is_refused(void **state)
 {
     struct daemon_client *client = *state;
-    struct daemon_client other;
-    char *listen;
 
     assert_true(daemon_client_start(client));
+    struct daemon_client other;
     daemon_client_init(&other);
-    listen = xasprintf("--listen=%s", client->program.url);
+    char *listen = xasprintf("--listen=%s", client->program.url);
     other.option[0] = listen;
     expect_refusal(&other, EXIT_UNREACHABLE, client->program.url);
     daemon_client_release(&other);
@@ -91,12 +87,12 @@ static void a_port_that_is_taken_is_refused(void **state)
 static void without_a_sandbox_it_does_not_serve_unless_told_to(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_info info;
 
     client->variable[0] = "KCAST_FAKE_PROBE=no-sandbox";
     expect_refusal(client, EXIT_SANDBOX, "user namespaces are not allowed");
     client->option[0] = "--sandbox=off";
     assert_true(daemon_client_start(client));
+    struct job_info info;
     daemon_client_wait(client, daemon_client_accepted(client, "k", "int x;\n"), &info);
     assert_string_equal(info.result->sandbox, "off");
     message_clear(&job_info_message, &info);
@@ -144,16 +140,15 @@ static void a_configuration_file_is_read_and_options_win(void **state)
     char *path = xasprintf("%s/kcastd.ini", client->program.dir);
     char *option = xasprintf("--config=%s", path);
     const char text[] = "[kcastd]\nqueue-max = 1\nlisten = tcp://192.0.2.1:1\n";
-    struct job_spec spec;
-    struct submitted reply;
-    struct err err = ERR_INIT;
     char *gate = daemon_client_gate(client, "gate");
     char *candidate = xasprintf("//! gate %s\n", gate);
 
     assert_int_equal(file_replace(path, text, strlen(text), false, NULL), 0);
     client->option[0] = option;
     assert_true(daemon_client_start(client)); // --listen comes from the command line
-    spec = daemon_client_spec(client, candidate);
+    struct job_spec spec = daemon_client_spec(client, candidate);
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "s", "a", &spec, &reply, &err), 0);
     assert_int_equal(daemon_client_submit(client, "s", "b", &spec, &reply, &err), ERR_BUSY);
     daemon_client_disconnect(client);
@@ -173,12 +168,10 @@ static void help_and_version_do_nothing_else(void **state)
     const char *expected[] = {"--parent-death", "kcastd "};
 
     for (size_t i = 0; i < 2; i++) {
-        char *output;
-
         client->option[0] = option[i];
         assert_false(daemon_client_start(client));
         assert_int_equal(program_wait(&client->program), 0);
-        output = program_output(&client->program);
+        char *output = program_output(&client->program);
         assert_non_null(strstr(output, expected[i]));
         free(output);
     }
@@ -201,11 +194,11 @@ static void sigterm_and_sigint_end_it_in_good_order(void **state)
 static void sigterm_during_the_probe_ends_it(void **state)
 {
     struct daemon_client *client = *state;
-    pid_t pid[4];
 
     client->variable[0] = "KCAST_FAKE_PROBE=hang";
     client->no_wait = true;
     assert_true(daemon_client_start(client));
+    pid_t pid[4];
     while (program_children(client->program.pid, pid, 4) == 0) {
         sched_yield();
     }
@@ -216,17 +209,15 @@ static void sigterm_during_the_probe_ends_it(void **state)
 static void a_second_signal_ends_it_at_once(void **state)
 {
     struct daemon_client *client = *state;
-    size_t count;
-    uint64_t job;
-    pid_t pid[4];
 
     client->option[0] = "--exec-grace=1h";
     assert_true(daemon_client_start(client));
-    job = daemon_client_accepted(client, "k", "//! run-deaf\n");
+    uint64_t job = daemon_client_accepted(client, "k", "//! run-deaf\n");
     do {
         daemon_client_until(client, job, JOB_RUNNING);
     } while (daemon_client_runs(client, "deaf", NULL) == 0);
-    count = program_children(client->program.pid, pid, 4);
+    pid_t pid[4];
+    size_t count = program_children(client->program.pid, pid, 4);
     assert_in_range(count, 1, 4);
     daemon_client_disconnect(client);
     assert_int_equal(kill(client->program.pid, SIGTERM), 0);
@@ -260,10 +251,10 @@ static void with_parent_death_it_does_not_outlive_its_parent(void **state)
                           "tcp://127.0.0.1:0",
                           "--parent-death",
                           NULL};
-    pid_t pid[4];
 
     program_start(&client->program, argv, NULL);
     assert_true(program_wait_ready(&client->program));
+    pid_t pid[4];
     assert_int_equal(program_children(client->program.pid, pid, 4), 1);
     assert_int_equal(program_kill(&client->program), -9);
     while (program_alive(pid[0])) {

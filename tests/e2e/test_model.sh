@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A real language model, small, on this machine (tools/install-model.sh): every rung of the ladder against llama.cpp's server, then a
+# A real language model, small, on this machine (scripts/install-model.sh): every rung of the ladder against llama.cpp's server, then a
 # search whose forecasts it makes. Checks what passes between the programs, not how good the forecasts are.
 set -eu
 bin=${KCAST_BIN:-build/debug/bin} build=${KCAST_BUILD:-build/debug} root=${KCAST_ROOT:-.}
 hill=$root/tests/data/client/hill model=$root/build/model
 if [ ! -x "$model/llama-server" ] || [ ! -s "$model/smollm2.gguf" ]; then
-    echo "skipped because there is no language model here; tools/install-model.sh installs one"
+    echo "skipped because there is no language model here; scripts/install-model.sh installs one"
     exit 77
 fi
 dir=$(mktemp -d)

@@ -1,7 +1,7 @@
 // kcastd --http: what Prometheus, a supervisor and a script read, over a real socket, while jobs
 // run, devices are drained and callers misbehave.
 #include "common/file.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <arpa/inet.h>
 #include <jansson.h>
@@ -26,7 +26,6 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct status status;
     void *client;
 
     (void)daemon_client_set_up(&client);
@@ -37,6 +36,7 @@ static int set_up(void **state)
     if (!daemon_client_start(fixture->client)) {
         return -1;
     }
+    struct status status;
     daemon_client_status(fixture->client, &status);
     fixture->http = xstrdup(status.http);
     message_clear(&status_message, &status);
@@ -70,13 +70,12 @@ static int dial(const struct fixture *fixture)
 static const char *get(struct fixture *fixture, const char *path, unsigned status)
 {
     char request[512], want[32];
-    size_t len = 0;
-    ssize_t got;
-    char *body;
     int fd = dial(fixture);
 
     snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    size_t len = 0;
+    ssize_t got;
     while ((got = recv(fd, fixture->answer + len, ANSWER_MAX - 1 - len, 0)) > 0) {
         len += (size_t)got;
     }
@@ -86,7 +85,7 @@ static const char *get(struct fixture *fixture, const char *path, unsigned statu
     if (strncmp(fixture->answer, want, strlen(want)) != 0) {
         fail_msg("GET %s: %s", path, fixture->answer);
     }
-    body = strstr(fixture->answer, "\r\n\r\n");
+    char *body = strstr(fixture->answer, "\r\n\r\n");
     assert_non_null(body);
     return body + 4;
 }
@@ -97,12 +96,11 @@ static double metric(struct fixture *fixture, const char *name)
     const char *text = get(fixture, "/metrics", 200);
     char *line = xasprintf("\n%s ", name);
     const char *at = strstr(text, line);
-    double value;
 
     if (!at) {
         fail_msg("no %s in:\n%s", name, text);
     }
-    value = strtod(at + strlen(line), NULL);
+    double value = strtod(at + strlen(line), NULL);
     free(line);
     return value;
 }
@@ -123,11 +121,10 @@ static void drain(struct daemon_client *client, const char *device, bool undrain
 static void a_measurement_is_counted(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t job;
 
     assert_int_equal(metric(fixture, "kcastd_verdicts_total{verdict=\"faster\"}"), 0);
     assert_int_equal(metric(fixture, "kcastd_well"), 1);
-    job = daemon_client_accepted(fixture->client, "one", "//! log2 1\n");
+    uint64_t job = daemon_client_accepted(fixture->client, "one", "//! log2 1\n");
     daemon_client_expect(fixture->client, job, JOB_DONE, VERDICT_FASTER);
     assert_int_equal(metric(fixture, "kcastd_verdicts_total{verdict=\"faster\"}"), 1);
     assert_int_equal(metric(fixture, "kcastd_jobs_ended_total{state=\"done\"}"), 1);
@@ -149,27 +146,26 @@ static void searches_are_bounded_and_escaped(void **state)
 {
     struct fixture *fixture = *state;
     struct job_spec spec = daemon_client_spec(fixture->client, "//! log2 1\n");
-    const char *at;
-    size_t series = 0;
     char name[64];
 
     for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "a\"b\\c\n%d", i);
         struct submitted reply;
         struct err err = ERR_INIT;
-
-        snprintf(name, sizeof(name), "a\"b\\c\n%d", i);
         assert_int_equal(daemon_client_submit(fixture->client, name, "one", &spec, &reply, &err),
                          0);
         daemon_client_expect(fixture->client, reply.job, JOB_DONE, 0);
         message_clear(&submitted_message, &reply);
     }
-    at = get(fixture, "/metrics", 200);
-    for (; (at = strstr(at, "\nkcastd_search_device_seconds_total{")) != NULL; at++) {
+    const char *at = get(fixture, "/metrics", 200);
+    size_t series = 0;
+    for (; (at = strstr(at, "\nkcastd_search_device_seconds_total{")); at++) {
         series++;
     }
     assert_true(series > 0 && series <= 65);
-    assert_non_null(strstr(get(fixture, "/metrics", 200), "kcastd_search_device_seconds_total"
-                                                          "{tenant=\"local\",search=\"a\\\"b\\\\c\\n0\"}"));
+    assert_non_null(strstr(get(fixture, "/metrics", 200),
+                           "kcastd_search_device_seconds_total"
+                           "{tenant=\"local\",search=\"a\\\"b\\\\c\\n0\"}"));
 }
 
 static void failures_are_counted_by_code(void **state)
@@ -189,12 +185,12 @@ static void failures_are_counted_by_code(void **state)
 static void health_follows_the_devices(void **state)
 {
     struct fixture *fixture = *state;
-    struct status status;
 
     assert_string_equal(get(fixture, "/healthz", 200), "ok\n");
     drain(fixture->client, "cpu0", false);
     assert_non_null(strstr(get(fixture, "/healthz", 503), "cpu0 is draining: new fan"));
     assert_int_equal(metric(fixture, "kcastd_well"), 0);
+    struct status status;
     daemon_client_status(fixture->client, &status);
     assert_non_null(strstr(status.illness, "no device takes jobs"));
     message_clear(&status_message, &status);
@@ -226,12 +222,11 @@ static void the_manual_has_every_metric(void **state)
     struct bytes manual = {0};
     struct err err = ERR_INIT;
     const char *at = get(fixture, "/metrics", 200);
-    char *text;
-    size_t count = 0;
 
     assert_int_equal(file_read(&manual, path, (size_t)1 << 20, &err), 0);
-    text = xstrndup((const char *)manual.data, manual.len);
-    for (; (at = strstr(at, "# TYPE ")) != NULL; at++, count++) {
+    char *text = xstrndup((const char *)manual.data, manual.len);
+    size_t count = 0;
+    for (; (at = strstr(at, "# TYPE ")); at++, count++) {
         char name[64];
 
         assert_int_equal(sscanf(at, "# TYPE %63s ", name), 1);
@@ -249,12 +244,11 @@ static void misbehaving_callers_do_not_hinder_others(void **state)
 {
     struct fixture *fixture = *state;
     int silent[80];
-    uint64_t job;
 
     for (size_t i = 0; i < 80; i++) {
         silent[i] = dial(fixture);
     }
-    job = daemon_client_accepted(fixture->client, "one", "//! log2 1\n");
+    uint64_t job = daemon_client_accepted(fixture->client, "one", "//! log2 1\n");
     daemon_client_expect(fixture->client, job, JOB_DONE, VERDICT_FASTER);
     for (size_t i = 0; i < 80; i++) {
         (void)send(silent[i], "\x16\x03\x01\r\n\r\n", 7, MSG_NOSIGNAL);
@@ -264,16 +258,13 @@ static void misbehaving_callers_do_not_hinder_others(void **state)
 
 static void an_open_address_is_refused(void **state)
 {
-    struct daemon_client *client;
-    void *made;
-    char *log;
-
     (void)state;
+    void *made;
     (void)daemon_client_set_up(&made);
-    client = made;
+    struct daemon_client *client = made;
     client->option[0] = "--http=0.0.0.0:0";
     assert_false(daemon_client_start(client));
-    log = program_log(&client->program);
+    char *log = program_log(&client->program);
     assert_non_null(strstr(log, "--http: 0.0.0.0:0 is not on loopback"));
     free(log);
     (void)daemon_client_tear_down(&made);

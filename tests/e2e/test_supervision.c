@@ -2,7 +2,7 @@
 // loop turns and only then; and SIGHUP, which takes over what it can and says what it cannot.
 #include "common/file.h"
 #include "common/heartbeat.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <poll.h>
 #include <setjmp.h>
@@ -22,12 +22,11 @@ static void read_until(struct daemon_client *client, const char *text)
 {
     char note[4096] = "";
 
-    while (strstr(note, text) == NULL) {
+    while (!strstr(note, text)) {
         struct pollfd fd = {.fd = client->program.notify_fd, .events = POLLIN};
-        ssize_t len;
 
         assert_int_equal(poll(&fd, 1, PROGRAM_LIMIT_MS), 1);
-        len = recv(fd.fd, note, sizeof(note) - 1, 0);
+        ssize_t len = recv(fd.fd, note, sizeof(note) - 1, 0);
         assert_true(len >= 0);
         note[len] = '\0';
     }
@@ -42,7 +41,7 @@ static bool has_come(struct daemon_client *client, const char *text)
 
     while ((len = recv(client->program.notify_fd, note, sizeof(note) - 1, MSG_DONTWAIT)) >= 0) {
         note[len] = '\0';
-        found |= strstr(note, text) != NULL;
+        found |= strstr(note, text) ? 1 : 0;
     }
     return found;
 }
@@ -50,7 +49,6 @@ static bool has_come(struct daemon_client *client, const char *text)
 static void the_watchdog_beats_while_the_loop_turns(void **state)
 {
     struct daemon_client *client = *state;
-    int status;
 
     client->variable[0] = "WATCHDOG_USEC=20000";
     assert_true(daemon_client_start(client));
@@ -59,6 +57,7 @@ static void the_watchdog_beats_while_the_loop_turns(void **state)
     }
     // A loop that does not turn: the process is stopped, as one that hangs would be.
     assert_int_equal(kill(client->program.pid, SIGSTOP), 0);
+    int status;
     assert_int_equal(waitpid(client->program.pid, &status, WUNTRACED), client->program.pid);
     assert_true(WIFSTOPPED(status));
     (void)has_come(client, "");
@@ -126,12 +125,8 @@ static void a_reload_takes_over_what_it_can(void **state)
     struct daemon_client *client = *state;
     char *path = xasprintf("%s/kcastd.ini", client->program.dir);
     char *option = xasprintf("--config=%s", path);
-    struct job_spec spec;
-    struct submitted reply;
-    struct err err = ERR_INIT;
     char *gate = daemon_client_gate(client, "gate");
     char *source = xasprintf("//! gate %s\n", gate);
-    char *log;
 
     write_config(path, "[kcastd]\nqueue-max = 5\n");
     client->option[0] = option;
@@ -140,9 +135,11 @@ static void a_reload_takes_over_what_it_can(void **state)
     (void)daemon_client_gate_wait(gate);
     write_config(path, "[kcastd]\nqueue-max = 1\nlog-level = debug\nshare-gpus = true\n");
     hang_up(client);
-    spec = daemon_client_spec(client, "//! log2 1\n");
+    struct job_spec spec = daemon_client_spec(client, "//! log2 1\n");
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "two", &spec, &reply, &err), ERR_BUSY);
-    log = program_log(&client->program);
+    char *log = program_log(&client->program);
     assert_non_null(strstr(log, "reloaded changed=\"queue-max log-level\" needs_restart="
                                 "\"share-gpus\""));
     free(log);
@@ -165,18 +162,17 @@ static void a_host_is_vacated(void **state)
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
     char *source = xasprintf("//! gate %s\n//! log2 1\n", gate);
-    struct job_spec spec;
-    struct submitted reply;
-    struct err err = ERR_INIT;
     uint64_t running, waiting;
 
     assert_true(daemon_client_start(client));
     running = daemon_client_accepted(client, "one", source);
     (void)daemon_client_gate_wait(gate);
     waiting = daemon_client_accepted(client, "two", "//! log2 2\n");
-    spec = daemon_client_spec(client, "//! log2 3\n");
+    struct job_spec spec = daemon_client_spec(client, "//! log2 3\n");
     assert_int_equal(kill(client->program.pid, SIGUSR1), 0);
     read_until(client, "not well: no device takes jobs; cpu0 is draining: kcastd ends");
+    struct submitted reply;
+    struct err err = ERR_INIT;
     assert_int_equal(daemon_client_submit(client, "test", "three", &spec, &reply, &err), ERR_BUSY);
     daemon_client_gate_open(gate);
     daemon_client_disconnect(client);

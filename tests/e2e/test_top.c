@@ -1,6 +1,6 @@
 // `kcast top` on a terminal of 80 by 24 (a pty): the daemon is on it, keys and another size are
 // obeyed, and the terminal is afterwards what it was before. Without a terminal it prints one page.
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <poll.h>
 #include <pty.h>
@@ -30,11 +30,11 @@ struct terminal {
 
 static void open_terminal(struct terminal *t, const struct daemon_client *client, const char *term)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = 80};
     char *kcast = program_path("kcast");
-    int slave;
 
     *t = (struct terminal){.seen = malloc(SEEN_MAX)};
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    int slave;
     assert_int_equal(openpty(&t->fd, &slave, NULL, NULL, &size), 0);
     assert_int_equal(tcgetattr(slave, &t->before), 0);
     t->pid = fork();
@@ -59,7 +59,7 @@ static void forget(struct terminal *t)
 static bool wait_for(struct terminal *t, const char *text)
 {
     t->seen[t->len] = '\0';
-    while (strstr(t->seen, text) == NULL) {
+    while (!strstr(t->seen, text)) {
         struct pollfd fd = {.fd = t->fd, .events = POLLIN};
         ssize_t got;
 
@@ -81,11 +81,10 @@ static void press(const struct terminal *t, char key)
 // It ends with this code, and the terminal's settings are as they were.
 static void expect_end(struct terminal *t, int code)
 {
-    struct termios after;
-    int status;
-
     assert_true(wait_for(t, "\x1b[?1049l")); // the other screen is left
+    int status;
     assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+    struct termios after;
     assert_int_equal(tcgetattr(t->fd, &after), 0);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), code);
@@ -99,7 +98,6 @@ static void expect_end(struct terminal *t, int code)
 static void it_shows_the_daemon_and_obeys_keys(void **state)
 {
     struct daemon_client *client = *state;
-    struct winsize small = {.ws_row = 12, .ws_col = 50};
     struct terminal t;
     char *gate = daemon_client_gate(client, "gate");
     char *source = xasprintf("//! gate %s\n", gate);
@@ -117,6 +115,7 @@ static void it_shows_the_daemon_and_obeys_keys(void **state)
     press(&t, 't');
     assert_true(wait_for(&t, "time *"));
     forget(&t);
+    struct winsize small = {.ws_row = 12, .ws_col = 50};
     assert_int_equal(ioctl(t.fd, TIOCSWINSZ, &small), 0);
     assert_true(wait_for(&t, "kcast top")); // drawn anew
     assert_true(wait_for(&t, "q quit"));
@@ -140,10 +139,10 @@ static void a_signal_restores_the_terminal(void **state)
 static void a_terminal_that_cannot_is_refused(void **state)
 {
     struct terminal t;
-    int status;
 
     open_terminal(&t, *state, "no-such-terminal");
     assert_true(wait_for(&t, "cannot show pages; set TERM"));
+    int status;
     assert_int_equal(waitpid(t.pid, &status, 0), t.pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
     close(t.fd);
@@ -155,15 +154,14 @@ static void without_a_terminal_it_prints_a_page(void **state)
     struct daemon_client *client = *state;
     char *kcast = program_path("kcast");
     uint64_t job = daemon_client_accepted(client, "one", "//! log2 1\n");
-    struct program program;
-    char *output;
 
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+    struct program program;
     program_init(&program);
     program_start(&program,
                   (const char *[]){kcast, "--pool", remote_url(client->remote), "top", NULL}, NULL);
     assert_int_equal(program_wait(&program), 0);
-    output = program_output(&program);
+    char *output = program_output(&program);
     assert_non_null(strstr(output, "results since the start: faster 1\n"));
     assert_non_null(strstr(output, "cpu0     ready"));
     assert_non_null(strstr(output, "  test\n"));

@@ -3,7 +3,7 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include "tests/support/program.h"
 #include "tests/worker/space.h"
 #include <arpa/inet.h>
@@ -42,8 +42,9 @@ static void start(struct fixture *f)
 {
     (void)signal(SIGPIPE, SIG_IGN); // a worker that is killed is an error of write(2)
     launch(f);
-    if (!program_wait_ready(&f->program))
+    if (!program_wait_ready(&f->program)) {
         fail_msg("kcast-worker is not ready: %s", program_log(&f->program));
+    }
     assert_int_equal(remote_create(&f->remote, &f->loop, f->program.url, NULL), 0);
 }
 
@@ -75,8 +76,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    if (f->remote)
+    if (f->remote) {
         disconnect(f);
+    }
     program_release(&f->program);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     free(f->state_dir);
@@ -105,12 +107,13 @@ static void make_observe(struct observe *observe, size_t from, size_t to)
 static struct observed observe(struct fixture *f, size_t from, size_t to)
 {
     struct observe body;
+    make_observe(&body, from, to);
     struct observed observed;
     struct err err = ERR_INIT;
-    make_observe(&body, from, to);
     if (remote_call_sync(f->remote, OP_OBSERVE, &observe_message, &body, &observed_message,
-                         &observed, CALL_MS, &err) < 0)
+                         &observed, CALL_MS, &err) < 0) {
         fail_msg("%s", err.text);
+    }
     message_clear(&observe_message, &body);
     return observed;
 }
@@ -120,16 +123,17 @@ static void forecast(struct fixture *f, size_t index, struct forecast_reply *ret
     struct space_point point = space_point_at(index, 1);
     struct candidate_facts candidate = space_candidate(&point, index);
     struct forecast_request request;
-    struct err err = ERR_INIT;
     message_init(&forecast_request_message, &request);
     request.problem = (char *)"sgemm";
     request.device_class = (char *)"cpu x";
     request.incumbent_log2 = 1;
     request.candidates = &candidate;
     request.candidates_count = 1;
+    struct err err = ERR_INIT;
     if (remote_call_sync(f->remote, OP_FORECAST, &forecast_request_message, &request,
-                         &forecast_reply_message, ret, CALL_MS, &err) < 0)
+                         &forecast_reply_message, ret, CALL_MS, &err) < 0) {
         fail_msg("%s", err.text);
+    }
     assert_int_equal(ret->forecasts_count, 1);
 }
 
@@ -139,8 +143,9 @@ static uint64_t outcomes_known(struct fixture *f)
     struct empty body = {.unused = false};
     struct err err = ERR_INIT;
     if (remote_call_sync(f->remote, OP_WORKER_STATUS, &empty_message, &body, &worker_status_message,
-                         &status, CALL_MS, &err) < 0)
+                         &status, CALL_MS, &err) < 0) {
         fail_msg("%s", err.text);
+    }
     uint64_t outcomes = status.outcomes;
     assert_string_equal(status.engine, "static");
     assert_true(status.uptime_seconds >= 0);
@@ -196,8 +201,9 @@ static void a_restart_keeps_what_was_learnt(void **state)
 static void on_observed(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
     (void)retry_after_ms, (void)reply;
-    if (!error)
+    if (!error) {
         ++*(size_t *)owner;
+    }
 }
 
 static void kill_in_the_middle_of_observes_loses_nothing_acknowledged(void **state)
@@ -211,8 +217,9 @@ static void kill_in_the_middle_of_observes_loses_nothing_acknowledged(void **sta
                     on_observed, &acknowledged);
         message_clear(&observe_message, &body);
     }
-    while (acknowledged < 10)
+    while (acknowledged < 10) {
         uv_run(&f->loop, UV_RUN_ONCE);
+    }
     program_kill(&f->program);
     size_t promised = acknowledged;
     disconnect(f);
@@ -236,11 +243,11 @@ static void garbage_is_refused_and_survived(void **state)
 {
     struct fixture *f = *state;
     struct hello_request other = {.version_min = 1, .version_max = 1};
-    struct observe bad;
     expect_failure(f, OP_FORECAST, &hello_request_message, &other, ERR_PROTOCOL);
     expect_failure(f, OP_OBSERVE, &hello_request_message, &other, ERR_PROTOCOL);
     expect_failure(f, OP_FORECAST, NULL, NULL, ERR_PROTOCOL);
     expect_failure(f, OP_SUBMIT, &hello_request_message, &other, ERR_UNSUPPORTED);
+    struct observe bad;
     make_observe(&bad, 0, 2);
     bad.outcomes[1].verdict = 4711;
     expect_failure(f, OP_OBSERVE, &observe_message, &bad, ERR_INVALID);
@@ -266,7 +273,6 @@ static void a_damaged_state_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
     char junk[8192], *path = xasprintf("%s/worker.db", f->state_dir);
-    struct bytes after;
     assert_int_equal(stop(f), 0);
     memset(junk, 'x', sizeof(junk));
     assert_int_equal(file_replace(path, junk, sizeof(junk), false, NULL), 0);
@@ -274,6 +280,7 @@ static void a_damaged_state_is_refused_and_left_alone(void **state)
     assert_int_equal(program_wait(&f->program), EXIT_INVALID);
     char *text = program_log(&f->program);
     assert_non_null(strstr(text, "is damaged"));
+    struct bytes after;
     assert_int_equal(file_read(&after, path, 1 << 20, NULL), 0);
     assert_int_equal(after.len, sizeof(junk));
     assert_memory_equal(after.data, junk, sizeof(junk));
@@ -293,8 +300,9 @@ static void sigterm_in_the_middle_of_work_ends_it_and_leaves_no_process(void **s
                     on_observed, &acknowledged);
         message_clear(&observe_message, &body);
     }
-    while (acknowledged < 1)
+    while (acknowledged < 1) {
         uv_run(&f->loop, UV_RUN_ONCE);
+    }
     pid_t pid = f->program.pid;
     assert_int_equal(program_children(pid, NULL, 0), 0);
     assert_int_equal(stop(f), 0);
@@ -305,9 +313,7 @@ static void sigterm_in_the_middle_of_work_ends_it_and_leaves_no_process(void **s
 static char *get(const char *url, const char *path)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
-    struct strbuf answer = STRBUF_INIT;
     char request[128], data[4096];
-    ssize_t got;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_port = htons((uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10));
@@ -315,8 +321,11 @@ static char *get(const char *url, const char *path)
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    while ((got = recv(fd, data, sizeof(data), 0)) > 0)
+    struct strbuf answer = STRBUF_INIT;
+    ssize_t got;
+    while ((got = recv(fd, data, sizeof(data), 0)) > 0) {
         strbuf_add(&answer, data, (size_t)got);
+    }
     close(fd);
     return strbuf_detach(&answer);
 }
@@ -328,22 +337,24 @@ static void expect_http(const char *url, const char *path, const char *text)
 
     for (int i = 0; i < 6000 && !found; i++) {
         char *answer = get(url, path);
-        found = strstr(answer, text) != NULL;
-        if (!found)
+        found = strstr(answer, text);
+        if (!found) {
             (void)usleep(10000);
+        }
         free(answer);
     }
-    if (!found)
+    if (!found) {
         fail_msg("GET %s never has %s", path, text);
+    }
 }
 
 static void who_watches_it_is_served(void **state)
 {
     char *path = program_path("kcast-worker");
-    struct program program;
     char *log, *at, *url;
 
     (void)state;
+    struct program program;
     program_init(&program);
     char *folder = xasprintf("%s/state", program.dir);
     program_start(&program,

@@ -1,4 +1,4 @@
-"""What tools/kernel-tuner-orders.py (argument 1) makes of the lines of `kcast export` (2), without Kernel Tuner: one entry for each
+"""What scripts/kernel-tuner-orders.py (argument 1) makes of the lines of `kcast export` (2), without Kernel Tuner: one entry for each
 candidate, whose costs add up to the device time of the whole space (3), and searches that pay for each candidate once."""
 import importlib.util
 import json

@@ -1,5 +1,5 @@
 // Any bytes as an endpoint's answer: refused, or a forecast that is a distribution.
-#include "worker/answer.h"
+#include "worker/llm/answer.h"
 #include <math.h>
 #include <stdlib.h>
 

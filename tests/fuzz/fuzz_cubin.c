@@ -1,5 +1,5 @@
 // Any bytes as a cubin: refused, or what is found lies inside and is found again.
-#include "cuda/cubin.h"
+#include "executor/gpu/compile/cubin.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +9,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     const struct bytes cubin = {.data = (unsigned char *)(uintptr_t)data, .len = len};
     struct cuda_kernel kernel, again;
-    struct cuda_global *globals = NULL;
     uint64_t code, constants;
-    size_t count = 0;
-    char forbidden[64];
-    struct err err = ERR_INIT;
 
     message_init(&cuda_kernel_message, &kernel);
     message_init(&cuda_kernel_message, &again);
+    struct err err = ERR_INIT;
     if (cubin_parameters(&cubin, "bump", &kernel, &err) == 0) {
         if (kernel.sizes_count > CUBIN_PARAMETERS_MAX ||
             cubin_parameters(&cubin, "bump", &again, &err) != 0 ||
@@ -24,6 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             abort();
         }
     }
+    struct cuda_global *globals = NULL;
+    size_t count = 0;
     if (cubin_globals(&cubin, &globals, &count, &err) == 0) {
         for (size_t i = 0; i < count; i++) {
             if (strlen(globals[i].symbol) >= len) {
@@ -31,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             }
         }
     }
+    char forbidden[64];
     if (cubin_forbidden(&cubin, forbidden, &err) == 0 && strlen(forbidden) >= 64) {
         abort();
     }

@@ -1,7 +1,7 @@
 // Any bytes as the JSON lines of kcast eval: refused with a sentence that names a line, or rows whose measures are in their ranges
 // and whose table, JSON and page can be written.
-#include "client/eval.h"
-#include "client/eval_show.h"
+#include "client/eval/eval.h"
+#include "client/eval/eval_show.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void check(struct eval *eval)
 {
     const struct score_options options = {.risk = 0.1, .draws = 3, .seed = 1};
     const struct eval_page page = {eval, "f.jsonl", 0.1, 3, 1};
-    struct strbuf out = STRBUF_INIT;
     eval_compute(eval, &options);
     for (size_t i = 0; i < eval->set_count; i++) {
         const struct eval_set *set = &eval->set[i];
@@ -31,26 +31,28 @@ static void check(struct eval *eval)
             require(isnan(set->value[m].lo) || set->value[m].lo <= set->value[m].hi);
         }
     }
+    struct strbuf out = STRBUF_INIT;
     eval_table(&out, &page);
     eval_json(&out, &page);
     require(out.len > 0);
     strbuf_reset(&out);
     eval_html(&out, &page);
-    require(strstr(strbuf_text(&out), ">nan<") == NULL); // no name can hold this: < and > are escaped
+    require(!strstr(strbuf_text(&out), ">nan<")); // no name can hold this: < and > are escaped
     strbuf_release(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct eval eval;
-    struct err err = ERR_INIT;
     char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file that was read is
     eval_init(&eval);
-    int code = eval_read_lines(&eval, copy, strlen(copy), "f.jsonl", &err);
-    if (code == 0)
+    struct err err = ERR_INIT;
+    int rc = eval_read_lines(&eval, copy, strlen(copy), "f.jsonl", &err);
+    if (rc == 0) {
         check(&eval);
-    else
-        require((code == ERR_INVALID || code == ERR_LIMIT) && strncmp(err.text, "f.jsonl", 7) == 0);
+    } else {
+        require((rc == ERR_INVALID || rc == ERR_LIMIT) && strncmp(err.text, "f.jsonl", 7) == 0);
+    }
     eval_release(&eval);
     free(copy);
     return 0;

@@ -2,7 +2,7 @@
 // from its own text, in parentheses and as a condition. Generated text: the value is the one that
 // an evaluator of the generator's own, in 128 bits, computes on the way.
 #include "common/strbuf.h"
-#include "contract/expr.h"
+#include "problem/expr.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,9 @@ static struct outcome evaluate(const struct expr *expr, const int64_t *values)
     struct err err = ERR_INIT;
 
     outcome.rc = expr_eval(&outcome.value, expr, values, &err);
-    if ((outcome.rc != 0) != (err.text[0] != '\0') || strchr(err.text, '\n') != NULL)
+    if ((outcome.rc != 0) != (err.text[0] != '\0') || strchr(err.text, '\n')) {
         abort();
+    }
     return outcome;
 }
 
@@ -32,37 +33,39 @@ static void require_equal(const char *text, enum expr_kind kind, const int64_t *
                           struct outcome expected)
 {
     struct expr *expr = NULL;
-    struct outcome outcome;
 
-    if (expr_parse(&expr, text, kind, names, NAME_COUNT, NULL) != 0)
+    if (expr_parse(&expr, text, kind, names, NAME_COUNT, NULL) != 0) {
         abort();
-    outcome = evaluate(expr, values);
-    if (outcome.rc != expected.rc || outcome.value != expected.value)
+    }
+    struct outcome outcome = evaluate(expr, values);
+    if (outcome.rc != expected.rc || outcome.value != expected.value) {
         abort();
+    }
     expr_free(expr);
 }
 
 static void try_text(const char *text, enum expr_kind kind, const int64_t *values)
 {
-    struct strbuf wrapped = STRBUF_INIT;
     struct expr *expr = NULL, *again = NULL;
     struct err err = ERR_INIT;
-    struct outcome outcome;
     size_t column = 0;
 
     if (expr_parse_at(&expr, text, kind, names, NAME_COUNT, &column, &err) != 0) {
         if (column < 1 || column > EXPR_TEXT_MAX + 1 || err.text[0] == '\0' ||
-            strchr(err.text, '\n') != NULL)
+            strchr(err.text, '\n')) {
             abort();
+        }
         return;
     }
-    outcome = evaluate(expr, values);
+    struct outcome outcome = evaluate(expr, values);
     require_equal(expr_text(expr), kind, values, outcome);
     require_equal(text, EXPR_CONDITIONS, values, outcome);
+    struct strbuf wrapped = STRBUF_INIT;
     strbuf_addf(&wrapped, " (%s )", text);
     // At the limits of length and depth the parentheses may be too much.
-    if (expr_parse(&again, strbuf_text(&wrapped), kind, names, NAME_COUNT, NULL) == 0)
+    if (expr_parse(&again, strbuf_text(&wrapped), kind, names, NAME_COUNT, NULL) == 0) {
         require_equal(strbuf_text(&wrapped), kind, values, outcome);
+    }
     expr_free(again);
     strbuf_release(&wrapped);
     expr_free(expr);
@@ -78,8 +81,9 @@ struct source {
 
 static unsigned take(struct source *source)
 {
-    if (source->size == 0)
+    if (source->size == 0) {
         return 0;
+    }
     source->size--;
     return *source->data++;
 }
@@ -103,10 +107,12 @@ static struct term combine(unsigned op, struct term a, struct term b)
 {
     struct term out = {a.fails || b.fails, 0};
 
-    if (op == 3 || op == 4 || op == 5)
+    if (op == 3 || op == 4 || op == 5) {
         out.fails = out.fails || b.value == 0 || (a.value == INT64_MIN && b.value == -1);
-    if (out.fails)
+    }
+    if (out.fails) {
         return out;
+    }
     switch (op) {
     case 0:
         out.value = a.value + b.value;
@@ -160,8 +166,9 @@ static struct term generate(struct source *source, struct strbuf *out, unsigned 
 
     if (choice == 0) {
         int64_t value = (int64_t)take(source) - 128;
-        if (take(source) % 8 == 0)
+        if (take(source) % 8 == 0) {
             value = value < 0 ? INT64_MIN - value - 1 : INT64_MAX - value;
+        }
         strbuf_addf(out, "%lld", (long long)value);
         return (struct term){false, value};
     }
@@ -184,7 +191,7 @@ static struct term generate(struct source *source, struct strbuf *out, unsigned 
         return a;
     }
     choice -= 4;
-    bool call = choice < 12 && infix[choice] == NULL;
+    bool call = choice < 12 && !infix[choice];
     strbuf_adds(out, call ? prefix[choice] : choice < 12 ? "(" : "((");
     a = generate(source, out, depth - 1, values);
     strbuf_adds(out, call                               ? ","
@@ -194,10 +201,12 @@ static struct term generate(struct source *source, struct strbuf *out, unsigned 
     bool is_and = choice >= 12 && a.value % 2 == 0;
     b = generate(source, out, depth - 1, values);
     strbuf_adds(out, choice < 12 ? ")" : "))");
-    if (choice < 12)
+    if (choice < 12) {
         return combine(choice, a, b);
-    if (a.fails || (is_and ? a.value == 0 : a.value != 0))
+    }
+    if (a.fails || (is_and ? a.value == 0 : a.value != 0)) {
         return (struct term){a.fails, !is_and && !a.fails};
+    }
     return (struct term){b.fails, !b.fails && b.value != 0};
 }
 
@@ -210,12 +219,14 @@ static void try_generated(struct source source, const int64_t *values)
     if (text.len <= EXPR_TEXT_MAX) {
         // Between "(a)&&(b)" and its neighbours there are always parentheses, so precedence cannot
         // hide.
-        if (expr_parse(&expr, strbuf_text(&text), EXPR_CONDITIONS, names, NAME_COUNT, NULL) != 0)
+        if (expr_parse(&expr, strbuf_text(&text), EXPR_CONDITIONS, names, NAME_COUNT, NULL) != 0) {
             abort();
+        }
         struct outcome outcome = evaluate(expr, values);
         if ((outcome.rc != 0) != term.fails ||
-            (!term.fails && outcome.value != (int64_t)term.value))
+            (!term.fails && outcome.value != (int64_t)term.value)) {
             abort();
+        }
         expr_free(expr);
     }
     strbuf_release(&text);
@@ -229,8 +240,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (size_t i = 0; i < NAME_COUNT; i++) {
         values[i] = (int64_t)take(&source) - 16;
-        if (mode & 4)
+        if (mode & 4) {
             values[i] = values[i] < 0 ? INT64_MIN - values[i] - 1 : INT64_MAX - values[i];
+        }
     }
     if (mode % 2 == 1) {
         try_generated(source, values);

@@ -1,6 +1,6 @@
 // Any bytes as objdump's listing: read within bounds, and every count is a finite number that fits
 // the number of lines.
-#include "exec/features.h"
+#include "executor/cpu/features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    double value[FEATURE_COUNT];
     size_t lines = 1;
 
     for (size_t i = 0; i < len; i++) {
         lines += data[i] == '\n';
     }
+    double value[FEATURE_COUNT];
     features_read((const char *)data, len, value);
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
         if (!isfinite(value[i]) || value[i] < 0) {

@@ -1,7 +1,7 @@
 // Any bytes in any pieces as a connection: the frames that come out are the same as when everything
 // arrives at once, and the memory held stays near what has arrived.
 #include "common/mem.h"
-#include "net/frames.h"
+#include "net/rpc/frames.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -40,9 +40,9 @@ static void drain(struct frames *frames, struct seen *seen)
 static struct seen read_by(const uint8_t *data, size_t len, size_t step)
 {
     struct frames frames;
-    struct seen seen = {0};
 
     frames_init(&frames, FRAME_MAX);
+    struct seen seen = {0};
     for (size_t at = 0; at < len && seen.error == 0;) {
         char *room;
         size_t have;
@@ -67,11 +67,10 @@ static struct seen read_by(const uint8_t *data, size_t len, size_t step)
 // The first byte says how long the pieces are; the greeting is put in front by half of them.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct strbuf bytes = STRBUF_INIT;
-
     if (len < 1) {
         return 0;
     }
+    struct strbuf bytes = STRBUF_INIT;
     if (data[0] & 1) {
         strbuf_add(&bytes, frames_greeting, sizeof(frames_greeting));
     }

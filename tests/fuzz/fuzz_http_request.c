@@ -1,6 +1,6 @@
 // Any bytes as the head of an HTTP request: what is taken is a path and a host that are whole, and
 // a head that arrives in pieces is judged as if it had arrived at once.
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,21 +10,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct http_request request = {.path = ""};
     char *text = malloc(len > 0 ? len : 1); // exactly as long as the data: a read beyond it is seen
     unsigned status, piece = 0;
-    if (text == NULL)
+    if (!text) {
         abort();
+    }
     memcpy(text, data, len);
+    struct http_request request = {.path = ""};
     status = http_request_read(&request, text, len);
-    if (status == 200 && (request.path[0] != '/' || strchr(request.path, '?') != NULL))
+    if (status == 200 && (request.path[0] != '/' || strchr(request.path, '?'))) {
         abort();
-    if (status != 0 && strcmp(http_status_text(status), "Unknown") == 0)
+    }
+    if (status != 0 && strcmp(http_status_text(status), "Unknown") == 0) {
         abort();
-    for (size_t i = 0; i <= len && piece == 0; i++)
+    }
+    for (size_t i = 0; i <= len && piece == 0; i++) {
         piece = http_request_read(&request, text, i);
-    if (piece != status)
+    }
+    if (piece != status) {
         abort();
+    }
     free(text);
     return 0;
 }

@@ -1,7 +1,7 @@
 // Any bytes as rows of GPU Forecasters: refused with one sentence, or a space whose rows, written
 // out and read again, give the same names, sources and speedups.
-#include "client/space_import.h"
-#include "client/space_json.h"
+#include "client/space/space_import.h"
+#include "client/space/space_json.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void look_at(const struct space *space)
@@ -19,7 +20,6 @@ static void look_at(const struct space *space)
     static const struct space_import plain = {NULL, NULL, NULL};
     struct err err = ERR_INIT;
     struct strbuf packed = STRBUF_INIT, rows = STRBUF_INIT;
-    struct space again;
     require(space_pack(space, "f.json", &packed, &err) == 0);
     for (size_t i = 0; i < space->head.candidates; i++) {
         struct strbuf source = STRBUF_INIT;
@@ -28,14 +28,16 @@ static void look_at(const struct space *space)
         space_json_pair(&rows, space, i, &space->head.baseline_text, &source);
         strbuf_release(&source);
     }
+    struct space again;
     // A speedup beyond a double's range, a sum over many rows, is null in a row.
-    int code = space_import_forecasters(&again, rows.data, rows.len, "f.json", &plain, &err);
+    int rc = space_import_forecasters(&again, rows.data, rows.len, "f.json", &plain, &err);
     bool finite = true;
-    for (size_t i = 0; i < space->head.candidates; i++)
+    for (size_t i = 0; i < space->head.candidates; i++) {
         finite = finite && isfinite(exp2(space_log2(&space->candidate[i]))) &&
                  exp2(space_log2(&space->candidate[i])) > 0;
-    require((code == 0) == finite);
-    if (code == 0) {
+    }
+    require((rc == 0) == finite);
+    if (rc == 0) {
         require(again.head.candidates == space->head.candidates);
         for (size_t i = 0; i < space->head.candidates; i++) {
             const struct space_candidate *a = &space->candidate[i], *b = &again.candidate[i];

@@ -1,7 +1,7 @@
 // Any bytes as a file of Kernel Tuner: refused with one sentence, or a space that can be written
 // and shown.
-#include "client/space_import.h"
-#include "client/space_json.h"
+#include "client/space/space_import.h"
+#include "client/space/space_json.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,29 +11,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void look_at(const struct space *space)
 {
     struct err err = ERR_INIT;
     struct strbuf packed = STRBUF_INIT;
-    struct space again;
-    size_t correct = 0;
     require(space_pack(space, "f.json", &packed, &err) == 0);
+    struct space again;
     require(space_parse(&again, packed.data, packed.len, "f.json", &err) == 0);
     require(message_equal(&space_head_message, &space->head, &again.head));
+    size_t correct = 0;
     for (size_t i = 0; i < space->head.candidates; i++) {
         const struct space_candidate *c = &space->candidate[i];
-        struct strbuf line = STRBUF_INIT;
         require(message_equal(&space_candidate_message, c, &again.candidate[i]));
         require(c->params_count > 0);
         correct += isfinite(space_log2(c));
-        require(c->result == NULL || c->result->seconds->held >= 0);
+        require(!c->result || c->result->seconds->held >= 0);
+        struct strbuf line = STRBUF_INIT;
         space_json_candidate(&line, space, i);
         json_t *object = json_loadb(line.data, line.len, 0, NULL);
-        require(json_is_object(object) && json_object_get(object, "verdict") != NULL);
+        require(json_is_object(object) && json_object_get(object, "verdict"));
         json_decref(object);
         strbuf_release(&line);
     }

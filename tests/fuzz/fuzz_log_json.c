@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     char *text = xstrndup((const char *)data, len);
     struct log_line line = {"2026-01-31T12:00:00.000Z", "kcastd", "info", text};
     struct strbuf out = STRBUF_INIT;
-    json_t *root;
     log_json(&out, &line);
-    root = json_loadb(out.data, out.len, 0, NULL);
-    if (root == NULL)
+    json_t *root = json_loadb(out.data, out.len, 0, NULL);
+    if (!root) {
         abort();
+    }
     json_decref(root);
     strbuf_release(&out);
     free(text);

@@ -1,8 +1,8 @@
 // Arbitrary text as the source of a sealed candidate, of a reference when its first byte is 'R'.
 // What is accepted is accepted again in the same way, its indices are within the problem, what
-// evaluates is within the limits of contract/manifest.h, and refusals name a place.
+// evaluates is within the limits of problem/manifest.h, and refusals name a place.
 #include "common/strbuf.h"
-#include "contract/manifest.h"
+#include "problem/manifest.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +25,9 @@ static const char problem_text[] =
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void check_args(const struct manifest *m, const struct manifest_launch *launch,
@@ -39,7 +40,7 @@ static void check_args(const struct manifest *m, const struct manifest_launch *l
                        : arg->kind == ARG_SCALAR    ? problem->param_count
                        : arg->kind == ARG_INTEGER   ? 1
                                                     : problem->tensor_count;
-        require(arg->index < limit && (arg->expr != NULL) == (arg->kind == ARG_INTEGER));
+        require(arg->index < limit && (!!arg->expr) == (arg->kind == ARG_INTEGER));
     }
 }
 
@@ -55,36 +56,39 @@ static void check_case(const struct manifest *m, const struct problem *problem,
         }
         require(manifest_launch_shape(m, i, shape, problem, &again, NULL) == 0 &&
                 memcmp(&s, &again, sizeof s) == 0);
-        if (s.skipped)
+        if (s.skipped) {
             continue;
+        }
         require(s.grid[0] >= 1 && s.grid[1] >= 1 && s.grid[2] >= 1 && s.grid[1] <= 65535 &&
                 s.grid[2] <= 65535);
         require(s.block[0] >= 1 && s.block[1] >= 1 && s.block[2] >= 1 &&
                 (uint64_t)s.block[0] * s.block[1] * s.block[2] <= 1024);
-        require((m->launch[i].cluster[0] == NULL) == (s.cluster[0] == 0) && s.smem <= 1 << 20);
+        require((!m->launch[i].cluster[0]) == (s.cluster[0] == 0) && s.smem <= 1 << 20);
     }
     for (size_t i = 0; i < m->scratch_count; i++) {
         int64_t value = 0;
-        if (manifest_eval(m, m->scratch[i].bytes, shape, problem, &value, NULL) == 0)
-            require(m->scratch[i].name != NULL);
+        if (manifest_eval(m, m->scratch[i].bytes, shape, problem, &value, NULL) == 0) {
+            require(m->scratch[i].name);
+        }
     }
 }
 
 static void check(const struct manifest *m, const struct problem *problem)
 {
-    struct strbuf out = STRBUF_INIT;
-
     require(m->launch_count >= 1 && m->launch_count <= MANIFEST_LAUNCH_MAX);
     for (size_t i = 0; i < m->launch_count; i++) {
         require(strlen(m->launch[i].kernel) <= MANIFEST_KERNEL_MAX &&
                 m->launch[i].arg_count <= MANIFEST_ARG_MAX);
         check_args(m, &m->launch[i], problem);
     }
-    for (size_t i = 0; i < m->tensormap_count; i++)
-        for (size_t k = 0; k < problem->tensor[m->tensormap[i].tensor].rank; k++)
-            require(m->tensormap[i].box[k] != NULL);
+    for (size_t i = 0; i < m->tensormap_count; i++) {
+        for (size_t k = 0; k < problem->tensor[m->tensormap[i].tensor].rank; k++) {
+            require(m->tensormap[i].box[k]);
+        }
+    }
     check_case(m, problem, &problem->check[0]);
     check_case(m, problem, &problem->bench[0]);
+    struct strbuf out = STRBUF_INIT;
     manifest_specialize(m, problem, &problem->bench[0], &out);
     require((out.len > 0) == m->specializes && !m->specialized[1]);
     strbuf_release(&out);
@@ -96,14 +100,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum manifest_role role = size > 0 && data[0] == 'R' ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE;
     const char *source = size > 0 ? (const char *)data : "";
     struct manifest *m = NULL, *again = NULL;
-    struct err err = ERR_INIT;
 
-    if (problem == NULL)
+    if (!problem) {
         require(problem_parse(&problem, problem_text, strlen(problem_text), "p.json", NULL) == 0);
+    }
     if (size > 0 && role == MANIFEST_REFERENCE) {
         source++;
         size--;
     }
+    struct err err = ERR_INIT;
     int rc = manifest_parse(&m, source, size, "k.cu", problem, role, &err);
     require(manifest_parse(&again, source, size, "k.cu", problem, role, NULL) == rc);
     if (rc != 0) {

@@ -1,5 +1,5 @@
 // Any bytes as the JSON lines of a pool of candidates: refused with a sentence, or every candidate has a name and a source.
-#include "client/generator.h"
+#include "client/propose/generator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     const struct bytes text = {.data = (unsigned char *)copy, .len = strlen(copy)};
     if (generator_pool(&generator, &text, "pool.jsonl", &err) == 0) {
         struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
-        if (generator->point_count == 0)
+        if (generator->point_count == 0) {
             abort();
+        }
         generator->ops->name(generator, generator->point_count - 1, &name);
         generator->ops->source(generator, generator->point_count - 1, &source);
-        if (source.len == 0)
+        if (source.len == 0) {
             abort();
+        }
         strbuf_release(&source);
         strbuf_release(&name);
         generator_free(generator);

@@ -1,7 +1,7 @@
 // Arbitrary bytes as problem.json. What is accepted has cases that evaluate within the limits,
 // weights that sum to 1, hidden shapes inside their ranges, and generated C whose parentheses
 // balance and whose call has as many arguments as its prototype.
-#include "contract/problem.h"
+#include "problem/problem.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void check_case(const struct problem *problem, const struct shape_case *shape)
 {
-    struct strbuf name = STRBUF_INIT;
     double flops = 0.0, bytes = 0.0;
 
     for (size_t i = 0; i < problem->tensor_count; i++) {
@@ -29,8 +29,9 @@ static void check_case(const struct problem *problem, const struct shape_case *s
     }
     require(problem_work(problem, shape, &flops, &bytes, NULL) == 0 && flops >= 0.0 &&
             bytes >= 0.0);
+    struct strbuf name = STRBUF_INIT;
     problem_case_name(problem, shape, &name);
-    require(strchr(strbuf_text(&name), '\n') == NULL);
+    require(!strchr(strbuf_text(&name), '\n'));
     strbuf_release(&name);
 }
 
@@ -38,8 +39,9 @@ static size_t count_of(const char *text, size_t len, char c)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
         count += text[i] == c;
+    }
     return count;
 }
 
@@ -64,29 +66,30 @@ static void check_code(const struct problem *problem, bool reference)
 
 static void check_problem(const struct problem *problem)
 {
-    struct shape_case hidden[PROBLEM_HIDDEN_CASES];
-    double sum = 0.0;
-
     require(problem->check_count >= 1 && problem->bench_count >= 1 && problem->tensor_count >= 1);
-    for (size_t i = 0; i < problem->check_count; i++)
+    for (size_t i = 0; i < problem->check_count; i++) {
         check_case(problem, &problem->check[i]);
+    }
+    double sum = 0.0;
     for (size_t i = 0; i < problem->bench_count; i++) {
         check_case(problem, &problem->bench[i]);
         sum += problem->bench[i].weight;
     }
     require(fabs(sum - 1.0) < 1e-9);
+    struct shape_case hidden[PROBLEM_HIDDEN_CASES];
     size_t count = problem_hidden_cases(problem, 12345, hidden);
     require(count == 0 || problem->has_hidden);
     for (size_t i = 0; i < count; i++) {
         check_case(problem, &hidden[i]);
         for (size_t j = 0; j < problem->param_count; j++) {
             const struct hidden_range *range = &problem->hidden[j];
-            if (problem->param[j].type == PARAM_INT)
+            if (problem->param[j].type == PARAM_INT) {
                 require(hidden[i].i[j] >= range->min && hidden[i].i[j] <= range->max &&
                         hidden[i].i[j] % range->multiple == 0);
+            }
         }
     }
-    require(problem->cuda == (problem->entry == NULL));
+    require(problem->cuda == (!problem->entry));
     if (!problem->cuda) {
         check_code(problem, false);
         check_code(problem, true);
@@ -99,11 +102,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err err = ERR_INIT;
     int rc = problem_parse(&problem, (const char *)data, size, "p.json", &err);
 
-    if (rc == 0)
+    if (rc == 0) {
         check_problem(problem);
-    else
-        require(rc == err.code && strncmp(err.text, "p.json:", 7) == 0 &&
-                strchr(err.text, '\n') == NULL);
+    } else {
+        require(rc == err.code && strncmp(err.text, "p.json:", 7) == 0 && !strchr(err.text, '\n'));
+    }
     problem_free(problem);
     return 0;
 }

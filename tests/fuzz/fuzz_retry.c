@@ -1,6 +1,6 @@
 // Any bytes as the headers of an answer: no wait, or one within bounds.
 #include "common/mem.h"
-#include "worker/manners.h"
+#include "worker/llm/rate_limit.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,9 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     char *text = xstrndup((const char *)data, len);
-    double ms = manners_retry_ms(text, 1760000000);
+    double ms = rate_limit_retry_ms(text, 1760000000);
 
-    if (!isnan(ms) && !(ms > 0 && ms <= MANNERS_RETRY_MAX_MS)) {
+    if (!isnan(ms) && !(ms > 0 && ms <= RATE_LIMIT_RETRY_MAX_MS)) {
         abort();
     }
     free(text);

@@ -1,6 +1,6 @@
 // Any bytes as nvdisasm's listing: read within bounds, and every count is a number that fits the
 // number of lines.
-#include "cuda/sass.h"
+#include "executor/gpu/compile/sass.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,15 +9,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct fact *list = NULL;
     size_t count = 0, lines = 1;
-    double total;
 
     for (size_t i = 0; i < len; i++) {
         lines += data[i] == '\n';
     }
+    struct fact *list = NULL;
     sass_features((const char *)data, len, &list, &count);
-    total = count > 0 ? list[0].value : 0;
+    double total = count > 0 ? list[0].value : 0;
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(list[i].value) || list[i].value < 0 || list[i].value > (double)lines ||
             list[i].value > total) {

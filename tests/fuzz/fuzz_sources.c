@@ -1,8 +1,8 @@
 // Any text as a language model's answer: the programs in it are bounded, and what is normalised once stays as
 // it is.
 #include "common/mem.h"
-#include "contract/normal.h"
-#include "worker/answer_sources.h"
+#include "problem/source_normal.h"
+#include "worker/llm/answer_sources.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     size_t count = answer_sources(text, len % 2 == 0, source, 8);
 
     for (size_t i = 0; i < count; i++) {
-        if (strlen(source[i]) > len || strchr(source[i], '{') == NULL) {
+        if (strlen(source[i]) > len || !strchr(source[i], '{')) {
             abort();
         }
         free(source[i]);
@@ -27,9 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         abort();
     }
     // A stray backslash may come to stand before a line end.
-    if (strchr(text, '\\') == NULL &&
-        (once.len != twice.len ||
-         memcmp(strbuf_text(&once), strbuf_text(&twice), once.len) != 0)) {
+    if (!strchr(text, '\\') &&
+        (once.len != twice.len || memcmp(strbuf_text(&once), strbuf_text(&twice), once.len) != 0)) {
         abort();
     }
     strbuf_release(&once);

@@ -1,7 +1,7 @@
 // Any bytes as what the gzip stream of a space holds: refused with one sentence, or a space that
 // can be packed again, and what that gives is the same space.
-#include "client/space.h"
-#include "client/space_json.h"
+#include "client/space/space.h"
+#include "client/space/space_json.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void show(const struct space *space, size_t i)
@@ -36,14 +37,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct err err = ERR_INIT;
     struct space space, again;
-    struct strbuf packed = STRBUF_INIT;
-    int code = space_parse(&space, data, len, "x.space", &err);
-    require((code == 0) == (err.code == ERR_NONE));
-    if (code != 0) {
-        require(strncmp(err.text, "x.space: ", 9) == 0 && strchr(err.text, '\n') == NULL);
+    int rc = space_parse(&space, data, len, "x.space", &err);
+    require((rc == 0) == (err.code == ERR_NONE));
+    if (rc != 0) {
+        require(strncmp(err.text, "x.space: ", 9) == 0 && !strchr(err.text, '\n'));
         return 0;
     }
     require(space.head.candidates >= 1);
+    struct strbuf packed = STRBUF_INIT;
     require(space_pack(&space, "x.space", &packed, &err) == 0);
     require(space_parse(&again, packed.data, packed.len, "x.space", &err) == 0);
     require(message_equal(&space_head_message, &space.head, &again.head));

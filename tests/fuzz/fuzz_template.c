@@ -1,6 +1,6 @@
 // Arbitrary text as a template. What is accepted has ordered points that are found again by their
 // values, a mutual neighbourhood, and sources that hold the same space.
-#include "contract/template.h"
+#include "problem/template.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void check_point(const struct template *template, size_t point)
@@ -25,8 +26,9 @@ static void check_point(const struct template *template, size_t point)
         size_t hits = 0, count_back = template_neighbours(template, out[i], back,
                                                           sizeof back / sizeof back[0]);
         require(out[i] < template_point_count(template) && out[i] != point);
-        for (size_t j = 0; j < count_back; j++)
+        for (size_t j = 0; j < count_back; j++) {
             hits += back[j] == point;
+        }
         require(hits == 1);
     }
 }
@@ -34,13 +36,13 @@ static void check_point(const struct template *template, size_t point)
 static void check_source(const struct template *template, size_t point, const char *text)
 {
     struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
-    struct template *again = NULL;
 
     template_source(template, point, &source);
     template_point_name(template, point, &name);
     require(source.len > strlen(text) &&
             strcmp(strbuf_text(&source) + source.len - strlen(text), text) == 0);
-    require(name.len > 0 && strchr(strbuf_text(&name), '\n') == NULL);
+    require(name.len > 0 && !strchr(strbuf_text(&name), '\n'));
+    struct template *again = NULL;
     require(template_parse(&again, strbuf_text(&source), "again.c", NULL) == 0);
     require(template_point_count(again) == template_point_count(template));
     template_free(again);
@@ -57,15 +59,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (rc != 0) {
         require(rc == err.code && (rc == ERR_INVALID || rc == ERR_LIMIT));
-        require(strncmp(err.text, "t.c:", 4) == 0 && strchr(err.text, '\n') == NULL);
+        require(strncmp(err.text, "t.c:", 4) == 0 && !strchr(err.text, '\n'));
     } else {
         size_t count = template_point_count(template);
         require(count >= 1 && count <= TEMPLATE_POINT_MAX);
-        for (size_t i = 0; i < count; i += 1 + count / 50)
+        for (size_t i = 0; i < count; i += 1 + count / 50) {
             check_point(template, i);
+        }
         check_point(template, count - 1);
-        if (count < 1000)
+        if (count < 1000) {
             check_source(template, count / 2, text);
+        }
     }
     template_free(template);
     free(text);

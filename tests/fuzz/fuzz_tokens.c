@@ -1,7 +1,7 @@
 // Any text as a tokens file: refused with a sentence that names a line, or rows that are written
 // and read again as they are and that no guess opens. The first line also as a token that is shown.
 #include "common/mem.h"
-#include "net/tokens.h"
+#include "net/auth/tokens.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,27 +9,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void check(const struct tokens *tokens, const char *shown)
 {
     struct strbuf first = STRBUF_INIT, second = STRBUF_INIT;
-    struct tokens *again = NULL;
-    const struct token *row = NULL;
-    struct err err = ERR_INIT;
     tokens_write(tokens, &first);
+    struct tokens *again = NULL;
+    struct err err = ERR_INIT;
     require(tokens_parse(&again, strbuf_text(&first), "again", &err) == 0);
     tokens_write(again, &second);
     require(strcmp(strbuf_text(&first), strbuf_text(&second)) == 0);
     for (size_t i = 0; i < tokens_count(tokens); i++) {
         const struct token *token = tokens_at(tokens, i);
         require(caller_check_tenant(token->tenant, NULL) == 0 && token->role <= CALLER_ADMIN);
-        require(tokens_find(again, token->tenant, &token->digest) != NULL);
+        require(tokens_find(again, token->tenant, &token->digest));
         require(token->created_s > 0 && token->expires_s >= 0);
     }
-    require(tokens_check(tokens, shown, 1, &row, &err) == ERR_DENIED && row == NULL);
+    const struct token *row = NULL;
+    require(tokens_check(tokens, shown, 1, &row, &err) == ERR_DENIED && !row);
     tokens_free(again);
     strbuf_release(&first);
     strbuf_release(&second);
@@ -41,10 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err err = ERR_INIT;
     char *text = xstrndup((const char *)data, len);
     char *shown = xstrndup(text, strcspn(text, "\n"));
-    if (tokens_parse(&tokens, text, "f", &err) == 0)
+    if (tokens_parse(&tokens, text, "f", &err) == 0) {
         check(tokens, shown);
-    else
+    } else {
         require(err.code == ERR_INVALID && strncmp(err.text, "f, line ", 8) == 0);
+    }
     tokens_free(tokens);
     free(shown);
     free(text);

@@ -1,6 +1,6 @@
 // Any bytes as a wisdom file: refused with one sentence that begins with its name, or entries that
 // can be written and are then the same, and each of which its own shape finds at distance 0.
-#include "client/wisdom_lookup.h"
+#include "client/tune/wisdom_lookup.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,22 +8,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void require(bool truth)
 {
-    if (!truth)
+    if (!truth) {
         abort();
+    }
 }
 
 static void look_up(const struct wisdom *wisdom, const struct wisdom_entry *entry, size_t shape)
 {
     struct strbuf name = STRBUF_INIT;
-    struct err err = ERR_INIT;
-    struct wisdom_match match;
     wisdom_case_name(&entry->shape[shape], &name);
     const struct wisdom_query query = {entry->problem, strbuf_text(&name), entry->device_class,
                                        entry->kernel_digest};
-    if (wisdom_lookup(&match, wisdom, &query, "w.json", &err) == 0)
+    struct err err = ERR_INIT;
+    struct wisdom_match match;
+    if (wisdom_lookup(&match, wisdom, &query, "w.json", &err) == 0) {
         require(match.distance >= 0);
-    else // shapes of one kernel with other names: of two problems of the same name
+    } else // shapes of one kernel with other names: of two problems of the same name
+    {
         require(err.code == ERR_INVALID);
+    }
     strbuf_release(&name);
 }
 
@@ -31,14 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct err err = ERR_INIT;
     struct wisdom wisdom, again;
-    struct strbuf text = STRBUF_INIT;
-    int code = wisdom_parse(&wisdom, (const char *)data, len, "w.json", &err);
-    require((code == 0) == (err.code == ERR_NONE));
-    if (code != 0) {
-        require(strncmp(err.text, "w.json: ", 8) == 0 && strchr(err.text, '\n') == NULL);
+    int rc = wisdom_parse(&wisdom, (const char *)data, len, "w.json", &err);
+    require((rc == 0) == (err.code == ERR_NONE));
+    if (rc != 0) {
+        require(strncmp(err.text, "w.json: ", 8) == 0 && !strchr(err.text, '\n'));
         require(wisdom.count == 0);
         return 0;
     }
+    struct strbuf text = STRBUF_INIT;
     wisdom_text(&wisdom, &text);
     require(wisdom_parse(&again, strbuf_text(&text), text.len, "w.json", &err) == 0);
     require(again.count == wisdom.count);
@@ -47,8 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         require(wisdom_find(&wisdom, entry) == entry);
         require(wisdom_same(entry, again.entry[i]));
         require(json_equal(entry->object, again.entry[i]->object));
-        for (size_t j = 0; j < entry->shape_count; j++)
+        for (size_t j = 0; j < entry->shape_count; j++) {
             look_up(&wisdom, entry, j);
+        }
     }
     strbuf_release(&text);
     wisdom_release(&again);

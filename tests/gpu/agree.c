@@ -8,9 +8,9 @@
 #include "common/file.h"
 #include "common/parse.h"
 #include "common/stats.h"
-#include "contract/template.h"
-#include "contract/verdict.h"
-#include "tests/bench/tally.h"
+#include "problem/template.h"
+#include "proto/verdict.h"
+#include "tests/bench/samples.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,42 +36,41 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
     struct point *point = &points[tag];
 
     (void)owner;
-    if (error == NULL && info->result != NULL && info->result->speedup != NULL &&
+    if (!error && info->result && info->result->speedup &&
         verdict_is_ratio(info->result->verdict)) {
         point->estimate = *info->result->speedup;
         point->measured = true;
     }
 }
 
-static void submit_problem(struct pool *pool, const char *path, size_t wanted)
+static void submit_problem(struct job_client *pool, const char *path, size_t wanted)
 {
     struct err err = ERR_INIT;
-    struct template *template = NULL;
     struct problem_dir dir;
-    size_t count;
 
     if (problem_dir_load(&dir, path, &err) < 0) {
         die(&err);
     }
-    pool_add_problem(pool, &dir);
+    job_client_add_problem(pool, &dir);
+    struct template *template = NULL;
     if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
         die(&err);
     }
-    count = template_point_count(template);
+    size_t count = template_point_count(template);
     for (size_t i = 0; i < wanted && i < count; i++) {
         struct point *point = &points[point_count];
-        struct strbuf source = STRBUF_INIT;
-        struct digest digest;
-        struct job_spec spec;
-        char key[160];
 
         *point = (struct point){.problem = xstrdup(dir.problem->name),
                                 .number = (size_t)((double)i * (double)count / (double)wanted)};
+        struct strbuf source = STRBUF_INIT;
         template_source(template, point->number, &source);
-        pool_add_blob(pool, source.data, source.len, &digest);
+        struct digest digest;
+        job_client_add_blob(pool, source.data, source.len, &digest);
+        struct job_spec spec;
         problem_dir_spec(&dir, JOB_MEASURE, &digest, &spec);
+        char key[160];
         (void)snprintf(key, sizeof(key), "%s-%zu", point->problem, point->number);
-        pool_submit(pool, key, &spec, 0, on_job, NULL, point_count++);
+        job_client_submit(pool, key, &spec, 0, on_job, NULL, point_count++);
         strbuf_release(&source);
     }
     template_free(template);
@@ -86,7 +85,6 @@ static int is_problem(const struct dirent *entry)
 static void write_points(const char *path)
 {
     struct strbuf text = STRBUF_INIT;
-    struct err err = ERR_INIT;
 
     for (size_t i = 0; i < point_count; i++) {
         const struct point *p = &points[i];
@@ -96,6 +94,7 @@ static void write_points(const char *path)
                         p->estimate.lo, p->estimate.hi);
         }
     }
+    struct err err = ERR_INIT;
     if (file_replace(path, strbuf_text(&text), text.len, false, &err) < 0) {
         die(&err);
     }
@@ -119,18 +118,18 @@ static int compare(const char *path)
     char problem[80], line[256];
     FILE *file = fopen(path, "r");
 
-    if (file == NULL) {
+    if (!file) {
         fprintf(stderr, "agree: %s cannot be read\n", path);
         return 1;
     }
-    while (fgets(line, sizeof(line), file) != NULL) {
+    while (fgets(line, sizeof(line), file)) {
         struct estimate old = {.blocks = 0};
         const struct point *now;
         size_t number;
 
         if (sscanf(line, "%79s %zu %lf %lf %lf", problem, &number, &old.log2, &old.lo, &old.hi) !=
                 5 ||
-            (now = find(problem, number)) == NULL) {
+            !(now = find(problem, number))) {
             continue;
         }
         double half = (old.hi - old.lo) / 2, other = (now->estimate.hi - now->estimate.lo) / 2;
@@ -153,36 +152,35 @@ static int compare(const char *path)
 
 int main(int argc, char **argv)
 {
-    struct session_options options = {.quiet = true};
-    struct session *session = NULL;
     struct err err = ERR_INIT;
-    struct pool *pool = NULL;
-    struct dirent **name;
     uint64_t wanted;
-    size_t measured = 0;
-    char search[64];
-    int count;
 
     if (argc < 4 || parse_u64(&wanted, argv[2], 1, POINTS_MAX, "POINTS", &err) < 0) {
         fprintf(stderr, "usage: agree PROBLEMS POINTS NEW [OLD]\n");
         return 2;
     }
+    char search[64];
     (void)snprintf(search, sizeof(search), "agree-%llx", (unsigned long long)stats_entropy());
+    struct session_options options = {.quiet = true};
+    struct session *session = NULL;
+    struct job_client *pool = NULL;
     if (session_create(&session, &options, &err) < 0 ||
-        pool_create(&pool, session, search, &err) < 0) {
+        job_client_create(&pool, session, search, &err) < 0) {
         die(&err);
     }
     points = xcalloc(PROBLEMS_MAX * wanted, sizeof(*points));
-    count = scandir(argv[1], &name, is_problem, alphasort);
+    struct dirent **name;
+    int count = scandir(argv[1], &name, is_problem, alphasort);
     for (int i = 0; i < count && i < PROBLEMS_MAX; i++) {
         char *path = xasprintf("%s/%s", argv[1], name[i]->d_name);
 
         submit_problem(pool, path, wanted);
         free(path);
     }
-    if (pool_drain(pool, &err) < 0) {
+    if (job_client_drain(pool, &err) < 0) {
         die(&err);
     }
+    size_t measured = 0;
     for (size_t i = 0; i < point_count; i++) {
         measured += points[i].measured;
     }

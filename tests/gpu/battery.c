@@ -7,8 +7,8 @@
 #include "client/session.h"
 #include "common/file.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
-#include "tests/bench/tally.h"
+#include "proto/verdict.h"
+#include "tests/bench/samples.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,15 +31,15 @@ struct entry {
 static bool as_expected(const struct entry *entry)
 {
     const char *most = strstr(entry->expect, "not faster than ");
-    double limit = INFINITY;
 
-    if (entry->verdict == VERDICT_QUARANTINED && strstr(entry->expect, "or quarantined") != NULL) {
+    if (entry->verdict == VERDICT_QUARANTINED && strstr(entry->expect, "or quarantined")) {
         return true;
     }
     if (strncmp(entry->expect, "ratio", 5) != 0) {
         return strcmp(verdict_name(entry->verdict), entry->expect) == 0;
     }
-    if (most != NULL) {
+    double limit = INFINITY;
+    if (most) {
         limit = strtod(most + strlen("not faster than "), NULL);
     }
     return verdict_is_ratio(entry->verdict) && entry->ratio <= limit;
@@ -50,19 +50,19 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
     struct entry *entry = (struct entry *)owner + tag;
 
     entry->ratio = NAN;
-    if (error != NULL || info->result == NULL) {
-        entry->reason = xstrdup(error != NULL ? error->text : info->reason ? info->reason : "lost");
+    if (error || !info->result) {
+        entry->reason = xstrdup(error ? error->text : info->reason ? info->reason : "lost");
         return;
     }
     entry->verdict = info->result->verdict;
-    if (info->result->speedup != NULL) {
+    if (info->result->speedup) {
         entry->ratio = exp2(info->result->speedup->log2);
     }
-    entry->reason = info->result->reason != NULL ? xstrdup(info->result->reason) : NULL;
+    entry->reason = info->result->reason ? xstrdup(info->result->reason) : NULL;
     entry->passed = as_expected(entry);
 }
 
-static void read_entry(struct entry *entry, struct pool *pool, const char *folder,
+static void read_entry(struct entry *entry, struct job_client *pool, const char *folder,
                        const char *name, struct digest *ret)
 {
     struct err err = ERR_INIT;
@@ -74,7 +74,7 @@ static void read_entry(struct entry *entry, struct pool *pool, const char *folde
         die(&err);
     }
     end = memchr(bytes.data, '\n', bytes.len);
-    if (end == NULL || strncmp((const char *)bytes.data, mark, strlen(mark)) != 0 ||
+    if (!end || strncmp((const char *)bytes.data, mark, strlen(mark)) != 0 ||
         (size_t)(end - (const char *)bytes.data) - strlen(mark) >= sizeof(entry->expect)) {
         (void)err_set(&err, ERR_INVALID, "%s does not begin with \"// expect: VERDICT\"", path);
         die(&err);
@@ -82,7 +82,7 @@ static void read_entry(struct entry *entry, struct pool *pool, const char *folde
     *entry = (struct entry){.name = xstrdup(name), .ratio = NAN};
     memcpy(entry->expect, bytes.data + strlen(mark),
            (size_t)(end - (const char *)bytes.data) - strlen(mark));
-    pool_add_blob(pool, bytes.data, bytes.len, ret);
+    job_client_add_blob(pool, bytes.data, bytes.len, ret);
     bytes_clear(&bytes);
     free(path);
 }
@@ -107,8 +107,8 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
 
     (void)tag;
     time->at_ns = uv_hrtime();
-    time->verdict = error == NULL && info->result != NULL ? info->result->verdict : 0;
-    if (time->verdict != 0 && info->result->seconds != NULL) {
+    time->verdict = !error && info->result ? info->result->verdict : 0;
+    if (time->verdict != 0 && info->result->seconds) {
         time->seconds = *info->result->seconds;
     }
 }
@@ -120,45 +120,44 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
     // The one before has used up the processes that wait for new searches.
     const struct timespec rest = {.tv_sec = 2};
     struct verdict_time crash = {.at_ns = 0}, honest = {.at_ns = 0};
-    struct pool *pool[2];
-    struct strbuf source = STRBUF_INIT;
-    struct digest digest[2];
-    struct err err = ERR_INIT;
-    struct entry entry;
-    struct job_spec spec;
-    double later;
 
     (void)nanosleep(&rest, NULL);
+    struct job_client *pool[2];
+    struct err err = ERR_INIT;
     for (size_t i = 0; i < 2; i++) {
         char search[64];
 
         (void)snprintf(search, sizeof(search), "neighbour-%zu-%llx", i,
                        (unsigned long long)stats_entropy());
-        if (pool_create(&pool[i], session, search, &err) < 0) {
+        if (job_client_create(&pool[i], session, search, &err) < 0) {
             die(&err);
         }
-        pool_add_problem(pool[i], dir);
+        job_client_add_problem(pool[i], dir);
     }
+    struct digest digest[2];
+    struct entry entry;
     read_entry(&entry, pool[0], folder, name, &digest[0]);
+    struct strbuf source = STRBUF_INIT;
     strbuf_add(&source, (const char *)dir->baseline.data, dir->baseline.len);
     strbuf_addf(&source, "// %u %llx\n", number, (unsigned long long)stats_entropy());
-    pool_add_blob(pool[1], source.data, source.len, &digest[1]);
+    job_client_add_blob(pool[1], source.data, source.len, &digest[1]);
+    struct job_spec spec;
     problem_dir_spec(dir, JOB_MEASURE, &digest[0], &spec);
     spec.repeat = stats_entropy() | 1;
-    pool_submit(pool[0], "crash", &spec, 0, on_verdict, &crash, 0);
+    job_client_submit(pool[0], "crash", &spec, 0, on_verdict, &crash, 0);
     problem_dir_spec(dir, JOB_MEASURE, &digest[1], &spec);
-    pool_submit(pool[1], "honest", &spec, 0, on_verdict, &honest, 0);
-    if (pool_drain(pool[0], &err) < 0 || pool_drain(pool[1], &err) < 0) {
+    job_client_submit(pool[1], "honest", &spec, 0, on_verdict, &honest, 0);
+    if (job_client_drain(pool[0], &err) < 0 || job_client_drain(pool[1], &err) < 0) {
         die(&err);
     }
-    later = ((double)honest.at_ns - (double)crash.at_ns) * 1e-9;
+    double later = ((double)honest.at_ns - (double)crash.at_ns) * 1e-9;
     printf("%s after %s (%s) another search's candidate is %s %.3f s later: GPU held %.3f s, "
            "thereof %.3f timing\n",
            later <= SERVED_S && verdict_is_ratio(honest.verdict) ? "ok  " : "FAIL", name,
            verdict_name(crash.verdict), verdict_name(honest.verdict), later, honest.seconds.held,
            honest.seconds.time);
-    pool_close(pool[0]);
-    pool_close(pool[1]);
+    job_client_close(pool[0]);
+    job_client_close(pool[1]);
     strbuf_release(&source);
     free(entry.name);
     return later <= SERVED_S && verdict_is_ratio(honest.verdict);
@@ -166,38 +165,37 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
 
 int main(int argc, char **argv)
 {
-    struct session_options options = {.quiet = true};
-    struct entry entry[FILES_MAX];
-    struct session *session = NULL;
-    struct err err = ERR_INIT;
-    struct pool *pool = NULL;
-    struct problem_dir dir;
-    struct dirent **name;
     size_t passed = 0, total;
     char search[64];
-    int count;
 
     (void)snprintf(search, sizeof(search), "battery-%llx", (unsigned long long)stats_entropy());
     if (argc != 3) {
         fprintf(stderr, "usage: battery PROBLEM FOLDER\n");
         return 2;
     }
+    struct session_options options = {.quiet = true};
+    struct session *session = NULL;
+    struct err err = ERR_INIT;
+    struct job_client *pool = NULL;
+    struct problem_dir dir;
     if (session_create(&session, &options, &err) < 0 ||
-        pool_create(&pool, session, search, &err) < 0 ||
+        job_client_create(&pool, session, search, &err) < 0 ||
         problem_dir_load(&dir, argv[1], &err) < 0) {
         die(&err);
     }
-    pool_add_problem(pool, &dir);
-    count = scandir(argv[2], &name, is_source, alphasort);
+    job_client_add_problem(pool, &dir);
+    struct dirent **name;
+    int count = scandir(argv[2], &name, is_source, alphasort);
+    struct entry entry[FILES_MAX];
     for (int i = 0; i < count && i < FILES_MAX; i++) {
         struct digest digest;
-        struct job_spec spec;
 
         read_entry(&entry[i], pool, argv[2], name[i]->d_name, &digest);
+        struct job_spec spec;
         problem_dir_spec(&dir, JOB_MEASURE, &digest, &spec);
-        pool_submit(pool, name[i]->d_name, &spec, 0, on_job, entry, (uint64_t)i);
+        job_client_submit(pool, name[i]->d_name, &spec, 0, on_job, entry, (uint64_t)i);
     }
-    if (pool_drain(pool, &err) < 0) {
+    if (job_client_drain(pool, &err) < 0) {
         die(&err);
     }
     total = (size_t)count;
@@ -208,7 +206,7 @@ int main(int argc, char **argv)
         if (!isnan(entry[i].ratio)) {
             printf(" %.3fx", entry[i].ratio);
         }
-        printf(" %s\n", entry[i].reason != NULL ? entry[i].reason : "");
+        printf(" %s\n", entry[i].reason ? entry[i].reason : "");
         if (!entry[i].passed) {
             printf("     expected: %s\n", entry[i].expect);
         }
@@ -220,7 +218,7 @@ int main(int argc, char **argv)
         }
     }
     printf("%zu passed, %zu failed\n", passed, total - passed);
-    pool_close(pool);
+    job_client_close(pool);
     session_free(session);
     return passed == total && count > 0 ? 0 : 1;
 }

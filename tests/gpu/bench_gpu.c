@@ -6,9 +6,9 @@
 #include "common/file.h"
 #include "common/parse.h"
 #include "common/stats.h"
-#include "contract/template.h"
-#include "contract/verdict.h"
-#include "tests/bench/tally.h"
+#include "problem/template.h"
+#include "proto/verdict.h"
+#include "tests/bench/samples.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,58 +24,53 @@ static const struct kernel {
     unsigned slower_permille; // steps of the copy that has to be found: 1 % longer, at 5 us 3 %
     unsigned share;           // only so many of 100 runs; 0: all
 } kernels[] = {
-    {"3us", 1024, 1, 0, 0},
-    {"4us", 32768, 40, 0, 0},
-    {"5us", 32768, 90, 1140, 0},
-    {"20us", 32768, 1150, 0, 0},
-    {"50us", 65536, 2800, 1012, 0},
-    {"200us", 65536, 11500, 1011, 0},
-    {"1ms", 131072, 45000, 1010, 0},
-    {"100ms", 131072, 4500000, 0, 4},
+    {"3us", 1024, 1, 0, 0},          {"4us", 32768, 40, 0, 0},
+    {"5us", 32768, 90, 1140, 0},     {"20us", 32768, 1150, 0, 0},
+    {"50us", 65536, 2800, 1012, 0},  {"200us", 65536, 11500, 1011, 0},
+    {"1ms", 131072, 45000, 1010, 0}, {"100ms", 131072, 4500000, 0, 4},
 };
 
-static void load(struct problem_dir *dir, struct pool *pool, const char *path)
+static void load(struct problem_dir *dir, struct job_client *pool, const char *path)
 {
     struct err err = ERR_INIT;
 
     if (problem_dir_load(dir, path, &err) < 0) {
         die(&err);
     }
-    pool_add_problem(pool, dir);
+    job_client_add_problem(pool, dir);
 }
 
 // ---- verdicts a second ----
 
-static void bench_throughput(struct pool *pool)
+static void bench_throughput(struct job_client *pool)
 {
-    struct err err = ERR_INIT;
-    struct digest digest[DISTINCT];
-    struct template *template = NULL;
     struct problem_dir dir;
-    struct tally tally;
-    size_t points;
 
     load(&dir, pool, "tests/data/cuda/rowsum");
+    struct err err = ERR_INIT;
+    struct template *template = NULL;
     if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
         die(&err);
     }
-    points = template_point_count(template);
+    size_t points = template_point_count(template);
+    struct digest digest[DISTINCT];
     for (size_t i = 0; i < DISTINCT; i++) {
         struct strbuf source = STRBUF_INIT;
 
         strbuf_addf(&source, "#define DISTINCT %zu\n", i);
         template_source(template, i % points, &source);
-        pool_add_blob(pool, source.data, source.len, &digest[i]);
+        job_client_add_blob(pool, source.data, source.len, &digest[i]);
         strbuf_release(&source);
     }
-    tally_run(pool, &tally, &dir, digest, 1, 0);
-    printf("one candidate alone, cold cache, warm daemon: verdict after %.3f s\n", tally.seconds);
-    tally_release(&tally);
-    tally_run(pool, &tally, &dir, digest + 1, DISTINCT - 1, 0);
+    struct samples samples;
+    samples_run(pool, &samples, &dir, digest, 1, 0);
+    printf("one candidate alone, cold cache, warm daemon: verdict after %.3f s\n", samples.seconds);
+    samples_release(&samples);
+    samples_run(pool, &samples, &dir, digest + 1, DISTINCT - 1, 0);
     printf("distinct candidates, source to verdict: %.1f verdicts a second on one GPU\n",
-           (double)tally.runs / tally.seconds);
-    tally_print("small problem, distinct candidates", &tally);
-    tally_release(&tally);
+           (double)samples.runs / samples.seconds);
+    samples_print("small problem, distinct candidates", &samples);
+    samples_release(&samples);
     template_free(template);
     problem_dir_release(&dir);
 }
@@ -83,14 +78,13 @@ static void bench_throughput(struct pool *pool)
 // ---- kernels of known length ----
 
 // A copy of tests/data/cuda/stream with these sizes, in a folder of its own.
-static void load_stream(struct problem_dir *dir, struct pool *pool, const struct kernel *kernel,
-                        const char *folder)
+static void load_stream(struct problem_dir *dir, struct job_client *pool,
+                        const struct kernel *kernel, const char *folder)
 {
     static const char *const files[] = {"reference.cu", "baseline.cu", "README.md"};
     struct err err = ERR_INIT;
     char *path = xasprintf("%s/%s/stream", folder, kernel->name);
     struct bytes json;
-    struct strbuf text = STRBUF_INIT;
     char *mark, *copy, *file = xasprintf("%s/problem.json", path);
 
     if (file_make_dirs(path, &err) < 0 ||
@@ -99,10 +93,11 @@ static void load_stream(struct problem_dir *dir, struct pool *pool, const struct
     }
     copy = xstrndup((const char *)json.data, json.len);
     mark = strstr(copy, "\"n\": 65536, \"steps\": 1000");
-    if (mark == NULL) {
+    if (!mark) {
         (void)err_set(&err, ERR_INVALID, "tests/data/cuda/stream/problem.json has no n and steps");
         die(&err);
     }
+    struct strbuf text = STRBUF_INIT;
     strbuf_add(&text, copy, (size_t)(mark - copy));
     strbuf_addf(&text, "\"n\": %u, \"steps\": %u", kernel->n, kernel->steps);
     strbuf_adds(&text, mark + strlen("\"n\": 65536, \"steps\": 1000"));
@@ -130,7 +125,7 @@ static void load_stream(struct problem_dir *dir, struct pool *pool, const struct
     free(path);
 }
 
-static void repeat(struct pool *pool, struct tally *tally, const struct problem_dir *dir,
+static void repeat(struct job_client *pool, struct samples *samples, const struct problem_dir *dir,
                    const struct digest *candidate, size_t runs, uint64_t launches)
 {
     struct digest *all = xcalloc(runs, sizeof(*all));
@@ -138,28 +133,27 @@ static void repeat(struct pool *pool, struct tally *tally, const struct problem_
     for (size_t i = 0; i < runs; i++) {
         all[i] = *candidate;
     }
-    tally_run(pool, tally, dir, all, runs, launches);
+    samples_run(pool, samples, dir, all, runs, launches);
     free(all);
 }
 
-static void bench_same(struct pool *pool, const struct kernel *kernel,
+static void bench_same(struct job_client *pool, const struct kernel *kernel,
                        const struct problem_dir *dir, size_t runs, size_t total[2])
 {
-    struct tally tally;
-    size_t wrong;
+    struct samples samples;
 
-    repeat(pool, &tally, dir, &dir->baseline_digest, runs, 0);
-    wrong = tally.verdict[VERDICT_FASTER] + tally.verdict[VERDICT_SLOWER];
+    repeat(pool, &samples, dir, &dir->baseline_digest, runs, 0);
+    size_t wrong = samples.verdict[VERDICT_FASTER] + samples.verdict[VERDICT_SLOWER];
     total[0] += wrong;
     total[1] += runs;
     printf("A/A %s (%.1f us): %zu of %zu FASTER or SLOWER\n", kernel->name,
-           tally.baseline_ns / 1e3, wrong, runs);
-    tally_print("   A/A", &tally);
-    tally_release(&tally);
-    repeat(pool, &tally, dir, &dir->baseline_digest, runs, FEW_LAUNCHES);
+           samples.baseline_ns / 1e3, wrong, runs);
+    samples_print("   A/A", &samples);
+    samples_release(&samples);
+    repeat(pool, &samples, dir, &dir->baseline_digest, runs, FEW_LAUNCHES);
     printf("sd of the estimate, %s: %.3f %% with %.0f launches of the candidate\n", kernel->name,
-           tally_sd(&tally) * 100, (double)tally.launches / (double)tally.runs);
-    tally_release(&tally);
+           samples_sd(&samples) * 100, (double)samples.launches / (double)samples.runs);
+    samples_release(&samples);
 }
 
 // The baseline with another PERMILLE.
@@ -169,7 +163,7 @@ static void slower_copy(struct strbuf *out, const struct problem_dir *dir, unsig
     char *text = xstrndup((const char *)dir->baseline.data, dir->baseline.len);
     char *at = strstr(text, mark);
 
-    if (at == NULL) {
+    if (!at) {
         fprintf(stderr, "benchmark: the baseline has no PERMILLE\n");
         exit(1);
     }
@@ -179,20 +173,20 @@ static void slower_copy(struct strbuf *out, const struct problem_dir *dir, unsig
     free(text);
 }
 
-static void bench_slower(struct pool *pool, const struct kernel *kernel,
+static void bench_slower(struct job_client *pool, const struct kernel *kernel,
                          const struct problem_dir *dir, size_t runs)
 {
     struct strbuf source = STRBUF_INIT;
-    struct digest digest;
-    struct tally tally;
 
     slower_copy(&source, dir, kernel->slower_permille);
-    pool_add_blob(pool, source.data, source.len, &digest);
-    repeat(pool, &tally, dir, &digest, runs, 0);
+    struct digest digest;
+    job_client_add_blob(pool, source.data, source.len, &digest);
+    struct samples samples;
+    repeat(pool, &samples, dir, &digest, runs, 0);
     printf("%s, %.1f %% more steps: SLOWER in %zu of %zu\n", kernel->name,
-           (double)kernel->slower_permille / 10.0 - 100.0, tally.verdict[VERDICT_SLOWER], runs);
-    tally_print("   slower", &tally);
-    tally_release(&tally);
+           (double)kernel->slower_permille / 10.0 - 100.0, samples.verdict[VERDICT_SLOWER], runs);
+    samples_print("   slower", &samples);
+    samples_release(&samples);
     strbuf_release(&source);
 }
 
@@ -209,31 +203,30 @@ static bool wanted(const struct kernel *kernel, char *const *names, int count)
 
 int main(int argc, char **argv)
 {
-    struct session_options options = {.quiet = true};
-    struct session *session = NULL;
-    struct err err = ERR_INIT;
-    struct pool *pool = NULL;
     char *folder = NULL, search[64];
-    size_t total[2] = {0, 0};
-    uint64_t runs = 100;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)snprintf(search, sizeof(search), "bench-%llx", (unsigned long long)stats_entropy());
+    struct session_options options = {.quiet = true};
+    struct session *session = NULL;
+    struct err err = ERR_INIT;
+    struct job_client *pool = NULL;
+    uint64_t runs = 100;
     if ((argc > 1 && parse_u64(&runs, argv[1], 10, 100000, "RUNS", &err) < 0) ||
         session_create(&session, &options, &err) < 0 ||
-        pool_create(&pool, session, search, &err) < 0 ||
+        job_client_create(&pool, session, search, &err) < 0 ||
         file_make_temp_dir(&folder, "kcast-bench", &err) < 0) {
         die(&err);
     }
     if (argc < 3) {
         bench_throughput(pool);
     }
+    size_t total[2] = {0, 0};
     for (size_t i = 0; i < ARRAY_LEN(kernels); i++) {
-        struct problem_dir dir;
-
         if (!wanted(&kernels[i], argv + 2, argc - 2)) {
             continue;
         }
+        struct problem_dir dir;
         load_stream(&dir, pool, &kernels[i], folder);
         bench_same(pool, &kernels[i], &dir,
                    kernels[i].share > 0 ? (runs * kernels[i].share + 99) / 100 : runs, total);
@@ -244,7 +237,7 @@ int main(int argc, char **argv)
     }
     printf("A/A altogether: %zu of %zu FASTER or SLOWER, %.1f %%\n", total[0], total[1],
            100.0 * (double)total[0] / (double)total[1]);
-    pool_close(pool);
+    job_client_close(pool);
     session_free(session);
     (void)!file_remove_tree(folder, &err);
     free(folder);

@@ -5,7 +5,7 @@
 # GPUs of the host take searches in turn. KCAST_COMPARE (problems), KCAST_ARMS (policy/strategy), KCAST_SEEDS, KCAST_BUDGET;
 # after KCAST_COMPARE_SECONDS no search begins any more. Leaves
 # compare.jsonl, one line per search, and the run files in $OUT, or in build/gpu when that is not set, and prints the lines last;
-# tools/compare-table.py makes a table of them.
+# scripts/compare-table.py makes a table of them.
 set -u
 cd "$(dirname "$0")/../.."
 bundle=$1

@@ -45,20 +45,18 @@ static inline void expect_no_handshake(struct scene *s, const char *who, int sui
     uint64_t refusals = service_refusal_count(s->f.service);
     int suites[] = {suite, 0};
     mbedtls_entropy_context entropy;
-    mbedtls_ctr_drbg_context random;
-    mbedtls_ssl_config config;
-    mbedtls_ssl_context ssl;
-    mbedtls_x509_crt cert;
-    mbedtls_pk_context key;
-    unsigned char byte;
     int fd = raw_connect(&s->f);
-    int code;
 
     mbedtls_entropy_init(&entropy);
+    mbedtls_ctr_drbg_context random;
     mbedtls_ctr_drbg_init(&random);
+    mbedtls_ssl_config config;
     mbedtls_ssl_config_init(&config);
+    mbedtls_ssl_context ssl;
     mbedtls_ssl_init(&ssl);
+    mbedtls_x509_crt cert;
     mbedtls_x509_crt_init(&cert);
+    mbedtls_pk_context key;
     mbedtls_pk_init(&key);
     assert_int_equal(mbedtls_ctr_drbg_seed(&random, mbedtls_entropy_func, &entropy, NULL, 0), 0);
     assert_int_equal(mbedtls_ssl_config_defaults(&config, MBEDTLS_SSL_IS_CLIENT,
@@ -78,9 +76,11 @@ static inline void expect_no_handshake(struct scene *s, const char *who, int sui
     }
     assert_int_equal(mbedtls_ssl_setup(&ssl, &config), 0);
     mbedtls_ssl_set_bio(&ssl, &fd, bare_send, bare_receive, NULL);
+    int code;
     while ((code = mbedtls_ssl_handshake(&ssl)) == MBEDTLS_ERR_SSL_WANT_READ) {
         (void)uv_run(&s->f.loop, UV_RUN_NOWAIT);
     }
+    unsigned char byte;
     while (code == 0 && (code = mbedtls_ssl_read(&ssl, &byte, 1)) == MBEDTLS_ERR_SSL_WANT_READ) {
         code = 0;
         (void)uv_run(&s->f.loop, UV_RUN_NOWAIT);

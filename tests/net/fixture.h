@@ -5,10 +5,10 @@
 
 #include "common/digest.h"
 #include "common/mem.h"
-#include "net/frames.h"
-#include "net/remote.h"
-#include "net/service.h"
-#include "net/url.h"
+#include "net/rpc/frames.h"
+#include "net/rpc/remote.h"
+#include "net/rpc/service.h"
+#include "net/rpc/url.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -110,9 +110,8 @@ static inline void on_refusal(void *owner, const char *peer, const char *reason,
 
 static inline void open_service(struct fixture *f, const char *url)
 {
-    struct err err = ERR_INIT;
-
     f->config.url = url;
+    struct err err = ERR_INIT;
     if (service_create(&f->service, &f->loop, &f->config, &err) != 0) {
         fail_msg("%s", err.text);
     }
@@ -121,17 +120,15 @@ static inline void open_service(struct fixture *f, const char *url)
 // Another service, with the config as it is now, and another remote.
 static inline void reopen(struct fixture *f)
 {
-    struct err err = ERR_INIT;
-
     remote_close(f->remote);
     service_close(f->service);
     open_service(f, "tcp://127.0.0.1:0");
+    struct err err = ERR_INIT;
     assert_int_equal(remote_create(&f->remote, &f->loop, service_url(f->service), &err), 0);
 }
 
 static inline int set_up(void **state)
 {
-    struct err err = ERR_INIT;
     struct fixture *f = xcalloc(1, sizeof(*f));
 
     f->config = (struct service_config){.exchanges_max = 8,
@@ -145,6 +142,7 @@ static inline int set_up(void **state)
     (void)signal(SIGPIPE, SIG_IGN);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     open_service(f, "tcp://127.0.0.1:0");
+    struct err err = ERR_INIT;
     assert_int_equal(remote_create(&f->remote, &f->loop, service_url(f->service), &err), 0);
     *state = f;
     return 0;
@@ -233,13 +231,13 @@ static inline void answer_held(struct fixture *f, size_t at)
 
 static inline int raw_connect(const struct fixture *f)
 {
-    struct err err = ERR_INIT;
-    struct url url;
-    int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
+    int on = 1;
     assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
+    struct err err = ERR_INIT;
+    struct url url;
     assert_int_equal(url_parse(&url, service_url(f->service), &err), 0);
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons(url.port),
@@ -316,9 +314,9 @@ static inline void raw_greet(struct fixture *f, int fd)
 static inline void add_request(struct strbuf *to, enum op op, uint64_t id)
 {
     struct strbuf frame = STRBUF_INIT;
-    struct err err = ERR_INIT;
 
     frame_begin(&frame);
+    struct err err = ERR_INIT;
     assert_int_equal(request_pack(&frame, op, id, 0, NULL, NULL, &err), 0);
     frame_end(&frame);
     strbuf_add(to, frame.data, frame.len);
@@ -337,21 +335,19 @@ static inline void raw_request(struct fixture *f, int fd, enum op op, uint64_t i
 // The id of the next reply.
 static inline uint64_t raw_reply(struct fixture *f, int fd)
 {
-    struct err err = ERR_INIT;
-    struct reply reply;
     unsigned char head[FRAMES_HEAD_LEN];
-    size_t len;
-    uint64_t id;
-    char *data;
 
     assert_true(raw_read(f, fd, head, sizeof(head)));
-    len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
-    data = xmalloc(len);
+    size_t len =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    char *data = xmalloc(len);
     assert_true(raw_read(f, fd, data, len));
+    struct err err = ERR_INIT;
+    struct reply reply;
     if (message_read(&reply_message, &reply, data, len, &err) != 0) {
         fail_msg("%s", err.text);
     }
-    id = reply.id;
+    uint64_t id = reply.id;
     message_clear(&reply_message, &reply);
     free(data);
     return id;
@@ -364,15 +360,15 @@ static inline int raw_listen(struct fixture *f)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
-    struct err err = ERR_INIT;
-    char url[64];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
     assert_int_equal(listen(fd, 16), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    char url[64];
     (void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(at.sin_port));
     remote_close(f->remote);
+    struct err err = ERR_INIT;
     assert_int_equal(remote_create(&f->remote, &f->loop, url, &err), 0);
     return fd;
 }
@@ -392,9 +388,9 @@ static inline int raw_accept(struct fixture *f, int listener)
 static inline void raw_skip_request(struct fixture *f, int fd)
 {
     unsigned char head[FRAMES_HEAD_LEN];
-    char data[4096];
 
     assert_true(raw_read(f, fd, head, sizeof(head)));
+    char data[4096];
     assert_true(raw_read(f, fd, data, (size_t)head[0] | (size_t)head[1] << 8));
 }
 

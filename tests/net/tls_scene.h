@@ -7,8 +7,8 @@
 #include "tests/net/fixture.h"
 
 #include "common/file.h"
-#include "net/authority.h"
-#include "net/stream.h"
+#include "net/rpc/stream.h"
+#include "net/tls/authority.h"
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -64,9 +64,9 @@ static inline void issue(struct scene *s, struct authority *authority, const cha
 static inline void write_tokens(struct scene *s)
 {
     struct strbuf text = STRBUF_INIT;
-    struct err err = ERR_INIT;
 
     tokens_write(s->tokens, &text);
+    struct err err = ERR_INIT;
     if (file_replace(s->path[3], text.data, text.len, false, &err) != 0 ||
         chmod(s->path[3], 0600) != 0) {
         fail_msg("%s", err.text);
@@ -131,14 +131,12 @@ static inline int set_up_tls(void **state)
     static const char *const hosts[] = {"127.0.0.1", "::1", "localhost", "gpu-host.example"};
     static const char *const elsewhere[] = {"10.1.2.3", "other.example"};
     struct scene *s = xcalloc(1, sizeof(*s));
-    struct authority *ours;
-    struct authority *theirs;
-    struct err err = ERR_INIT;
 
     s->now_s = (int64_t)time(NULL);
+    struct err err = ERR_INIT;
     assert_int_equal(file_make_temp_dir(&s->dir, "kcast-tls", &err), 0);
-    ours = open_authority(s, "ours");
-    theirs = open_authority(s, "theirs");
+    struct authority *ours = open_authority(s, "ours");
+    struct authority *theirs = open_authority(s, "theirs");
     issue(s, ours, "server", hosts, ARRAY_LEN(hosts), -DAY, DAY);
     issue(s, ours, "elsewhere", elsewhere, ARRAY_LEN(elsewhere), -DAY, DAY);
     issue(s, ours, "alice", NULL, 0, -DAY, DAY);

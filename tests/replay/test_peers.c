@@ -1,11 +1,11 @@
 // Others' searches of a made-up space: what they are charged, and that they are what they say.
-#include "tests/replay/toy.h"
 #include "common/file.h"
-#include "replay/arms.h"
+#include "replay/budget.h"
 #include "replay/compare.h"
 #include "replay/peers.h"
-#include "replay/purse.h"
 #include "replay/summary_markdown.h"
+#include "replay/variants.h"
+#include "tests/replay/toy.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static struct catalogue *make_catalogue(void)
     return catalogue;
 }
 
-// ---- a purse ----
+// ---- a budget ----
 
 static size_t point(size_t a, size_t b, size_t c)
 {
@@ -37,28 +37,28 @@ static size_t point(size_t a, size_t b, size_t c)
 static void a_candidate_is_paid_once_and_failures_to_compile_never(void **state)
 {
     struct catalogue *catalogue = make_catalogue();
-    struct purse purse;
-    const struct player_outcome *o = &purse.outcome;
+    struct budget budget;
+    const struct player_outcome *o = &budget.outcome;
 
     (void)state;
-    purse_init(&purse, catalogue, 0.35);
-    assert_true(fabs(purse_measure(&purse, point(5, 2, 0)) - 2.0) < 1e-9);
+    budget_init(&budget, catalogue, 0.35);
+    assert_true(fabs(budget_measure(&budget, point(5, 2, 0)) - 2.0) < 1e-9);
     assert_true(fabs(o->device_seconds - 0.15) < 1e-9);
-    assert_true(fabs(purse_measure(&purse, point(5, 2, 0)) - 2.0) < 1e-9);
+    assert_true(fabs(budget_measure(&budget, point(5, 2, 0)) - 2.0) < 1e-9);
     assert_true(fabs(o->device_seconds - 0.15) < 1e-9);
-    assert_true(isnan(purse_measure(&purse, point(7, 5, 1)))); // does not compile
-    assert_true(isnan(purse_measure(&purse, point(0, 4, 3)))); // wrong, and paid
+    assert_true(isnan(budget_measure(&budget, point(7, 5, 1)))); // does not compile
+    assert_true(isnan(budget_measure(&budget, point(0, 4, 3)))); // wrong, and paid
     assert_int_equal(o->considered, 3);
     assert_int_equal(o->measured, 2);
-    assert_true(fabs(o->device_seconds - 0.25) < 1e-9 && !purse_empty(&purse));
-    (void)purse_measure(&purse, point(5, 2, 3));
-    assert_true(purse_empty(&purse)); // the last goes beyond the budget
+    assert_true(fabs(o->device_seconds - 0.25) < 1e-9 && !budget_empty(&budget));
+    (void)budget_measure(&budget, point(5, 2, 3));
+    assert_true(budget_empty(&budget)); // the last goes beyond the budget
     assert_int_equal(o->steps, 2);
     assert_true(fabs(o->step[1].log2 - 2.45) < 1e-9 && o->step[1].considered == 4 &&
                 o->step[1].measured == 3);
     assert_true(player_reached(o, 2.4) == o->device_seconds &&
                 player_reached(o, 1.9) == o->step[0].device_seconds);
-    purse_release(&purse);
+    budget_release(&budget);
     catalogue_free(catalogue);
 }
 
@@ -67,38 +67,39 @@ static void a_candidate_is_paid_once_and_failures_to_compile_never(void **state)
 static int read_orders(struct orders **ret, const char *text, struct err *err)
 {
     char path[] = "/tmp/orders.XXXXXX";
-    int fd = mkstemp(path), status;
+    int fd = mkstemp(path), rc;
 
     assert_true(fd >= 0);
     assert_int_equal(file_write_fd(fd, text, strlen(text), path, err), 0);
-    status = orders_read(ret, path, err);
+    rc = orders_read(ret, path, err);
     (void)close(fd);
     (void)unlink(path);
-    return status;
+    return rc;
 }
 
 static void an_order_is_followed_until_the_budget_is_used(void **state)
 {
     struct catalogue *catalogue = make_catalogue();
-    struct orders *orders = NULL;
-    struct err err = ERR_INIT;
-    struct player_outcome outcome;
     struct peer_search search = {
-        .catalogue = catalogue, .arm = "a/b", .seed = 7, .budget_seconds = 0.3};
+        .catalogue = catalogue, .variant = "a/b", .seed = 7, .budget_seconds = 0.3};
 
     (void)state;
-    assert_int_equal(read_orders(&orders, "a/b toy 7 1 1 2 3 4\na/b toy 8 500\n\nc toy 7\n", &err), 0);
+    struct orders *orders = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(read_orders(&orders, "a/b toy 7 1 1 2 3 4\na/b toy 8 500\n\nc toy 7\n", &err),
+                     0);
     assert_string_equal(orders_arm(orders, 0), "a/b");
     assert_string_equal(orders_arm(orders, 1), "c");
     assert_null(orders_arm(orders, 2));
     search.orders = orders;
+    struct player_outcome outcome;
     assert_int_equal(peer_ordered.play(&search, &outcome, &err), 0);
     assert_int_equal(outcome.measured, 3); // 0.10 + 0.11 + 0.12 s
     assert_true(fabs(outcome.device_seconds - 0.33) < 1e-9);
-    search.arm = "c"; // nothing measured: the baseline
+    search.variant = "c"; // nothing measured: the baseline
     assert_int_equal(peer_ordered.play(&search, &outcome, &err), 0);
     assert_true(outcome.measured == 0 && outcome.best_log2 == 0);
-    search.arm = "a/b";
+    search.variant = "a/b";
     search.seed = 8;
     assert_int_equal(peer_ordered.play(&search, &outcome, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "candidate 500 of 192"));
@@ -114,13 +115,15 @@ static void what_is_no_order_is_refused_with_its_line(void **state)
     static const struct {
         const char *text, *sentence;
     } bad[] = {
-        {"a toy 1 2\na toy x 1\n", ":2"},   {"a toy 1 0\n", "number of a candidate"},
-        {"a toy 1 2 b\n", ":1"},            {"a toy 1 2\na toy 1 3\n", "an earlier line"},
+        {"a toy 1 2\na toy x 1\n", ":2"},
+        {"a toy 1 0\n", "number of a candidate"},
+        {"a toy 1 2 b\n", ":1"},
+        {"a toy 1 2\na toy 1 3\n", "an earlier line"},
         {"a\n", "seed"},
     };
-    struct orders *orders = NULL;
 
     (void)state;
+    struct orders *orders = NULL;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err = ERR_INIT;
 
@@ -130,13 +133,13 @@ static void what_is_no_order_is_refused_with_its_line(void **state)
     }
 }
 
-// ---- arms ----
+// ---- variants ----
 
 #define SEEDS 8
 
 struct fixture {
     struct catalogue *catalogue;
-    struct arm arm[TASKS_ARMS_MAX];
+    struct variant variant[TASKS_VARIANTS_MAX];
     struct tasks tasks;
     struct player_outcome outcome[5 * SEEDS];
 };
@@ -144,30 +147,32 @@ struct fixture {
 static struct fixture *set_up(const char *policies, const char *peers, double share)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
-    struct arms_wanted wanted = {.policies = policies, .strategies = "best-of-n", .peers = peers};
-    struct err err = ERR_INIT;
+    struct variants_wanted wanted = {
+        .policies = policies, .strategies = "best-of-n", .peers = peers};
 
     f->catalogue = make_catalogue();
-    f->tasks = (struct tasks){.space = &f->catalogue,
-                              .spaces = 1,
-                              .arm = f->arm,
-                              .seeds = SEEDS,
-                              .first_seed = 1,
-                              .searches = 1,
-                              .lab = {.devices = 1, .compile_slots = 4},
-                              .common = {.confidence = 0.9, .audit = 0.05, .batch = 8,
-                                         .budget_seconds = NAN},
-                              .budget_share = share,
-                              .processes = 2};
-    assert_int_equal(arms_make(&wanted, f->arm, &f->tasks.arms, &err), 0);
+    f->tasks = (struct tasks){
+        .space = &f->catalogue,
+        .spaces = 1,
+        .variant = f->variant,
+        .seeds = SEEDS,
+        .first_seed = 1,
+        .searches = 1,
+        .sim_daemon = {.devices = 1, .compile_slots = 4},
+        .common = {.confidence = 0.9, .audit = 0.05, .batch = 8, .budget_seconds = NAN},
+        .budget_share = share,
+        .processes = 2};
+    struct err err = ERR_INIT;
+    assert_int_equal(variants_make(&wanted, f->variant, &f->tasks.variants, &err), 0);
     assert_int_equal(tasks_run(&f->tasks, f->outcome, &err), 0);
     assert_string_equal(err.text, "");
     return f;
 }
 
-static const struct player_outcome *outcome_of(const struct fixture *f, size_t arm, uint64_t seed)
+static const struct player_outcome *outcome_of(const struct fixture *f, size_t variant,
+                                               uint64_t seed)
 {
-    return &f->outcome[tasks_index(&f->tasks, 0, arm, seed, 0)];
+    return &f->outcome[tasks_index(&f->tasks, 0, variant, seed, 0)];
 }
 
 static void tear_down(struct fixture *f)
@@ -176,34 +181,37 @@ static void tear_down(struct fixture *f)
     free(f);
 }
 
-static double mean_best(const struct fixture *f, size_t arm)
+static double mean_best(const struct fixture *f, size_t variant)
 {
     double sum = 0;
 
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        sum += outcome_of(f, arm, seed)->best_log2;
+        sum += outcome_of(f, variant, seed)->best_log2;
     }
     return sum / SEEDS;
 }
 
 static void tvm_s_rule_keeps_to_the_budget_and_learns(void **state)
 {
-    struct fixture *f = set_up("all", "tvm,tvm-knobs", 0.5), *again = set_up("all", "tvm,tvm-knobs", 0.5);
+    struct fixture *f = set_up("all", "tvm,tvm-knobs", 0.5),
+                   *again = set_up("all", "tvm,tvm-knobs", 0.5);
     double budget = 0.5 * catalogue_seconds(f->catalogue);
 
     (void)state;
     assert_memory_equal(f->outcome, again->outcome, sizeof(f->outcome));
-    for (size_t arm = 1; arm < 3; arm++) {
+    for (size_t variant = 1; variant < 3; variant++) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            const struct player_outcome *o = outcome_of(f, arm, seed);
+            const struct player_outcome *o = outcome_of(f, variant, seed);
 
             assert_true(o->device_seconds >= budget && o->device_seconds < budget + 0.2);
             assert_true(o->given_seconds == budget);
-            assert_true(o->measured > 70 && o->measured <= o->considered); // a plan, and some of the next
-            assert_true(seed == 0 || o->step[0].log2 != outcome_of(f, arm, seed - 1)->step[0].log2);
+            assert_true(o->measured > 70 &&
+                        o->measured <= o->considered); // a plan, and some of the next
+            assert_true(seed == 0 ||
+                        o->step[0].log2 != outcome_of(f, variant, seed - 1)->step[0].log2);
         }
         // 64 of 192 at random, then by a model of a smooth function
-        assert_true(mean_best(f, arm) > mean_best(f, 0) && mean_best(f, arm) > 2.43);
+        assert_true(mean_best(f, variant) > mean_best(f, 0) && mean_best(f, variant) > 2.43);
     }
     tear_down(f);
     tear_down(again);
@@ -238,43 +246,49 @@ static void a_tenth_is_measured_half_of_it_by_forecast(void **state)
     tear_down(f);
 }
 
-static void arms_that_are_not_there_are_refused(void **state)
+static void variants_that_are_not_there_are_refused(void **state)
 {
-    struct arms_wanted wanted = {.policies = "", .strategies = "greedy", .peers = "tvm,hope"};
-    struct arm arm[TASKS_ARMS_MAX];
-    struct against against;
+    (void)state;
+    struct variants_wanted wanted = {.policies = "", .strategies = "greedy", .peers = "tvm,hope"};
+    struct variant variant[TASKS_VARIANTS_MAX];
     struct err err = ERR_INIT;
     size_t count;
-
-    (void)state;
-    assert_int_equal(arms_make(&wanted, arm, &count, &err), ERR_USAGE);
+    assert_int_equal(variants_make(&wanted, variant, &count, &err), ERR_USAGE);
     assert_non_null(strstr(err.text, "there is no peer \"hope\""));
     err = (struct err)ERR_INIT;
     wanted.peers = NULL;
-    assert_int_equal(arms_make(&wanted, arm, &count, &err), ERR_USAGE);
+    assert_int_equal(variants_make(&wanted, variant, &count, &err), ERR_USAGE);
     err = (struct err)ERR_INIT;
     wanted.peers = "tvm,tenth";
-    assert_int_equal(arms_make(&wanted, arm, &count, &err), 0);
-    assert_int_equal(against_find(&against, NULL, arm, count, &err), 0);
-    assert_true(against.count == 1 && against.arm[0] == 0);
-    assert_int_equal(against_find(&against, "tenth,tvm", arm, count, &err), 0);
-    assert_true(against.count == 2 && against.arm[0] == 1 && against.arm[1] == 0);
-    assert_int_equal(against_find(&against, "tenth,hope", arm, count, &err), ERR_USAGE);
+    assert_int_equal(variants_make(&wanted, variant, &count, &err), 0);
+    struct against against;
+    assert_int_equal(against_find(&against, NULL, variant, count, &err), 0);
+    assert_true(against.count == 1 && against.variant[0] == 0);
+    assert_int_equal(against_find(&against, "tenth,tvm", variant, count, &err), 0);
+    assert_true(against.count == 2 && against.variant[0] == 1 && against.variant[1] == 0);
+    assert_int_equal(against_find(&against, "tenth,hope", variant, count, &err), ERR_USAGE);
 }
 
 // ---- comparing ----
 
-// The control finds 1 at 4 s of 10; the arm has 0.5 at 1 s and 1.2 at 3 s (even seeds) or not (odd ones).
+// The control finds 1 at 4 s of 10; the variant has 0.5 at 1 s and 1.2 at 3 s (even seeds) or not (odd ones).
 static void make_up(struct fixture *f)
 {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         f->outcome[tasks_index(&f->tasks, 0, 0, seed, 0)] = (struct player_outcome){
-            .best_log2 = 1, .given_seconds = 10, .device_seconds = 9.5, .steps = 1,
+            .best_log2 = 1,
+            .given_seconds = 10,
+            .device_seconds = 9.5,
+            .steps = 1,
             .step = {{.device_seconds = 4, .log2 = 1, .considered = 8, .measured = 8}}};
         f->outcome[tasks_index(&f->tasks, 0, 1, seed, 0)] = (struct player_outcome){
-            .best_log2 = seed % 2 == 0 ? 1.2 : 0.995, .given_seconds = 10, .steps = 2,
+            .best_log2 = seed % 2 == 0 ? 1.2 : 0.995,
+            .given_seconds = 10,
+            .steps = 2,
             .step = {{.device_seconds = 1, .log2 = 0.5, .considered = 5, .measured = 2},
-                     {.device_seconds = 3, .log2 = seed % 2 == 0 ? 1.2 : 0.995, .considered = 30,
+                     {.device_seconds = 3,
+                      .log2 = seed % 2 == 0 ? 1.2 : 0.995,
+                      .considered = 30,
                       .measured = 6}}};
     }
 }
@@ -282,11 +296,10 @@ static void make_up(struct fixture *f)
 static void time_is_a_share_of_what_the_other_was_given_or_needed(void **state)
 {
     struct fixture *f = set_up("all", "tenth", 0.1);
-    struct compare_time time;
 
     (void)state;
     make_up(f);
-    time = compare_time(&f->tasks, f->outcome, 1, 0, 0, COMPARE_OF_GIVEN);
+    struct compare_time time = compare_time(&f->tasks, f->outcome, 1, 0, 0, COMPARE_OF_GIVEN);
     assert_true(time.quartile[0] == 0.3 && time.quartile[1] == 0.3 && isinf(time.quartile[2]));
     assert_true(time.reached == 0.5 && time.per_measured == 5);
     time = compare_time(&f->tasks, f->outcome, 1, 0, 0.0072, COMPARE_OF_GIVEN);
@@ -299,18 +312,19 @@ static void time_is_a_share_of_what_the_other_was_given_or_needed(void **state)
 static void tables_name_who_is_ahead(void **state)
 {
     struct fixture *f = set_up("all", "tenth", 0.1);
-    struct against against = {.arm = {0, 1}, .count = 2};
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
     (void)state;
     make_up(f);
+    struct against against = {.variant = {0, 1}, .count = 2};
     summary_markdown(&f->tasks, f->outcome, &against, out);
     assert_int_equal(fclose(out), 0);
     assert_non_null(strstr(text, "| `all/best-of-n` | 0.366 | 0.366 | 0.366 |"));
     assert_non_null(strstr(text, "| against `all/best-of-n` |"));
-    assert_non_null(strstr(text, "| 0.30 [0.30, never] | 0.30 | 50 %, 100 % | 0.75 | 5.0 | **toy** +7.0 % | 0, 0 |"));
+    assert_non_null(strstr(
+        text, "| 0.30 [0.30, never] | 0.30 | 50 %, 100 % | 0.75 | 5.0 | **toy** +7.0 % | 0, 0 |"));
     assert_non_null(strstr(text, "| none | 1, 1 |"));
     free(text);
     tear_down(f);
@@ -325,7 +339,7 @@ int main(void)
         cmocka_unit_test(tvm_s_rule_keeps_to_the_budget_and_learns),
         cmocka_unit_test(tvm_s_rule_measures_everything_once_without_a_budget),
         cmocka_unit_test(a_tenth_is_measured_half_of_it_by_forecast),
-        cmocka_unit_test(arms_that_are_not_there_are_refused),
+        cmocka_unit_test(variants_that_are_not_there_are_refused),
         cmocka_unit_test(time_is_a_share_of_what_the_other_was_given_or_needed),
         cmocka_unit_test(tables_name_who_is_ahead),
     };

@@ -1,8 +1,8 @@
 // Searching a made-up space in simulated time.
-#include "tests/replay/toy.h"
 #include "replay/compare.h"
 #include "replay/summary.h"
 #include "replay/tasks.h"
+#include "tests/replay/toy.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -70,7 +70,6 @@ static void points_have_neighbours_on_their_lines(void **state)
     struct catalogue *catalogue = make_catalogue();
     const struct generator *generator = catalogue_generator(catalogue);
     size_t inner = 3 + TOY_A * (2 + TOY_B * 1), corner = 0, out[16];
-    double place[3];
 
     (void)state;
     assert_int_equal(generator->point_count, TOY_POINTS);
@@ -83,6 +82,7 @@ static void points_have_neighbours_on_their_lines(void **state)
     }
     assert_int_equal(generator->ops->neighbours(generator, corner, out, 16), 3);
     assert_int_equal(generator->ops->neighbours(generator, inner, out, 2), 2);
+    double place[3];
     generator->ops->place(generator, inner, place); // by rank: A is 8, the fourth of eight
     assert_true(fabs(place[0] - 3.0 / 7) < 1e-12 && fabs(place[1] - 2.0 / 5) < 1e-12);
     catalogue_free(catalogue);
@@ -96,10 +96,9 @@ static void candidates_are_found_by_the_digest_of_their_source(void **state)
     (void)state;
     for (size_t i = 0; i < TOY_POINTS; i++) {
         struct strbuf source = STRBUF_INIT;
-        struct digest digest;
 
         generator->ops->source(generator, i, &source);
-        digest = digest_of(strbuf_text(&source), source.len);
+        struct digest digest = digest_of(strbuf_text(&source), source.len);
         assert_ptr_equal(catalogue_find(catalogue, &digest),
                          &catalogue_space(catalogue)->candidate[i]);
         strbuf_release(&source);
@@ -111,15 +110,15 @@ static void candidates_are_found_by_the_digest_of_their_source(void **state)
 static void a_space_without_a_correct_candidate_is_refused(void **state)
 {
     struct space space = toy_space();
-    struct catalogue *catalogue;
-    struct err err = ERR_INIT;
 
     (void)state;
     for (size_t i = 0; i < TOY_POINTS; i++) {
-        if (space.candidate[i].result != NULL) {
+        if (space.candidate[i].result) {
             space.candidate[i].result->verdict = VERDICT_WRONG;
         }
     }
+    struct catalogue *catalogue;
+    struct err err = ERR_INIT;
     assert_int_equal(catalogue_create(&catalogue, &space, "toy", &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "toy"));
 }
@@ -127,24 +126,23 @@ static void a_space_without_a_correct_candidate_is_refused(void **state)
 static void what_has_no_cost_gets_the_mean_and_else_a_second(void **state)
 {
     struct space space = toy_space();
-    struct catalogue *catalogue;
-    struct err err = ERR_INIT;
     double with, one = space.candidate[0].result->seconds->held;
 
     (void)state;
-    catalogue = make_catalogue();
+    struct catalogue *catalogue = make_catalogue();
     with = catalogue_seconds(catalogue);
     assert_true(catalogue_has_costs(catalogue));
     catalogue_free(catalogue);
     free(space.candidate[0].result->seconds);
     space.candidate[0].result->seconds = NULL;
+    struct err err = ERR_INIT;
     assert_int_equal(catalogue_create(&catalogue, &space, "toy", &err), 0);
     assert_true(fabs(catalogue_seconds(catalogue) -
                      (with - one) * (TOY_POINTS - TOY_C) / (TOY_POINTS - TOY_C - 1)) < 1e-9);
     catalogue_free(catalogue);
     space = toy_space();
     for (size_t i = 0; i < TOY_POINTS; i++) {
-        if (space.candidate[i].result != NULL) {
+        if (space.candidate[i].result) {
             free(space.candidate[i].result->seconds);
             space.candidate[i].result->seconds = NULL;
         }
@@ -155,7 +153,7 @@ static void what_has_no_cost_gets_the_mean_and_else_a_second(void **state)
     catalogue_free(catalogue);
 }
 
-// ---- lab ----
+// ---- simulated daemon ----
 
 struct ending {
     struct sim *sim;
@@ -186,27 +184,28 @@ static void devices_measure_one_after_another_and_compilers_side_by_side(void **
 {
     struct catalogue *catalogue = make_catalogue();
     struct sim *sim = sim_create();
-    struct lab *lab = lab_create(sim, &(struct lab_config){.devices = 1, .compile_slots = 2});
-    struct lab_search *search = lab_search_create(lab, catalogue);
+    struct sim_daemon *sim_daemon =
+        sim_daemon_create(sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 2});
+    struct sim_daemon_search *search = sim_daemon_search_create(sim_daemon, catalogue);
     struct ending compiled = {.sim = sim}, measured = {.sim = sim};
 
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct job_spec spec = spec_of(catalogue, 0, JOB_COMPILE);
 
-        lab_submit(search, &spec, 0, on_job, &compiled, i);
+        sim_daemon_submit(search, &spec, 0, on_job, &compiled, i);
         spec = spec_of(catalogue, 0, JOB_MEASURE);
-        lab_submit(search, &spec, 0, on_job, &measured, i);
+        sim_daemon_submit(search, &spec, 0, on_job, &measured, i);
     }
-    assert_int_equal(compiled.count + measured.count, 0); // never inside lab_submit
+    assert_int_equal(compiled.count + measured.count, 0); // never inside sim_daemon_submit
     while (sim_step(sim)) {
     }
     assert_int_equal(compiled.count, 4);
     assert_int_equal(measured.count, 4);
     assert_true(fabs(compiled.last - 0.6) < 1e-9); // 4 x 0.3 s in two slots
     assert_true(fabs(measured.last - 0.4) < 1e-9); // 4 x 0.1 s on one device
-    lab_search_free(search);
-    lab_free(lab);
+    sim_daemon_search_free(search);
+    sim_daemon_free(sim_daemon);
     sim_free(sim);
     catalogue_free(catalogue);
 }
@@ -215,32 +214,33 @@ static void two_searches_share_a_device_evenly(void **state)
 {
     struct catalogue *catalogue = make_catalogue();
     struct sim *sim = sim_create();
-    struct lab *lab = lab_create(sim, &(struct lab_config){.devices = 1, .compile_slots = 1});
-    struct lab_search *first = lab_search_create(lab, catalogue),
-                      *second = lab_search_create(lab, catalogue);
+    struct sim_daemon *sim_daemon =
+        sim_daemon_create(sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 1});
+    struct sim_daemon_search *first = sim_daemon_search_create(sim_daemon, catalogue),
+                             *second = sim_daemon_search_create(sim_daemon, catalogue);
     struct ending one = {.sim = sim}, two = {.sim = sim};
 
     (void)state;
     for (size_t i = 0; i < 8; i++) {
         struct job_spec spec = spec_of(catalogue, 0, JOB_MEASURE);
 
-        lab_submit(first, &spec, 0, on_job, &one, i);
+        sim_daemon_submit(first, &spec, 0, on_job, &one, i);
     }
     for (size_t i = 0; i < 4; i++) {
         struct job_spec spec = spec_of(catalogue, 0, JOB_MEASURE);
 
-        lab_submit(second, &spec, 0, on_job, &two, i);
+        sim_daemon_submit(second, &spec, 0, on_job, &two, i);
     }
     while (two.count < 4) {
         assert_true(sim_step(sim));
     }
     assert_true(one.count >= 4 && one.count <= 5); // though all of its jobs came first
-    lab_search_free(first); // with jobs that wait and one that runs
-    lab_search_free(second);
+    sim_daemon_search_free(first);                 // with jobs that wait and one that runs
+    sim_daemon_search_free(second);
     while (sim_step(sim)) {
     }
     assert_true(one.count <= 5);
-    lab_free(lab);
+    sim_daemon_free(sim_daemon);
     sim_free(sim);
     catalogue_free(catalogue);
 }
@@ -249,19 +249,20 @@ static void what_the_space_does_not_know_is_buried(void **state)
 {
     struct catalogue *catalogue = make_catalogue();
     struct sim *sim = sim_create();
-    struct lab *lab = lab_create(sim, &(struct lab_config){.devices = 1, .compile_slots = 1});
-    struct lab_search *search = lab_search_create(lab, catalogue);
+    struct sim_daemon *sim_daemon =
+        sim_daemon_create(sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 1});
+    struct sim_daemon_search *search = sim_daemon_search_create(sim_daemon, catalogue);
     struct ending ending = {.sim = sim};
     struct job_spec spec = {.kind = JOB_MEASURE, .candidate = digest_of("x", 1)};
 
     (void)state;
-    lab_submit(search, &spec, 0, on_job, &ending, 0);
+    sim_daemon_submit(search, &spec, 0, on_job, &ending, 0);
     while (sim_step(sim)) {
     }
     assert_int_equal(ending.count, 1);
     assert_int_equal(ending.states[0], JOB_BURIED);
-    lab_search_free(search);
-    lab_free(lab);
+    sim_daemon_search_free(search);
+    sim_daemon_free(sim_daemon);
     sim_free(sim);
     catalogue_free(catalogue);
 }
@@ -272,7 +273,7 @@ static void what_the_space_does_not_know_is_buried(void **state)
 
 struct fixture {
     struct catalogue *catalogue;
-    struct arm arm[2];
+    struct variant variant[2];
     struct tasks tasks;
     struct player_outcome outcome[2 * SEEDS * 2];
 };
@@ -282,23 +283,21 @@ static struct fixture *set_up(void)
     struct fixture *f = xcalloc(1, sizeof(*f));
 
     f->catalogue = make_catalogue();
-    f->arm[0] = (struct arm){.name = "all", .policy = "all", .strategy = "best-of-n"};
-    f->arm[1] = (struct arm){
+    f->variant[0] = (struct variant){.name = "all", .policy = "all", .strategy = "best-of-n"};
+    f->variant[1] = (struct variant){
         .name = "threshold", .policy = "threshold", .strategy = "best-of-n", .surrogate = true};
-    f->tasks = (struct tasks){.space = &f->catalogue,
-                              .spaces = 1,
-                              .arm = f->arm,
-                              .arms = 2,
-                              .seeds = SEEDS,
-                              .first_seed = 1,
-                              .searches = 1,
-                              .lab = {.devices = 1, .compile_slots = 4},
-                              .common = {.confidence = 0.9,
-                                         .audit = 0.05,
-                                         .budget_seconds = NAN,
-                                         .batch = 8},
-                              .budget_share = NAN,
-                              .processes = 2};
+    f->tasks = (struct tasks){
+        .space = &f->catalogue,
+        .spaces = 1,
+        .variant = f->variant,
+        .variants = 2,
+        .seeds = SEEDS,
+        .first_seed = 1,
+        .searches = 1,
+        .sim_daemon = {.devices = 1, .compile_slots = 4},
+        .common = {.confidence = 0.9, .audit = 0.05, .budget_seconds = NAN, .batch = 8},
+        .budget_share = NAN,
+        .processes = 2};
     return f;
 }
 
@@ -311,10 +310,10 @@ static void tear_down(struct fixture *f)
 static void run(struct fixture *f)
 {
     struct err err = ERR_INIT;
-    int status = tasks_run(&f->tasks, f->outcome, &err);
+    int rc = tasks_run(&f->tasks, f->outcome, &err);
 
     assert_string_equal(err.text, "");
-    assert_int_equal(status, 0);
+    assert_int_equal(rc, 0);
 }
 
 static void without_a_limit_everything_is_measured_once_and_the_best_found(void **state)
@@ -333,7 +332,8 @@ static void without_a_limit_everything_is_measured_once_and_the_best_found(void 
         assert_int_equal(o->missed, 0);
         assert_true(o->improvers >= o->steps && o->steps > 0);
         assert_true(o->device_seconds > 0.1 * (double)o->measured);
-        assert_true(player_reached(o, o->best_log2) <= o->device_seconds && player_reached(o, 0) == 0);
+        assert_true(player_reached(o, o->best_log2) <= o->device_seconds &&
+                    player_reached(o, 0) == 0);
         assert_true(isinf(player_reached(o, 2.5)));
         assert_true(o->seconds >= o->device_seconds); // one device
     }
@@ -343,10 +343,10 @@ static void without_a_limit_everything_is_measured_once_and_the_best_found(void 
 static void a_surrogate_measures_less_and_finds_as_much(void **state)
 {
     struct fixture *f = set_up();
-    double shortfall = 0;
 
     (void)state;
     run(f);
+    double shortfall = 0;
     for (size_t i = 0; i < SEEDS; i++) {
         const struct player_outcome *all = &f->outcome[tasks_index(&f->tasks, 0, 0, i, 0)],
                                     *o = &f->outcome[tasks_index(&f->tasks, 0, 1, i, 0)];
@@ -366,7 +366,7 @@ static void a_certified_threshold_measures_less_and_misses_few(void **state)
     uint64_t trusted = 0, missed = 0;
 
     (void)state;
-    f->arm[1].policy = "risk";
+    f->variant[1].policy = "risk";
     f->tasks.common.guarantee = "online";
     f->tasks.common.alpha = f->tasks.common.delta = 0.2;
     run(f);
@@ -387,7 +387,6 @@ static void a_certified_threshold_measures_less_and_misses_few(void **state)
 static void outcomes_follow_from_the_seed_and_not_from_who_computes_them(void **state)
 {
     struct fixture *f = set_up(), *g = set_up();
-    bool differ = false;
 
     (void)state;
     f->tasks.processes = 1;
@@ -395,6 +394,7 @@ static void outcomes_follow_from_the_seed_and_not_from_who_computes_them(void **
     run(f);
     run(g);
     assert_memory_equal(f->outcome, g->outcome, 2 * SEEDS * sizeof(*f->outcome));
+    bool differ = false;
     for (size_t i = 1; i < SEEDS; i++) {
         differ |= f->outcome[i].step[0].log2 != f->outcome[0].step[0].log2;
     }
@@ -438,16 +438,16 @@ static void searches_at_once_share_devices_and_each_has_its_outcome(void **state
         // Decisions do not depend on who else is there; the simulated time does.
         assert_int_equal(one->measured,
                          alone->outcome[tasks_index(&alone->tasks, 0, 0, i, 0)].measured);
-        assert_true(fmax(one->seconds, two->seconds) >= one->device_seconds + two->device_seconds - 1);
+        assert_true(fmax(one->seconds, two->seconds) >=
+                    one->device_seconds + two->device_seconds - 1);
     }
     tear_down(f);
     tear_down(alone);
 }
 
-static void an_arm_is_compared_with_the_control_in_pairs(void **state)
+static void an_variant_is_compared_with_the_control_in_pairs(void **state)
 {
     struct fixture *f = set_up();
-    struct compare_ratio ratio;
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
@@ -459,7 +459,7 @@ static void an_arm_is_compared_with_the_control_in_pairs(void **state)
         f->outcome[tasks_index(&f->tasks, 0, 1, i, 0)] = (struct player_outcome){
             .best_log2 = 0.5 * (double)i + 0.25, .considered = 20, .measured = 5};
     }
-    ratio = compare_final(&f->tasks, f->outcome, 1, 0);
+    struct compare_ratio ratio = compare_final(&f->tasks, f->outcome, 1, 0);
     assert_true(fabs(ratio.ratio - exp2(0.25)) < 1e-9);
     assert_true(fabs(ratio.lo - ratio.hi) < 1e-9); // the same in every pair
     ratio = compare_final(&f->tasks, f->outcome, 0, 0);
@@ -491,7 +491,7 @@ int main(void)
         cmocka_unit_test(outcomes_follow_from_the_seed_and_not_from_who_computes_them),
         cmocka_unit_test(a_budget_ends_searches_soon_after_it_is_spent),
         cmocka_unit_test(searches_at_once_share_devices_and_each_has_its_outcome),
-        cmocka_unit_test(an_arm_is_compared_with_the_control_in_pairs),
+        cmocka_unit_test(an_variant_is_compared_with_the_control_in_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,9 @@
 #ifndef TESTS_REPLAY_TOY_H
 #define TESTS_REPLAY_TOY_H
 
-#include "client/space.h"
+#include "client/space/space.h"
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +30,9 @@ static inline struct result *toy_result(int a, int b, int c)
     struct result *result = xmalloc(sizeof(*result));
 
     message_init(&result_message, result);
-    result->verdict = b == 4 && c == 3 ? VERDICT_WRONG
-                      : toy_log2(a, b, c) > 0 ? VERDICT_FASTER : VERDICT_SLOWER;
+    result->verdict = b == 4 && c == 3        ? VERDICT_WRONG
+                      : toy_log2(a, b, c) > 0 ? VERDICT_FASTER
+                                              : VERDICT_SLOWER;
     if (verdict_is_ratio(result->verdict)) {
         result->speedup = xmalloc(sizeof(*result->speedup));
         message_init(&estimate_message, result->speedup);
@@ -48,7 +49,6 @@ static inline struct result *toy_result(int a, int b, int c)
 static inline struct compiled *toy_compiled(int a, int b, int c)
 {
     struct compiled *compiled = xmalloc(sizeof(*compiled));
-    char text[32];
 
     message_init(&compiled_message, compiled);
     compiled->seconds = 0.3;
@@ -57,6 +57,7 @@ static inline struct compiled *toy_compiled(int a, int b, int c)
         compiled->reason = xstrdup("too many registers");
         return compiled;
     }
+    char text[32];
     // c = 0 and c = 1 give the same object where a is 0
     (void)snprintf(text, sizeof(text), "object %d %d %d", a, b, a == 0 && c == 1 ? 0 : c);
     compiled->object = digest_of(text, strlen(text));

@@ -35,10 +35,8 @@ static bool stopping(const struct client *client)
 
 static struct item *add_item(struct client *client, unsigned index)
 {
-    struct item *item;
-
     client->item = xgrow(client->item, client->count, sizeof(*client->item));
-    item = &client->item[client->count++];
+    struct item *item = &client->item[client->count++];
     memset(item, 0, sizeof(*item));
     item->index = index;
     return item;
@@ -47,7 +45,6 @@ static struct item *add_item(struct client *client, unsigned index)
 static void on_line(void *owner, const struct journal_line *line)
 {
     struct client *client = owner;
-    struct item *item;
 
     if (line->what == 's' && line->index == client->count) {
         (void)add_item(client, line->index);
@@ -56,7 +53,7 @@ static void on_line(void *owner, const struct journal_line *line)
     if (line->index >= client->count) {
         return;
     }
-    item = &client->item[line->index];
+    struct item *item = &client->item[line->index];
     switch (line->what) {
     case 'a':
         item->accepted = true;
@@ -227,13 +224,12 @@ static void tear_down(struct client *client)
 
 int client_run(const struct client_plan *plan)
 {
-    struct item *open[OPEN_MAX_JOBS];
-    struct client client;
-    bool stop;
-
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct client client;
     set_up(&client, plan);
+    struct item *open[OPEN_MAX_JOBS];
+    bool stop;
     while (!(stop = stopping(&client)) || open_items(&client, open) > 0) {
         step(&client, stop);
         if (!stop && plan->think_ms > 0) {

@@ -1,7 +1,7 @@
 // Design note. What is to be known after a SIGKILL is in the journal before the daemon can have
 // heard of it, and what the daemon promised as soon as it did.
 #include "common/strbuf.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/soak/client_state.h"
 #include "tests/soak/journal.h"
 #include "tests/soak/tenant.h"
@@ -19,10 +19,10 @@ static void violation(struct client *client, const struct item *item, const char
 
 static void violation(struct client *client, const struct item *item, const char *format, ...)
 {
-    char text[800];
     va_list args;
 
     va_start(args, format);
+    char text[800];
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     journal_add(client->journal, "v %u %s\n", item->index, text);
@@ -57,13 +57,13 @@ static bool put_blobs(struct client *client, const struct item *item, size_t cou
     content_blobs(&item->content, blob);
     for (size_t i = 0; i < count; i++) {
         struct blob_put body;
-        struct empty reply;
-        struct err err = ERR_INIT;
 
         message_init(&blob_put_message, &body);
         body.digest = digest_of(blob[i], strlen(blob[i]));
         body.data =
             (struct bytes){.data = (unsigned char *)(uintptr_t)blob[i], .len = strlen(blob[i])};
+        struct empty reply;
+        struct err err = ERR_INIT;
         if (call(client, OP_BLOB_PUT, &blob_put_message, &body, &empty_message, &reply, &err)) {
             expect_passing(client, item, "BLOB_PUT", &err);
             return false;
@@ -130,12 +130,11 @@ void client_submit(struct client *client, struct item *item)
 void client_provoke(struct client *client, struct item *item)
 {
     struct job_spec spec = item->content.spec;
-    struct submitted reply;
-    struct err err = ERR_INIT;
-    int rc;
 
     spec.repeat = 77;
-    rc = send_submit(client, item, &spec, &reply, &err);
+    struct submitted reply;
+    struct err err = ERR_INIT;
+    int rc = send_submit(client, item, &spec, &reply, &err);
     if (rc == 0) {
         violation(client, item, "key %s was taken for another job, %llu", item->content.key,
                   (unsigned long long)reply.job);
@@ -151,20 +150,19 @@ void client_provoke(struct client *client, struct item *item)
 static uint64_t hash_of(const struct job_info *info)
 {
     struct job_info said = *info;
-    struct strbuf packed = STRBUF_INIT;
-    struct digest digest;
-    struct err err = ERR_INIT;
-    uint64_t hash;
 
     said.age_seconds = 0;
     said.compile_seconds = 0;
     said.device = NULL;
     said.device_class = NULL; // a result has it, too
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
     if (message_pack(&job_info_message, &said, &packed, &err) != 0) {
         fprintf(stderr, "%s\n", err.text);
         abort();
     }
-    digest = digest_of(packed.data, packed.len);
+    struct digest digest = digest_of(packed.data, packed.len);
+    uint64_t hash;
     memcpy(&hash, digest.byte, sizeof(hash));
     if (getenv("KCAST_SOAK_TELL")) {
         struct strbuf text = STRBUF_INIT;
@@ -181,9 +179,9 @@ static uint64_t hash_of(const struct job_info *info)
 static void mark_done(struct client *client, const struct item *item)
 {
     char name[17];
-    char line[32];
 
     content_name(&item->content, name);
+    char line[32];
     (void)snprintf(line, sizeof(line), "done %s\n", name);
     if (write(client->log, line, strlen(line)) < 0) {
         abort();
@@ -192,8 +190,6 @@ static void mark_done(struct client *client, const struct item *item)
 
 static void check_end(struct client *client, const struct item *item, const struct job_info *info)
 {
-    const char *why;
-
     if (!job_state_is_terminal(info->state)) {
         violation(client, item, "WAIT tells of job %llu, which is %s",
                   (unsigned long long)item->job, job_state_name(info->state));
@@ -205,6 +201,7 @@ static void check_end(struct client *client, const struct item *item, const stru
         violation(client, item, "job %llu is that of key %s now", (unsigned long long)item->job,
                   info->key);
     }
+    const char *why;
     if (!content_allows(&item->content, info, &why)) {
         violation(client, item, "job %llu: %s", (unsigned long long)item->job, why);
     }
@@ -247,17 +244,17 @@ static void deliver(struct client *client, struct item *item, const struct job_i
 void client_wait(struct client *client, struct item *const *item, size_t count, uint64_t max_ms)
 {
     uint64_t job[OPEN_MAX_JOBS];
-    struct wait body;
-    struct waited reply;
-    struct err err = ERR_INIT;
 
     for (size_t i = 0; i < count; i++) {
         job[i] = item[i]->job;
     }
+    struct wait body;
     message_init(&wait_message, &body);
     body.jobs = job;
     body.jobs_count = count;
     body.max_ms = max_ms;
+    struct waited reply;
+    struct err err = ERR_INIT;
     if (call(client, OP_WAIT, &wait_message, &body, &waited_message, &reply, &err) != 0) {
         expect_passing(client, item[0], "WAIT", &err);
         return;
@@ -282,17 +279,16 @@ void client_wait(struct client *client, struct item *const *item, size_t count, 
 
 void client_cancel(struct client *client, struct item *item)
 {
-    struct job_ids body;
-    struct job_infos reply;
-    struct err err = ERR_INIT;
-
     if (!item->cancelled) {
         journal_add(client->journal, "c %u\n", item->index);
         item->cancelled = true;
     }
+    struct job_ids body;
     message_init(&job_ids_message, &body);
     body.jobs = &item->job;
     body.jobs_count = 1;
+    struct job_infos reply;
+    struct err err = ERR_INIT;
     if (call(client, OP_CANCEL, &job_ids_message, &body, &job_infos_message, &reply, &err) != 0) {
         expect_passing(client, item, "CANCEL", &err);
         return;
@@ -318,17 +314,16 @@ void client_cancel(struct client *client, struct item *item)
 
 void client_acknowledge(struct client *client, struct item *item)
 {
-    struct job_ids body;
-    struct empty reply;
-    struct err err = ERR_INIT;
-
     if (!item->acking) {
         journal_add(client->journal, "k %u\n", item->index);
         item->acking = true;
     }
+    struct job_ids body;
     message_init(&job_ids_message, &body);
     body.jobs = &item->job;
     body.jobs_count = 1;
+    struct empty reply;
+    struct err err = ERR_INIT;
     if (call(client, OP_ACK, &job_ids_message, &body, &empty_message, &reply, &err) != 0) {
         expect_passing(client, item, "ACK", &err);
         return;
@@ -341,12 +336,12 @@ void client_acknowledge(struct client *client, struct item *item)
 void client_expect_gone(struct client *client, struct item *item)
 {
     struct wait body;
-    struct waited reply;
-    struct err err = ERR_INIT;
 
     message_init(&wait_message, &body);
     body.jobs = &item->job;
     body.jobs_count = 1;
+    struct waited reply;
+    struct err err = ERR_INIT;
     if (call(client, OP_WAIT, &wait_message, &body, &waited_message, &reply, &err) != 0) {
         expect_passing(client, item, "WAIT", &err);
         return;

@@ -4,7 +4,7 @@
 #define TESTS_SOAK_CLIENT_STATE_H
 
 #include "common/stats.h"
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include "tests/soak/client.h"
 #include "tests/soak/content.h"
 

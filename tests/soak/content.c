@@ -1,6 +1,6 @@
 #include "tests/soak/content.h"
 #include "common/stats.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <stdio.h>
@@ -120,9 +120,6 @@ static char *words_of(struct content *content, struct stats_rng *rng, unsigned c
 static char *source_of(struct content *content, struct stats_rng *rng, uint64_t seed,
                        unsigned client, unsigned index)
 {
-    char *words;
-    char *source;
-
     if (content->kind == CONTENT_POOL) {
         unsigned number = index / POOL_JOBS * POOL + (unsigned)stats_rng_below(rng, POOL);
 
@@ -138,8 +135,9 @@ static char *source_of(struct content *content, struct stats_rng *rng, uint64_t 
                          "int soak_%u_%u;\n",
                          client, index);
     }
-    words = words_of(content, rng, client, index);
-    source = xasprintf("%sint soak_%llx_%u_%u;\n", words, (unsigned long long)seed, client, index);
+    char *words = words_of(content, rng, client, index);
+    char *source =
+        xasprintf("%sint soak_%llx_%u_%u;\n", words, (unsigned long long)seed, client, index);
     free(words);
     return source;
 }
@@ -167,14 +165,12 @@ static void set_search(struct content *content, struct stats_rng *rng, unsigned 
 
 void content_make(struct content *ret, uint64_t seed, bool real, unsigned client, unsigned index)
 {
-    struct stats_rng rng;
-    bool cuda;
-
     memset(ret, 0, sizeof(*ret));
+    struct stats_rng rng;
     stats_rng_init(&rng, seed, ((uint64_t)(client + 1) << 32) | index);
     ret->kind = draw_kind(&rng, real);
     message_init(&job_spec_message, &ret->spec);
-    cuda = ret->kind != CONTENT_REAL && stats_rng_below(&rng, 100) < 70;
+    bool cuda = ret->kind != CONTENT_REAL && stats_rng_below(&rng, 100) < 70;
     set_search(ret, &rng, client, index);
     ret->source = source_of(ret, &rng, seed, client, index);
     ret->unique = ret->kind == CONTENT_RATIO || ret->kind == CONTENT_JUDGED;
@@ -262,7 +258,7 @@ bool content_allows(const struct content *content, const struct job_info *info, 
     } else {
         *why = judge_result(content, info->result);
     }
-    return *why == NULL;
+    return !*why;
 }
 
 void content_name(const struct content *content, char name[17])

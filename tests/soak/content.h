@@ -3,7 +3,7 @@
 #ifndef TESTS_SOAK_CONTENT_H
 #define TESTS_SOAK_CONTENT_H
 
-#include "proto/all.h"
+#include "proto/messages.h"
 #include <stdbool.h>
 #include <stdint.h>
 

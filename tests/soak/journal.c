@@ -29,12 +29,11 @@ int journal_open(const char *dir, unsigned client)
 
 void journal_add(int fd, const char *format, ...)
 {
-    char line[1024];
     va_list args;
-    int len;
 
     va_start(args, format);
-    len = vsnprintf(line, sizeof(line), format, args);
+    char line[1024];
+    int len = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     if (len >= (int)sizeof(line)) {
         len = (int)sizeof(line) - 1;

@@ -3,7 +3,7 @@
 // ran and what clients were told, since all append to it.
 #include "common/file.h"
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/soak/client.h"
 #include "tests/soak/content.h"
 #include "tests/soak/journal.h"
@@ -90,7 +90,6 @@ static void on_delivered(struct judge *judge, struct record *record, unsigned in
 static void on_line(void *owner, const struct journal_line *line)
 {
     struct judge *judge = owner;
-    struct record *record;
 
     if (line->what == 's' && line->index == judge->count) {
         grow(judge);
@@ -100,7 +99,7 @@ static void on_line(void *owner, const struct journal_line *line)
         soak_violation(judge->soak, "client %u: its journal has gaps", judge->client);
         return;
     }
-    record = &judge->record[line->index];
+    struct record *record = &judge->record[line->index];
     switch (line->what) {
     case 'a':
         on_accepted(judge, record, line->index, line->first);
@@ -223,12 +222,11 @@ static void on_log_line(struct judge *judge, const char *what, const char *name)
 {
     bool begins = strcmp(what, "measure") == 0 || strcmp(what, "cuda-measure") == 0;
     bool ends = strcmp(what, "measure-end") == 0 || strcmp(what, "cuda-measure-end") == 0;
-    struct run *run;
 
     if (!begins && !ends && strcmp(what, "done") != 0) {
         return;
     }
-    run = run_of(judge, name);
+    struct run *run = run_of(judge, name);
     if (strcmp(what, "done") == 0) {
         run->done = true;
         return;

@@ -36,9 +36,8 @@
 
 void soak_violation(struct soak *soak, const char *format, ...)
 {
-    va_list args;
-
     soak->violations++;
+    va_list args;
     if (soak->violations <= 50) {
         printf("VIOLATION after %.0f s: ", soak_elapsed(soak));
         va_start(args, format);
@@ -145,9 +144,9 @@ static void drain(struct soak *soak)
     char *path = xasprintf("%s/%s", soak->dir, SOAK_STOP);
     uint64_t moved_ns = clock_now_ns(&clock_system);
     unsigned left = running(soak);
-    struct err err = ERR_INIT;
 
     soak_thaw(soak, true);
+    struct err err = ERR_INIT;
     if (file_replace(path, "", 0, false, &err) != 0) {
         soak_violation(soak, "%s", err.text);
     }
@@ -257,18 +256,17 @@ static bool has_sandbox(void)
     char *path = program_path("kcast-exec");
     const char *argv[] = {path, "probe", NULL};
     struct program program;
-    struct probe_report report;
-    struct bytes said = {0};
-    char *output;
-    bool has = false;
 
     program_init(&program);
     program_start(&program, argv, NULL);
-    output = xasprintf("%s/stdout", program.dir);
+    char *output = xasprintf("%s/stdout", program.dir);
+    struct probe_outcome report;
+    struct bytes said = {0};
+    bool has = false;
     if (program_wait(&program) == 0 && file_read(&said, output, PROBE_MAX, NULL) == 0 &&
-        message_read(&probe_report_message, &report, said.data, said.len, NULL) == 0) {
+        message_read(&probe_outcome_message, &report, said.data, said.len, NULL) == 0) {
         has = report.sandbox;
-        message_clear(&probe_report_message, &report);
+        message_clear(&probe_outcome_message, &report);
     }
     bytes_clear(&said);
     free(output);
@@ -304,9 +302,6 @@ static void set_up(struct soak *soak)
 
 static int run(struct soak *soak)
 {
-    struct soak_account account = {0};
-    struct soak_drift drift;
-
     set_up(soak);
     soak_start_daemon(soak);
     for (unsigned i = 0; i < soak->clients; i++) {
@@ -316,7 +311,7 @@ static int run(struct soak *soak)
     if (soak->violations == 0) {
         drain(soak);
     }
-    drift = soak_drift(soak);
+    struct soak_drift drift = soak_drift(soak);
     check_drift(soak, &drift);
     if (soak->violations == 0) {
         compare_with_fresh(soak);
@@ -326,6 +321,7 @@ static int run(struct soak *soak)
     remote_close(soak->remote);
     (void)uv_run(&soak->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&soak->loop);
+    struct soak_account account = {0};
     soak_judge(soak, &account);
     if (soak->violations == 0) {
         soak_check_files(soak);
@@ -373,8 +369,6 @@ static int be_client(char **argv)
 
 int main(int argc, char **argv)
 {
-    struct soak soak = {0};
-
     if (argc == 9 && strcmp(argv[1], "client") == 0) {
         return be_client(argv);
     }
@@ -382,6 +376,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: soak SECONDS CLIENTS [SEED [tls]]\n");
         return EXIT_USAGE;
     }
+    struct soak soak = {0};
     soak.seconds = (double)number(argv[1], 10, 86400, "SECONDS");
     soak.clients = (unsigned)number(argv[2], 1, SOAK_CLIENTS_MAX, "CLIENTS");
     soak.tls = argc == 5;

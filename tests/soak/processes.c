@@ -164,15 +164,15 @@ void soak_reap(struct soak *soak)
 
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
         pid_t pid = info.si_pid;
-        unsigned number = 0;
-        int status = 0;
 
         if (pid == soak->daemon.pid) {
             soak_end_daemon(soak, true); // nobody has killed it: a violation, unless it ended well
             soak_violation(soak, "the daemon has ended by itself");
             exit(EXIT_FAILURE);
         }
+        int status = 0;
         (void)waitpid(pid, &status, 0);
+        unsigned number = 0;
         while (number < soak->clients && soak->client[number].pid != pid) {
             number++;
         }

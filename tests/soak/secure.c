@@ -12,7 +12,6 @@
 static char *ask_kcast(const char *const *argv)
 {
     struct program program;
-    char *output;
 
     program_init(&program);
     program_start(&program, argv, NULL);
@@ -22,7 +21,7 @@ static char *ask_kcast(const char *const *argv)
         fprintf(stderr, "soak: kcast %s: %s\n", argv[1], log);
         exit(EXIT_FAILURE);
     }
-    output = program_output(&program);
+    char *output = program_output(&program);
     program_release(&program);
     return output;
 }

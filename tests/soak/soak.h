@@ -5,7 +5,7 @@
 
 #include "common/stats.h"
 #include "common/strbuf.h"
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include "tests/support/program.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "tests/soak/tenant.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,6 @@ static struct remote *connect_encrypted(uv_loop_t *loop, const char *url, const 
     char *key = xasprintf("%s/pool/clients/%s/key.pem", dir, name);
     char *token = xasprintf("%s/pool/clients/%s/token", dir, name);
     struct tls_files files = {.ca = ca, .cert = cert, .key = key};
-    struct remote *remote = NULL;
     struct bytes secret = {0};
     struct tls *tls = NULL;
     struct err err = ERR_INIT;
@@ -44,6 +43,7 @@ static struct remote *connect_encrypted(uv_loop_t *loop, const char *url, const 
         fail(&err);
     }
     secret.data[strcspn((char *)secret.data, "\n")] = '\0';
+    struct remote *remote = NULL;
     if (remote_create_tls(&remote, loop, url, tls, (char *)secret.data, &err) != 0) {
         fail(&err);
     }
@@ -58,12 +58,11 @@ static struct remote *connect_encrypted(uv_loop_t *loop, const char *url, const 
 
 struct remote *tenant_connect(uv_loop_t *loop, const char *url, const char *dir, unsigned number)
 {
-    struct remote *remote = NULL;
-    struct err err = ERR_INIT;
-
     if (tenant_is_tls(url)) {
         return connect_encrypted(loop, url, dir, names[number]);
     }
+    struct remote *remote = NULL;
+    struct err err = ERR_INIT;
     if (remote_create(&remote, loop, url, &err) != 0) {
         fail(&err);
     }

@@ -2,7 +2,7 @@
 #ifndef TESTS_SOAK_TENANT_H
 #define TESTS_SOAK_TENANT_H
 
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include <stdbool.h>
 
 #define TENANTS 3

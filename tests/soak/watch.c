@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include "tests/soak/soak.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,11 +27,10 @@
 static double resident_kib(pid_t pid)
 {
     char path[64];
-    unsigned long long pages = 0;
-    FILE *file;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
+    unsigned long long pages = 0;
     if (file) {
         if (fscanf(file, "%*u %llu", &pages) != 1) {
             pages = 0;
@@ -127,11 +126,10 @@ static void note_sample(const struct soak *soak, const struct soak_sample *sampl
 
 void soak_sample(struct soak *soak)
 {
-    struct soak_sample *sample;
     uint64_t wal = file_size(soak, "ledger.db-wal");
 
     soak->sample = xgrow(soak->sample, soak->sample_count, sizeof(*soak->sample));
-    sample = &soak->sample[soak->sample_count++];
+    struct soak_sample *sample = &soak->sample[soak->sample_count++];
     sample->epoch = soak->epoch;
     sample->at_s = clock_seconds(clock_now_ns(&clock_system) - soak->epoch_ns);
     sample->resident_kib = resident_kib(soak->daemon.pid);
@@ -147,12 +145,11 @@ void soak_sample(struct soak *soak)
 static double median_of(const struct soak_sample *sample, size_t count, bool resident)
 {
     double *x = xcalloc(count + 1, sizeof(*x));
-    double median;
 
     for (size_t i = 0; i < count; i++) {
         x[i] = resident ? sample[i].resident_kib : sample[i].descriptors;
     }
-    median = stats_median(x, count);
+    double median = stats_median(x, count);
     free(x);
     return median;
 }
@@ -160,9 +157,7 @@ static double median_of(const struct soak_sample *sample, size_t count, bool res
 struct soak_drift soak_drift(const struct soak *soak)
 {
     const struct soak_sample *best = NULL;
-    struct soak_drift drift = {0};
     size_t best_count = 0;
-    size_t quarter;
 
     for (size_t i = 0, from = 0; i < soak->sample_count; i++) {
         if (soak->sample[i].epoch != soak->sample[from].epoch) {
@@ -173,7 +168,8 @@ struct soak_drift soak_drift(const struct soak *soak)
             best_count = i + 1 - from;
         }
     }
-    quarter = best_count / 4;
+    size_t quarter = best_count / 4;
+    struct soak_drift drift = {0};
     if (quarter == 0) {
         return drift;
     }
@@ -191,9 +187,9 @@ struct soak_drift soak_drift(const struct soak *soak)
 static bool ask_status(struct soak *soak, struct status *ret)
 {
     struct status_request body;
-    struct err err = ERR_INIT;
 
     message_init(&status_request_message, &body);
+    struct err err = ERR_INIT;
     return remote_call_sync(soak->remote, OP_STATUS, &status_request_message, &body,
                             &status_message, ret, CALL_MS, &err) == 0;
 }
@@ -230,12 +226,12 @@ void soak_heal_devices(struct soak *soak)
 static bool is_idle(struct soak *soak, char *what, size_t size)
 {
     struct status status;
-    bool idle = true;
 
     if (!ask_status(soak, &status)) {
         (void)snprintf(what, size, "the daemon does not answer");
         return false;
     }
+    bool idle = true;
     for (size_t i = 0; i < status.states_count; i++) {
         if (status.states[i] > 0) {
             (void)snprintf(what, size, "%llu jobs are %s", (unsigned long long)status.states[i],
@@ -313,13 +309,11 @@ static void find_remains(struct soak *soak, const char *path, unsigned depth)
     DIR *dir = opendir(path);
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
-        char *below;
-
+    while (dir && (entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
         }
-        below = xasprintf("%s/%s", path, entry->d_name);
+        char *below = xasprintf("%s/%s", path, entry->d_name);
         if (temporary || strstr(entry->d_name, ".tmp")) {
             soak_violation(soak, "%s was left behind", below);
         } else if (entry->d_type == DT_DIR && depth < 4) {

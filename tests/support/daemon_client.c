@@ -3,7 +3,7 @@
 #include "common/digest.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,12 +17,12 @@
 #define UNTIL_NS (PROGRAM_LIMIT_MS * NS_PER_MS)
 
 #define PROBLEM(language, entry)                                                                   \
-    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"" language "\"," \
-    entry " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"                                      \
-    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\","                     \
+    "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"" language    \
+    "\"," entry " \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"                             \
+    " \"tensors\": [{\"name\": \"A\", \"direction\": \"in\", \"dtype\": \"f32\","                  \
     " \"shape\": [\"N\"],"                                                                         \
-    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"                      \
-    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"              \
+    " \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"                    \
+    " {\"name\": \"B\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"           \
     " \"tolerance\": 1}],"                                                                         \
     " \"cases\": {\"check\": [{\"N\": 17}],"                                                       \
     " \"bench\": [{\"params\": {\"N\": 4096}, \"weight\": 1}],"                                    \
@@ -72,11 +72,11 @@ int daemon_client_set_up_started(void **state)
 int daemon_client_tear_down(void **state)
 {
     struct daemon_client *client = *state;
-    int code = 0;
 
     // Whatever the test did, the daemon ends in good order; with a sanitizer that includes having
     // freed everything.
     daemon_client_disconnect(client);
+    int code = 0;
     if (client->program.pid > 0) {
         code = program_stop(&client->program);
     }
@@ -106,8 +106,6 @@ bool daemon_client_start(struct daemon_client *client)
     const char *argv[DAEMON_OPTION_MAX + 8] = {
         program, state, exec, "--listen=tcp://127.0.0.1:0", "--devices=cpu:1", "--parent-death"};
     const char *environment[DAEMON_OPTION_MAX + 2] = {log};
-    struct err err = ERR_INIT;
-    bool ready;
 
     for (size_t i = 0; client->option[i]; i++) {
         argv[6 + i] = client->option[i]; // a later one wins
@@ -116,7 +114,8 @@ bool daemon_client_start(struct daemon_client *client)
         environment[1 + i] = client->variable[i];
     }
     program_start(&client->program, argv, environment);
-    ready = client->no_wait || program_wait_ready(&client->program);
+    bool ready = client->no_wait || program_wait_ready(&client->program);
+    struct err err = ERR_INIT;
     if (ready && !client->no_wait &&
         remote_create(&client->remote, &client->loop, client->program.url, &err) != 0) {
         fail("remote", err.text);
@@ -169,11 +168,11 @@ static void must(struct daemon_client *client, enum op op, const struct message 
 struct digest daemon_client_put(struct daemon_client *client, const void *data, size_t len)
 {
     struct blob_put body;
-    struct empty reply;
 
     message_init(&blob_put_message, &body);
     body.digest = digest_of(data, len);
     body.data = (struct bytes){.data = (unsigned char *)(uintptr_t)data, .len = len};
+    struct empty reply;
     must(client, OP_BLOB_PUT, &blob_put_message, &body, &empty_message, &reply);
     return body.digest;
 }
@@ -252,9 +251,9 @@ void daemon_client_expect(struct daemon_client *client, uint64_t job, uint64_t s
                           uint64_t verdict)
 {
     struct job_info info;
-    struct strbuf text = STRBUF_INIT;
 
     daemon_client_wait(client, job, &info);
+    struct strbuf text = STRBUF_INIT;
     if (info.state != state ||
         (verdict != 0 && (!info.result || info.result->verdict != verdict))) {
         message_json(&job_info_message, &info, &text);
@@ -293,11 +292,11 @@ void daemon_client_park(struct daemon_client *client, uint64_t *jobs, size_t cou
 void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job_info *ret)
 {
     struct job_ids body;
-    struct job_infos reply;
 
     message_init(&job_ids_message, &body);
     body.jobs = &job;
     body.jobs_count = 1;
+    struct job_infos reply;
     must(client, OP_CANCEL, &job_ids_message, &body, &job_infos_message, &reply);
     if (reply.jobs_count != 1) {
         fail("cancel", "not exactly one job in the answer");
@@ -310,11 +309,11 @@ void daemon_client_cancel(struct daemon_client *client, uint64_t job, struct job
 void daemon_client_ack(struct daemon_client *client, uint64_t job)
 {
     struct job_ids body;
-    struct empty reply;
 
     message_init(&job_ids_message, &body);
     body.jobs = &job;
     body.jobs_count = 1;
+    struct empty reply;
     must(client, OP_ACK, &job_ids_message, &body, &empty_message, &reply);
 }
 
@@ -330,17 +329,16 @@ void daemon_client_status(struct daemon_client *client, struct status *ret)
 static uint64_t state_of(struct daemon_client *client, uint64_t job)
 {
     struct status_request body;
-    struct status reply;
-    uint64_t state;
 
     message_init(&status_request_message, &body);
     body.jobs = &job;
     body.jobs_count = 1;
+    struct status reply;
     must(client, OP_STATUS, &status_request_message, &body, &status_message, &reply);
     if (reply.jobs_count != 1) {
         fail("until", "the daemon does not know the job");
     }
-    state = reply.jobs[0].state;
+    uint64_t state = reply.jobs[0].state;
     message_clear(&status_message, &reply);
     return state;
 }
@@ -351,8 +349,6 @@ void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t st
     uint64_t is;
 
     while ((is = state_of(client, job)) != state) {
-        struct waited reply;
-
         if (job_state_is_terminal(is)) {
             fail("until", job_state_name(is));
         }
@@ -360,6 +356,7 @@ void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t st
             fail("until", "it stays in its state for too long");
         }
         // A very short long poll, so that asking does not take the processor from what is waited
+        struct waited reply;
         // for.
         daemon_client_wait_once(client, &job, 1, 2, &reply);
         message_clear(&waited_message, &reply);
@@ -369,11 +366,7 @@ void daemon_client_until(struct daemon_client *client, uint64_t job, uint64_t st
 size_t daemon_client_runs(const struct daemon_client *client, const char *mode,
                           const char *candidate)
 {
-    struct bytes text = {0};
     char hex[DIGEST_HEX_LEN + 1] = "";
-    size_t count = 0;
-    char *line_start;
-    char *save = NULL;
 
     if (candidate) {
         struct digest digest = digest_of(candidate, strlen(candidate));
@@ -381,9 +374,13 @@ size_t daemon_client_runs(const struct daemon_client *client, const char *mode,
         digest_hex(&digest, hex);
         hex[16] = '\0';
     }
+    struct bytes text = {0};
     if (file_read(&text, client->log, (size_t)16 << 20, NULL) != 0) {
         return 0;
     }
+    size_t count = 0;
+    char *line_start;
+    char *save = NULL;
     for (line_start = strtok_r((char *)text.data, "\n", &save); line_start;
          line_start = strtok_r(NULL, "\n", &save)) {
         size_t len = strlen(mode);

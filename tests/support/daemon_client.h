@@ -4,7 +4,7 @@
 #ifndef TESTS_SUPPORT_DAEMON_CLIENT_H
 #define TESTS_SUPPORT_DAEMON_CLIENT_H
 
-#include "net/remote.h"
+#include "net/rpc/remote.h"
 #include "tests/support/program.h"
 #include <uv.h>
 

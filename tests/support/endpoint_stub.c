@@ -89,14 +89,13 @@ static void on_written(uv_write_t *write, int status)
 static void send_bytes(struct peer *peer, size_t len)
 {
     struct writing *writing = xcalloc(1, sizeof(*writing));
-    uv_buf_t buf;
 
     writing->peer = peer;
     writing->write.data = writing;
     writing->data = xmalloc(len + 1);
     memcpy(writing->data, peer->out.data + peer->sent, len);
     peer->sent += len;
-    buf = uv_buf_init(writing->data, (unsigned)len);
+    uv_buf_t buf = uv_buf_init(writing->data, (unsigned)len);
     (void)uv_write(&writing->write, (uv_stream_t *)&peer->tcp, &buf, 1, on_written);
 }
 
@@ -186,14 +185,13 @@ static void take_requests(struct peer *peer)
     }
     all = (size_t)(end - peer->in.data) + 4 + size;
     if (peer->in.len >= all) {
-        struct strbuf rest = STRBUF_INIT;
-
         body = xstrndup(end + 4, size);
         request.head = head;
         request.body = body;
         peer->stub->requests++;
         peer->reply = (struct stub_reply){.status = 0};
         peer->stub->answer(peer->stub->owner, &request, &peer->reply);
+        struct strbuf rest = STRBUF_INIT;
         strbuf_add(&rest, peer->in.data + all, peer->in.len - all);
         strbuf_release(&peer->in);
         peer->in = rest;

@@ -37,6 +37,6 @@ struct stub *stub_start(uv_loop_t *loop, stub_answer *answer, void *owner);
 const char *stub_url(const struct stub *stub); // "http://127.0.0.1:PORT/v1"
 size_t stub_requests(const struct stub *stub);
 size_t stub_connections(const struct stub *stub); // that were accepted
-void stub_stop(struct stub *stub); // gone when the loop has nothing of it left
+void stub_stop(struct stub *stub);                // gone when the loop has nothing of it left
 
 #endif

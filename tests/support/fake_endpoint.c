@@ -21,7 +21,8 @@ static const struct stub_reply bad[] = {
     {.status = 200, .body = "{\"choices\":[{\"message\":{\"content\":\"I would rather not.\"}}]}"},
     {.status = 200, .body = "{\"error\":{\"message\":\"overloaded\"}}"},
     {.reset = true},
-    {.status = 200, .body = "{\"choices\":[{\"message\":{\"content\":\"{\\\"p\\\":{\\\"A\\\":-1}}\"}}]}"},
+    {.status = 200,
+     .body = "{\"choices\":[{\"message\":{\"content\":\"{\\\"p\\\":{\\\"A\\\":-1}}\"}}]}"},
     {.status = 200, .body = "half an answ", .cut = true},
 };
 
@@ -35,12 +36,13 @@ struct settings {
 // With so many partial sums; their number makes it new.
 static void add_program(struct strbuf *out, size_t parts)
 {
-    strbuf_addf(out,
-                "Here it is:\\n```c\\n// %zu partial sums\\nvoid hill(const double *x, double *s, "
-                "int64_t N)\\n{\\n    double part[%zu] = {0}, sum = 0;\\n    for (int64_t i = 0; i < "
-                "N; i++) part[i %% %zu] += x[i];\\n    for (int i = 0; i < %zu; i++) sum += part[i];\\n"
-                "    s[0] = sum;\\n}\\n```\\n",
-                parts, parts, parts, parts);
+    strbuf_addf(
+        out,
+        "Here it is:\\n```c\\n// %zu partial sums\\nvoid hill(const double *x, double *s, "
+        "int64_t N)\\n{\\n    double part[%zu] = {0}, sum = 0;\\n    for (int64_t i = 0; i < "
+        "N; i++) part[i %% %zu] += x[i];\\n    for (int i = 0; i < %zu; i++) sum += part[i];\\n"
+        "    s[0] = sum;\\n}\\n```\\n",
+        parts, parts, parts, parts);
 }
 
 // Freed by the caller.
@@ -52,9 +54,10 @@ static char *proposals(size_t number)
     add_program(&text, 2 + number);
     add_program(&text, number > 0 ? 1 + number : 2);
     strbuf_addf(&text, "```c\\nvoid hill(int broken_%zu) { nonsense }\\n```\\n", number);
-    strbuf_adds(&text,
-                "```\\nvoid hill(const double *x, double *s, int64_t N) { /* the same */\\n    double sum "
-                "= 0;\\n    for (int64_t i = 0; i < N; i++) { sum += x[i]; }\\n    s[0] = sum; }\\n```");
+    strbuf_adds(
+        &text,
+        "```\\nvoid hill(const double *x, double *s, int64_t N) { /* the same */\\n    double sum "
+        "= 0;\\n    for (int64_t i = 0; i < N; i++) { sum += x[i]; }\\n    s[0] = sum; }\\n```");
     strbuf_adds(&text, "\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":2000,"
                        "\"completion_tokens\":300}}");
     return strbuf_detach(&text);
@@ -65,7 +68,7 @@ static void answer(void *owner, const struct stub_request *request, struct stub_
     struct settings *settings = owner;
 
     *reply = (struct stub_reply){.status = 200, .body = forecast};
-    if (strstr(request->body, "You write programs") != NULL) {
+    if (strstr(request->body, "You write programs")) {
         free(settings->text);
         settings->text = proposals(settings->written++);
         reply->body = settings->text;

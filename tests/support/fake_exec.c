@@ -27,8 +27,8 @@
 // report.
 #include "common/digest.h"
 #include "common/file.h"
-#include "contract/verdict.h"
-#include "proto/all.h"
+#include "proto/messages.h"
+#include "proto/verdict.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
@@ -61,7 +61,7 @@ static char *word(const char *text, const char *name)
     const char *at = text;
     char *found = NULL;
 
-    while (!found && (at = strstr(at, mark)) != NULL) {
+    while (!found && (at = strstr(at, mark))) {
         at += strlen(mark);
         if (*at == ' ' || *at == '\n' || *at == '\0') {
             at += strspn(at, " ");
@@ -75,7 +75,7 @@ static char *word(const char *text, const char *name)
 static bool has(const char *text, const char *name)
 {
     char *argument = word(text, name);
-    bool is_there = argument != NULL;
+    bool is_there = argument;
 
     free(argument);
     return is_there;
@@ -182,11 +182,11 @@ static bool get_all(void *data, size_t len)
 static struct bytes get_frame(void)
 {
     unsigned char head[4];
-    struct bytes plan = {0};
 
     if (!get_all(head, sizeof(head))) {
         _exit(0);
     }
+    struct bytes plan = {0};
     plan.len =
         (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     plan.data = xmalloc(plan.len + 1);
@@ -198,13 +198,12 @@ static struct bytes get_frame(void)
 
 static struct bytes get_plan(void)
 {
-    struct bytes plan = {0};
-    struct err err = ERR_INIT;
-
     if (framed) {
         return get_frame();
     }
 
+    struct bytes plan = {0};
+    struct err err = ERR_INIT;
     if (file_read_fd(&plan, STDIN_FILENO, INPUT_MAX, "stdin", &err) != 0) {
         die(err.text);
     }
@@ -216,11 +215,11 @@ static void become_real(const struct bytes *plan)
 {
     const char *path = getenv("KCAST_FAKE_REAL");
     int fd = path && !framed ? memfd_create("plan", MFD_CLOEXEC) : -1;
-    struct err err = ERR_INIT;
 
     if (fd < 0) {
         return;
     }
+    struct err err = ERR_INIT;
     if (file_write_fd(fd, plan->data, plan->len, "plan", &err) != 0 ||
         lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0) {
         die("the plan for the real kcast-exec");
@@ -256,12 +255,12 @@ static struct bytes cuda_object_of(const struct compile_plan *plan, const struct
                                  .target = xstrdup(plan->target ? plan->target : "sm_0"),
                                  .variants = &variant,
                                  .variants_count = 1};
-    struct strbuf packed = STRBUF_INIT;
-    struct err err = ERR_INIT;
 
     if (strstr(text->data, "compile-wrong-target")) {
         object.target = xstrdup("sm_1");
     }
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
     if (message_pack(&cuda_object_message, &object, &packed, &err) != 0) {
         die(err.text);
     }
@@ -282,26 +281,25 @@ static void compile(void)
 {
     struct bytes input = get_plan();
     struct compile_plan plan;
-    struct compile_report report;
-    struct compiled compiled;
-    struct strbuf object = STRBUF_INIT;
     struct err err = ERR_INIT;
-    char *text;
 
     if (message_read(&compile_plan_message, &plan, input.data, input.len, &err) != 0) {
         die(err.text);
     }
-    text = xstrndup((char *)plan.source.data, plan.source.len);
+    char *text = xstrndup((char *)plan.source.data, plan.source.len);
     if (has(text, "real")) {
         become_real(&input);
     }
     note("compile", text);
     maybe_gate(text, "compile-gate");
     bad_compile(text);
+    struct compiled compiled;
     message_init(&compiled_message, &compiled);
-    message_init(&compile_report_message, &report);
-    report.compiled = &compiled;
+    struct compile_outcome outcome;
+    message_init(&compile_outcome_message, &outcome);
+    outcome.compiled = &compiled;
     compiled.seconds = 0.01;
+    struct strbuf object = STRBUF_INIT;
     if (has(text, "compile-error")) {
         compiled.verdict = VERDICT_COMPILE_ERROR;
         compiled.reason = xasprintf("%s:1:1: error: the fake compiler does not like it",
@@ -310,7 +308,7 @@ static void compile(void)
     } else {
         strbuf_adds(&object, "OBJ");
         strbuf_add(&object, text, strlen(text));
-        report.object = framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
+        outcome.object = framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
         compiled.log = framed ? told_plan(&plan) : NULL;
         compiled.features = xcalloc(1, sizeof(*compiled.features));
         compiled.features_count = 1;
@@ -321,7 +319,7 @@ static void compile(void)
         }
     }
     note("compile-end", text);
-    put(&compile_report_message, &report);
+    put(&compile_outcome_message, &outcome);
 }
 
 // --- measure
@@ -355,14 +353,12 @@ static void make_orphan(const char *path)
     pid_t pid = fork();
 
     if (pid == 0) {
-        FILE *file;
-
         (void)setsid();
         (void)signal(SIGTERM, SIG_IGN);
         close(0);
         close(1);
         close(2);
-        file = fopen(path, "w");
+        FILE *file = fopen(path, "w");
         if (file) {
             fprintf(file, "%d\n", (int)getpid());
             (void)fclose(file);
@@ -398,22 +394,22 @@ static void bad_run(const char *text)
 {
     char *argument;
 
-    if ((argument = word(text, "crash-once")) != NULL) {
+    if ((argument = word(text, "crash-once"))) {
         if (!file_exists(argument)) {
             close(open(argument, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
             crash();
         }
         free(argument);
     }
-    if ((argument = word(text, "takes")) != NULL) {
+    if ((argument = word(text, "takes"))) {
         (void)usleep((useconds_t)(1000 * strtoul(argument, NULL, 10)));
         free(argument);
     }
-    if ((argument = word(text, "orphans")) != NULL) {
+    if ((argument = word(text, "orphans"))) {
         make_orphan(argument);
         free(argument);
     }
-    if ((argument = word(text, "run-exit")) != NULL) {
+    if ((argument = word(text, "run-exit"))) {
         fprintf(stderr, "first line\nthe reason is on the last line\n");
         _exit(atoi(argument)); // NOLINT: a test's own text
     }
@@ -458,7 +454,7 @@ static char *extra_descriptors(void)
     DIR *dir = opendir("/proc/self/fd");
     const struct dirent *entry;
 
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && (entry = readdir(dir))) {
         int fd = atoi(entry->d_name); // NOLINT: the kernel's numbers
 
         if (fd > 2 && fd != dirfd(dir)) {
@@ -578,10 +574,7 @@ static void measure(void)
 {
     struct bytes input = get_plan();
     struct measure_plan plan;
-    struct measure_report report;
-    struct result result;
     struct err err = ERR_INIT;
-    char *text;
 
     if (message_read(&measure_plan_message, &plan, input.data, input.len, &err) != 0) {
         die(err.text);
@@ -589,17 +582,19 @@ static void measure(void)
     if (plan.candidate.len < 3 || memcmp(plan.candidate.data, "OBJ", 3) != 0) {
         become_real(&input);
     }
-    text = candidate_text(&plan);
+    char *text = candidate_text(&plan);
     note("measure", text);
     health();
     maybe_gate(text, "gate");
     bad_run(text);
+    struct result result;
     fill_result(&result, text, &plan);
-    message_init(&measure_report_message, &report);
-    report.result = &result;
-    report.retire = has(text, "retire") || has(text, "retire-deaf");
+    struct measure_outcome outcome;
+    message_init(&measure_outcome_message, &outcome);
+    outcome.result = &result;
+    outcome.retire = has(text, "retire") || has(text, "retire-deaf");
     note("measure-end", text);
-    put(&measure_report_message, &report);
+    put(&measure_outcome_message, &outcome);
     if (has(text, "run-late")) {
         put_head(0);
     }
@@ -615,7 +610,6 @@ static void probe(void)
 {
     const char *how = getenv("KCAST_FAKE_PROBE");
     const char *toolchain = getenv("KCAST_FAKE_TOOLCHAIN");
-    struct probe_report report;
 
     if (how && (strcmp(how, "crash") == 0 ||
                 (strncmp(how, "if ", 3) == 0 && access(how + 3, F_OK) == 0))) {
@@ -629,12 +623,13 @@ static void probe(void)
     if (how && strcmp(how, "hang") == 0) {
         sleep_forever();
     }
-    message_init(&probe_report_message, &report);
-    report.sandbox = !(how && strcmp(how, "no-sandbox") == 0);
-    report.reason = report.sandbox ? NULL : xstrdup("user namespaces are not allowed");
-    report.device_class = xstrdup("fake-cpu");
-    report.toolchain = xstrdup(toolchain ? toolchain : "fake-cc 1.0");
-    put(&probe_report_message, &report);
+    struct probe_outcome outcome;
+    message_init(&probe_outcome_message, &outcome);
+    outcome.sandbox = !(how && strcmp(how, "no-sandbox") == 0);
+    outcome.reason = outcome.sandbox ? NULL : xstrdup("user namespaces are not allowed");
+    outcome.device_class = xstrdup("fake-cpu");
+    outcome.toolchain = xstrdup(toolchain ? toolchain : "fake-cc 1.0");
+    put(&probe_outcome_message, &outcome);
 }
 
 // --- cuda
@@ -643,29 +638,29 @@ static void cuda_probe(void)
 {
     const char *text = getenv("KCAST_FAKE_GPUS");
     unsigned long count = 0, unfit = 0;
-    struct cuda_probe_report report;
-    char *end;
 
     if (text && strcmp(text, "garbage") == 0) {
         puts("garbage");
         exit(0);
     }
+    char *end;
     if (text) {
         count = strtoul(text, &end, 10);
         unfit = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
     }
-    message_init(&cuda_probe_report_message, &report);
-    report.toolchain = xstrdup("fake-nvrtc 1.0");
-    report.reason = count > 0 ? NULL : xstrdup("libcuda.so.1 is not there");
-    report.gpus = xcalloc(count + 1, sizeof(*report.gpus));
-    for (; report.gpus_count < count; report.gpus_count++) {
-        struct gpu_info *gpu = &report.gpus[report.gpus_count];
+    struct cuda_probe_outcome outcome;
+    message_init(&cuda_probe_outcome_message, &outcome);
+    outcome.toolchain = xstrdup("fake-nvrtc 1.0");
+    outcome.reason = count > 0 ? NULL : xstrdup("libcuda.so.1 is not there");
+    outcome.gpus = xcalloc(count + 1, sizeof(*outcome.gpus));
+    for (; outcome.gpus_count < count; outcome.gpus_count++) {
+        struct gpu_info *gpu = &outcome.gpus[outcome.gpus_count];
 
         message_init(&gpu_info_message, gpu);
         gpu->uuid = xasprintf(getenv("KCAST_FAKE_NVML") ? "GPU-fa4e0000-0000-4000-8000-%012zx"
                                                         : "GPU-fake-%zu",
-                              report.gpus_count);
-        gpu->ordinal = report.gpus_count;
+                              outcome.gpus_count);
+        gpu->ordinal = outcome.gpus_count;
         gpu->name = xstrdup("Fake 1");
         gpu->target = xstrdup("sm_90");
         gpu->device_class = xstrdup("Fake 1, sm_90");
@@ -673,9 +668,9 @@ static void cuda_probe(void)
         gpu->facts_count = 1;
         gpu->facts[0].name = xstrdup("multiprocessors");
         gpu->facts[0].value = 132;
-        gpu->reason = report.gpus_count >= count - unfit ? xstrdup("it is too old") : NULL;
+        gpu->reason = outcome.gpus_count >= count - unfit ? xstrdup("it is too old") : NULL;
     }
-    put(&cuda_probe_report_message, &report);
+    put(&cuda_probe_outcome_message, &outcome);
 }
 
 static void serve(void (*answer)(void))

@@ -8,7 +8,7 @@ char *gpu_fake_folder(void)
 {
     const char *build = getenv("KCAST_BUILD");
 
-    return xasprintf("%s/tests/fake", build != NULL ? build : "build/debug");
+    return xasprintf("%s/tests/fake", build ? build : "build/debug");
 }
 
 // A library that is loaded already is found by its soname, wherever it came from.
@@ -16,7 +16,7 @@ static void load(const char *folder, const char *soname)
 {
     char *path = xasprintf("%s/%s", folder, soname);
 
-    if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL) {
+    if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
         fprintf(stderr, "cannot load the fake %s: %s\n", path, dlerror());
         abort();
     }

@@ -14,15 +14,14 @@ void gpu_object_init(struct cuda_object *object, const char *source)
 // "fk_scale 8 8 4 4"
 static void read_kernel(struct cuda_kernel *kernel, char *text)
 {
-    char *word;
-    uint64_t offset = 0;
-
     message_init(&cuda_kernel_message, kernel);
     kernel->name = xstrdup(strsep(&text, " "));
     kernel->symbol = xstrdup(kernel->name);
     kernel->sizes = xcalloc(64, sizeof(*kernel->sizes));
     kernel->offsets = xcalloc(64, sizeof(*kernel->offsets));
-    while ((word = strsep(&text, " ")) != NULL) {
+    char *word;
+    uint64_t offset = 0;
+    while ((word = strsep(&text, " "))) {
         uint64_t size = strtoull(word, NULL, 10);
 
         offset = (offset + size - 1) / size * size;
@@ -36,28 +35,27 @@ void gpu_object_add(struct cuda_object *object, const struct bytes *image, const
                     const int64_t *values, size_t value_count)
 {
     char *copy = xstrdup(kernels), *rest = copy, *one;
-    struct strbuf names = STRBUF_INIT;
-    struct cuda_variant *variant;
 
     object->variants =
         xrealloc(object->variants, object->variants_count + 1, sizeof(*object->variants));
-    variant = &object->variants[object->variants_count++];
+    struct cuda_variant *variant = &object->variants[object->variants_count++];
     message_init(&cuda_variant_message, variant);
     variant->values = xcalloc(value_count + 1, sizeof(*variant->values));
     for (size_t i = 0; i < value_count; i++) {
         variant->values[variant->values_count++] = (uint64_t)values[i];
     }
     variant->kernels = xcalloc(64, sizeof(*variant->kernels));
+    struct strbuf names = STRBUF_INIT;
     strbuf_adds(&names, "fake:");
-    while ((one = strsep(&rest, ";")) != NULL) {
+    while ((one = strsep(&rest, ";"))) {
         struct cuda_kernel *kernel = &variant->kernels[variant->kernels_count++];
 
         read_kernel(kernel, one);
         strbuf_addf(&names, "%s ", kernel->symbol);
     }
     // With the NUL that ends the names.
-    variant->cubin = image != NULL ? bytes_copy(image->data, image->len)
-                                   : bytes_copy(strbuf_text(&names), names.len + 1);
+    variant->cubin = image ? bytes_copy(image->data, image->len)
+                           : bytes_copy(strbuf_text(&names), names.len + 1);
     strbuf_release(&names);
     free(copy);
 }
@@ -75,9 +73,9 @@ void gpu_object_global(struct cuda_object *object, const char *symbol)
 struct bytes gpu_object_pack(struct cuda_object *object)
 {
     struct strbuf packed;
-    struct err err = ERR_INIT;
 
     strbuf_init(&packed, (size_t)32 << 20);
+    struct err err = ERR_INIT;
     if (message_pack(&cuda_object_message, object, &packed, &err) != 0) {
         fprintf(stderr, "packing an object: %s\n", err.text);
         abort();

@@ -4,7 +4,7 @@
 #define TESTS_SUPPORT_GPU_OBJECT_H
 
 #include "common/mem.h"
-#include "proto/all.h"
+#include "proto/messages.h"
 
 // An object without variants.
 void gpu_object_init(struct cuda_object *object, const char *source);

@@ -39,14 +39,13 @@ char *program_support_path(const char *name)
 
 void program_init(struct program *program)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct err err = ERR_INIT;
-
     *program = (struct program){.pid_fd = -1, .notify_fd = -1};
+    struct err err = ERR_INIT;
     if (file_make_temp_dir(&program->dir, "kcast-test", &err) != 0) {
         fail(err.text);
     }
     program->log_path = xasprintf("%s/stderr", program->dir);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", program->dir);
     program->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (program->notify_fd < 0 ||
@@ -58,8 +57,6 @@ void program_init(struct program *program)
 static char **make_environment(const struct program *program, const char *const *extra)
 {
     size_t count = 0;
-    size_t used = 0;
-    char **out;
 
     while (environ[count]) {
         count++;
@@ -67,7 +64,8 @@ static char **make_environment(const struct program *program, const char *const 
     for (size_t i = 0; extra && extra[i]; i++) {
         count++;
     }
-    out = xcalloc(count + 2, sizeof(char *));
+    char **out = xcalloc(count + 2, sizeof(char *));
+    size_t used = 0;
     out[used++] = xasprintf("NOTIFY_SOCKET=%s/notify", program->dir);
     for (size_t i = 0; extra && extra[i]; i++) {
         out[used++] = xstrdup(extra[i]);
@@ -96,18 +94,17 @@ static void forget_notes(struct program *program)
 void program_start(struct program *program, const char *const *argv, const char *const *environment)
 {
     char **variables = make_environment(program, environment);
-    posix_spawn_file_actions_t actions;
     char *output = xasprintf("%s/stdout", program->dir);
-    int rc;
 
     forget_notes(program);
+    posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_addopen(&actions, 2, program->log_path,
                                      O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-    rc = posix_spawn(&program->pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
-                     variables);
+    int rc = posix_spawn(&program->pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
+                         variables);
     posix_spawn_file_actions_destroy(&actions);
     free(output);
     for (char **variable = variables; *variable; variable++) {
@@ -149,8 +146,6 @@ bool program_read_note(struct program *program)
 {
     struct pollfd fds[] = {{.fd = program->notify_fd, .events = POLLIN},
                            {.fd = program->pid_fd, .events = POLLIN}};
-    char text[4096];
-    ssize_t len;
 
     if (poll(fds, 2, PROGRAM_LIMIT_MS) <= 0) {
         fail("no word from the program");
@@ -158,7 +153,8 @@ bool program_read_note(struct program *program)
     if (!(fds[0].revents & POLLIN)) {
         return false;
     }
-    len = recv(program->notify_fd, text, sizeof(text) - 1, 0);
+    char text[4096];
+    ssize_t len = recv(program->notify_fd, text, sizeof(text) - 1, 0);
     text[len > 0 ? len : 0] = '\0';
     take_note(program, text);
     return true;
@@ -168,13 +164,12 @@ bool program_wait_ready(struct program *program)
 {
     while (!program->url && program_read_note(program)) {
     }
-    return program->url != NULL;
+    return program->url;
 }
 
 int program_wait(struct program *program)
 {
     struct pollfd fd = {.fd = program->pid_fd, .events = POLLIN};
-    int status = 0;
 
     if (program->pid == 0) {
         return program->exit_code;
@@ -182,6 +177,7 @@ int program_wait(struct program *program)
     if (poll(&fd, 1, PROGRAM_LIMIT_MS) <= 0) {
         fail("it does not end");
     }
+    int status = 0;
     if (waitpid(program->pid, &status, 0) != program->pid) {
         fail("waitpid");
     }

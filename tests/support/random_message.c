@@ -6,14 +6,16 @@
 
 static char *random_text(struct stats_rng *rng, size_t max)
 {
-    static const char *const piece[] = {"a", "Z9", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x9a\x80", " ", "\"\\\n"};
+    static const char *const piece[] = {
+        "a", "Z9", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x9a\x80", " ", "\"\\\n"};
     size_t pieces = stats_rng_below(rng, 6);
     char text[64] = "";
     size_t len = 0;
     for (size_t i = 0; i < pieces; i++) {
         const char *p = piece[stats_rng_below(rng, ARRAY_LEN(piece))];
-        if (len + strlen(p) > max || len + strlen(p) >= sizeof text)
+        if (len + strlen(p) > max || len + strlen(p) >= sizeof text) {
             break;
+        }
         memcpy(text + len, p, strlen(p) + 1);
         len += strlen(p);
     }
@@ -54,29 +56,32 @@ static size_t element_size(const struct field *field)
     }
 }
 
-static void random_array(const struct field *field, char *value, struct stats_rng *rng, size_t list_max)
+static void random_array(const struct field *field, char *value, struct stats_rng *rng,
+                         size_t list_max)
 {
     size_t most = field->max < list_max ? field->max : list_max;
     size_t count = stats_rng_below(rng, most + 1), size = element_size(field);
     char *element = count > 0 ? xcalloc(count, size) : NULL;
     for (size_t i = 0; i < count; i++) {
         void *at = element + i * size;
-        if (field->type == FIELD_f64s)
+        if (field->type == FIELD_f64s) {
             *(double *)at = random_f64(rng);
-        else if (field->type == FIELD_u64s)
+        } else if (field->type == FIELD_u64s) {
             *(uint64_t *)at = stats_rng_u64(rng);
-        else if (field->type == FIELD_digests)
+        } else if (field->type == FIELD_digests) {
             *(struct digest *)at = random_digest(rng);
-        else if (field->type == FIELD_texts)
+        } else if (field->type == FIELD_texts) {
             *(char **)at = random_text(rng, TEXTS_ELEMENT_MAX);
-        else
+        } else {
             random_message(field->sub, at, rng, list_max / 2);
+        }
     }
     memcpy(value + field->offset, &element, sizeof element);
     memcpy(value + field->count_offset, &count, sizeof count);
 }
 
-static void random_field(const struct field *field, char *value, struct stats_rng *rng, size_t list_max)
+static void random_field(const struct field *field, char *value, struct stats_rng *rng,
+                         size_t list_max)
 {
     void *at = value + field->offset;
     switch (field->type) {
@@ -98,8 +103,9 @@ static void random_field(const struct field *field, char *value, struct stats_rn
     case FIELD_bytes: {
         size_t len = stats_rng_below(rng, 40);
         unsigned char data[40];
-        for (size_t i = 0; i < len; i++)
+        for (size_t i = 0; i < len; i++) {
             data[i] = (unsigned char)stats_rng_u64(rng);
+        }
         *(struct bytes *)at = bytes_copy(data, len);
         break;
     }
@@ -117,12 +123,15 @@ static void random_field(const struct field *field, char *value, struct stats_rn
     }
 }
 
-void random_message(const struct message *message, void *value, struct stats_rng *rng, size_t list_max)
+void random_message(const struct message *message, void *value, struct stats_rng *rng,
+                    size_t list_max)
 {
     size_t field_count;
     const struct field *fields = message->fields(&field_count);
     message_init(message, value);
-    for (size_t i = 0; i < field_count; i++)
-        if (fields[i].presence == REQUIRED || stats_rng_below(rng, 3) > 0)
+    for (size_t i = 0; i < field_count; i++) {
+        if (fields[i].presence == REQUIRED || stats_rng_below(rng, 3) > 0) {
             random_field(&fields[i], value, rng, list_max);
+        }
+    }
 }

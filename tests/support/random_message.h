@@ -6,6 +6,7 @@
 #include "proto/message.h"
 
 // *value is uninitialised before and valid for message_pack afterwards; lists have at most list_max elements.
-void random_message(const struct message *message, void *value, struct stats_rng *rng, size_t list_max);
+void random_message(const struct message *message, void *value, struct stats_rng *rng,
+                    size_t list_max);
 
 #endif

@@ -42,14 +42,14 @@ static void make_certificate(struct tls_stub *stub, enum tls_stub_kind kind)
     const unsigned char host = kind == TLS_STUB_OTHER_HOST ? 2 : 1;
     const unsigned char names[] = {0x30, 6, 0x87, 4, 127, 0, 0, host};
     const char *end = kind == TLS_STUB_EXPIRED ? "20210101000000" : "20991231000000";
-    mbedtls_x509write_cert writing;
-    mbedtls_mpi serial;
 
     must(mbedtls_pk_setup(&stub->key, mbedtls_pk_info_from_type(MBEDTLS_PK_ECKEY)), "set up a key");
     must(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(stub->key),
                              mbedtls_ctr_drbg_random, &stub->random),
          "make a key");
+    mbedtls_mpi serial;
     mbedtls_mpi_init(&serial);
+    mbedtls_x509write_cert writing;
     mbedtls_x509write_crt_init(&writing);
     mbedtls_x509write_crt_set_version(&writing, MBEDTLS_X509_CRT_VERSION_3);
     mbedtls_x509write_crt_set_md_alg(&writing, MBEDTLS_MD_SHA256);
@@ -71,9 +71,9 @@ static void make_certificate(struct tls_stub *stub, enum tls_stub_kind kind)
     must(mbedtls_x509_crt_parse(&stub->certificate, (unsigned char *)stub->pem,
                                 strlen(stub->pem) + 1),
          "read its certificate");
-    must(mbedtls_pk_write_key_pem(&stub->key, (unsigned char *)stub->key_pem,
-                                  sizeof(stub->key_pem)),
-         "write its key");
+    must(
+        mbedtls_pk_write_key_pem(&stub->key, (unsigned char *)stub->key_pem, sizeof(stub->key_pem)),
+        "write its key");
     mbedtls_x509write_crt_free(&writing);
     mbedtls_mpi_free(&serial);
 }
@@ -179,11 +179,9 @@ const char *tls_stub_key(const struct tls_stub *stub)
 
 size_t tls_stub_stop(struct tls_stub *stub)
 {
-    size_t requests;
-
     (void)shutdown(stub->server.fd, SHUT_RDWR); // accept fails
     (void)pthread_join(stub->thread, NULL);
-    requests = stub->requests;
+    size_t requests = stub->requests;
     mbedtls_net_free(&stub->server);
     mbedtls_ssl_config_free(&stub->config);
     mbedtls_x509_crt_free(&stub->certificate);

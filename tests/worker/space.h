@@ -5,8 +5,8 @@
 #define TESTS_WORKER_SPACE_H
 
 #include "common/stats.h"
-#include "contract/verdict.h"
-#include "proto/all.h"
+#include "proto/messages.h"
+#include "proto/verdict.h"
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -72,8 +72,9 @@ static inline void space_order(size_t order[static SPACE_POINTS], uint64_t seed)
 {
     struct stats_rng rng;
     stats_rng_init(&rng, seed, 1);
-    for (size_t i = 0; i < SPACE_POINTS; i++)
+    for (size_t i = 0; i < SPACE_POINTS; i++) {
         order[i] = i;
+    }
     for (size_t i = SPACE_POINTS - 1; i > 0; i--) {
         size_t j = (size_t)stats_rng_below(&rng, i + 1), swap = order[i];
         order[i] = order[j];

@@ -3,13 +3,13 @@
 #ifndef TESTS_WORKER_SPOILT_H
 #define TESTS_WORKER_SPOILT_H
 
-#include "contract/score.h"
-#include "worker/recalibrate.h"
+#include "client/eval/score.h"
+#include "worker/calibration/recalibrate.h"
 #include <math.h>
 #include <string.h>
 
 // bar: the log2 speedup that an improvement has to beat.
-static inline void spoil(struct recal_forecast *forecast, double bar)
+static inline void spoil(struct recal_forecast *forecast, double target)
 {
     double *p = forecast->bins, sum = 0;
     double odds = fmin(fmax(forecast->p_correct, 1e-6), 1 - 1e-6);
@@ -22,7 +22,7 @@ static inline void spoil(struct recal_forecast *forecast, double bar)
     }
     odds = pow(odds / (1 - odds), 3) * 4;
     forecast->p_correct = odds / (1 + odds);
-    forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, bar));
+    forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, target));
 }
 
 // What was said of a candidate, as recal_apply would say it when it changed nothing.

@@ -6,11 +6,11 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "contract/bins.h"
-#include "contract/verdict.h"
+#include "proto/bins.h"
+#include "proto/verdict.h"
 #include "tests/support/endpoint_stub.h"
-#include "worker/engine_static.h"
-#include "worker/llm.h"
+#include "worker/llm/llm.h"
+#include "worker/model/engine_static.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,7 +142,8 @@ static void wait(struct fixture *f)
     assert_int_equal(f->err.code, ERR_NONE);
 }
 
-static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_t from, size_t count)
+static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_t from,
+                          size_t count)
 {
     struct forecast_request request;
 
@@ -215,9 +216,8 @@ static void learn(struct fixture *f, const struct engine_ops *ops)
 // Mean absolute error of forecasts that are not told.
 static double error_of(struct fixture *f, const struct engine_ops *ops)
 {
-    double sum = 0;
-
     forecast(f, ops, 1000, FRESH);
+    double sum = 0;
     for (size_t i = 0; i < FRESH; i++) {
         sum += fabs(f->reply.forecasts[i].mean_log2 - truth(1000 + i));
     }
@@ -230,11 +230,11 @@ static void open_both(struct fixture *f)
 {
     static struct endpoint_config endpoint;
     struct engine_config config = {.loop = &f->loop, .state_dir = f->dir, .llm = &f->config};
-    struct err err = ERR_INIT;
 
     endpoint = (struct endpoint_config){
         .url = stub_url(f->stub), .model = "tester", .weight = 1, .in_flight = 16};
     f->config.endpoints = &endpoint;
+    struct err err = ERR_INIT;
     if (engine_both.open(&f->both, &config, &err) < 0) {
         fail_msg("%s", err.text);
     }
@@ -375,11 +375,11 @@ static void before_there_is_a_static_model_the_language_model_is_heard(void **st
 static void a_restart_knows_the_same(void **state)
 {
     struct fixture *f = *state;
-    struct forecast_reply before;
 
     f->model = MODEL_KNOWS;
     learn(f, &engine_both);
     forecast(f, &engine_both, 1000, BATCH);
+    struct forecast_reply before;
     message_copy(&forecast_reply_message, &before, &f->reply);
     engine_both.close(f->both);
     open_both(f);

@@ -4,7 +4,7 @@
 #include "worker/group.h"
 
 #include "common/mem.h"
-#include "contract/bins.h"
+#include "proto/bins.h"
 #include "tests/worker/space.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,9 +31,9 @@ static int tear_down(void **state)
 
 static void add_points(struct group *group, size_t from, size_t to)
 {
-    size_t order[SPACE_POINTS];
     struct observe context;
     message_init(&observe_message, &context);
+    size_t order[SPACE_POINTS];
     space_order(order, 5);
     for (size_t i = from; i < to; i++) {
         struct space_point point = space_point_at(order[i % SPACE_POINTS], 1);
@@ -44,16 +44,15 @@ static void add_points(struct group *group, size_t from, size_t to)
 }
 
 // The forecast of one point.
-static struct forecast forecast_of(struct group *group, struct space_point point,
-                                   double incumbent)
+static struct forecast forecast_of(struct group *group, struct space_point point, double incumbent)
 {
     struct candidate_facts candidate = space_candidate(&point, 7);
     struct forecast_request request;
-    struct forecast_reply reply;
     message_init(&forecast_request_message, &request);
     request.incumbent_log2 = incumbent;
     request.candidates = &candidate;
     request.candidates_count = 1;
+    struct forecast_reply reply;
     assert_int_equal(group_forecast(group, &request, &reply, NULL), 0);
     assert_int_equal(reply.forecasts_count, 1);
     struct forecast forecast = reply.forecasts[0];
@@ -69,10 +68,10 @@ static void forecast_end(struct forecast *forecast)
 static double told_wrong(struct group *group, bool recalibrated)
 {
     struct observe context;
-    double p;
     message_init(&observe_message, &context);
-    if (recalibrated)
+    if (recalibrated) {
         group_recalibrate(group);
+    }
     add_points(group, 0, 100);
     assert_int_equal(group_fit(group, NULL), 0);
     // What the model is surest of is wrong every time.
@@ -81,7 +80,7 @@ static double told_wrong(struct group *group, bool recalibrated)
         struct candidate_facts candidate = space_candidate(&point, i);
         struct outcome outcome = space_outcome(&point, &candidate);
         struct forecast forecast = forecast_of(group, point, -10);
-        assert_true((forecast.raw != NULL) == recalibrated);
+        assert_true((!!forecast.raw) == recalibrated);
         if (recalibrated) {
             assert_string_equal(forecast.raw->model, "static");
             assert_int_equal(forecast.raw->bins_count, BIN_COUNT);
@@ -96,14 +95,14 @@ static double told_wrong(struct group *group, bool recalibrated)
     }
     // The model has not been fitted again: only the record knows.
     struct forecast forecast = forecast_of(group, space_point_at(0, 1), -10);
-    p = forecast.p_correct;
+    double p = forecast.p_correct;
     assert_true((forecast.map_version > 0) == recalibrated);
     assert_true(forecast.p_improves <= forecast.p_correct + 1e-9);
     forecast_end(&forecast);
     return p;
 }
 
-static void forecasts_are_recalibrated_by_their_record_when_asked_for(void **state)
+static void forecasts_are_recalibrated_by_their_history_when_asked_for(void **state)
 {
     struct group *plain = *state, *group = group_create("sgemm", "cpu x");
     double as_it_is = told_wrong(plain, false), corrected = told_wrong(group, true);
@@ -164,9 +163,9 @@ static void only_outcomes_that_say_something_are_taken(void **state)
         outcome.log2 = bad[i];
         assert_false(group_takes(&outcome));
     }
+    outcome.log2 = 1;
     const uint64_t silent[] = {VERDICT_NONE, VERDICT_COMPILE_ERROR, VERDICT_QUARANTINED, 77,
                                UINT64_MAX};
-    outcome.log2 = 1;
     for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
         outcome.verdict = silent[i];
         assert_false(group_takes(&outcome));
@@ -185,8 +184,8 @@ static void bins_are_a_distribution_and_improvement_falls_with_the_incumbent(voi
         double before = 1;
         for (double incumbent = -3; incumbent < 6; incumbent += 0.25) {
             struct forecast forecast = forecast_of(group, space_point_at(33, 1), incumbent);
-            double sum = 0;
             assert_int_equal(forecast.bins_count, BIN_COUNT);
+            double sum = 0;
             for (size_t b = 0; b < BIN_COUNT; b++) {
                 assert_true(forecast.bins[b] >= 0);
                 sum += forecast.bins[b];
@@ -271,14 +270,15 @@ static void in_a_large_group_every_outcome_is_learnt(void **state)
 // From row 165 on candidates have a feature whose name sorts before all others.
 static void add_with_late_feature(struct group *group, size_t from, size_t to)
 {
-    size_t order[SPACE_POINTS];
     struct observe context;
     message_init(&observe_message, &context);
+    size_t order[SPACE_POINTS];
     space_order(order, 5);
     for (size_t i = from; i < to; i++) {
         struct space_point point = space_point_at(order[i % SPACE_POINTS], 1);
         struct candidate_facts candidate = space_candidate(&point, i);
-        struct fact feature[3] = {point.feature[0], point.feature[1],
+        struct fact feature[3] = {point.feature[0],
+                                  point.feature[1],
                                   {(char *)"aaa", point.param[0].value * point.param[1].value}};
         candidate.features = feature;
         candidate.features_count = i < 165 ? 2 : 3;
@@ -330,13 +330,15 @@ static void route(struct search *search, size_t index, uint64_t seed)
     outcome.propensity = trusted ? AUDIT : 1;
     search->considered++;
     search->wrong_calls += trusted && improves;
-    if (point.correct)
+    if (point.correct) {
         search->best = fmax(search->best, point.log2);
+    }
     if (!trusted || coin < AUDIT) {
         group_add(search->group, &context, &outcome);
         search->measured++;
-        if (improves)
+        if (improves) {
             search->incumbent = point.log2;
+        }
     }
     forecast_end(&forecast);
 }
@@ -352,8 +354,9 @@ static void searches_measure_a_fifth_and_find_the_best_within_a_tenth(void **sta
         size_t order[SPACE_POINTS];
         struct search search = {.group = group_create("sgemm", "cpu x")};
         space_order(order, seed);
-        for (size_t i = 0; i < 400; i++)
+        for (size_t i = 0; i < 400; i++) {
             route(&search, order[i], seed);
+        }
         print_message("seed %d: %zu of %zu measured, best %.2f of %.2f, %zu wrong calls\n",
                       (int)seed, search.measured, search.considered, search.incumbent, search.best,
                       search.wrong_calls);
@@ -371,7 +374,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(forecasts_are_recalibrated_by_their_record_when_asked_for),
+        TEST(forecasts_are_recalibrated_by_their_history_when_asked_for),
         TEST(eleven_outcomes_are_too_few),
         TEST(wrong_outcomes_alone_teach_no_speed),
         TEST(only_outcomes_that_say_something_are_taken),

@@ -54,11 +54,11 @@ static void on_closed(void *owner)
 static void tasks_run_one_after_another(void **state)
 {
     (void)state;
-    struct trace trace = {.len = 0};
-    struct job job[3];
     uv_loop_t loop;
     uv_loop_init(&loop);
     struct lane *lane = lane_create(&loop);
+    struct trace trace = {.len = 0};
+    struct job job[3];
     for (int i = 0; i < 3; i++) {
         job[i] = (struct job){{.work = work, .done = done}, &trace, (char)('a' + i)};
         lane_post(lane, &job[i].task);
@@ -74,13 +74,13 @@ static void tasks_run_one_after_another(void **state)
 static void closing_finishes_the_running_task_and_drops_the_others(void **state)
 {
     (void)state;
-    struct trace trace = {.len = 0};
-    struct job job[3];
     uv_loop_t loop;
     uv_loop_init(&loop);
+    struct trace trace = {.len = 0};
     sem_init(&trace.begun, 0, 0);
     sem_init(&trace.go, 0, 0);
     struct lane *lane = lane_create(&loop);
+    struct job job[3];
     for (int i = 0; i < 3; i++) {
         job[i] =
             (struct job){{.work = i ? work : work_held, .done = done}, &trace, (char)('a' + i)};

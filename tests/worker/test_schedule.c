@@ -12,8 +12,8 @@
 
 static void turns_are_twice_as_far_apart_for_twice_the_rows(void **state)
 {
-    const struct schedule schedule = {.each = 256, .rows_max = ROWS_MAX};
     (void)state;
+    const struct schedule schedule = {.each = 256, .rows_max = ROWS_MAX};
     assert_int_equal(schedule_count(&schedule, 0), 0);
     assert_int_equal(schedule_count(&schedule, 256), 256);
     assert_int_equal(schedule_count(&schedule, 257), 258);
@@ -57,8 +57,8 @@ static void quarters_take_turns_at_different_rows(void **state)
 
 static void few_rows_are_a_turn_each_for_ever(void **state)
 {
-    const struct schedule schedule = {.each = 100, .rows_max = 100, .quarter = 2};
     (void)state;
+    const struct schedule schedule = {.each = 100, .rows_max = 100, .quarter = 2};
     assert_int_equal(schedule_step_max(&schedule), 1);
     assert_int_equal(schedule_turn(&schedule, 12345), 12345);
 }

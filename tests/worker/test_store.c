@@ -4,7 +4,7 @@
 
 #include "common/file.h"
 #include "common/mem.h"
-#include "contract/verdict.h"
+#include "proto/verdict.h"
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -41,11 +41,12 @@ static int tear_down(void **state)
 
 static void reopen(struct fixture *f)
 {
-    struct err err = ERR_INIT;
     store_close(f->store);
     f->store = NULL;
-    if (store_open(&f->store, f->path, &err) < 0)
+    struct err err = ERR_INIT;
+    if (store_open(&f->store, f->path, &err) < 0) {
         fail_msg("%s", err.text);
+    }
 }
 
 static int64_t group_of(struct fixture *f, const char *identity)
@@ -60,12 +61,12 @@ static bool add(struct fixture *f, int64_t group, const char *key, double log2)
 {
     struct fact param[] = {{(char *)"MB", 32}};
     struct candidate_facts candidate = {.params = param, .params_count = 1};
-    unsigned char source[] = "int x;";
     struct outcome outcome;
-    struct observe observe;
     bool take = true, added = false;
     message_init(&outcome_message, &outcome);
+    struct observe observe;
     message_init(&observe_message, &observe);
+    unsigned char source[] = "int x;";
     candidate.source = (struct bytes){source, sizeof(source)};
     outcome.candidate = &candidate;
     outcome.verdict = VERDICT_FASTER;
@@ -98,8 +99,6 @@ static void on_outcome(void *owner, const struct observe *observe)
 static void outcomes_are_there_after_reopening_in_their_order(void **state)
 {
     struct fixture *f = *state;
-    struct seen seen = {0};
-    uint64_t count = 0;
     reopen(f);
     int64_t group = group_of(f, "a");
     for (int i = 0; i < 5; i++) {
@@ -108,10 +107,12 @@ static void outcomes_are_there_after_reopening_in_their_order(void **state)
     }
     reopen(f);
     assert_int_equal(group_of(f, "a"), group);
+    struct seen seen = {0};
     assert_int_equal(store_each_outcome(f->store, group, 3, on_outcome, &seen, NULL), 0);
     assert_int_equal(seen.count, 3);
     assert_true(seen.log2[0] == 2 && seen.log2[2] == 4); // the newest, oldest first
     assert_int_equal(seen.source_len, 0);                // sources are not kept
+    uint64_t count = 0;
     assert_int_equal(store_count(f->store, group, &count, NULL), 0);
     assert_int_equal(count, 5);
 }
@@ -119,12 +120,12 @@ static void outcomes_are_there_after_reopening_in_their_order(void **state)
 static void an_outcome_told_twice_counts_once(void **state)
 {
     struct fixture *f = *state;
-    struct seen seen = {0};
     reopen(f);
     int64_t group = group_of(f, "a");
     assert_true(add(f, group, "s/c1", 1));
     assert_false(add(f, group, "s/c1", 2));
     assert_true(add(f, group_of(f, "b"), "s/c1", 3)); // keys are per group
+    struct seen seen = {0};
     assert_int_equal(store_each_outcome(f->store, group, 10, on_outcome, &seen, NULL), 0);
     assert_int_equal(seen.count, 1);
     assert_true(seen.log2[0] == 1);
@@ -144,8 +145,9 @@ static int count_groups(void *owner, int64_t group, const char *identity, const 
                         const char *device_class, struct err *err)
 {
     (void)group, (void)problem, (void)device_class;
-    if (strcmp(identity, "stop") == 0)
+    if (strcmp(identity, "stop") == 0) {
         return err_set(err, ERR_INVALID, "enough");
+    }
     ++*(int *)owner;
     return 0;
 }
@@ -153,15 +155,15 @@ static int count_groups(void *owner, int64_t group, const char *identity, const 
 static void groups_are_listed_until_a_visit_objects(void **state)
 {
     struct fixture *f = *state;
-    struct err err = ERR_INIT;
-    int count = 0;
     reopen(f);
     group_of(f, "a");
     group_of(f, "b");
     group_of(f, "a");
+    int count = 0;
     assert_int_equal(store_each_group(f->store, count_groups, &count, NULL), 0);
     assert_int_equal(count, 2);
     group_of(f, "stop");
+    struct err err = ERR_INIT;
     assert_int_equal(store_each_group(f->store, count_groups, &count, &err), ERR_INVALID);
     assert_string_equal(err.text, "enough");
 }
@@ -169,9 +171,9 @@ static void groups_are_listed_until_a_visit_objects(void **state)
 static void refused_and_left_alone(struct fixture *f, int code, const char *sentence)
 {
     struct bytes before, after;
+    assert_int_equal(file_read(&before, f->path, 1 << 24, NULL), 0);
     struct err err = ERR_INIT;
     struct store *store = NULL;
-    assert_int_equal(file_read(&before, f->path, 1 << 24, NULL), 0);
     assert_int_equal(store_open(&store, f->path, &err), code);
     assert_null(store);
     assert_non_null(strstr(err.text, sentence));
@@ -195,13 +197,14 @@ static void garbage_is_refused_and_left_alone(void **state)
 static void a_damaged_page_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
-    struct bytes file;
     reopen(f);
     int64_t group = group_of(f, "a");
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         add(f, group, NULL, i);
+    }
     store_close(f->store);
     f->store = NULL;
+    struct bytes file;
     assert_int_equal(file_read(&file, f->path, 1 << 24, NULL), 0);
     memset(file.data + 2 * 4096, 0x5a, file.len - 3 * 4096);
     assert_int_equal(file_replace(f->path, file.data, file.len, false, NULL), 0);

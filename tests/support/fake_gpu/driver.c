@@ -29,9 +29,9 @@ static struct cu_event *events;
 
 cu_result fake_state(void)
 {
-    return !fake.initialised      ? CU_NOT_INITIALIZED
-           : fake.current == NULL ? CU_INVALID_CONTEXT
-                                  : fake.sticky;
+    return !fake.initialised ? CU_NOT_INITIALIZED
+           : !fake.current   ? CU_INVALID_CONTEXT
+                             : fake.sticky;
 }
 
 void fake_wait(void)
@@ -228,7 +228,7 @@ static void release_everything(void)
 {
     fake_unload_all();
     fake_release_all();
-    while (events != NULL) {
+    while (events) {
         struct cu_event *next = events->next;
 
         free(events);
@@ -259,7 +259,7 @@ CALL(cuCtxSetCurrent, cu_context context)
     if (!fake.initialised) {
         return CU_NOT_INITIALIZED;
     }
-    if (context != NULL && context->retained == 0) {
+    if (context && context->retained == 0) {
         return CU_INVALID_CONTEXT;
     }
     fake.current = context;
@@ -315,7 +315,7 @@ CALL(cuMemFree_v2, cu_pointer pointer)
 CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags)
 {
     NEED_CONTEXT;
-    return memory == NULL || size == 0 || flags > 15 ? CU_INVALID_VALUE : CU_OK;
+    return !memory || size == 0 || flags > 15 ? CU_INVALID_VALUE : CU_OK;
 }
 
 // Copies now, unless something before it never ends.
@@ -438,7 +438,7 @@ CALL(cuEventCreate, cu_event *ret, unsigned flags)
 
     NEED_CONTEXT;
     (void)flags;
-    if ((event = calloc(1, sizeof(*event))) == NULL) {
+    if (!(event = calloc(1, sizeof(*event)))) {
         return CU_OUT_OF_MEMORY;
     }
     event->next = events;
@@ -450,7 +450,7 @@ CALL(cuEventCreate, cu_event *ret, unsigned flags)
 CALL(cuEventDestroy_v2, cu_event event)
 {
     NEED_CONTEXT;
-    for (struct cu_event **at = &events; *at != NULL; at = &(*at)->next) {
+    for (struct cu_event **at = &events; *at; at = &(*at)->next) {
         if (*at == event) {
             *at = event->next;
             free(event);

@@ -1,5 +1,5 @@
 // What kernels do and how long they take; fake.h is the list.
-#include "cuda/kernels_host.h"
+#include "executor/gpu/kernels_host.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static const struct operation *find_operation(const char *symbol, bool *ret_refe
 {
     const char *at = strstr(symbol, "fk_");
 
-    if (at == NULL) {
+    if (!at) {
         return NULL;
     }
     at += 3;
@@ -101,7 +101,7 @@ static cu_result breaks(cu_result result)
 static bool are_held(uint64_t count, size_t element, const void *a, const void *b)
 {
     return fake_holds((cu_pointer)(uintptr_t)a, count * element) &&
-           (b == NULL || fake_holds((cu_pointer)(uintptr_t)b, count * element));
+           (!b || fake_holds((cu_pointer)(uintptr_t)b, count * element));
 }
 
 static void reference_values(const struct operation *op, const float *x, const float *y, int n,
@@ -185,9 +185,9 @@ static void flip_last_bits(float *y, size_t results)
 // The first results again, as far as they go.
 static void recall(struct cu_function *function, float *y, size_t bytes)
 {
-    if (function->memo != NULL) {
+    if (function->memo) {
         memcpy(y, function->memo, bytes < function->memo_size ? bytes : function->memo_size);
-    } else if ((function->memo = malloc(bytes)) != NULL) {
+    } else if ((function->memo = malloc(bytes))) {
         memcpy(function->memo, y, bytes);
         function->memo_size = bytes;
     }
@@ -205,23 +205,23 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         !are_held(results, sizeof(*y), y, NULL)) {
         return breaks(CU_ILLEGAL_ADDRESS);
     }
-    if (strstr(suffixes, "_nothing") != NULL ||
-        (strstr(suffixes, "_count") != NULL && function->launches % 2 == 0) ||
-        (strstr(suffixes, "_state") != NULL && !is_fresh_state(function))) {
+    if (strstr(suffixes, "_nothing") ||
+        (strstr(suffixes, "_count") && function->launches % 2 == 0) ||
+        (strstr(suffixes, "_state") && !is_fresh_state(function))) {
         return CU_OK;
     }
     honest(op, x, y, n, a);
-    if (strstr(suffixes, "_memo") != NULL) {
+    if (strstr(suffixes, "_memo")) {
         recall(function, y, results * sizeof(*y));
-    } else if (strstr(suffixes, "_zero") != NULL) {
+    } else if (strstr(suffixes, "_zero")) {
         memset(y, 0, results * sizeof(*y));
-    } else if (strstr(suffixes, "_wrong") != NULL) {
+    } else if (strstr(suffixes, "_wrong")) {
         y[results - 1] = y[results - 1] * 1.5f + 1;
-    } else if (strstr(suffixes, "_nondet") != NULL) {
+    } else if (strstr(suffixes, "_nondet")) {
         flip_last_bits(y, results);
-    } else if (strstr(suffixes, "_input") != NULL) {
+    } else if (strstr(suffixes, "_input")) {
         x[0] += 1;
-    } else if (strstr(suffixes, "_oob") != NULL) {
+    } else if (strstr(suffixes, "_oob")) {
         if (!fake_holds((cu_pointer)(uintptr_t)(y + results), sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
         }
@@ -235,7 +235,7 @@ static double percent_after(const char *suffixes, const char *word)
 {
     const char *at = strstr(suffixes, word);
 
-    return at != NULL ? strtod(at + strlen(word), NULL) / 100 : 0;
+    return at ? strtod(at + strlen(word), NULL) / 100 : 0;
 }
 
 static uint64_t duration(const struct cu_function *function, const char *suffixes,
@@ -246,7 +246,7 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
 
     ns *= 1 + percent_after(suffixes, "_slow") - percent_after(suffixes, "_fast");
-    if (strstr(suffixes, "_late") != NULL && function->launches > 20) {
+    if (strstr(suffixes, "_late") && function->launches > 20) {
         ns *= 2;
     }
     if (s->block != 0) {
@@ -255,7 +255,7 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     if (fake_fault(s, "slow") && fake.launches >= s->fault_at) {
         ns *= 1 + s->fault_percent / 100;
     }
-    if (strstr(suffixes, "_tinynoise") != NULL) {
+    if (strstr(suffixes, "_tinynoise")) {
         noise /= 10;
     }
     return (uint64_t)fmax(ns * (1 + noise * normal()), 1);
@@ -263,38 +263,36 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
 
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters)
 {
-    const struct operation *op;
-    const char *suffixes = "";
-    bool reference = false;
-    cu_result result = CU_OK;
-
     if (strncmp(function->symbol, "kc_", 3) == 0) {
         return run_own(function->symbol, launch, parameters);
     }
-    op = find_operation(function->symbol, &reference, &suffixes);
-    if (op != NULL && reference) {
+    const char *suffixes = "";
+    bool reference = false;
+    const struct operation *op = find_operation(function->symbol, &reference, &suffixes);
+    if (op && reference) {
         return run_reference(op, parameters);
     }
-    if (strstr(suffixes, "_toobig") != NULL) {
+    if (strstr(suffixes, "_toobig")) {
         return CU_LAUNCH_OUT_OF_RESOURCES;
     }
     function->launches++;
     fake.launches++;
     if (fake_fault(&fake.settings, "dies") && fake.launches >= fake.settings.fault_at) {
         return breaks(214); // CUDA_ERROR_ECC_UNCORRECTABLE
-    } else if (strstr(suffixes, "_hang") != NULL) {
+    } else if (strstr(suffixes, "_hang")) {
         fake.hung = true;
         return CU_OK;
-    } else if (strstr(suffixes, "_fault") != NULL) {
+    } else if (strstr(suffixes, "_fault")) {
         return breaks(CU_ILLEGAL_ADDRESS);
-    } else if (strstr(suffixes, "_misaligned") != NULL) {
+    } else if (strstr(suffixes, "_misaligned")) {
         return breaks(CU_MISALIGNED_ADDRESS);
-    } else if (strstr(suffixes, "_assert") != NULL) {
+    } else if (strstr(suffixes, "_assert")) {
         return breaks(CU_ASSERT);
     }
-    if (op != NULL) {
+    cu_result result = CU_OK;
+    if (op) {
         result = compute(function, op, suffixes, parameters);
     }
-    fake.clock_ns += duration(function, suffixes, launch, op != NULL ? PARAMETER(int, 2) : 0);
+    fake.clock_ns += duration(function, suffixes, launch, op ? PARAMETER(int, 2) : 0);
     return result;
 }

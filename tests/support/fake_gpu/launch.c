@@ -13,7 +13,7 @@ CALL(cuModuleLoadData, cu_module *ret, const void *image)
     cu_result result;
 
     NEED_CONTEXT;
-    if ((module = calloc(1, sizeof(*module))) == NULL) {
+    if (!(module = calloc(1, sizeof(*module)))) {
         return CU_OUT_OF_MEMORY;
     }
     if ((result = fake_image_read(module, image)) != CU_OK) {
@@ -29,7 +29,7 @@ CALL(cuModuleLoadData, cu_module *ret, const void *image)
 
 static bool unload(cu_module module)
 {
-    for (struct cu_module **at = &modules; *at != NULL; at = &(*at)->next) {
+    for (struct cu_module **at = &modules; *at; at = &(*at)->next) {
         if (*at == module) {
             *at = module->next;
             fake_module_clear(module);
@@ -42,7 +42,7 @@ static bool unload(cu_module module)
 
 void fake_unload_all(void)
 {
-    while (modules != NULL) {
+    while (modules) {
         (void)unload(modules);
     }
 }
@@ -153,14 +153,13 @@ static cu_result check_launch(const struct cu_launch *launch, cu_function functi
 {
     const uint32_t *g = launch->grid, *b = launch->block;
     uint64_t threads = (uint64_t)b[0] * b[1] * b[2];
-    int resident;
 
     if (g[0] == 0 || g[1] == 0 || g[2] == 0 || g[0] > 0x7fffffff || g[1] > 65535 || g[2] > 65535 ||
         b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads == 0 || threads > 1024 ||
         launch->smem > (uint32_t)function->dynamic_smem_max) {
         return CU_INVALID_VALUE;
     }
-    resident = blocks_per_multiprocessor(function, (int)threads, launch->smem);
+    int resident = blocks_per_multiprocessor(function, (int)threads, launch->smem);
     if (resident == 0) {
         return CU_LAUNCH_OUT_OF_RESOURCES;
     }
@@ -187,7 +186,7 @@ CALL(cuLaunchKernelEx, const struct cu_launch *launch, cu_function function, voi
     cu_result result;
 
     NEED_CONTEXT;
-    if (extra != NULL) {
+    if (extra) {
         return CU_INVALID_VALUE;
     }
     if ((result = check_launch(launch, function)) != CU_OK || fake.hung) {

@@ -22,7 +22,6 @@ static struct block *blocks;
 
 cu_result fake_allocate(size_t size, cu_pointer *ret)
 {
-    struct block *b;
     size_t rounded, pages;
 
     if (size == 0) {
@@ -33,7 +32,8 @@ cu_result fake_allocate(size_t size, cu_pointer *ret)
     }
     rounded = (size + ALIGN - 1) / ALIGN * ALIGN;
     pages = (size + PAGE - 1) / PAGE * PAGE;
-    if ((b = calloc(1, sizeof(*b))) == NULL) {
+    struct block *b;
+    if (!(b = calloc(1, sizeof(*b)))) {
         return CU_OUT_OF_MEMORY;
     }
     b->mapping_size = pages + 2 * PAGE;
@@ -59,7 +59,7 @@ cu_result fake_allocate(size_t size, cu_pointer *ret)
 
 cu_result fake_release(cu_pointer pointer)
 {
-    for (struct block **at = &blocks; *at != NULL; at = &(*at)->next) {
+    for (struct block **at = &blocks; *at; at = &(*at)->next) {
         struct block *b = *at;
 
         if (b->at == pointer) {
@@ -75,14 +75,14 @@ cu_result fake_release(cu_pointer pointer)
 
 void fake_release_all(void)
 {
-    while (blocks != NULL) {
+    while (blocks) {
         (void)fake_release(blocks->at);
     }
 }
 
 bool fake_holds(cu_pointer pointer, uint64_t size)
 {
-    for (const struct block *b = blocks; b != NULL; b = b->next) {
+    for (const struct block *b = blocks; b; b = b->next) {
         if (pointer >= b->at && pointer - b->at <= b->size && size <= b->size - (pointer - b->at)) {
             return true;
         }

@@ -14,12 +14,10 @@
 
 static struct cu_function *add_function(struct cu_module *module, const char *symbol, size_t length)
 {
-    struct cu_function *f;
-
     if (module->function_count == FAKE_KERNEL_MAX || length == 0) {
         return NULL;
     }
-    f = &module->function[module->function_count++];
+    struct cu_function *f = &module->function[module->function_count++];
     f->symbol = xasprintf("%.*s", (int)length, symbol);
     f->registers = DEFAULT_REGISTERS;
     f->dynamic_smem_max = 48 << 10;
@@ -32,7 +30,7 @@ static cu_result read_names(struct cu_module *module, const char *names)
     while (*(names += strspn(names, " \n")) != '\0') {
         size_t length = strcspn(names, " \n");
 
-        if (add_function(module, names, length) == NULL) {
+        if (!add_function(module, names, length)) {
             return CU_INVALID_IMAGE;
         }
         names += length;
@@ -72,14 +70,14 @@ static const Elf64_Shdr *find_section(const struct elf *elf, const char *prefix,
 static int find_registers(const struct elf *elf, size_t symbol)
 {
     const Elf64_Shdr *info = find_section(elf, ".nv.info", "");
-    const unsigned char *p = info != NULL ? elf->base + info->sh_offset : NULL;
-    const unsigned char *end = info != NULL ? p + info->sh_size : NULL;
+    const unsigned char *p = info ? elf->base + info->sh_offset : NULL;
+    const unsigned char *end = info ? p + info->sh_size : NULL;
 
-    while (p != NULL && end - p >= 4) {
+    while (p && end - p >= 4) {
         uint16_t size;
-        uint32_t value[2];
 
         memcpy(&size, p + 2, sizeof(size));
+        uint32_t value[2];
         if (p[0] == 4 && p[1] == ATTRIBUTE_REGISTERS && size == sizeof(value)) {
             memcpy(value, p + 4, sizeof(value));
             if (value[0] == symbol) {
@@ -96,11 +94,11 @@ static cu_result add_global(struct cu_module *module, const struct elf *elf,
 {
     const Elf64_Shdr *section = &elf->section[symbol->st_shndx];
     struct fake_global *g = &module->global[module->global_count];
-    cu_result result;
 
     if (module->global_count == FAKE_GLOBAL_MAX) {
         return CU_INVALID_IMAGE;
     }
+    cu_result result;
     if ((result = fake_allocate(symbol->st_size, &g->at)) != CU_OK) {
         return result;
     }
@@ -131,12 +129,12 @@ static cu_result read_symbols(struct cu_module *module, const struct elf *elf)
             const Elf64_Shdr *shared = find_section(elf, ".nv.shared.", name);
             struct cu_function *f = add_function(module, name, strlen(name));
 
-            if (f == NULL) {
+            if (!f) {
                 return CU_INVALID_IMAGE;
             }
             f->registers = find_registers(elf, i);
             // With it the kilobyte that the system keeps in every block.
-            f->static_smem = shared != NULL && shared->sh_size > RESERVED_SMEM
+            f->static_smem = shared && shared->sh_size > RESERVED_SMEM
                                  ? (int)(shared->sh_size - RESERVED_SMEM)
                                  : 0;
         } else if (type == STT_OBJECT && symbol->st_size > 0 &&
@@ -176,7 +174,6 @@ static cu_result read_elf(struct cu_module *module, const unsigned char *base)
 
 cu_result fake_image_read(struct cu_module *module, const void *image)
 {
-    Elf64_Ehdr header;
     unsigned char *copy; // aligned
     cu_result result;
 
@@ -186,6 +183,7 @@ cu_result fake_image_read(struct cu_module *module, const void *image)
     if (memcmp(image, ELFMAG, SELFMAG) != 0) {
         return CU_INVALID_IMAGE;
     }
+    Elf64_Ehdr header;
     memcpy(&header, image, sizeof(header));
     if (header.e_machine != MACHINE_CUDA) {
         return CU_INVALID_IMAGE;

@@ -51,11 +51,11 @@ static bool read_fault(struct fake_settings *s, char *text)
         return snprintf(s->fault_file, sizeof(s->fault_file), "%s", text + 1) <
                (int)sizeof(s->fault_file);
     }
-    if (first != NULL) {
+    if (first) {
         *first++ = '\0';
         second = strchr(first, ':');
     }
-    if (second != NULL) {
+    if (second) {
         *second++ = '\0';
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -63,11 +63,9 @@ static bool read_fault(struct fake_settings *s, char *text)
             continue;
         }
         snprintf(s->fault, sizeof(s->fault), "%s", text);
-        return (known[i].numbers >= 1) == (first != NULL) &&
-               (known[i].numbers >= 2) == (second != NULL) &&
-               (first == NULL || number(&s->fault_at, first)) &&
-               (second == NULL ||
-                parse_f64(&s->fault_percent, second, 0, 1e6, "setting", NULL) == 0);
+        return (known[i].numbers >= 1) == (!!first) && (known[i].numbers >= 2) == (!!second) &&
+               (!first || number(&s->fault_at, first)) &&
+               (!second || parse_f64(&s->fault_percent, second, 0, 1e6, "setting", NULL) == 0);
     }
     return false;
 }
@@ -80,8 +78,8 @@ bool fake_fault(struct fake_settings *settings, const char *word)
     if (settings->fault_file[0] != '\0') {
         settings->fault[0] = '\0';
         file = fopen(settings->fault_file, "re");
-        if (file != NULL) {
-            if (fgets(text, sizeof(text), file) == NULL || !read_fault(settings, text)) {
+        if (file) {
+            if (!fgets(text, sizeof(text), file) || !read_fault(settings, text)) {
                 settings->fault[0] = '\0';
             }
             fclose(file);
@@ -125,16 +123,16 @@ bool fake_settings_read(struct fake_settings *settings, const char *text)
                               .noise = 0.005};
     char buf[512], *next = buf, *one;
 
-    if (snprintf(buf, sizeof(buf), "%s", text != NULL ? text : "") >= (int)sizeof(buf)) {
+    if (snprintf(buf, sizeof(buf), "%s", text ? text : "") >= (int)sizeof(buf)) {
         return false;
     }
-    while ((one = strsep(&next, ";")) != NULL) {
+    while ((one = strsep(&next, ";"))) {
         char *value = strchr(one, '=');
 
         if (*one == '\0') {
             continue;
         }
-        if (value == NULL) {
+        if (!value) {
             return false;
         }
         *value++ = '\0';

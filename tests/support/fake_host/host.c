@@ -26,15 +26,13 @@ static int read_file(const char *name, char *text, size_t size)
 {
     const char *dir = getenv("KCAST_FAKE_HOST");
     char path[PATH_MAX];
-    ssize_t len;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
-    fd = dir ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = dir ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) {
         return 0;
     }
-    len = syscall(SYS_read, fd, text, size - 1);
+    ssize_t len = syscall(SYS_read, fd, text, size - 1);
     (void)syscall(SYS_close, fd);
     text[len > 0 ? len : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
@@ -82,17 +80,16 @@ SHOWN int gettimeofday(struct timeval *restrict ret, void *restrict zone)
 static int is_full(int fd)
 {
     char prefix[PATH_MAX];
-    char link[64];
-    char path[PATH_MAX];
     struct stat info;
-    ssize_t len;
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) ||
         !read_file("full", prefix, sizeof(prefix))) {
         return 0;
     }
+    char link[64];
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    len = readlink(link, path, sizeof(path) - 1);
+    char path[PATH_MAX];
+    ssize_t len = readlink(link, path, sizeof(path) - 1);
     path[len > 0 ? len : 0] = '\0';
     return strncmp(path, prefix, strlen(prefix)) == 0;
 }

@@ -157,7 +157,6 @@ static int give_clock(const struct nvml_device *device, int type, bool greatest,
     bool memory = type == 2;
     const char *reading = memory ? "mem_clock" : "sm_clock";
     unsigned most = memory ? 3201 : 1980;
-    int result;
 
     if (type < 0 || type > 3) {
         return NVML_INVALID_ARGUMENT;
@@ -165,6 +164,7 @@ static int give_clock(const struct nvml_device *device, int type, bool greatest,
     if (!greatest) {
         return fake_give_unsigned(device, reading, most, ret);
     }
+    int result;
     if ((result = fake_device(device, reading)) == NVML_OK) {
         *ret = most;
     }
@@ -286,16 +286,16 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device device, unsigned *coun
     if (!fake_text(device, "process", text)) {
         text[0] = '\0';
     }
-    while ((one = strsep(&next, ",")) != NULL) {
+    while ((one = strsep(&next, ","))) {
         char *bytes = strchr(one, ':');
 
         if (*one == '\0') {
             continue;
         }
-        if (found < room && processes != NULL) {
+        if (found < room && processes) {
             processes[found] = (struct nvml_process){
                 .pid = (unsigned)strtoul(one, NULL, 10),
-                .bytes = bytes != NULL ? strtoull(bytes + 1, NULL, 10) : 0,
+                .bytes = bytes ? strtoull(bytes + 1, NULL, 10) : 0,
                 .gpu_instance = UINT32_MAX,
                 .compute_instance = UINT32_MAX,
             };
@@ -354,7 +354,7 @@ CALL(nvmlDeviceRegisterEvents, nvml_device device, unsigned long long types, nvm
 static bool nth(const char *list, unsigned index, unsigned long long *ret)
 {
     while (index-- > 0) {
-        if ((list = strchr(list, ',')) == NULL) {
+        if (!(list = strchr(list, ','))) {
             return false;
         }
         list++;

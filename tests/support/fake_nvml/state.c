@@ -11,19 +11,19 @@ bool fake_initialised;
 static bool read_line(const char *key, char value[static 256])
 {
     const char *path = getenv("KCAST_FAKE_NVML");
-    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    FILE *file = path ? fopen(path, "re") : NULL;
     size_t length = strlen(key);
     char line[512];
     bool found = false;
 
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+    while (file && fgets(line, sizeof(line), file)) {
         if (strncmp(line, key, length) == 0 && line[length] == '=') {
             snprintf(value, 256, "%.*s", (int)strcspn(line + length + 1, "\r\n"),
                      line + length + 1);
             found = true;
         }
     }
-    if (file != NULL) {
+    if (file) {
         fclose(file);
     }
     return found;
@@ -56,7 +56,7 @@ static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
 
-    for (const char *at = list; *at != '\0'; at += strcspn(at, ",") + (strchr(at, ',') != NULL)) {
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ",") + (!!strchr(at, ','))) {
         if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0')) {
             return true;
         }
@@ -80,7 +80,6 @@ int fake_begin(void)
 // Begins a call about a GPU; reading may be NULL.
 int fake_device(const struct nvml_device *device, const char *reading)
 {
-    char value[256];
     int result = fake_begin();
 
     if (result != NVML_OK) {
@@ -90,10 +89,11 @@ int fake_device(const struct nvml_device *device, const char *reading)
         device->index >= fake_count()) {
         return NVML_INVALID_ARGUMENT;
     }
+    char value[256];
     if (fake_text(device, "lost", value) && strcmp(value, "0") != 0) {
         return NVML_LOST;
     }
-    if (reading != NULL && fake_text(device, "without", value) && has_word(value, reading)) {
+    if (reading && fake_text(device, "without", value) && has_word(value, reading)) {
         return NVML_NOT_SUPPORTED;
     }
     return NVML_OK;

@@ -1,5 +1,5 @@
 // A libcuda.so.1 of a driver that is too old: it has only these.
-#include "cuda/driver.h"
+#include "executor/gpu/driver.h"
 
 #define CALL(name, ...)                                                                            \
     __attribute__((visibility("default"))) cu_result name(__VA_ARGS__);                            \

@@ -1,0 +1,114 @@
+// kcast import: a space from a file of another tool.
+#include "client/command.h"
+#include "client/session.h"
+#include "client/show.h"
+#include "client/space/space_import.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct import_options {
+    char *output;
+    char *problem;
+    char *device;
+    char *baseline;
+};
+
+static const struct option_row rows[] = {
+    {"output", 'o', OPTION_TEXT, offsetof(struct import_options, output), "SPACE", NULL, 0, 0, NULL,
+     "where the space goes; default: the file's name with .space"},
+    {"problem", 0, OPTION_TEXT, offsetof(struct import_options, problem), "NAME", NULL, 0, 0, NULL,
+     "the problem to take of several, or what to call a problem without a name"},
+    {"device", 0, OPTION_TEXT, offsetof(struct import_options, device), "NAME", NULL, 0, 0, NULL,
+     "the same for the device"},
+    {"baseline", 0, OPTION_TEXT, offsetof(struct import_options, baseline), "WHICH", NULL, 0, 0,
+     NULL,
+     "what speedups are over: for kernel-tuner \"NAME=VALUE,…\" of a configuration (default: the "
+     "correct one of median time), for gpu-forecasters the anchor of the row WHICH (default: the "
+     "commonest anchor)"},
+    {.name = NULL},
+};
+
+static const struct {
+    const char *name;
+    int (*read)(struct space *ret, const void *data, size_t len, const char *path,
+                const struct space_import *how, struct err *err);
+} kinds[] = {
+    {"kernel-tuner", space_import_kernel_tuner},
+    {"gpu-forecasters", space_import_forecasters},
+};
+
+static void say(struct session *session, const struct space *space, const char *path)
+{
+    size_t correct = 0;
+
+    for (uint64_t i = 0; i < space->head.candidates; i++) {
+        correct += !isnan(space_log2(&space->candidate[i]));
+    }
+    if (session_options(session)->json) {
+        json_t *object = json_object();
+        json_object_set_new(object, "space", show_text(path));
+        json_object_set_new(object, "problem", show_text(space->head.problem));
+        json_object_set_new(object, "device_class", show_text(space->head.device_class));
+        json_object_set_new(object, "candidates", json_integer((json_int_t)space->head.candidates));
+        json_object_set_new(object, "correct", json_integer((json_int_t)correct));
+        json_object_set_new(object, "origin", show_text(space->head.origin));
+        show_print(object);
+    } else if (!session_options(session)->quiet) {
+        fprintf(stderr, "kcast: %s\nkcast: wrote %llu candidates, %zu of them correct, to %s\n",
+                space->head.origin, (unsigned long long)space->head.candidates, correct, path);
+    }
+}
+
+static int import(struct session *session, const void *options, char **argument,
+                  size_t argument_count, struct err *err)
+{
+    const struct import_options *given = options;
+    const struct space_import how = {
+        .problem = given->problem, .device = given->device, .baseline = given->baseline};
+
+    (void)argument_count;
+    size_t kind = 0;
+    while (kind < ARRAY_LEN(kinds) && strcmp(argument[0], kinds[kind].name) != 0) {
+        kind++;
+    }
+    if (kind == ARRAY_LEN(kinds)) {
+        return err_exit(err_set(err, ERR_USAGE,
+                                "\"%.100s\" is no kind of file that can be imported; kernel-tuner "
+                                "and gpu-forecasters are",
+                                argument[0]));
+    }
+    struct bytes data;
+    int rc = file_read(&data, argument[1], IMPORT_FILE_MAX, err);
+    if (rc != 0) {
+        return err_exit(rc);
+    }
+    struct space space;
+    rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
+    bytes_clear(&data);
+    if (rc == 0) {
+        char *path = given->output ? xstrdup(given->output) : space_path_of(argument[1]);
+        rc = space_write(&space, path, err);
+        if (rc == 0) {
+            say(session, &space, path);
+        }
+        free(path);
+        space_release(&space);
+    }
+    return rc == 0 ? EXIT_OK : err_exit(rc);
+}
+
+const struct command cmd_import = {
+    .name = "import",
+    .arguments = "kernel-tuner|gpu-forecasters FILE",
+    .help = "Make a space of measurements that another tool has taken",
+    .option = rows,
+    .options_size = sizeof(struct import_options),
+    .argument_min = 2,
+    .argument_max = 2,
+    .run = import,
+};

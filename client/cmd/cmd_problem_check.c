@@ -1,0 +1,220 @@
+// kcast problem check: is this problem fit for use?
+#include "client/command.h"
+#include "client/problem/problem_check.h"
+#include "client/session.h"
+#include "client/show.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct check_options {
+    uint64_t seed;
+};
+
+static const struct option_row rows[] = {
+    {"seed", 0, OPTION_U64, offsetof(struct check_options, seed), "N", "1", 0, 0, NULL,
+     "which points of the template are tried"},
+    {.name = NULL},
+};
+
+static const char *outcome_word(const struct trial *trial)
+{
+    switch (trial->outcome) {
+    case TRIAL_WAITING:
+        return "no answer";
+    case TRIAL_NOT_APPLICABLE:
+        return "n/a";
+    case TRIAL_CORRECT:
+        return trial->kind == TRIAL_MUTANT ? "GOT THROUGH" : "correct";
+    case TRIAL_CAUGHT:
+    case TRIAL_UNTRIED:
+        break;
+    }
+    return verdict_name(trial->verdict);
+}
+
+// What stands in the last column: why, or by how much.
+static void print_remark(const struct trial *trial)
+{
+    if (trial->outcome == TRIAL_NOT_APPLICABLE || trial->outcome == TRIAL_UNTRIED) {
+        printf("  %s", trial->reason ? trial->reason : "");
+    } else if (isfinite(trial->max_error) && isfinite(trial->error_bound)) {
+        printf("  error %.3g of %.3g", trial->max_error, trial->error_bound);
+    } else if (trial->outcome == TRIAL_CAUGHT && trial->verdict == VERDICT_WRONG) {
+        printf("  beyond any bound");
+    }
+}
+
+static void print_trials(const struct problem_check *check, enum trial_kind kind,
+                         const char *heading)
+{
+    printf("%s\n", heading);
+    for (size_t i = 0; i < check->trial_count; i++) {
+        const struct trial *trial = &check->trial[i];
+        if (trial->kind != kind) {
+            continue;
+        }
+        printf("  %-4s %-20s %-13s", trial_as_it_should(trial) ? "ok" : "BAD", trial->name,
+               outcome_word(trial));
+        print_remark(trial);
+        putchar('\n');
+    }
+}
+
+static void print_template(const struct problem_check *check)
+{
+    if (!check->has_template) {
+        printf("template: none\n");
+        return;
+    }
+    size_t tried = 0;
+    for (size_t i = 0; i < check->trial_count; i++) {
+        tried += check->trial[i].kind == TRIAL_TEMPLATE;
+    }
+    printf(
+        "template: %zu points; of %zu tried %zu correct, %zu wrong, %zu not compiled or untried\n",
+        check->points, tried, problem_check_points(check, TRIAL_CORRECT),
+        problem_check_points(check, TRIAL_CAUGHT),
+        problem_check_points(check, TRIAL_UNTRIED) + problem_check_points(check, TRIAL_WAITING));
+    for (size_t i = 0; i < check->trial_count; i++) {
+        const struct trial *trial = &check->trial[i];
+        if (trial->kind != TRIAL_TEMPLATE) {
+            continue;
+        }
+        printf("  %-13s", outcome_word(trial));
+        if (isfinite(trial->log2_speedup)) {
+            printf(" about %5.2fx", exp2(trial->log2_speedup));
+        } else {
+            printf(" %12s", "");
+        }
+        printf("  %s\n", trial->point_name);
+    }
+}
+
+static void print_table(const struct problem_check *check, bool admitted, const char *reasons)
+{
+    printf("%s: %s\n\n", check->dir->problem->name, check->dir->problem->title);
+    print_trials(check, TRIAL_HONEST, "honest variants, which must be taken for correct:");
+    putchar('\n');
+    print_trials(check, TRIAL_MUTANT, "impostors, which must be caught:");
+    putchar('\n');
+    print_template(check);
+    printf("\n%s%s\n", reasons, admitted ? "admitted" : "not admitted");
+}
+
+static void print_json(const struct problem_check *check, bool admitted, const char *reasons)
+{
+    static const char *const kind[] = {"honest", "impostor", "template"};
+    static const char *const outcome[] = {"waiting", "not-applicable", "correct", "caught",
+                                          "untried"};
+    json_t *object = json_object(), *trials = json_array(), *sentences = json_array();
+    for (size_t i = 0; i < check->trial_count; i++) {
+        const struct trial *trial = &check->trial[i];
+        json_t *row = json_object();
+        json_object_set_new(row, "kind", show_text(kind[trial->kind]));
+        json_object_set_new(row, "name", show_text(trial->name ? trial->name : trial->point_name));
+        json_object_set_new(row, "outcome", show_text(outcome[trial->outcome]));
+        json_object_set_new(row, "verdict", show_text(verdict_name(trial->verdict)));
+        json_object_set_new(row, "ok", json_boolean(trial_as_it_should(trial)));
+        json_object_set_new(row, "reason", show_text(trial->reason));
+        json_object_set_new(row, "max_error", show_number(trial->max_error));
+        json_object_set_new(row, "error_bound", show_number(trial->error_bound));
+        json_array_append_new(trials, row);
+    }
+    for (const char *line = reasons; *line != '\0';) {
+        size_t len = strcspn(line, "\n");
+        char *sentence = xstrndup(line, len);
+        json_array_append_new(sentences, show_text(sentence));
+        free(sentence);
+        line += len + (line[len] == '\n');
+    }
+    json_object_set_new(object, "problem", show_text(check->dir->problem->name));
+    json_object_set_new(object, "admitted", json_boolean(admitted));
+    json_object_set_new(object, "reasons", sentences);
+    json_object_set_new(object, "points", json_integer((json_int_t)check->points));
+    json_object_set_new(object, "trials", trials);
+    show_print(object);
+}
+
+static void on_progress(void *owner, size_t done, size_t total)
+{
+    const bool *show = owner;
+    if (*show) {
+        fprintf(stderr, done < total ? "\rkcast: %zu of %zu tried" : "\r\033[K", done, total);
+    }
+}
+
+// Exit code of the check; a negative error code when it could not be finished.
+static int check_dir(struct session *session, const struct problem_dir *dir, uint64_t seed,
+                     struct err *err)
+{
+    const struct session_options *global = session_options(session);
+    struct problem_check check;
+    struct device_info device = {0};
+    struct strbuf reasons = STRBUF_INIT;
+    bool progress = !global->quiet && !global->json && isatty(STDERR_FILENO) == 1;
+    int rc = problem_check_init(&check, dir, seed, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char search[64];
+    snprintf(search, sizeof search, "problem-check-%016" PRIx64, stats_entropy());
+    struct daemon_pool *daemon_pool = NULL;
+    rc = daemon_pool_create(&daemon_pool, session, search, NULL, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = daemon_pool_choose(daemon_pool, NULL, dir->problem, &device, NULL, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = problem_check_run(&check, daemon_pool, on_progress, &progress, err);
+    if (rc != 0) {
+        goto out;
+    }
+    bool admitted = problem_check_admits(&check, &reasons);
+    if (global->json) {
+        print_json(&check, admitted, strbuf_text(&reasons));
+    } else {
+        print_table(&check, admitted, strbuf_text(&reasons));
+    }
+    rc = admitted ? EXIT_OK : EXIT_NEGATIVE;
+out:
+    daemon_pool_close(daemon_pool);
+    message_clear(&device_info_message, &device);
+    strbuf_release(&reasons);
+    problem_check_release(&check);
+    return rc;
+}
+
+static int check_run(struct session *session, const void *options, char **argument,
+                     size_t argument_count, struct err *err)
+{
+    (void)argument_count;
+    const struct check_options *given = options;
+    struct problem_dir dir;
+    int rc = problem_dir_load(&dir, argument[0], err);
+    if (rc != 0) {
+        return err_exit(rc);
+    }
+    rc = check_dir(session, &dir, given->seed, err);
+    problem_dir_release(&dir);
+    return rc < 0 ? err_exit(rc) : rc;
+}
+
+const struct command cmd_problem_check = {
+    .name = "problem check",
+    .arguments = "PROBLEM",
+    .help = "Decide whether a problem is fit for use: impostors must be caught, honest variants "
+            "must pass",
+    .option = rows,
+    .options_size = sizeof(struct check_options),
+    .argument_min = 1,
+    .argument_max = 1,
+    .run = check_run,
+};

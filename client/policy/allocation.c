@@ -1,0 +1,134 @@
+#include "client/policy/allocation.h"
+
+#include "common/bandit.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define STREAM_COIN 0x616c6c6f74ULL
+
+double allot_gain(const struct run_state *run_state, uint64_t candidate)
+{
+    double before = 0;
+    for (size_t i = 0; i < run_state->incumbent_count; i++) {
+        const struct run_incumbent *event = &run_state->incumbent[i].event;
+        if (event->candidate == candidate) {
+            return event->speedup->log2 - before;
+        }
+        before = event->speedup->log2;
+    }
+    return NAN;
+}
+
+static double seconds_of(double seconds)
+{
+    return seconds > 0 ? seconds : 0; // NaN is "absent"
+}
+
+static double device_seconds(const struct run_state_candidate *candidate)
+{
+    return run_state_held_seconds(candidate->result) + run_state_held_seconds(candidate->record);
+}
+
+static double compile_seconds(const struct run_state_candidate *candidate)
+{
+    return candidate->compiled ? seconds_of(candidate->compiled->seconds) : 0;
+}
+
+static double candidate_cost(const struct run_state_candidate *candidate)
+{
+    return ALLOT_CANDIDATE_SECONDS + device_seconds(candidate) +
+           ALLOT_COMPILE * compile_seconds(candidate);
+}
+
+static double ask_cost(const struct run_state_ask *ask)
+{
+    return ask->cost > 0 ? ask->cost * ALLOT_MONEY_SECONDS
+                         : (double)ask->tokens * ALLOT_TOKEN_SECONDS;
+}
+
+// By how much each of candidates 1 … last raised the incumbent, malloc'd; 0: it did not.
+static double *gains(const struct run_state *run_state, uint64_t last)
+{
+    double *gain = xcalloc((size_t)last + 1, sizeof(*gain)), before = 0;
+    for (size_t i = 0; i < run_state->incumbent_count; i++) {
+        const struct run_incumbent *event = &run_state->incumbent[i].event;
+        if (event->candidate <= last) {
+            gain[event->candidate - 1] = event->speedup->log2 - before;
+        }
+        before = event->speedup->log2;
+    }
+    return gain;
+}
+
+void allot_shares(const struct run_state *run_state, uint64_t last, size_t count,
+                  struct allot_share *ret)
+{
+    double *gain = gains(run_state, last);
+    for (size_t i = 0; i < count; i++) {
+        ret[i] = (struct allot_share){0};
+    }
+    for (uint64_t id = 1; id <= last; id++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
+        if (candidate->proposed.generator < count) {
+            struct allot_share *share = &ret[candidate->proposed.generator];
+            share->considered += candidate->proposed.duplicate_of == 0;
+            share->measured += candidate->result ? 1 : 0;
+            share->improvements += gain[id - 1] > 0;
+            share->gain_log2 += gain[id - 1];
+            share->device_seconds += device_seconds(candidate);
+            share->compile_seconds += compile_seconds(candidate);
+            share->cost += candidate_cost(candidate);
+        }
+    }
+    for (size_t i = 0; i < run_state->ask_count; i++) {
+        const struct run_state_ask *ask = &run_state->ask[i];
+        if (ask->generator < count && ask->first <= last + 1) {
+            ret[ask->generator].tokens += ask->tokens;
+            ret[ask->generator].money += ask->cost;
+            ret[ask->generator].cost += ask_cost(ask);
+        }
+    }
+    free(gain);
+}
+
+static void learn(struct bandit *bandit, const struct run_state *run_state, uint64_t visible)
+{
+    double *gain = gains(run_state, visible);
+    size_t ask = 0;
+    for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
+        uint64_t number = candidate->proposed.generator;
+        if (number >= bandit->count) {
+            continue;
+        }
+        if (id > visible) {
+            bandit->option[number].pending++;
+            continue;
+        }
+        for (; ask < run_state->ask_count && run_state->ask[ask].first <= id; ask++) {
+            if (run_state->ask[ask].generator < bandit->count) {
+                bandit_credit(bandit, run_state->ask[ask].generator, 0,
+                              ask_cost(&run_state->ask[ask]));
+            }
+        }
+        bandit_add(bandit, number, gain[id - 1], candidate_cost(candidate));
+    }
+    free(gain);
+}
+
+size_t allot_choose(const struct run_state *run_state, uint64_t visible, size_t count,
+                    const bool *gone, const uint64_t *planned, uint64_t slot)
+{
+    struct bandit bandit;
+    uint64_t random = stats_philox(run_state->started.seed, STREAM_COIN, slot);
+    bandit_init(&bandit, count, BANDIT_KEEP);
+    learn(&bandit, run_state, visible);
+    for (size_t i = 0; i < count; i++) {
+        bandit.option[i].gone = gone[i];
+        bandit.option[i].pending += planned[i];
+    }
+    size_t choice = bandit_choose(&bandit, (double)(random >> 11) * 0x1p-53);
+    return choice != SIZE_MAX ? choice : count;
+}

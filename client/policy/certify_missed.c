@@ -1,0 +1,118 @@
+// What was lost among the discarded: estimates and a bound from audits.
+#include "client/policy/certify.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BISECTIONS 40
+
+static const double bets[] = {0.25, 0.5, 0.9};
+#define BETS (sizeof(bets) / sizeof(bets[0]))
+
+// The forecast as a probability; a candidate without one counts as hopeless, which is as good a
+// control variate as any.
+static double forecast_of(const struct certify_row *row)
+{
+    return isnan(row->forecast) ? 0 : fmin(fmax(row->forecast, 0), 1);
+}
+
+// forecast + (measured / propensity) (bad - forecast), whose mean over the coin is bad.
+static double corrected(const struct certify_row *row)
+{
+    double q = forecast_of(row);
+    return row->measured ? q + ((row->bad ? 1 : 0) - q) / row->propensity : q;
+}
+
+// The mean wealth of the bets that the share is below m. Rises with m, and has expectation 1 at
+// most when the share is m or more.
+static double wealth(const struct certify_row *rows, size_t n, double m, double smallest,
+                     double largest)
+{
+    double log_plain[BETS] = {0}, log_varied[BETS] = {0}, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double gain = rows[i].measured ? (m - (rows[i].bad ? 1 : 0)) / rows[i].propensity : 0;
+        double varied = m - corrected(&rows[i]);
+        for (size_t b = 0; b < BETS; b++) {
+            log_plain[b] += log1p(bets[b] * gain * smallest / (1 - m));
+            log_varied[b] += log1p(bets[b] * varied / (largest - m));
+        }
+    }
+    for (size_t b = 0; b < BETS; b++) {
+        sum += exp(fmin(log_plain[b], 700)) + exp(fmin(log_varied[b], 700));
+    }
+    return sum / (2 * BETS);
+}
+
+// The smallest m whose wealth reaches 1 / (1 - confidence).
+static double upper_bound(const struct certify_row *rows, size_t n, double confidence)
+{
+    double smallest = 1, largest = 1, lo = 0, hi = 1;
+    for (size_t i = 0; i < n; i++) {
+        double q = forecast_of(&rows[i]);
+        smallest = fmin(smallest, rows[i].propensity);
+        // What the corrected value could have been, whatever the coin and the outcome were.
+        largest = fmax(largest, q + (1 - q) / rows[i].propensity);
+    }
+    for (unsigned step = 0; step < BISECTIONS; step++) {
+        double middle = 0.5 * (lo + hi);
+        if (wealth(rows, n, middle, smallest, largest) * (1 - confidence) >= 1) {
+            hi = middle;
+        } else {
+            lo = middle;
+        }
+    }
+    return hi;
+}
+
+static const char *obstacle(const struct certify_row *rows, size_t n, double confidence)
+{
+    if (!(confidence > 0 && confidence < 1)) {
+        return "the confidence must lie between 0 and 1";
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!(rows[i].propensity > 0 && rows[i].propensity <= 1)) {
+            return "some had no chance of being audited, or a propensity that is none";
+        }
+    }
+    return NULL;
+}
+
+struct certify_missed certify_missed(const struct certify_row *rows, size_t n, double confidence)
+{
+    struct certify_missed missed = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
+    const char *why = obstacle(rows, n, confidence);
+    double weights = 0, bad = 0, forecasts = 0, residuals = 0;
+    for (size_t i = 0; i < n; i++) {
+        missed.audited += rows[i].measured;
+        missed.improvers += rows[i].measured && rows[i].bad;
+    }
+    if (n == 0) {
+        snprintf(missed.text, sizeof(missed.text), "nothing was discarded");
+        return missed;
+    }
+    if (why || missed.audited == 0) {
+        snprintf(missed.text, sizeof(missed.text),
+                 "how many of the %zu discarded would have improved is not known: %s", n,
+                 why ? why : "none was audited");
+        return missed;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double q = forecast_of(&rows[i]), y = rows[i].bad ? 1 : 0, weight = 1 / rows[i].propensity;
+        forecasts += q;
+        if (rows[i].measured) {
+            weights += weight;
+            bad += weight * y;
+            residuals += weight * (y - q);
+        }
+    }
+    missed.estimated = true;
+    missed.hajek = bad / weights;
+    missed.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
+    // The improvers that audits found are part of the share for certain.
+    missed.upper = fmax(upper_bound(rows, n, confidence), (double)missed.improvers / (double)n);
+    snprintf(missed.text, sizeof(missed.text),
+             "of the %zu discarded an estimated %.1f %% would have improved, with %g %% confidence "
+             "at most %.1f %%, by %zu audits",
+             n, 100 * missed.share, 100 * confidence, 100 * missed.upper, missed.audited);
+    return missed;
+}

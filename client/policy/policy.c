@@ -1,0 +1,300 @@
+#include "client/policy/policy.h"
+
+#include "client/policy/risk.h"
+#include "client/search/pipeline.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "proto/bins.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STREAM_AUDIT 0x61756469ULL
+
+// With which probability a trusted candidate is audited: in proportion to the standard deviation of
+// "the call is right", since doubtful calls teach more about the calibration, from share at the
+// threshold down to half of it.
+static double audit_propensity(double share, double threshold, double confidence)
+{
+    double spread = sqrt(confidence * (1 - confidence)), most = sqrt(threshold * (1 - threshold));
+    double part = most > 0 && threshold >= 0.5 ? spread / most : 1;
+    return share * (part < 0.5 ? 0.5 : part > 1 ? 1 : part);
+}
+
+// True with probability share, always the same for one seed and candidate.
+static bool audit_coin(uint64_t seed, uint64_t candidate, double share)
+{
+    return (double)(stats_philox(seed, STREAM_AUDIT, candidate) >> 11) * 0x1p-53 < share;
+}
+
+static void measure(struct policy_decision *ret)
+{
+    ret->decision = DECISION_MEASURE;
+    ret->propensity = 1;
+    ret->threshold = NAN;
+}
+
+bool policy_usable(const struct forecast *forecast)
+{
+    return forecast && forecast->p_improves >= 0 && forecast->p_improves <= 1 &&
+           forecast->confidence >= 0 && forecast->confidence <= 1;
+}
+
+static const struct forecast *forecast_of(const struct policy_view *view)
+{
+    return view->run_state->candidate[view->candidate - 1].forecast;
+}
+
+// Trusted, but for an audit with this probability.
+static bool trust(const struct policy_view *view, double audit, struct policy_decision *ret)
+{
+    bool coin = audit_coin(view->run_state->started.seed, view->candidate, audit);
+
+    ret->propensity = audit;
+    ret->decision = coin ? DECISION_AUDIT : DECISION_TRUST;
+    return coin;
+}
+
+static void decide_threshold(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct run_started *started = &view->run_state->started;
+    const struct forecast *forecast = forecast_of(view);
+    const char *why = view->run_state->candidate[view->candidate - 1].forecast_reason;
+    measure(ret);
+    ret->confidence = NAN;
+    if (!policy_usable(forecast)) {
+        snprintf(ret->reason, sizeof(ret->reason), "there is no forecast: %.400s",
+                 forecast ? "its numbers are no probabilities"
+                 : why    ? why
+                          : "nobody made one");
+        return;
+    }
+    ret->confidence = forecast->confidence;
+    if (forecast->p_improves >= 0.5) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "it is forecast to improve on the incumbent (P = %.2f)", forecast->p_improves);
+        return;
+    }
+    if (forecast->confidence < started->confidence) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "the confidence of the forecast, %.2f, is below %.2f", forecast->confidence,
+                 started->confidence);
+        return;
+    }
+    bool audit = trust(
+        view, audit_propensity(started->audit, started->confidence, forecast->confidence), ret);
+    snprintf(ret->reason, sizeof(ret->reason),
+             "it is forecast not to improve (P = %.2f) with confidence %.2f%s",
+             forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
+}
+
+// Early forecasts have little to be compared with.
+#define COMPARED_LEAST 4
+#define BUDGET_WIDE 16
+#define COST_LEAST 8          // correct outcomes before costs are learnt
+#define COST_FIXED_LEAST 0.05 // of the mean
+
+// Of what decide_threshold would measure, only those that promise most.
+static void decide_budget(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct forecast *forecast = forecast_of(view);
+    double share = view->run_state->started.share;
+    size_t compared = 0;
+    double standing = policy_usable(forecast) ? policy_standing(view, &compared) : 0;
+
+    if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || standing < share) {
+        decide_threshold(view, ret);
+        return;
+    }
+    bool audit = trust(view, view->run_state->started.audit, ret);
+    ret->confidence = forecast->confidence;
+    snprintf(ret->reason, sizeof(ret->reason),
+             "%.0f %% of the last %zu forecasts promise more per second, at least %.0f %%%s",
+             100 * standing, compared, 100 * share, audit ? "; measured as an audit" : "");
+}
+
+// The threshold that holds for this forecast; NaN: none.
+static double certified_threshold(const struct run_state *run_state,
+                                  const struct forecast *forecast)
+{
+    const char *engine = forecast->engine ? forecast->engine : "";
+    const char *whose = run_state->certified.engine ? run_state->certified.engine : "";
+    bool holds = run_state->certifications > 0 && strcmp(engine, whose) == 0;
+    return holds ? run_state->certified.threshold : NAN;
+}
+
+static void decide_risk(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct forecast *forecast = forecast_of(view);
+    double score = risk_score(forecast), threshold;
+    if (!policy_usable(forecast)) {
+        decide_threshold(view, ret);
+        return;
+    }
+    measure(ret);
+    ret->confidence = forecast->confidence;
+    if (isnan(score)) {
+        snprintf(ret->reason, sizeof(ret->reason), "no outcome is known yet to forecast by");
+        return;
+    }
+    ret->threshold = threshold = certified_threshold(view->run_state, forecast);
+    if (isnan(threshold)) {
+        snprintf(ret->reason, sizeof(ret->reason), "no threshold is certified (P = %.3f)",
+                 forecast->p_improves);
+        return;
+    }
+    if (score >= threshold) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "P = %.3f of an improvement is not below the certified %.3f", forecast->p_improves,
+                 threshold);
+        return;
+    }
+    bool audit = trust(view, view->run_state->started.audit, ret);
+    snprintf(ret->reason, sizeof(ret->reason),
+             "P = %.3f of an improvement is below the certified %.3f%s", forecast->p_improves,
+             threshold, audit ? "; measured as an audit" : "");
+}
+
+static void decide_all(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct forecast *forecast = forecast_of(view);
+    measure(ret);
+    ret->confidence = forecast ? forecast->confidence : NAN;
+    snprintf(ret->reason, sizeof(ret->reason), "the policy measures every candidate");
+}
+
+static const struct policy policy_threshold = {
+    .name = "threshold",
+    .help = "trust a forecast of no improvement that is confident enough",
+    .decide = decide_threshold,
+    .dismisses = true};
+static const struct policy policy_budget = {
+    .name = "budget",
+    .help = "the same, but of what it would measure only those that promise most",
+    .decide = decide_budget,
+    .dismisses = true,
+    .wide = BUDGET_WIDE};
+static const struct policy policy_risk = {
+    .name = "risk",
+    .help = "trust below a threshold that is certified for a risk, and measure until one is",
+    .decide = decide_risk,
+    .dismisses = true,
+    .certifies = true};
+static const struct policy policy_all = {
+    .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
+
+void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide)
+{
+    if (policy->batch != 0) {
+        *batch = *wide = policy->batch;
+    } else if (*wide == 0) {
+        *wide = policy->wide != 0                 ? policy->wide
+                : 2 * *batch < PIPELINE_BATCH_MAX ? 2 * *batch
+                                                  : PIPELINE_BATCH_MAX;
+    }
+}
+
+// ---- standing ----
+
+double policy_promise(const struct forecast *forecast, double log2)
+{
+    if (forecast->bins_count != BIN_COUNT) {
+        return forecast->expected_improvement;
+    }
+    return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
+}
+
+// What measuring costs, learnt from the visible outcomes: seconds = fixed + slope 2^-y where correct
+// (a launch takes so long, the rest does not depend on it), a mean elsewhere.
+struct cost {
+    double fixed, slope,
+        failure; // in seconds; all 0: nothing is known yet, everything costs the same
+};
+
+static struct cost learn_cost(const struct policy_view *view)
+{
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
+
+    for (uint64_t id = 1; id <= view->visible && id <= view->run_state->candidate_count; id++) {
+        const struct result *result = view->run_state->candidate[id - 1].result;
+        double held = result ? run_state_held_seconds(result) : 0;
+
+        if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup) {
+            double slow = exp2(-result->speedup->log2);
+            n++;
+            x += slow;
+            y += held;
+            xx += slow * slow;
+            xy += slow * held;
+        } else if (held > 0) {
+            failures++;
+            failed += held;
+        }
+    }
+    struct cost ret = {0};
+    if (n < COST_LEAST) {
+        return ret;
+    }
+    double spread = xx - x * x / n;
+    ret.slope = spread > 1e-9 * xx ? fmax((xy - x * y / n) / spread, 0) : 0;
+    ret.fixed = fmax((y - ret.slope * x) / n, COST_FIXED_LEAST * y / n);
+    ret.failure = failures > 0 ? failed / failures : y / n;
+    return ret;
+}
+
+// What the candidate promises beyond the incumbent per second of the device.
+static double promise_per_second(const struct cost *cost, const struct forecast *forecast,
+                                 double incumbent_log2)
+{
+    double promise = policy_promise(forecast, incumbent_log2), slow = 0;
+
+    if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
+        return promise;
+    }
+    for (size_t bin = 0; bin < BIN_COUNT; bin++) {
+        slow += forecast->bins[bin] * exp2(-bin_midpoint(bin));
+    }
+    return promise / (forecast->p_correct * (cost->fixed + cost->slope * slow) +
+                      (1 - forecast->p_correct) * cost->failure);
+}
+
+double policy_standing(const struct policy_view *view, size_t *ret_compared)
+{
+    const struct run_state_candidate *candidate = view->run_state->candidate;
+    const struct forecast *own = candidate[view->candidate - 1].forecast;
+    double promise, more = 0;
+
+    *ret_compared = 0;
+    if (!policy_usable(own)) {
+        return 0;
+    }
+    struct cost cost = learn_cost(view);
+    promise = promise_per_second(&cost, own, view->incumbent_log2);
+    size_t compared = 0;
+    for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
+        const struct forecast *other = candidate[id - 1].forecast;
+
+        if (policy_usable(other) && other->trained_rows > 0) {
+            double theirs = promise_per_second(&cost, other, view->incumbent_log2);
+
+            compared++;
+            more += theirs > promise ? 1 : theirs == promise && id != view->candidate ? 0.5 : 0;
+        }
+    }
+    *ret_compared = compared;
+    return compared > 0 ? more / (double)compared : 0;
+}
+
+const struct policy *policy_find(const char *name)
+{
+    static const struct policy *const all[] = {&policy_threshold, &policy_budget, &policy_risk,
+                                               &policy_all, &policy_published};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (strcmp(all[i]->name, name) == 0) {
+            return all[i];
+        }
+    }
+    return NULL;
+}

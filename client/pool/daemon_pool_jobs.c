@@ -1,0 +1,358 @@
+// Which daemon has which job.
+//
+// A job is submitted to one member, and to another when the first stays away, rests or refuses it:
+// each submission is a submission. The first submission that brings an outcome ends the job; the others
+// stay without a job, are taken back from their daemons, and what they bring is acknowledged. A
+// member is given the same job once only, so a job has at most as many submission as there are
+// members, and one that all have refused ends with the last refusal.
+#include "client/pool/daemon_pool_state.h"
+
+#include "common/mem.h"
+#include "proto/verdict.h"
+#include <stdlib.h>
+#include <string.h>
+
+static job_client_callback on_outcome;
+
+static uint64_t bit(const struct member *member)
+{
+    return UINT64_C(1) << member->index;
+}
+
+// ---- places ----
+
+static struct job_location *find_location(struct job_location **table, const char *name, bool add)
+{
+    struct job_location *location;
+    HASH_FIND_STR(*table, name, location);
+    if (!location && add) {
+        location = xcalloc(1, sizeof(*location));
+        location->name = xstrdup(name);
+        HASH_ADD_KEYPTR(hh, *table, location->name, strlen(location->name), location);
+    }
+    return location;
+}
+
+static void free_locations(struct job_location **table)
+{
+    struct job_location *location, *next;
+    HASH_ITER (hh, *table, location, next) {
+        HASH_DEL(*table, location);
+        free(location->name);
+        free(location);
+    }
+}
+
+void daemon_pool_forget_locations(struct daemon_pool *daemon_pool)
+{
+    free_locations(&daemon_pool->key);
+    free_locations(&daemon_pool->compiled);
+}
+
+void daemon_pool_learn_keys(struct member *member, const struct status *status)
+{
+    for (size_t i = 0; i < status->jobs_count; i++) {
+        const struct job_info *job = &status->jobs[i];
+        // One without a budget left is submitted again: there may be one now.
+        if (!job->key || job_client_is_over_budget(job)) {
+            continue;
+        }
+        struct job_location *location = find_location(&member->daemon_pool->key, job->key, true);
+        if (job->state == JOB_CANCELLED) {
+            location->avoid |= bit(member);
+        } else if (!location->member || (job->state == JOB_DONE && !location->done)) {
+            location->member = member;
+            location->done = job->state == JOB_DONE;
+        }
+    }
+}
+
+// ---- choosing ----
+
+static double load(const struct member *member)
+{
+    return (double)(member->submissions + 1) / (double)(member->devices > 0 ? member->devices : 1);
+}
+
+static bool can_take(const struct member *member, const struct daemon_pool_job *job)
+{
+    return member->state == MEMBER_IN && member->client && !job_client_error(member->client) &&
+           (job->tried & bit(member)) == 0;
+}
+
+static void name_source(const struct job_spec *spec, char name[static DIGEST_HEX_LEN + 1])
+{
+    digest_hex(&spec->candidate, name);
+}
+
+// A member whose devices rest is better than none, as its daemon's queue waits for them.
+static struct member *least_loaded(const struct daemon_pool *daemon_pool,
+                                   const struct daemon_pool_job *job)
+{
+    struct member *best = NULL;
+    for (size_t i = 0; i < daemon_pool->count; i++) {
+        struct member *member = daemon_pool->member[i];
+        bool fits = can_take(member, job) && member->listed;
+        if (fits && (!best || (best->devices == 0 && member->devices > 0) ||
+                     ((member->devices > 0 || best->devices == 0) && load(member) < load(best)))) {
+            best = member;
+        }
+    }
+    return best;
+}
+
+// Where the job is known, else where its candidate was compiled unless there is more to do there
+// than elsewhere by a job per device, else where there is least to do.
+static struct member *choose(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
+{
+    const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
+    if (location && location->member && can_take(location->member, job)) {
+        return location->member;
+    }
+    struct member *best = least_loaded(daemon_pool, job);
+    if (!best || job->spec.kind != JOB_MEASURE) {
+        return best;
+    }
+    char source[DIGEST_HEX_LEN + 1];
+    name_source(&job->spec, source);
+    location = find_location(&daemon_pool->compiled, source, false);
+    bool near = location && location->member->listed && location->member->devices > 0 &&
+                can_take(location->member, job) && load(location->member) <= load(best) + 1;
+    return near ? location->member : best;
+}
+
+static void fly(struct member *member, struct daemon_pool_job *job)
+{
+    struct daemon_pool *daemon_pool = member->daemon_pool;
+    struct submission *submission = xcalloc(1, sizeof(*submission));
+    submission->member = member;
+    submission->job = job;
+    submission->key = xstrdup(job->key);
+    DL_APPEND(daemon_pool->submission, submission);
+    member->submissions++;
+    job->tried |= bit(member);
+    job_client_submit(member->client, job->key, &job->spec, job->priority, on_outcome, submission,
+                      0);
+}
+
+static bool is_flying(const struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
+{
+    const struct submission *submission;
+    DL_FOREACH (daemon_pool->submission, submission) {
+        if (submission->job == job && submission->member->state == MEMBER_IN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool location_job(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
+{
+    struct member *member = choose(daemon_pool, job);
+    if (member) {
+        fly(member, job);
+    }
+    return member;
+}
+
+void daemon_pool_assign(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
+{
+    const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
+    job->tried |= location ? location->avoid : 0;
+    (void)location_job(daemon_pool, job);
+}
+
+void daemon_pool_assign_waiting(struct daemon_pool *daemon_pool)
+{
+    struct daemon_pool_job *job;
+    DL_FOREACH (daemon_pool->job, job) {
+        if (!is_flying(daemon_pool, job)) {
+            (void)location_job(daemon_pool, job);
+        }
+    }
+}
+
+// ---- ends ----
+
+static void free_submission(struct daemon_pool *daemon_pool, struct submission *submission)
+{
+    if (submission->job) {
+        submission->member->submissions--;
+    }
+    DL_DELETE(daemon_pool->submission, submission);
+    free(submission->key);
+    free(submission);
+}
+
+static void free_job(struct daemon_pool_job *job)
+{
+    message_clear(&job_spec_message, &job->spec);
+    free(job->key);
+    free(job);
+}
+
+// From now on the job's submission bring nothing that anybody wants.
+static void cut_loose(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
+{
+    struct submission *submission;
+    DL_FOREACH (daemon_pool->submission, submission) {
+        if (submission->job == job) {
+            submission->job = NULL;
+            submission->drop = true;
+            submission->member->submissions--;
+        }
+    }
+}
+
+static void drop_submissions(struct daemon_pool *daemon_pool)
+{
+    struct submission *submission;
+    do {
+        DL_FOREACH (daemon_pool->submission, submission) {
+            if (submission->drop) {
+                break;
+            }
+        }
+        if (submission) {
+            submission->drop = false;
+            job_client_abandon(submission->member->client,
+                               submission->key); // may free it, and others
+        }
+    } while (submission);
+}
+
+// The owner has what is to be recorded before any other daemon is told to forget it.
+static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
+                   struct job_info *info, const struct err *error)
+{
+    cut_loose(daemon_pool, job);
+    DL_DELETE(daemon_pool->job, job);
+    daemon_pool->job_count--;
+    job->callback(job->owner, job->tag, info, error);
+    free_job(job);
+    drop_submissions(daemon_pool);
+}
+
+// A refusal is one daemon's (a full disk, a limit); others may think otherwise.
+static void on_refusal(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
+                       const struct err *error)
+{
+    job->error = *error;
+    if (!location_job(daemon_pool, job) && !is_flying(daemon_pool, job)) {
+        struct err last = job->error;
+        finish(daemon_pool, job, NULL, &last);
+    }
+}
+
+static void on_outcome(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    struct submission *submission = owner;
+    struct member *member = submission->member;
+    struct daemon_pool *daemon_pool = member->daemon_pool;
+    struct daemon_pool_job *job = submission->job;
+    (void)tag;
+    free_submission(daemon_pool, submission);
+    if (daemon_pool->closing) {
+        return;
+    }
+    if (!job) {
+        if (info) {
+            job_client_ack(member->client, info->job);
+        }
+    } else if (error) {
+        on_refusal(daemon_pool, job, error);
+    } else {
+        if (info->compiled) {
+            char source[DIGEST_HEX_LEN + 1];
+            name_source(&job->spec, source);
+            find_location(&daemon_pool->compiled, source, true)->member = member;
+        }
+        info->job |= (uint64_t)member->index << NUMBER_BITS;
+        finish(daemon_pool, job, info, NULL);
+    }
+}
+
+void daemon_pool_forget_jobs(struct daemon_pool *daemon_pool)
+{
+    while (daemon_pool->job) {
+        struct daemon_pool_job *job = daemon_pool->job;
+        cut_loose(daemon_pool, job);
+        DL_DELETE(daemon_pool->job, job);
+        free_job(job);
+    }
+    daemon_pool->job_count = 0;
+}
+
+void daemon_pool_forget_submissions(struct daemon_pool *daemon_pool)
+{
+    while (daemon_pool->submission) {
+        free_submission(daemon_pool, daemon_pool->submission);
+    }
+}
+
+// ---- members that cannot be relied on ----
+
+static bool runs_at(const struct member *member, const struct submission *submission)
+{
+    uint64_t number = job_client_job_number(member->client, submission->key);
+    for (size_t i = 0; i < member->status.devices_count && number != 0; i++) {
+        if (member->status.devices[i].job == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Another member works on it already.
+static bool is_elsewhere(const struct member *member, const struct daemon_pool_job *job)
+{
+    const struct submission *submission;
+    DL_FOREACH (member->daemon_pool->submission, submission) {
+        const struct member *other = submission->member;
+        if (submission->job == job && other != member && other->state == MEMBER_IN &&
+            other->devices > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// New submission are of other members, at the list's end.
+size_t daemon_pool_move(struct member *member, bool waiting_only)
+{
+    struct daemon_pool *daemon_pool = member->daemon_pool;
+    struct submission *submission;
+    size_t count = 0;
+    DL_FOREACH (daemon_pool->submission, submission) {
+        struct daemon_pool_job *job = submission->member == member ? submission->job : NULL;
+        if (!job || is_elsewhere(member, job) ||
+            (waiting_only && (job->spec.kind != JOB_MEASURE || runs_at(member, submission)))) {
+            continue;
+        }
+        struct member *other = choose(daemon_pool, job);
+        if (other && (!waiting_only || other->devices > 0)) {
+            fly(other, job);
+            count++;
+        }
+    }
+    return count;
+}
+
+void daemon_pool_lose_submissions(struct member *member, const struct err *error)
+{
+    struct daemon_pool *daemon_pool = member->daemon_pool;
+    struct submission *submission;
+    do {
+        DL_FOREACH (daemon_pool->submission, submission) {
+            if (submission->member == member && submission->job) {
+                break;
+            }
+        }
+        if (submission) {
+            struct daemon_pool_job *job = submission->job;
+            submission->job = NULL;
+            member->submissions--;
+            on_refusal(daemon_pool, job, error); // may end it, and begin or end others
+        }
+    } while (submission);
+}

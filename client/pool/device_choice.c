@@ -1,0 +1,79 @@
+#include "client/pool/device_choice.h"
+
+#include <string.h>
+
+static bool is_in_service(const struct device_info *device)
+{
+    return strcmp(device->state, "out-of-service") != 0 &&
+           strcmp(device->state, "out of service") != 0;
+}
+
+// A daemon of before there were languages has devices for C only.
+static bool runs(const struct device_info *device, const struct problem *problem)
+{
+    return strcmp(device->language ? device->language : "c", problem->language) == 0;
+}
+
+int device_choose(const struct status *status, const char *device_class,
+                  const struct problem *problem, struct device_info *ret, struct err *err)
+{
+    const char *reason = NULL;
+    const char *other = NULL;
+    bool foreign = false;
+    for (size_t i = 0; i < status->devices_count; i++) {
+        const struct device_info *device = &status->devices[i];
+        if (!runs(device, problem)) {
+            foreign = true;
+        } else if (device_class && strcmp(device->device_class, device_class) != 0) {
+            other = device->device_class;
+        } else if (is_in_service(device)) {
+            message_copy(&device_info_message, ret, device);
+            return 0;
+        } else {
+            reason = device->reason ? device->reason : "no reason given";
+        }
+    }
+    if (reason) {
+        return err_set(err, ERR_UNREACHABLE, "no device of the daemon is in service: %.300s",
+                       reason);
+    }
+    if (other) {
+        return err_set(err, ERR_INVALID,
+                       "the daemon has no device of class \"%.200s\" (it has \"%.200s\"); "
+                       "measurements of different "
+                       "classes cannot be compared",
+                       device_class, other);
+    }
+    return foreign
+               ? err_set(err, ERR_UNREACHABLE,
+                         "the daemon has no device for problems in %s; `kcast status` shows those "
+                         "it has",
+                         problem->cuda ? "CUDA" : "C")
+               : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
+}
+
+// One that rests does so for longer than a moment: a queue before it had better go elsewhere.
+bool device_takes_jobs(const struct device_info *device)
+{
+    static const char *const states[] = {"draining", "quarantined", "lost"};
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        if (strcmp(device->state, states[i]) == 0) {
+            return false;
+        }
+    }
+    return is_in_service(device);
+}
+
+size_t device_count(const struct status *status, const char *device_class, size_t *ret_all)
+{
+    size_t count = 0, all = 0;
+    for (size_t i = 0; i < status->devices_count; i++) {
+        bool fits = strcmp(status->devices[i].device_class, device_class) == 0;
+        all += fits;
+        count += fits && device_takes_jobs(&status->devices[i]);
+    }
+    if (ret_all) {
+        *ret_all = all;
+    }
+    return count;
+}

@@ -1,0 +1,240 @@
+// A look-up goes through the entries one after the other; the timer of zero length begins it, so
+// that no callback runs inside hosts_look_up, and ends it when there is no name.
+#include "client/pool/hosts.h"
+
+#include "common/mem.h"
+#include "net/rpc/resolve.h"
+#include "net/rpc/url.h"
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_SCHEME "dns://"
+#define TLS_NAME_SCHEME "dns+tls://"
+
+struct entry {
+    char *text; // as it was given
+    bool name;  // dns:// or dns+tls://
+    bool tls;   // dns+tls://
+    struct url url;
+    char *address[RESOLVE_MAX]; // urls: of a name the latest, else the one
+    size_t address_count;
+};
+
+struct hosts {
+    struct entry *entry;
+    size_t count;
+    uv_loop_t *loop;
+    uv_timer_t *timer; // NULL: no look-up is under way; freed by its close callback
+    size_t next;       // entry to look up
+    struct resolve *resolve;
+    struct err why;
+    hosts_callback *callback;
+    void *owner;
+};
+
+// ---- the list ----
+
+static int add_entry(struct hosts *hosts, const char *text, size_t len, struct err *err)
+{
+    hosts->entry = xrealloc(hosts->entry, hosts->count + 1, sizeof(*hosts->entry));
+    struct entry *entry = &hosts->entry[hosts->count++];
+    *entry = (struct entry){.text = xstrndup(text, len)};
+    entry->tls = strncmp(entry->text, TLS_NAME_SCHEME, strlen(TLS_NAME_SCHEME)) == 0;
+    entry->name = entry->tls || strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) == 0;
+    if (!entry->name) {
+        entry->address[0] = xstrdup(entry->text);
+        entry->address_count = 1;
+        return url_parse(&entry->url, entry->text, err);
+    }
+    char *tcp =
+        xasprintf("tcp://%s", entry->text + strlen(entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME));
+    int rc = url_parse(&entry->url, tcp, NULL);
+    free(tcp);
+    return rc == 0 ? 0
+                   : err_set(err, ERR_INVALID, "\"%s\" names no daemons; write %sNAME:PORT",
+                             entry->text, entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME);
+}
+
+int hosts_create(struct hosts **ret, const char *list, struct err *err)
+{
+    struct hosts *hosts = xcalloc(1, sizeof(*hosts));
+    int rc = 0;
+    while (*list != '\0' && rc == 0) {
+        list += strspn(list, ", ");
+        size_t len = strcspn(list, ", ");
+        if (len > 0) {
+            rc = add_entry(hosts, list, len, err);
+        }
+        list += len;
+    }
+    if (rc == 0 && hosts->count == 0) {
+        rc = err_set(err, ERR_USAGE,
+                     "no address of a kcastd is given; write --pool tcp://HOST:PORT");
+    }
+    if (rc != 0) {
+        hosts_free(hosts);
+        return rc;
+    }
+    *ret = hosts;
+    return 0;
+}
+
+static void forget_addresses(struct entry *entry)
+{
+    while (entry->address_count > 0) {
+        free(entry->address[--entry->address_count]);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void end_look_up(struct hosts *hosts)
+{
+    if (hosts->timer) {
+        resolve_cancel(hosts->resolve);
+        hosts->resolve = NULL;
+        uv_close((uv_handle_t *)hosts->timer, on_closed);
+        hosts->timer = NULL;
+    }
+}
+
+void hosts_free(struct hosts *hosts)
+{
+    if (!hosts) {
+        return;
+    }
+    end_look_up(hosts);
+    for (size_t i = 0; i < hosts->count; i++) {
+        forget_addresses(&hosts->entry[i]);
+        free(hosts->entry[i].text);
+    }
+    free(hosts->entry);
+    free(hosts);
+}
+
+bool hosts_have_names(const struct hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (hosts->entry[i].name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hosts_are_several(const struct hosts *hosts)
+{
+    return hosts->count > 1 || hosts_have_names(hosts);
+}
+
+// ---- looking up ----
+
+static void look_up_next(struct hosts *hosts);
+
+// NULL when the address cannot be written.
+static char *url_of(const struct sockaddr_storage *address, bool tls)
+{
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        return NULL;
+    }
+    bool v6 = address->ss_family == AF_INET6;
+    return xasprintf("%s://%s%s%s:%s", tls ? "tls" : "tcp", v6 ? "[" : "", host, v6 ? "]" : "",
+                     port);
+}
+
+static void on_resolved(void *owner, const struct sockaddr_storage *addresses, size_t count,
+                        const struct err *why)
+{
+    struct hosts *hosts = owner;
+    struct entry *entry = &hosts->entry[hosts->next++];
+    hosts->resolve = NULL;
+    if (count == 0) {
+        err_set(&hosts->why, ERR_UNREACHABLE, "%s: host \"%s\" is not known: %s", entry->text,
+                entry->url.host, why->text);
+    } else {
+        forget_addresses(entry);
+    }
+    for (size_t i = 0; i < count; i++) {
+        char *url = url_of(&addresses[i], entry->tls);
+        if (url) {
+            entry->address[entry->address_count++] = url;
+        }
+    }
+    look_up_next(hosts);
+}
+
+bool host_is_same(const struct host *host, const char *url, const char *name)
+{
+    return strcmp(host->url, url) == 0 &&
+           (!host->name || !name ? host->name == name : strcmp(host->name, name) == 0);
+}
+
+static void add_once(struct host *host, size_t *count, const char *url, const char *name)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (host_is_same(&host[i], url, name)) {
+            return;
+        }
+    }
+    if (*count < HOSTS_MAX) {
+        host[(*count)++] = (struct host){.url = url, .name = name};
+    }
+}
+
+static void finish(struct hosts *hosts)
+{
+    struct host host[HOSTS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < hosts->count; i++) {
+        const struct entry *entry = &hosts->entry[i];
+        for (size_t j = 0; j < entry->address_count; j++) {
+            add_once(host, &count, entry->address[j], entry->tls ? entry->url.host : NULL);
+        }
+    }
+    end_look_up(hosts);
+    hosts->callback(hosts->owner, host, count, &hosts->why);
+}
+
+static void on_begin(uv_timer_t *timer)
+{
+    uv_stop(timer->loop);
+    look_up_next(timer->data);
+}
+
+static void look_up_next(struct hosts *hosts)
+{
+    while (hosts->next < hosts->count && !hosts->entry[hosts->next].name) {
+        hosts->next++;
+    }
+    struct err err = ERR_INIT;
+    if (hosts->next == hosts->count) {
+        finish(hosts);
+    } else if (resolve_start(&hosts->resolve, hosts->loop, &hosts->entry[hosts->next].url,
+                             on_resolved, hosts, &err) != 0) {
+        on_resolved(hosts, NULL, 0, &err);
+    }
+}
+
+void hosts_look_up(struct hosts *hosts, uv_loop_t *loop, hosts_callback *callback, void *owner)
+{
+    hosts->loop = loop;
+    hosts->callback = callback;
+    hosts->owner = owner;
+    hosts->next = 0;
+    err_clear(&hosts->why);
+    hosts->timer = xcalloc(1, sizeof(*hosts->timer));
+    uv_timer_init(loop, hosts->timer);
+    hosts->timer->data = hosts;
+    uv_timer_start(hosts->timer, on_begin, 0, 0);
+}
+
+bool hosts_are_looked_up(const struct hosts *hosts)
+{
+    return hosts->timer;
+}

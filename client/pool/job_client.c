@@ -1,0 +1,362 @@
+// Jobs at the daemon.
+//
+// Actors: blobs (UNKNOWN → ASKED → KNOWN, or → MISSING → SENDING → KNOWN) and jobs (NEW →
+// SUBMITTING → OUT → gone). advance() looks at all of them and starts the calls that are possible
+// now; it runs from a timer of zero length, so that several job_client_submit in a row become one HAVE
+// and one WAIT, and after every answer.
+//
+// A call that finds nobody puts what it was about back by one state, and nothing is started until
+// the backoff timer fires. A daemon that comes back with its ledger knows the jobs; one that does
+// not names them in `unknown`, and they are submitted again by the same keys. So the only thing
+// that a restart costs is time.
+//
+// WAITs: a new job cannot be added to a poll that is under way, so it gets one of its own, which,
+// when it returns, is replaced by one that covers everything uncovered. The last of WAITS_MAX is a
+// short one, so that no job stays uncovered for long.
+//
+// A job that is not wanted any more goes the same way until its number is known, but without its
+// blobs, and is then cancelled; the WAIT that covers it tells its end.
+//
+// Calls in submission outlive the pool: their struct call is cut loose by job_client_close and freed by its
+// callback.
+#include "client/pool/job_client.h"
+
+#include "client/pool/job_client_state.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKOFF_MIN_MS 50
+#define BACKOFF_MAX_MS 2000
+#define BUSY_MAX_MS 60000 // a full daemon says itself when to come again
+#define NOTICE_MS 2000    // silence shorter than this is not worth a word
+
+static void say(void *owner, const char *sentence)
+{
+    (void)owner;
+    fprintf(stderr, "kcast: %s\n", sentence);
+}
+
+// ---- jobs ----
+
+void job_client_free_job(struct job_client *job_client, struct job_client_job *job)
+{
+    DL_DELETE(job_client->job, job);
+    job_client->job_count--;
+    struct call *call;
+    DL_FOREACH (job_client->call, call) {
+        if (call->job == job) {
+            call->job = NULL;
+        }
+    }
+    message_clear(&job_spec_message, &job->spec);
+    free(job->key);
+    free(job);
+}
+
+void job_client_finish_job(struct job_client *job_client, struct job_client_job *job,
+                           struct job_info *info, const struct err *error)
+{
+    job_client_callback *callback = job->callback;
+    void *owner = job->owner;
+    uint64_t tag = job->tag;
+    job_client_free_job(job_client, job);
+    callback(owner, tag, info, error);
+}
+
+void job_client_forget_job(struct job_client *job_client, struct job_client_job *job)
+{
+    struct err error = ERR_INIT;
+    err_set(&error, ERR_STOPPED, "job \"%s\" is not wanted any more", job->key);
+    job_client_finish_job(job_client, job, NULL, &error);
+}
+
+// ---- trouble ----
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct job_client *job_client = timer->data;
+    job_client->backoff_ms = 0;
+    uv_stop(timer->loop);
+    job_client_advance(job_client);
+}
+
+void job_client_kick(struct job_client *job_client)
+{
+    if (job_client->backoff_ms == 0 && job_client->error.code == ERR_NONE) {
+        uv_timer_start(job_client->timer, on_timer, 0, 0);
+    }
+}
+
+void job_client_give_up(struct job_client *job_client, const struct err *error)
+{
+    if (job_client->error.code == ERR_NONE) {
+        job_client->error = *error;
+    }
+    uv_timer_stop(job_client->timer);
+}
+
+static void on_notice_due(uv_timer_t *timer)
+{
+    struct job_client *job_client = timer->data;
+    if (job_client->error.code == ERR_NONE) {
+        char *sentence = xasprintf("%s; waiting for it to come back", job_client->trouble.text);
+        job_client->noticed = true;
+        job_client->notice(job_client->notice_owner, sentence);
+        free(sentence);
+    }
+}
+
+void job_client_back_off(struct job_client *job_client, const struct err *error,
+                         uint64_t retry_after_ms)
+{
+    uint64_t now = clock_now_ns(&clock_system);
+    if (error->code == ERR_BUSY) {
+        job_client_trouble_is_over(job_client);
+    } else {
+        job_client->trouble = *error;
+        if (job_client->trouble_since == 0) {
+            job_client->trouble_since = now;
+            uv_timer_start(job_client->notice_due, on_notice_due, NOTICE_MS, 0);
+        }
+        uint64_t silent_ms = (now - job_client->trouble_since) / NS_PER_MS;
+        if (silent_ms >= job_client->patience_ms) {
+            job_client_give_up(job_client, error);
+            return;
+        }
+        retry_after_ms = silent_ms / 4;
+    }
+    if (job_client->backoff_ms == 0) {
+        uint64_t max_ms = error->code == ERR_BUSY ? BUSY_MAX_MS : BACKOFF_MAX_MS;
+        uint64_t ms = retry_after_ms < BACKOFF_MIN_MS ? BACKOFF_MIN_MS
+                      : retry_after_ms > max_ms       ? max_ms
+                                                      : retry_after_ms;
+        job_client->backoff_ms = ms;
+        uv_timer_start(job_client->timer, on_timer, ms, 0);
+    }
+}
+
+void job_client_trouble_is_over(struct job_client *job_client)
+{
+    job_client->trouble_since = 0;
+    uv_timer_stop(job_client->notice_due);
+    if (job_client->noticed) {
+        job_client->noticed = false;
+        job_client->notice(job_client->notice_owner, "the daemon answers again");
+    }
+}
+
+// ---- interface ----
+
+int job_client_create(struct job_client **ret, struct session *session, const char *search,
+                      struct err *err)
+{
+    struct remote *remote;
+    int rc = session_pool(session, &remote, err);
+    if (rc == 0) {
+        *ret = job_client_create_over(session, remote, search);
+    }
+    return rc;
+}
+
+static uv_timer_t *new_timer(struct job_client *job_client)
+{
+    uv_timer_t *timer = xcalloc(1, sizeof(*timer));
+    uv_timer_init(session_loop(job_client->session), timer);
+    timer->data = job_client;
+    return timer;
+}
+
+struct job_client *job_client_create_over(struct session *session, struct remote *remote,
+                                          const char *search)
+{
+    struct job_client *job_client = xcalloc(1, sizeof(*job_client));
+    job_client->session = session;
+    job_client->remote = remote;
+    job_client->search = xstrdup(search);
+    job_client->notice = say;
+    job_client->patience_ms = JOB_CLIENT_PATIENCE_MS;
+    job_client->terms = (struct job_client_terms){.weight = NAN, .budget_seconds = NAN};
+    job_client->timer = new_timer(job_client);
+    job_client->notice_due = new_timer(job_client);
+    return job_client;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+// Acknowledgements are worth a moment, but only of a daemon that answers.
+static void flush_acks(struct job_client *job_client)
+{
+    struct job_ids ids = {.jobs = job_client->ack, .jobs_count = job_client->ack_count};
+    while (job_client->calls[OP_ACK] > 0 && job_client->trouble_since == 0) {
+        uv_run(session_loop(job_client->session), UV_RUN_ONCE);
+    }
+    struct empty nothing;
+    if (job_client->ack_count > 0 && job_client->trouble_since == 0 &&
+        job_client->error.code == ERR_NONE &&
+        remote_call_sync(job_client->remote, OP_ACK, &job_ids_message, &ids, &empty_message,
+                         &nothing, 1000, NULL) == 0) {
+        message_clear(&empty_message, &nothing);
+    }
+}
+
+void job_client_close(struct job_client *job_client)
+{
+    if (!job_client) {
+        return;
+    }
+    while (job_client->job) {
+        job_client_free_job(job_client, job_client->job);
+    }
+    flush_acks(job_client);
+    struct call *call, *next_call;
+    DL_FOREACH_SAFE (job_client->call, call, next_call) {
+        DL_DELETE(job_client->call, call);
+        call->job_client = NULL;
+    }
+    struct blob *blob, *next;
+    HASH_ITER (hh, job_client->blob, blob, next) {
+        HASH_DEL(job_client->blob, blob);
+        bytes_clear(&blob->data);
+        free(blob);
+    }
+    uv_close((uv_handle_t *)job_client->timer, on_timer_closed);
+    uv_close((uv_handle_t *)job_client->notice_due, on_timer_closed);
+    free(job_client->ack);
+    free(job_client->search);
+    free(job_client);
+}
+
+void job_client_set_blob_reader(struct job_client *job_client,
+                                int (*read)(void *owner, const struct digest *digest,
+                                            struct bytes *ret, struct err *err),
+                                void *owner)
+{
+    job_client->read = read;
+    job_client->read_owner = owner;
+}
+
+void job_client_set_terms(struct job_client *job_client, const struct job_client_terms *terms)
+{
+    job_client->terms = *terms;
+}
+
+void job_client_set_notice(struct job_client *job_client,
+                           void (*notice)(void *owner, const char *sentence), void *owner)
+{
+    job_client->notice = notice;
+    job_client->notice_owner = owner;
+}
+
+void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms)
+{
+    job_client->patience_ms = patience_ms;
+}
+
+void job_client_submit(struct job_client *job_client, const char *key, const struct job_spec *spec,
+                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag)
+{
+    struct job_client_job *job = xcalloc(1, sizeof(*job));
+    job->key = xstrdup(key);
+    message_copy(&job_spec_message, &job->spec, spec);
+    job->priority = priority;
+    job->callback = callback;
+    job->owner = owner;
+    job->tag = tag;
+    DL_APPEND(job_client->job, job);
+    job_client->job_count++;
+    job_client_kick(job_client);
+}
+
+static struct job_client_job *find_by_key(const struct job_client *job_client, const char *key)
+{
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        if (strcmp(job->key, key) == 0) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+void job_client_abandon(struct job_client *job_client, const char *key)
+{
+    struct job_client_job *job = find_by_key(job_client, key);
+    if (job && !job->tried) {
+        job_client_forget_job(job_client, job);
+    } else if (job) {
+        job->unwanted = true;
+        job_client_kick(job_client);
+    }
+}
+
+uint64_t job_client_job_number(const struct job_client *job_client, const char *key)
+{
+    const struct job_client_job *job = find_by_key(job_client, key);
+    return job && job->phase == PHASE_OUT ? job->id : 0;
+}
+
+size_t job_client_outstanding(const struct job_client *job_client)
+{
+    return job_client->job_count;
+}
+
+void job_client_ack(struct job_client *job_client, uint64_t job)
+{
+    if (job_client->ack_count < WAIT_JOBS_MAX) {
+        job_client->ack =
+            xrealloc(job_client->ack, job_client->ack_count + 1, sizeof(*job_client->ack));
+        job_client->ack[job_client->ack_count++] = job;
+        job_client_kick(job_client);
+    }
+}
+
+void job_client_cancel_all(struct job_client *job_client)
+{
+    uint64_t *id = xcalloc(job_client->job_count + 1, sizeof(*id));
+    struct job_ids ids = {.jobs = id};
+    while (job_client->job) {
+        if (job_client->job->phase == PHASE_OUT && ids.jobs_count < WAIT_JOBS_MAX) {
+            id[ids.jobs_count++] = job_client->job->id;
+        }
+        job_client_free_job(job_client, job_client->job);
+    }
+    struct job_infos infos;
+    if (ids.jobs_count > 0 && job_client->trouble_since == 0 &&
+        remote_call_sync(job_client->remote, OP_CANCEL, &job_ids_message, &ids, &job_infos_message,
+                         &infos, 2000, NULL) == 0) {
+        message_clear(&job_infos_message, &infos);
+    }
+    free(id);
+}
+
+const struct err *job_client_error(const struct job_client *job_client)
+{
+    return job_client->error.code == ERR_NONE ? NULL : &job_client->error;
+}
+
+int job_client_run_once(struct job_client *job_client, struct err *err)
+{
+    uv_run(session_loop(job_client->session), UV_RUN_ONCE);
+    if (session_interrupted(job_client->session)) {
+        return err_set(err, ERR_STOPPED, "interrupted");
+    }
+    return job_client->error.code == ERR_NONE
+               ? 0
+               : err_set(err, job_client->error.code, "%s", job_client->error.text);
+}
+
+int job_client_drain(struct job_client *job_client, struct err *err)
+{
+    int rc = 0;
+    while (rc == 0 && job_client->job_count > 0) {
+        rc = job_client_run_once(job_client, err);
+    }
+    return rc;
+}

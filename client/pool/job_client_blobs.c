@@ -1,0 +1,131 @@
+// Blobs: who has them, and how they get to the daemon.
+#include "client/pool/job_client_state.h"
+#include "common/mem.h"
+
+#define PUT_MS 30000  // of one that carries a blob
+#define HAVE_MAX 1024 // digests of one HAVE
+#define PUTS_MAX 4    // at a time
+
+struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest)
+{
+    struct blob *blob;
+    HASH_FIND(hh, job_client->blob, digest->byte, DIGEST_LEN, blob);
+    if (!blob) {
+        blob = xcalloc(1, sizeof(*blob));
+        blob->digest = *digest;
+        HASH_ADD(hh, job_client->blob, digest.byte, DIGEST_LEN, blob);
+    }
+    return blob;
+}
+
+// The blobs that a spec names, without absent ones.
+static size_t spec_digests(const struct job_spec *spec, struct digest out[static 4])
+{
+    const struct digest all[] = {spec->problem, spec->reference, spec->baseline, spec->candidate};
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (!digest_is_zero(&all[i])) {
+            out[count++] = all[i];
+        }
+    }
+    return count;
+}
+
+bool job_client_blobs_known(struct job_client *job_client, const struct job_spec *spec)
+{
+    struct digest digest[4];
+    size_t count = spec_digests(spec, digest);
+    for (size_t i = 0; i < count; i++) {
+        if (job_client_find_blob(job_client, &digest[i])->state != BLOB_KNOWN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void job_client_forget_blobs(struct job_client *job_client, const struct job_spec *spec)
+{
+    struct digest digest[4];
+    size_t count = spec_digests(spec, digest);
+    for (size_t i = 0; i < count; i++) {
+        struct blob *blob = job_client_find_blob(job_client, &digest[i]);
+        if (blob->state == BLOB_KNOWN) {
+            blob->state = BLOB_UNKNOWN;
+        }
+    }
+}
+
+void job_client_add_blob(struct job_client *job_client, const void *data, size_t len,
+                         struct digest *ret)
+{
+    struct digest digest = digest_of(data, len);
+    struct blob *blob = job_client_find_blob(job_client, &digest);
+    if (!blob->data.data) {
+        blob->data = bytes_copy(data, len);
+    }
+    if (ret) {
+        *ret = digest;
+    }
+}
+
+void job_client_add_problem(struct job_client *job_client, const struct problem_dir *dir)
+{
+    job_client_add_blob(job_client, dir->json.data, dir->json.len, NULL);
+    job_client_add_blob(job_client, dir->reference.data, dir->reference.len, NULL);
+    job_client_add_blob(job_client, dir->baseline.data, dir->baseline.len, NULL);
+}
+
+void job_client_ask_for_blobs(struct job_client *job_client)
+{
+    struct digest *digest = NULL;
+    size_t count = 0;
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        struct digest named[4];
+        size_t named_count =
+            job->phase == PHASE_NEW && !job->unwanted ? spec_digests(&job->spec, named) : 0;
+        for (size_t i = 0; i < named_count && count < HAVE_MAX; i++) {
+            struct blob *blob = job_client_find_blob(job_client, &named[i]);
+            if (blob->state == BLOB_UNKNOWN) {
+                blob->state = BLOB_ASKED;
+                digest = xrealloc(digest, count + 1, sizeof(*digest));
+                digest[count++] = named[i];
+            }
+        }
+    }
+    if (count > 0) {
+        struct call *call = job_client_new_call(job_client, OP_BLOB_HAVE);
+        call->digest = digest;
+        call->digest_count = count;
+        struct blob_have have = {.digests = digest, .digests_count = count};
+        remote_call(job_client->remote, OP_BLOB_HAVE, &blob_have_message, &have,
+                    &blob_missing_message, CALL_MS, job_client_on_answer, call);
+    }
+}
+
+void job_client_send_blobs(struct job_client *job_client)
+{
+    struct blob *blob, *next;
+    HASH_ITER (hh, job_client->blob, blob, next) {
+        if (blob->state != BLOB_MISSING || job_client->calls[OP_BLOB_PUT] >= PUTS_MAX) {
+            continue;
+        }
+        struct bytes own = {0};
+        struct err error = ERR_INIT;
+        if (!blob->data.data &&
+            (!job_client->read ||
+             job_client->read(job_client->read_owner, &blob->digest, &own, &error) != 0)) {
+            err_set(&error, ERR_INTERNAL, "the daemon asks for bytes that nobody has");
+            job_client_give_up(job_client, &error);
+            return;
+        }
+        struct blob_put put = {.digest = blob->digest, .data = blob->data.data ? blob->data : own};
+        struct call *call = job_client_new_call(job_client, OP_BLOB_PUT);
+        call->digest = xmemdup(&blob->digest, sizeof(blob->digest));
+        call->digest_count = 1;
+        blob->state = BLOB_SENDING;
+        remote_call(job_client->remote, OP_BLOB_PUT, &blob_put_message, &put, &empty_message,
+                    PUT_MS, job_client_on_answer, call);
+        bytes_clear(&own);
+    }
+}

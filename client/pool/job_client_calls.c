@@ -1,0 +1,325 @@
+// Calls about jobs, and what follows from the answers to all calls.
+#include "client/pool/job_client_state.h"
+#include "common/mem.h"
+#include "proto/verdict.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define WAIT_MS 10000     // of a long poll
+#define WAIT_SHORT_MS 200 // of the last one
+#define CANCEL_MS 15000   // the daemon answers when what ran has ended
+#define WAITS_MAX 6       // long polls at a time
+#define SUBMITS_MAX 16    // at a time
+#define NEED_BLOB_MAX 8   // a daemon that asks for the same blobs more often is broken
+
+static struct job_client_job *find_job(struct job_client *job_client, uint64_t id)
+{
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        if (job->phase == PHASE_OUT && job->id == id) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static void uncover(struct job_client *job_client, const uint64_t *id, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct job_client_job *job = find_job(job_client, id[i]);
+        if (job) {
+            job->covered = false;
+        }
+    }
+}
+
+// ---- starting calls ----
+
+struct call *job_client_new_call(struct job_client *job_client, enum op op)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+    call->job_client = job_client;
+    call->op = op;
+    DL_APPEND(job_client->call, call);
+    job_client->calls[op]++;
+    return call;
+}
+
+static void free_call(struct call *call)
+{
+    if (call->job_client) {
+        call->job_client->calls[call->op]--;
+        DL_DELETE(call->job_client->call, call);
+    }
+    free(call->digest);
+    free(call->id);
+    free(call);
+}
+
+static void submit_jobs(struct job_client *job_client)
+{
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        if (job_client->calls[OP_SUBMIT] >= SUBMITS_MAX) {
+            return;
+        }
+        if (job->phase == PHASE_NEW &&
+            (job->unwanted || job_client_blobs_known(job_client, &job->spec))) {
+            struct submit submit = {.search = job_client->search,
+                                    .key = job->key,
+                                    .spec = &job->spec,
+                                    .priority = job->priority,
+                                    .queue_class = job_client->terms.in,
+                                    .weight = job_client->terms.weight,
+                                    .budget_seconds = job_client->terms.budget_seconds};
+            struct call *call = job_client_new_call(job_client, OP_SUBMIT);
+            call->job = job;
+            job->phase = PHASE_SUBMITTING;
+            job->tried = true;
+            remote_call(job_client->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message,
+                        CALL_MS, job_client_on_answer, call);
+        }
+    }
+}
+
+static void wait_for_jobs(struct job_client *job_client)
+{
+    if (job_client->calls[OP_WAIT] >= WAITS_MAX) {
+        return;
+    }
+    uint64_t *id = NULL;
+    size_t count = 0;
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        if (job->phase == PHASE_OUT && !job->covered && count < WAIT_JOBS_MAX) {
+            id = xrealloc(id, count + 1, sizeof(*id));
+            id[count++] = job->id;
+            job->covered = true;
+        }
+    }
+    if (count > 0) {
+        struct call *call = job_client_new_call(job_client, OP_WAIT);
+        call->id = id;
+        call->id_count = count;
+        bool last = job_client->calls[OP_WAIT] == WAITS_MAX;
+        struct wait wait = {
+            .jobs = id, .jobs_count = count, .max_ms = last ? WAIT_SHORT_MS : WAIT_MS};
+        remote_call(job_client->remote, OP_WAIT, &wait_message, &wait, &waited_message,
+                    wait.max_ms + CALL_MS, job_client_on_answer, call);
+    }
+}
+
+static void cancel_jobs(struct job_client *job_client)
+{
+    uint64_t *id = NULL;
+    size_t count = 0;
+    struct job_client_job *job;
+    DL_FOREACH (job_client->job, job) {
+        if (job->unwanted && job->phase == PHASE_OUT && !job->cancelled && count < WAIT_JOBS_MAX) {
+            id = xrealloc(id, count + 1, sizeof(*id));
+            id[count++] = job->id;
+            job->cancelled = true;
+        }
+    }
+    if (count > 0) {
+        struct call *call = job_client_new_call(job_client, OP_CANCEL);
+        call->id = id;
+        call->id_count = count;
+        struct job_ids ids = {.jobs = id, .jobs_count = count};
+        remote_call(job_client->remote, OP_CANCEL, &job_ids_message, &ids, &job_infos_message,
+                    CANCEL_MS, job_client_on_answer, call);
+    }
+}
+
+static void send_acks(struct job_client *job_client)
+{
+    if (job_client->ack_count == 0 || job_client->calls[OP_ACK] > 0) {
+        return;
+    }
+    struct call *call = job_client_new_call(job_client, OP_ACK);
+    struct job_ids ids = {.jobs = job_client->ack, .jobs_count = job_client->ack_count};
+    remote_call(job_client->remote, OP_ACK, &job_ids_message, &ids, &empty_message, CALL_MS,
+                job_client_on_answer, call);
+    free(job_client->ack);
+    job_client->ack = NULL;
+    job_client->ack_count = 0;
+}
+
+void job_client_advance(struct job_client *job_client)
+{
+    if (job_client->backoff_ms != 0 || job_client->error.code != ERR_NONE) {
+        return;
+    }
+    job_client_ask_for_blobs(job_client);
+    job_client_send_blobs(job_client);
+    send_acks(job_client); // first: what is acknowledged may be submitted again
+    submit_jobs(job_client);
+    wait_for_jobs(job_client);
+    cancel_jobs(job_client);
+}
+
+// ---- answers ----
+
+static void on_missing(struct job_client *job_client, const struct call *call,
+                       const struct blob_missing *reply)
+{
+    for (size_t i = 0; i < call->digest_count; i++) {
+        job_client_find_blob(job_client, &call->digest[i])->state = BLOB_KNOWN;
+    }
+    for (size_t i = 0; i < reply->digests_count; i++) {
+        job_client_find_blob(job_client, &reply->digests[i])->state = BLOB_MISSING;
+    }
+}
+
+// A job without blobs goes back; one whose blobs are asked for again and again fails.
+static void need_blobs(struct job_client *job_client, struct job_client_job *job)
+{
+    if (job->unwanted) {
+        job_client_forget_job(job_client, job);
+        return;
+    }
+    job->phase = PHASE_NEW;
+    job_client_forget_blobs(job_client, &job->spec);
+    struct err error = ERR_INIT;
+    if (++job->need_blobs > NEED_BLOB_MAX) {
+        err_set(&error, ERR_PROTOCOL,
+                "the daemon keeps asking for blobs of job \"%s\" that it was sent", job->key);
+        job_client_finish_job(job_client, job, NULL, &error);
+    }
+}
+
+static void on_submitted(struct job_client *job_client, const struct call *call,
+                         const struct submitted *reply)
+{
+    struct job_client_job *job = call->job;
+    if (!job) {
+        return;
+    }
+    if (reply->missing_count > 0) {
+        need_blobs(job_client, job);
+        return;
+    }
+    job->phase = PHASE_OUT;
+    job->id = reply->job;
+    job->known = reply->duplicate;
+    job->covered = false;
+}
+
+bool job_client_is_over_budget(const struct job_info *info)
+{
+    return info->state == JOB_CANCELLED && info->reason &&
+           strncmp(info->reason, "BUDGET: ", 8) == 0;
+}
+
+// One that ended so before it was submitted here is tried again: the budget may have been raised.
+static void over_budget(struct job_client *job_client, struct job_client_job *job,
+                        const struct job_info *info)
+{
+    job_client_ack(job_client, info->job);
+    struct err error = ERR_INIT;
+    if (job->known && !job->unwanted) {
+        job->phase = PHASE_NEW;
+    } else {
+        err_set(&error, ERR_BUDGET, "%s", info->reason);
+        job_client_finish_job(job_client, job, NULL, &error);
+    }
+}
+
+static void on_waited(struct job_client *job_client, const struct call *call, struct waited *reply)
+{
+    uncover(job_client, call->id, call->id_count);
+    for (size_t i = 0; i < reply->unknown_count; i++) {
+        struct job_client_job *job = find_job(job_client, reply->unknown[i]);
+        if (job && job->unwanted) {
+            job_client_forget_job(job_client, job);
+        } else if (job) {
+            job->phase = PHASE_NEW;
+            job_client_forget_blobs(job_client, &job->spec);
+        }
+    }
+    for (size_t i = 0; i < reply->jobs_count; i++) {
+        struct job_client_job *job = find_job(job_client, reply->jobs[i].job);
+        if (job && job_client_is_over_budget(&reply->jobs[i])) {
+            over_budget(job_client, job, &reply->jobs[i]);
+        } else if (job && job_state_is_terminal(reply->jobs[i].state)) {
+            job_client_finish_job(job_client, job, &reply->jobs[i], NULL);
+        }
+    }
+}
+
+// What a call that failed was about goes back by one state.
+static void put_back(struct job_client *job_client, const struct call *call)
+{
+    for (size_t i = 0; i < call->digest_count; i++) {
+        job_client_find_blob(job_client, &call->digest[i])->state =
+            call->op == OP_BLOB_PUT ? BLOB_MISSING : BLOB_UNKNOWN;
+    }
+    if (call->job) {
+        call->job->phase = PHASE_NEW;
+    }
+    if (call->op == OP_WAIT) {
+        uncover(job_client, call->id, call->id_count);
+    }
+    for (size_t i = 0; i < call->id_count && call->op == OP_CANCEL; i++) {
+        struct job_client_job *job = find_job(job_client, call->id[i]);
+        if (job) {
+            job->cancelled = false;
+        }
+    }
+}
+
+static void on_failure(struct job_client *job_client, const struct call *call,
+                       const struct err *error, uint64_t retry_after_ms)
+{
+    // "stopped" is a daemon's word while it ends; it may come back.
+    bool transient = error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT ||
+                     error->code == ERR_BUSY || error->code == ERR_STOPPED;
+    if (call->op == OP_ACK || (call->op == OP_CANCEL && !transient)) {
+        return; // the daemon forgets by itself; a job that is not cancelled runs to its end
+    }
+    put_back(job_client, call);
+    if (transient) {
+        job_client_back_off(job_client, error, retry_after_ms);
+    } else if (call->op == OP_SUBMIT && error->code == ERR_NEED_BLOB && call->job) {
+        need_blobs(job_client, call->job);
+    } else if (call->op == OP_SUBMIT && call->job) {
+        job_client_finish_job(job_client, call->job, NULL, error);
+    } else {
+        job_client_give_up(job_client, error);
+    }
+}
+
+void job_client_on_answer(void *owner, const struct err *error, uint64_t retry_after_ms,
+                          void *reply)
+{
+    struct call *call = owner;
+    struct job_client *job_client = call->job_client;
+    if (!job_client) {
+        free_call(call);
+        return;
+    }
+    // Counted down first: what the answer sets free may be used by job_client_advance().
+    if (error) {
+        on_failure(job_client, call, error, retry_after_ms);
+    } else {
+        job_client_trouble_is_over(job_client);
+        switch (call->op) {
+        case OP_BLOB_HAVE:
+            on_missing(job_client, call, reply);
+            break;
+        case OP_BLOB_PUT:
+            job_client_find_blob(job_client, &call->digest[0])->state = BLOB_KNOWN;
+            break;
+        case OP_SUBMIT:
+            on_submitted(job_client, call, reply);
+            break;
+        case OP_WAIT:
+            on_waited(job_client, call, reply);
+            break;
+        default:
+            break;
+        }
+    }
+    free_call(call);
+    job_client_kick(job_client);
+}

@@ -1,0 +1,212 @@
+// Which mutants make sense for a problem: those that can differ from an honest implementation in
+// one of its cases. The cases are the listed ones and some hidden ones, drawn here with fixed
+// seeds: what matters is which sizes can occur.
+#include "client/problem/mutant_cuda.h"
+#include "client/problem/problem_mutant.h"
+#include <math.h>
+#include <string.h>
+
+#define HIDDEN_SEEDS 4
+#define BF16_EXACT 256.0  // integers up to here are exact in 8 bits
+#define TF32_EXACT 2048.0 // in 11 bits
+
+// What the sizes of a tensor can be.
+struct sizes {
+    size_t elements; // largest number
+    size_t rows;     // largest extent of the first axis
+    bool remainder;  // the last axis is not always a multiple of 16
+};
+
+static void note_case(const struct problem *problem, size_t tensor, const struct shape_case *shape,
+                      struct sizes *sizes)
+{
+    struct err ignored = ERR_INIT;
+    size_t elements, last;
+    if (problem_elements(problem, tensor, shape, &elements, &ignored) != 0 ||
+        problem_last_extent(problem, tensor, shape, &last, &ignored) != 0) {
+        return;
+    }
+    sizes->elements = elements > sizes->elements ? elements : sizes->elements;
+    sizes->remainder |= last % 16 != 0;
+    int64_t rows = 1;
+    if (problem->tensor[tensor].rank > 0 &&
+        expr_eval(&rows, problem->tensor[tensor].shape[0], shape->i, &ignored) != 0) {
+        return;
+    }
+    sizes->rows = rows > 0 && (size_t)rows > sizes->rows ? (size_t)rows : sizes->rows;
+}
+
+static struct sizes sizes_of(const struct problem *problem, size_t tensor)
+{
+    struct sizes sizes = {0};
+    for (size_t i = 0; i < problem->check_count; i++) {
+        note_case(problem, tensor, &problem->check[i], &sizes);
+    }
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        note_case(problem, tensor, &problem->bench[i], &sizes);
+    }
+    for (uint64_t seed = 1; seed <= HIDDEN_SEEDS && problem->has_hidden; seed++) {
+        struct shape_case hidden[PROBLEM_HIDDEN_CASES];
+        size_t count = problem_hidden_cases(problem, seed, hidden);
+        for (size_t i = 0; i < count; i++) {
+            note_case(problem, tensor, &hidden[i], &sizes);
+        }
+    }
+    return sizes;
+}
+
+// Whether rounding to `exact` (the largest integer up to which all are representable) changes
+// values of this distribution in this type.
+static bool rounding_changes(const struct tensor *tensor, double exact)
+{
+    if (dtype_roundoff(tensor->dtype) >= 1.0 / exact) {
+        return false;
+    }
+    switch (tensor->distribution) {
+    case VALUES_INTEGERS:
+        return fmax(fabs(tensor->value[0]), fabs(tensor->value[1])) > exact;
+    case VALUES_ZIPF:
+        return tensor->value[0] > exact;
+    case VALUES_ONE_HOT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+// What an output or input must offer for an mutant to differ.
+enum need {
+    NEED_NOTHING,
+    NEED_ELEMENTS,
+    NEED_ROWS,
+    NEED_AXES,
+    NEED_REMAINDER,
+    NEED_FLOAT,
+    NEED_DOUBLE,
+    NEED_PERCENT
+};
+
+bool mutant_percent_shows(const struct tensor *tensor)
+{
+    double roundoff = dtype_roundoff(tensor->dtype);
+    return roundoff >= 1.0 || roundoff < 0.005; // integers change by 1 at least
+}
+
+static bool output_offers(const struct problem *problem, size_t index, enum need need)
+{
+    const struct tensor *tensor = &problem->tensor[index];
+    struct sizes sizes = sizes_of(problem, index);
+    switch (need) {
+    case NEED_ELEMENTS:
+        return sizes.elements > 1;
+    case NEED_ROWS:
+        return sizes.rows > 1;
+    case NEED_AXES:
+        return tensor->rank > 1;
+    case NEED_REMAINDER:
+        return sizes.remainder;
+    case NEED_FLOAT:
+        return dtype_roundoff(tensor->dtype) < dtype_roundoff(DTYPE_BF16);
+    case NEED_DOUBLE:
+        return tensor->dtype == DTYPE_F64;
+    case NEED_PERCENT:
+        return mutant_percent_shows(tensor);
+    case NEED_NOTHING:
+        break;
+    }
+    return true;
+}
+
+static bool some_output(const struct problem *problem, enum need need)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        if (problem->tensor[i].direction != DIRECTION_IN && output_offers(problem, i, need)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool some_pure_input(const struct problem *problem)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        if (problem->tensor[i].direction == DIRECTION_IN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool some_input_changes(const struct problem *problem, enum mutant mutant)
+{
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        const struct tensor *tensor = &problem->tensor[i];
+        if (tensor->direction == DIRECTION_OUT) {
+            continue;
+        }
+        if (mutant == MUTANT_OTHER_INPUTS
+                ? sizes_of(problem, i).elements > 1
+                : rounding_changes(tensor,
+                                   mutant == MUTANT_BF16_INPUTS ? BF16_EXACT : TF32_EXACT)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct {
+    enum need need;
+    const char *otherwise; // sentence when no output offers it
+} needs[MUTANT_COUNT] = {
+    [MUTANT_CONSTANT] = {NEED_ELEMENTS, "every output is a single element, which is its own mean"},
+    [MUTANT_SHIFTED] = {NEED_ELEMENTS, "every output is a single element"},
+    [MUTANT_SWAPPED] = {NEED_ROWS, "the first axis has one element"},
+    [MUTANT_LAST_COLUMN_POISON] = {NEED_AXES,
+                                   "no output has two axes: the last column is the last row"},
+    [MUTANT_LAST_COLUMN_ZERO] = {NEED_AXES,
+                                 "no output has two axes: the last column is the last row"},
+    [MUTANT_REMAINDER] = {NEED_REMAINDER, "the last axis is always a multiple of 16"},
+    [MUTANT_BF16_OUTPUT] = {NEED_FLOAT, "no output has more precision than bfloat16"},
+    [MUTANT_ONE_PERCENT] = {NEED_PERCENT,
+                            "1 % is less than a unit in the last place of every output"},
+    [MUTANT_F32_OUTPUT] = {NEED_DOUBLE, "no output is in double precision"},
+};
+
+bool mutant_applies(enum mutant mutant, const struct problem *problem, struct strbuf *reason)
+{
+    const char *why = NULL;
+    if (!some_output(problem, needs[mutant].need)) {
+        why = needs[mutant].otherwise;
+    }
+    switch (mutant) {
+    case MUTANT_INPUT_COPY:
+    case MUTANT_WRITES_INPUT:
+        if (!some_pure_input(problem)) {
+            why = "there is no tensor that is only an input";
+        }
+        break;
+    case MUTANT_PREVIOUS:
+    case MUTANT_FIRST:
+        if (problem->cuda) {
+            why = "a sealed candidate keeps nothing from one launch to the next";
+        }
+        break;
+    case MUTANT_OTHER_INPUTS:
+        if (!some_input_changes(problem, mutant)) {
+            why = "no input has two elements";
+        }
+        break;
+    case MUTANT_BF16_INPUTS:
+    case MUTANT_TF32_INPUTS:
+        if (!some_input_changes(problem, mutant)) {
+            why = "no input has values that the rounding would change";
+        }
+        break;
+    default:
+        break;
+    }
+    if (why) {
+        strbuf_adds(reason, why);
+    }
+    return !why;
+}

@@ -1,0 +1,73 @@
+#include "client/propose/generator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool generator_is_files(const char *kind)
+{
+    return strncmp(kind, "pool:", 5) == 0;
+}
+
+bool generator_asks(const char *kind)
+{
+    return strcmp(kind, "llm") == 0;
+}
+
+static void free_asking(struct generator *generator)
+{
+    free(generator);
+}
+
+static int unknown(const char *kind, struct err *err)
+{
+    return err_set(
+        err, ERR_USAGE,
+        "there is no generator \"%.200s\"; use tunable, llm, pool:DIR or pool:FILE.jsonl", kind);
+}
+
+int generator_read(struct bytes *ret, const char *kind, const struct problem_dir *dir,
+                   struct err *err)
+{
+    if (generator_is_files(kind)) {
+        return generator_pool_read(ret, kind + 5, dir->problem, err);
+    }
+    if (generator_asks(kind)) {
+        *ret = (struct bytes){0};
+        return 0;
+    }
+    if (strcmp(kind, "tunable") != 0) {
+        return unknown(kind, err);
+    }
+    if (!dir->template_source.data) {
+        return err_set(err, ERR_INVALID,
+                       "%s has no template.%s, which the generator \"tunable\" needs; "
+                       "give candidates with --generator pool:DIR",
+                       dir->path, problem_extension(dir->problem));
+    }
+    *ret = bytes_copy(dir->template_source.data, dir->template_source.len);
+    return 0;
+}
+
+int generator_create(struct generator **ret, const char *kind, const struct bytes *text,
+                     const char *path, struct err *err)
+{
+    static const struct generator_ops asking_ops = {.free = free_asking};
+    if (generator_is_files(kind)) {
+        return generator_pool(ret, text, path, err);
+    }
+    if (generator_asks(kind)) {
+        *ret = xcalloc(1, sizeof(**ret));
+        (*ret)->ops = &asking_ops;
+        (*ret)->asks = true;
+        return 0;
+    }
+    return strcmp(kind, "tunable") == 0 ? generator_tunable(ret, text, path, err)
+                                        : unknown(kind, err);
+}
+
+void generator_free(struct generator *generator)
+{
+    if (generator) {
+        generator->ops->free(generator);
+    }
+}

@@ -1,0 +1,247 @@
+// Candidates that exist already, as JSON lines {"name": "…", "source": "…"}; other keys are
+// ignored, so that what other tools wrote can be used as it is. A folder of .c or .cu files is
+// turned into such lines when the run starts.
+#include "client/propose/generator.h"
+
+#include "common/file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define NAME_MAX_BYTES 1024 // of run_proposed
+
+struct item {
+    char *name;
+    char *source;
+};
+
+struct files_generator {
+    struct generator generator; // first: ops get a pointer to it
+    struct item *item;          // point_count of them
+};
+
+static const struct item *item_of(const struct generator *generator, size_t point)
+{
+    return &((const struct files_generator *)(const void *)generator)->item[point];
+}
+
+static void pool_name(const struct generator *generator, size_t point, struct strbuf *out)
+{
+    strbuf_adds(out, item_of(generator, point)->name);
+}
+
+static void pool_source(const struct generator *generator, size_t point, struct strbuf *out)
+{
+    strbuf_adds(out, item_of(generator, point)->source);
+}
+
+static size_t pool_params(const struct generator *generator, size_t point, struct fact **ret)
+{
+    (void)generator;
+    (void)point;
+    *ret = NULL;
+    return 0;
+}
+
+static size_t pool_neighbours(const struct generator *generator, size_t point, size_t *out,
+                              size_t max)
+{
+    (void)generator;
+    (void)point;
+    (void)out;
+    (void)max;
+    return 0;
+}
+
+static void pool_place(const struct generator *generator, size_t point, double *out)
+{
+    (void)generator;
+    (void)point;
+    (void)out;
+}
+
+static void job_client_free(struct generator *generator)
+{
+    struct files_generator *pool = (struct files_generator *)(void *)generator;
+    for (size_t i = 0; i < generator->point_count; i++) {
+        free(pool->item[i].name);
+        free(pool->item[i].source);
+    }
+    free(pool->item);
+    free(pool);
+}
+
+static const struct generator_ops pool_ops = {
+    .name = pool_name,
+    .source = pool_source,
+    .params = pool_params,
+    .neighbours = pool_neighbours,
+    .place = pool_place,
+    .free = job_client_free,
+};
+
+// One line, without its newline.
+static int parse_line(struct item *ret, const char *line, size_t len, const char *path,
+                      size_t number, struct err *err)
+{
+    json_error_t why;
+    json_auto_t *object = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
+    if (!object) {
+        return err_set(err, ERR_INVALID, "%s:%zu: no JSON: %s", path, number, why.text);
+    }
+    if (!json_is_object(object)) {
+        return err_set(err, ERR_INVALID, "%s:%zu: no JSON object with \"name\" and \"source\"",
+                       path, number);
+    }
+    const json_t *source = json_object_get(object, "source");
+    const json_t *name = json_object_get(object, "name");
+    if (!json_is_string(source) || json_string_length(source) == 0) {
+        return err_set(err, ERR_INVALID, "%s:%zu: \"source\" is missing, empty or no text", path,
+                       number);
+    }
+    if (name && !json_is_string(name)) {
+        return err_set(err, ERR_INVALID, "%s:%zu: \"name\" is no text", path, number);
+    }
+    if (json_string_length(source) > PROBLEM_SOURCE_MAX) {
+        return err_set(err, ERR_LIMIT, "%s:%zu: the source is longer than %zu bytes", path, number,
+                       PROBLEM_SOURCE_MAX);
+    }
+    if (name && json_string_length(name) > NAME_MAX_BYTES) {
+        return err_set(err, ERR_LIMIT, "%s:%zu: the name is longer than %d bytes", path, number,
+                       NAME_MAX_BYTES);
+    }
+    ret->source = xstrdup(json_string_value(source));
+    ret->name = name ? xstrdup(json_string_value(name)) : xasprintf("line %zu", number);
+    return 0;
+}
+
+int generator_pool(struct generator **ret, const struct bytes *text, const char *path,
+                   struct err *err)
+{
+    struct files_generator *pool = xcalloc(1, sizeof(*pool));
+    pool->generator.ops = &pool_ops;
+    size_t *count = &pool->generator.point_count;
+    const char *line = (const char *)text->data, *end = line + text->len;
+    int rc = 0;
+    for (size_t number = 1; rc == 0 && line < end; number++) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        size_t len = (size_t)((newline ? newline : end) - line);
+        if (strspn(line, " \t\r") < len) {
+            if (*count == GENERATOR_POINT_MAX) {
+                rc = err_set(err, ERR_LIMIT, "%s: more than %zu candidates", path,
+                             GENERATOR_POINT_MAX);
+                break;
+            }
+            if ((*count & (*count + 1)) == 0) {
+                pool->item = xrealloc(pool->item, 2 * *count + 1, sizeof(*pool->item));
+            }
+            rc = parse_line(&pool->item[*count], line, len, path, number, err);
+            *count += rc == 0;
+        }
+        line += len + 1;
+    }
+    if (rc == 0 && *count == 0) {
+        rc = err_set(err, ERR_INVALID, "%s holds no candidates", path);
+    }
+    if (rc == 0) {
+        *ret = &pool->generator;
+    } else {
+        job_client_free(&pool->generator);
+    }
+    return rc;
+}
+
+static int is_file(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static bool is_source(const char *name, const char *extension)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && strcmp(dot + 1, extension) == 0;
+}
+
+// Appends the file as one line.
+static int add_file(struct strbuf *out, const char *folder, const char *name, struct err *err)
+{
+    struct bytes data = {0};
+    char *path = xasprintf("%s/%s", folder, name);
+    int rc = file_read(&data, path, PROBLEM_SOURCE_MAX, err);
+    if (rc == 0) {
+        json_auto_t *source = json_stringn((const char *)data.data, data.len);
+        json_auto_t *title = json_string(name);
+        if (!source || !title || memchr(data.data, 0, data.len)) {
+            rc = err_set(err, ERR_INVALID, "%s: its name or contents are no UTF-8 text", path);
+        } else if (data.len > 0) {
+            json_auto_t *object = json_pack("{s:O, s:O}", "name", title, "source", source);
+            char *line = json_dumps(object, JSON_COMPACT);
+            strbuf_addf(out, "%s\n", line);
+            free(line);
+        } else {
+            rc = err_set(err, ERR_INVALID, "%s is empty", path);
+        }
+    }
+    bytes_clear(&data);
+    free(path);
+    return rc;
+}
+
+static int read_folder(struct bytes *ret, const char *folder, const char *extension,
+                       struct err *err)
+{
+    struct strbuf out;
+    strbuf_init(&out, GENERATOR_SOURCE_MAX);
+    struct dirent **entry = NULL;
+    int count = scandir(folder, &entry, is_file, alphasort);
+    int rc = count < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "cannot read %s", folder) : 0;
+    size_t sources = 0;
+    for (int i = 0; i < count; i++) {
+        if (rc == 0 && is_source(entry[i]->d_name, extension)) {
+            rc = add_file(&out, folder, entry[i]->d_name, err);
+            sources++;
+        }
+        free(entry[i]);
+    }
+    free(entry);
+    if (rc != 0) {
+        goto out;
+    }
+    if (sources == 0) {
+        rc = err_set(err, ERR_INVALID, "%s holds no .%s files", folder, extension);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    if (out.truncated) {
+        rc = err_set(err, ERR_LIMIT, "%s holds more than %zu bytes of candidates", folder,
+                     GENERATOR_SOURCE_MAX);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    *ret = strbuf_detach_bytes(&out);
+out:
+    strbuf_release(&out);
+    return rc;
+}
+
+int generator_pool_read(struct bytes *ret, const char *path, const struct problem *problem,
+                        struct err *err)
+{
+    if (path[0] == '\0') {
+        return err_set(err, ERR_USAGE,
+                       "--generator pool: needs a folder or a file of JSON lines after the colon");
+    }
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        return errno == ENOENT ? err_set(err, ERR_NOT_FOUND,
+                                         "%s: there is no such folder or file of candidates", path)
+                               : err_set_errno(err, ERR_SYSTEM, errno, "cannot read %s", path);
+    }
+    return S_ISDIR(status.st_mode) ? read_folder(ret, path, problem_extension(problem), err)
+                                   : file_read(ret, path, GENERATOR_SOURCE_MAX, err);
+}

@@ -1,0 +1,249 @@
+// Climbs from the best measured points to their neighbours.
+//
+// The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
+// that depends on seed and slot alone), random again, and otherwise the most promising point among
+// the neighbours of the PARENTS best measured ones. Where forecasts dismiss what is poor chance may
+// have more, EXPLORE_DISMISSED. "Promising" is what a kernel regression over
+// measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
+// WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
+// slowest. When all neighbours of all correct points are taken, and where points have no
+// neighbours, everything is random, so the search can neither get stuck nor leave a point out for
+// ever.
+#include "client/propose/strategy.h"
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define START 16
+#define EXPLORE 0.15
+#define EXPLORE_DISMISSED 0.4
+#define PARENTS 6
+#define WIDTH 0.35
+#define PENALTY 0.5
+#define MEMORY 1024 // measured points that the regression looks at
+#define NEIGHBOUR_MAX 128
+#define STREAM_COIN 0x67726565ULL
+
+// A measured point.
+struct sample {
+    uint64_t candidate;
+    size_t point;
+    double y; // log2 speedup; for failures filled in later
+    bool correct;
+    double place[GENERATOR_AXIS_MAX];
+};
+
+static int by_y(const void *a, const void *b)
+{
+    const struct sample *left = a, *right = b;
+    if (left->correct != right->correct) {
+        return left->correct ? -1 : 1;
+    }
+    if (left->correct && left->y != right->y) {
+        return left->y > right->y ? -1 : 1;
+    }
+    return left->candidate < right->candidate ? -1 : 1;
+}
+
+// Keeps the best MEMORY / 2 and every so many of the others, so that a choice costs the same however
+// long the search is. Returns how many are left.
+static size_t thin(struct sample *sample, size_t count, size_t *correct)
+{
+    size_t kept = MEMORY / 2, right = 0;
+
+    for (size_t i = 0; i < MEMORY / 2 && count > MEMORY; i++) {
+        sample[kept++] = sample[MEMORY / 2 + i * (count - MEMORY / 2) / (MEMORY / 2)];
+    }
+    count = count > MEMORY ? kept : count;
+    while (right < count && sample[right].correct) {
+        right++;
+    }
+    *correct = right;
+    return count;
+}
+
+// The visible outcomes, best first; *ret is malloc'd, *ret_correct of them are correct.
+static size_t gather(const struct strategy_view *view, struct sample **ret, size_t *ret_correct)
+{
+    struct sample *sample = xcalloc((size_t)view->visible + 1, sizeof(*sample));
+    size_t count = 0;
+    double worst = 0;
+    for (uint64_t id = 1; id <= view->visible; id++) {
+        struct sample *s = &sample[count];
+        *s = (struct sample){.candidate = id};
+        s->correct = strategy_score(view, id, &s->y);
+        if (!strategy_point(view, id, &s->point) || (!s->correct && !strategy_failed(view, id))) {
+            continue;
+        }
+        view->generator->ops->place(view->generator, s->point, s->place);
+        worst = s->correct && s->y < worst ? s->y : worst;
+        count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!sample[i].correct) {
+            sample[i].y = worst - PENALTY;
+        }
+    }
+    qsort(sample, count, sizeof(*sample), by_y);
+    *ret = sample;
+    return thin(sample, count, ret_correct);
+}
+
+// What the measured points let one expect here.
+static double expectation(const struct generator *generator, const struct sample *sample,
+                          size_t count, size_t point)
+{
+    double place[GENERATOR_AXIS_MAX], sum = 0, weight_sum = 0;
+    generator->ops->place(generator, point, place);
+    for (size_t i = 0; i < count; i++) {
+        double square = 0;
+        for (size_t axis = 0; axis < generator->axis_count; axis++) {
+            double difference = place[axis] - sample[i].place[axis];
+            square += difference * difference;
+        }
+        double weight = exp(-square / (WIDTH * WIDTH)) + 1e-12;
+        sum += weight * sample[i].y;
+        weight_sum += weight;
+    }
+    return sum / weight_sum;
+}
+
+// A neighbour of one of the best points, with what is expected of it.
+struct hope {
+    struct strategy_choice choice;
+    double y;
+};
+
+struct hopes {
+    struct hope *hope; // malloc'd
+    size_t count, room;
+};
+
+static void add_neighbours(struct hopes *to, const struct generator *generator,
+                           const struct sample *sample, size_t count, const struct sample *of,
+                           bool *known)
+{
+    size_t neighbour[NEIGHBOUR_MAX];
+    size_t n = generator->ops->neighbours(generator, of->point, neighbour, NEIGHBOUR_MAX);
+
+    for (size_t i = 0; i < n; i++) {
+        if (known[neighbour[i]]) {
+            continue;
+        }
+        known[neighbour[i]] = true;
+        if (to->count == to->room) {
+            to->room = to->room > 0 ? 2 * to->room : NEIGHBOUR_MAX;
+            to->hope = xrealloc(to->hope, to->room, sizeof(*to->hope));
+        }
+        to->hope[to->count++] =
+            (struct hope){.choice = {.point = neighbour[i], .parent = of->candidate},
+                          .y = expectation(generator, sample, count, neighbour[i])};
+    }
+}
+
+// The most promising free one; false when none is free.
+static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *ret)
+{
+    const struct hope *best = NULL;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct hope *hope = &from->hope[i];
+        if (!taken[hope->choice.point] && (!best || hope->y > best->y)) {
+            best = hope;
+        }
+    }
+    if (!best) {
+        return false;
+    }
+    *ret = best->choice;
+    taken[ret->point] = true;
+    return true;
+}
+
+static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
+{
+    bool *taken = strategy_taken(view), *known = strategy_taken(view);
+    struct hopes hopes = {0};
+    struct sample *sample;
+    size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
+    uint64_t made = strategy_made(view);
+
+    for (; count < want; count++) {
+        uint64_t slot = view->run_state->candidate_count + count + 1;
+        bool found = false;
+
+        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >=
+                                         (view->dismissed ? EXPLORE_DISMISSED : EXPLORE)) {
+            // Beyond PARENTS only when those have no free neighbours.
+            for (; parents < correct && parents < PARENTS; parents++) {
+                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);
+            }
+            while (!(found = pick(&hopes, taken, &out[count])) && parents < correct) {
+                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents++], known);
+            }
+        }
+        out[count].parent = found ? out[count].parent : 0;
+        if (!found && !strategy_random(view, taken, slot, &out[count].point)) {
+            break;
+        }
+    }
+    free(hopes.hope);
+    free(sample);
+    free(taken);
+    free(known);
+    return count;
+}
+
+struct ranked {
+    uint64_t candidate;
+    double y;
+};
+
+// Keeps the PARENTS best, best first; returns how many there are now.
+static size_t rank(struct ranked *best, size_t count, struct ranked one)
+{
+    size_t at = count;
+    while (at > 0 && best[at - 1].y < one.y) {
+        at--;
+    }
+    if (at == PARENTS) {
+        return count;
+    }
+    count += count < PARENTS;
+    memmove(best + at + 1, best + at, (count - 1 - at) * sizeof(*best));
+    best[at] = one;
+    return count;
+}
+
+// One of the PARENTS best, each as often as the next; with probability EXPLORE the newest that
+// failed, to be repaired, or the baseline.
+static uint64_t parent(const struct strategy_view *view, uint64_t slot)
+{
+    double coin = strategy_coin(view, STREAM_COIN, slot);
+    struct ranked best[PARENTS];
+    size_t count = 0;
+    uint64_t failed = 0;
+    for (uint64_t id = 1; id <= view->visible; id++) {
+        const struct run_state_candidate *candidate = &view->run_state->candidate[id - 1];
+        struct ranked one = {.candidate = id};
+        if (candidate->proposed.duplicate_of != 0 || candidate->object_duplicate_of != 0) {
+            continue;
+        }
+        if (strategy_score(view, id, &one.y)) {
+            count = rank(best, count, one);
+        } else if (strategy_failed(view, id)) {
+            failed = id;
+        }
+    }
+    return count == 0 || coin < EXPLORE ? failed : best[slot % count].candidate;
+}
+
+const struct strategy strategy_greedy = {
+    .name = "greedy",
+    .help = "neighbours of the best measured points, mixed with random ones",
+    .choose = choose,
+    .parent = parent,
+};

@@ -1,0 +1,25 @@
+// The four charts of a report, each as an SVG picture in one of two sizes: a page shows the one
+// that its width can carry.
+#ifndef CLIENT_REPORT_REPORT_CHARTS_H
+#define CLIENT_REPORT_REPORT_CHARTS_H
+
+#include "client/report/report.h"
+#include "common/strbuf.h"
+#include <stdbool.h>
+
+// Each appends one <svg>. Without data the picture says so. narrow: for screens below about 560
+// pixels.
+void report_chart_best(struct strbuf *out, const struct report *report,
+                       bool narrow); // best speedup, device-seconds
+void report_chart_measured(struct strbuf *out, const struct report *report,
+                           bool narrow); // measured, considered
+void report_chart_forecast(struct strbuf *out, const struct report *report,
+                           bool narrow); // outcome, forecast
+void report_chart_reliability(struct strbuf *out, const struct report *report,
+                              bool narrow); // observed, promised
+
+// Whether the charts of forecasts have anything to show.
+bool report_has_pairs(const struct report *report);
+bool report_has_reliability(const struct report *report);
+
+#endif

@@ -1,0 +1,466 @@
+// State of a run from its events.
+//
+// Every event is checked against what came before: ids are consecutive, a candidate is compiled
+// before it is forecast and decided, decided before it is measured, replicated before it becomes
+// the incumbent. What does not follow is ERR_CORRUPT and leaves the run state as it was. The run state owns
+// the insides of the events it took; nothing is ever taken back.
+#include "client/run/run_state.h"
+#include <math.h>
+
+#include "common/mem.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ID(event) ((unsigned long long)(event)->candidate)
+
+void run_state_init(struct run_state *run_state)
+{
+    *run_state = (struct run_state){0};
+}
+
+static void free_message(const struct message *message, void *value)
+{
+    if (value) {
+        message_clear(message, value);
+        free(value);
+    }
+}
+
+static void release_candidate(struct run_state_candidate *candidate)
+{
+    message_clear(&run_proposed_message, &candidate->proposed);
+    message_clear(&run_decided_message, &candidate->decided);
+    free_message(&compiled_message, candidate->compiled);
+    free_message(&forecast_message, candidate->forecast);
+    free_message(&result_message, candidate->result);
+    free_message(&result_message, candidate->record);
+    free(candidate->forecast_reason);
+}
+
+void run_state_release(struct run_state *run_state)
+{
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        release_candidate(&run_state->candidate[i]);
+    }
+    for (size_t i = 0; i < run_state->incumbent_count; i++) {
+        message_clear(&run_incumbent_message, &run_state->incumbent[i].event);
+    }
+    free(run_state->candidate);
+    free(run_state->incumbent);
+    free(run_state->ask);
+    free(run_state->asking_over_reason);
+    message_clear(&run_started_message, &run_state->started);
+    message_clear(&run_session_message, &run_state->session);
+    message_clear(&run_certified_message, &run_state->certified);
+    free_message(&compiled_message, run_state->baseline);
+    free(run_state->finish_reason);
+    *run_state = (struct run_state){0};
+}
+
+// The candidate an event speaks of.
+static int find(const struct run_state *run_state, uint64_t id, struct run_state_candidate **ret,
+                struct err *err)
+{
+    if (id == 0 || id > run_state->candidate_count) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu was never proposed",
+                       (unsigned long long)id);
+    }
+    *ret = &run_state->candidate[id - 1];
+    return 0;
+}
+
+static int apply_started(struct run_state *run_state, struct run_started *event, struct err *err)
+{
+    if (run_state->last_sequence != 0) {
+        return err_set(err, ERR_CORRUPT, "the run starts twice");
+    }
+    run_state->started = *event;
+    *event = (struct run_started){0};
+    return 0;
+}
+
+static int apply_session(struct run_state *run_state, struct run_session *event, double at)
+{
+    message_clear(&run_session_message, &run_state->session);
+    run_state->session = *event;
+    *event = (struct run_session){0};
+    run_state->sessions++;
+    run_state->session_at = at;
+    return 0;
+}
+
+static int apply_baseline(struct run_state *run_state, struct run_baseline *event, struct err *err)
+{
+    if (run_state->baseline) {
+        return err_set(err, ERR_CORRUPT, "the baseline is compiled twice");
+    }
+    run_state->baseline = event->compiled;
+    event->compiled = NULL;
+    return 0;
+}
+
+static int apply_proposed(struct run_state *run_state, struct run_proposed *event, struct err *err)
+{
+    if (event->candidate != run_state->candidate_count + 1) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is proposed after candidate %zu",
+                       ID(event), run_state->candidate_count);
+    }
+    if (event->duplicate_of >= event->candidate || event->parent >= event->candidate) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu refers to a later one", ID(event));
+    }
+    if ((run_state->candidate_count & (run_state->candidate_count + 1)) ==
+        0) { // 0, 1, 3, 7 …: doubles
+        run_state->candidate = xrealloc(run_state->candidate, 2 * run_state->candidate_count + 1,
+                                        sizeof(*run_state->candidate));
+    }
+    run_state->candidate[run_state->candidate_count++] =
+        (struct run_state_candidate){.proposed = *event};
+    run_state->considered += event->duplicate_of == 0;
+    *event = (struct run_proposed){0};
+    return 0;
+}
+
+static int apply_compiled(struct run_state *run_state, struct run_compiled *event, struct err *err)
+{
+    struct run_state_candidate *candidate = NULL;
+    int rc = find(run_state, event->candidate, &candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (candidate->compiled || candidate->proposed.duplicate_of != 0) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is compiled twice", ID(event));
+    }
+    if (event->duplicate_of >= event->candidate) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu has the object of a later one", ID(event));
+    }
+    candidate->compiled = event->compiled;
+    candidate->object_duplicate_of = event->duplicate_of;
+    event->compiled = NULL;
+    if (candidate->compiled->verdict == VERDICT_NONE) {
+        run_state->compiled_ok++;
+    } else {
+        run_state->compile_failed++;
+    }
+    if (candidate->compiled->seconds > 0) { // not for NaN, which is "absent"
+        run_state->compile_seconds += candidate->compiled->seconds;
+    }
+    return 0;
+}
+
+// Forecast, decided and measured need a candidate that compiled.
+static int find_compiled(const struct run_state *run_state, uint64_t id,
+                         struct run_state_candidate **ret, struct err *err)
+{
+    int rc = find(run_state, id, ret, err);
+    if (rc == 0 && (!(*ret)->compiled || (*ret)->compiled->verdict != VERDICT_NONE)) {
+        rc = err_set(err, ERR_CORRUPT, "candidate %llu goes on without having compiled",
+                     (unsigned long long)id);
+    }
+    return rc;
+}
+
+static void add_tokens(struct run_state *run_state, uint64_t input, uint64_t output, double cost)
+{
+    run_state->input_tokens += input;
+    run_state->output_tokens += output;
+    run_state->model_cost += isnan(cost) ? 0 : cost;
+}
+
+// The account of the batch that is being asked for. One that begins again after a resume gets the
+// same answers again.
+static struct run_state_ask *ask_of(struct run_state *run_state, const struct run_asked *event)
+{
+    uint64_t first = run_state->candidate_count + 1;
+    if (run_state->ask_count == 0 || run_state->ask[run_state->ask_count - 1].first != first) {
+        run_state->ask =
+            xrealloc(run_state->ask, run_state->ask_count + 1, sizeof(*run_state->ask));
+        run_state->ask[run_state->ask_count++] = (struct run_state_ask){0};
+    }
+    struct run_state_ask *ask = &run_state->ask[run_state->ask_count - 1];
+    if (ask->first != first || event->round == 1) {
+        *ask = (struct run_state_ask){.first = first, .generator = event->generator};
+    }
+    return ask;
+}
+
+static void apply_asked(struct run_state *run_state, struct run_asked *event)
+{
+    struct run_state_ask *ask = ask_of(run_state, event);
+    bool said = event->round > 0; // not in files of before there was more than one generator
+    ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
+    double cost = said ? event->first_cost : event->cost;
+    ask->cost += isnan(cost) ? 0 : cost;
+    if (event->over) {
+        run_state->asking_over = true;
+        free(run_state->asking_over_reason);
+        run_state->asking_over_reason = event->reason;
+        event->reason = NULL;
+    }
+    run_state->proposals += event->got;
+    run_state->known += event->known;
+    add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
+}
+
+static int apply_forecast(struct run_state *run_state, struct run_forecast *event, struct err *err)
+{
+    struct run_state_candidate *candidate = NULL;
+    int rc = find_compiled(run_state, event->candidate, &candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (candidate->forecast_done || candidate->decided.decision != 0) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is forecast twice or too late", ID(event));
+    }
+    candidate->forecast = event->forecast;
+    candidate->forecast_reason = event->reason;
+    candidate->forecast_done = true;
+    run_state->forecasts += event->forecast && !isnan(event->forecast->p_improves);
+    if (event->forecast) {
+        add_tokens(run_state, event->forecast->input_tokens, event->forecast->output_tokens,
+                   event->forecast->cost);
+    }
+    event->forecast = NULL;
+    event->reason = NULL;
+    return 0;
+}
+
+static int apply_decided(struct run_state *run_state, struct run_decided *event, struct err *err)
+{
+    struct run_state_candidate *candidate = NULL;
+    int rc = find_compiled(run_state, event->candidate, &candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (candidate->decided.decision != 0) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is decided twice", ID(event));
+    }
+    switch (event->decision) {
+    case DECISION_MEASURE:
+        break;
+    case DECISION_TRUST:
+        run_state->trusted++;
+        break;
+    case DECISION_AUDIT:
+        run_state->audited++;
+        break;
+    case DECISION_REUSE:
+        run_state->reused++;
+        break;
+    default:
+        return err_set(err, ERR_CORRUPT, "candidate %llu has an unknown decision", ID(event));
+    }
+    candidate->decided = *event;
+    *event = (struct run_decided){0};
+    return 0;
+}
+
+// A first measurement or a replication. A daemon may give a job up; then there is no result.
+static int apply_measured(struct run_state *run_state, struct run_measured *event, struct err *err)
+{
+    struct run_state_candidate *candidate = NULL;
+    int rc = find_compiled(run_state, event->candidate, &candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    bool record = event->purpose == PURPOSE_RECORD;
+    uint64_t decision = candidate->decided.decision;
+    uint64_t purpose = decision == DECISION_AUDIT ? PURPOSE_AUDIT : PURPOSE_SEARCH;
+    if ((decision != DECISION_MEASURE && decision != DECISION_AUDIT) ||
+        (!record && event->purpose != purpose)) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is measured without a decision to",
+                       ID(event));
+    }
+    if (candidate->given_up || (record ? candidate->record : candidate->result) ||
+        (record && !candidate->result)) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is measured twice", ID(event));
+    }
+    struct result *result = event->result;
+    event->result = NULL;
+    candidate->given_up = !result;
+    if (!result) {
+        return 0;
+    }
+    if (record) {
+        candidate->record = result;
+        run_state->records++;
+    } else {
+        candidate->result = result;
+        candidate->measured_order = ++run_state->measured;
+        candidate->seconds_before = run_state->device_seconds;
+    }
+    run_state->device_seconds += run_state_held_seconds(result);
+    return 0;
+}
+
+static int apply_incumbent(struct run_state *run_state, struct run_incumbent *event, double at,
+                           struct err *err)
+{
+    struct run_state_candidate *candidate = NULL;
+    int rc = find_compiled(run_state, event->candidate, &candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!candidate->record) {
+        return err_set(err, ERR_CORRUPT,
+                       "candidate %llu becomes the incumbent without a replication", ID(event));
+    }
+    run_state->incumbent = xrealloc(run_state->incumbent, run_state->incumbent_count + 1,
+                                    sizeof(*run_state->incumbent));
+    run_state->incumbent[run_state->incumbent_count++] =
+        (struct run_state_incumbent){.event = *event, .at = at};
+    *event = (struct run_incumbent){0};
+    return 0;
+}
+
+static int apply_certified(struct run_state *run_state, struct run_certified *event,
+                           struct err *err)
+{
+    if (event->after > run_state->candidate_count) {
+        return err_set(err, ERR_CORRUPT, "a threshold rests on unknown candidates");
+    }
+    if (!isnan(event->threshold) && !(event->threshold >= 0 && event->threshold <= 1)) {
+        return err_set(err, ERR_CORRUPT, "a threshold is no probability");
+    }
+    message_clear(&run_certified_message, &run_state->certified);
+    run_state->certified = *event;
+    run_state->certifications++;
+    *event = (struct run_certified){0};
+    return 0;
+}
+
+static int apply_finished(struct run_state *run_state, struct run_finished *event)
+{
+    run_state->finished = true;
+    free(run_state->finish_reason);
+    run_state->finish_reason = event->reason;
+    event->reason = NULL;
+    return 0;
+}
+
+static int apply_body(struct run_state *run_state, struct run_event *event, struct err *err)
+{
+    struct run_observed *observed;
+
+    switch (event->kind) {
+    case RUN_STARTED:
+        return apply_started(run_state, event->body, err);
+    case RUN_SESSION:
+        return apply_session(run_state, event->body, event->at);
+    case RUN_BASELINE:
+        return apply_baseline(run_state, event->body, err);
+    case RUN_PROPOSED:
+        return apply_proposed(run_state, event->body, err);
+    case RUN_COMPILED:
+        return apply_compiled(run_state, event->body, err);
+    case RUN_FORECAST:
+        return apply_forecast(run_state, event->body, err);
+    case RUN_DECIDED:
+        return apply_decided(run_state, event->body, err);
+    case RUN_MEASURED:
+        return apply_measured(run_state, event->body, err);
+    case RUN_INCUMBENT:
+        return apply_incumbent(run_state, event->body, event->at, err);
+    case RUN_OBSERVED:
+        observed = event->body;
+        if (observed->up_to_candidate > run_state->candidate_count) {
+            return err_set(err, ERR_CORRUPT, "outcomes of unknown candidates were told");
+        }
+        run_state->observed_up_to = observed->up_to_event;
+        run_state->observed_candidates = observed->up_to_candidate;
+        return 0;
+    case RUN_ASKED:
+        apply_asked(run_state, event->body);
+        return 0;
+    case RUN_CERTIFIED:
+        return apply_certified(run_state, event->body, err);
+    case RUN_FINISHED:
+        return apply_finished(run_state, event->body);
+    }
+    return err_set(err, ERR_CORRUPT, "unknown kind %d", (int)event->kind);
+}
+
+int run_state_apply(struct run_state *run_state, struct run_event *event, struct err *err)
+{
+    int rc = 0;
+    if (event->sequence != run_state->last_sequence + 1) {
+        rc = err_set(err, ERR_CORRUPT, "it comes after event %llu",
+                     (unsigned long long)run_state->last_sequence);
+    } else if (event->sequence == 1 && event->kind != RUN_STARTED) {
+        rc = err_set(err, ERR_CORRUPT, "the run does not begin with its start");
+    } else if (run_state->finished && event->kind != RUN_SESSION) {
+        rc = err_set(err, ERR_CORRUPT, "the run goes on after its end");
+    } else {
+        rc = apply_body(run_state, event, err);
+    }
+    if (rc != 0) {
+        err_wrap(err, "event %llu (%s)", (unsigned long long)event->sequence,
+                 run_event_name(event->kind));
+        return rc;
+    }
+    // Pauses between sessions are not work; clocks that jump back do not count either.
+    if (event->kind != RUN_SESSION && run_state->last_sequence != 0 &&
+        event->at > run_state->last_at) {
+        run_state->wall_seconds += event->at - run_state->last_at;
+    }
+    if (run_state->last_sequence == 0) {
+        run_state->first_at = event->at;
+    }
+    run_state->last_at = event->at;
+    run_state->last_sequence = event->sequence;
+    return 0;
+}
+
+static int visit(void *owner, struct run_event *event, struct err *err)
+{
+    return run_state_apply(owner, event, err);
+}
+
+int run_state_run(struct run_state *run_state, struct run *run, struct err *err)
+{
+    return run_replay(run, run_state->last_sequence, visit, run_state, err);
+}
+
+double run_state_incumbent_log2(const struct run_state *run_state)
+{
+    return run_state->incumbent_count == 0
+               ? 0
+               : run_state->incumbent[run_state->incumbent_count - 1].event.speedup->log2;
+}
+
+static const struct run_incumbent *incumbent_before(const struct run_state *run_state,
+                                                    uint64_t last)
+{
+    for (size_t i = run_state->incumbent_count; i > 0; i--) {
+        if (run_state->incumbent[i - 1].event.candidate <= last) {
+            return &run_state->incumbent[i - 1].event;
+        }
+    }
+    return NULL;
+}
+
+double run_state_incumbent_before(const struct run_state *run_state, uint64_t last)
+{
+    const struct run_incumbent *incumbent = incumbent_before(run_state, last);
+    return incumbent ? incumbent->speedup->log2 : 0;
+}
+
+const struct run_state_candidate *run_state_best_before(const struct run_state *run_state,
+                                                        uint64_t last)
+{
+    const struct run_incumbent *incumbent = incumbent_before(run_state, last);
+    return incumbent ? &run_state->candidate[incumbent->candidate - 1] : NULL;
+}
+
+double run_state_held_seconds(const struct result *result)
+{
+    bool charged = result && !result->cached && result->seconds && result->seconds->held > 0;
+    return charged ? result->seconds->held : 0;
+}
+
+const struct run_state_candidate *run_state_best(const struct run_state *run_state)
+{
+    return run_state->incumbent_count == 0
+               ? NULL
+               : &run_state->candidate
+                      [run_state->incumbent[run_state->incumbent_count - 1].event.candidate - 1];
+}

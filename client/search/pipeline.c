@@ -1,0 +1,304 @@
+// Batches on their way.
+//
+// Candidates 1, 2, 3 … form batches of consecutive ids: the first PIPELINE_EARLY of started.batch ids each,
+// the others of started.wide: when forecasts are worth something, more are made per measurement. A decision depends on the
+// seed and on a part of the log that is fixed beforehand, never on what happens to have arrived:
+//
+//   propose(k)   one transaction. Sees the proposals of all earlier batches and the outcomes of
+//   batches ≤ k - LAG.
+//                Waits until batch k - LAG is settled.
+//                Of several generators, what these outcomes say of them decides which one is next.
+//                What the worker writes is asked for at this point, round by round, and proposed
+//                when the batch is full: the requests follow from the same view, so that a search that was
+//                killed asks the same again and the worker, which remembers, answers the same.
+//   compiled     recorded in order of ids, whatever order the answers come in, so that "the same
+//   object as candidate 17"
+//                always names the earlier one.
+//   forecast(k)  one request, one transaction. Waits until batch k is compiled, batch k - 1
+//   forecast, and the worker has been
+//                told the outcomes of batches ≤ k - LAG and of no others: tell(j) waits for
+//                forecast(j + LAG - 1).
+//   decide(k)    one transaction, in order of ids, before them the threshold of a policy that
+//   certifies where it is another one. Sees the forecasts, the incumbent after batch k
+//   - LAG, and for the limits
+//                the device-seconds of batches ≤ k - LAG. Waits until those are settled.
+//   settled(k)   every candidate of the batch that was decided to be measured has its outcome,
+//   batch k - 1 is settled, and no
+//                candidate of the batch is left that looks better than the incumbent: the best such
+//                one is measured again (key r<id>), and becomes the incumbent when the two
+//                measurements agree and the second is better, too.
+//
+// With LAG = 2 the compiling and forecasting of one batch overlaps with the measuring of the one
+// before. A kill at any point loses at most what was not recorded; the same stage then sees the
+// same log, sends the same keys, and gets the same jobs. Only a time limit and a user's
+// interruption do not follow from the log; both stop decisions and change none.
+#include "client/search/pipeline.h"
+
+#include "client/search/pipeline_state.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+uint64_t pipeline_find_first(const struct first *table, const struct digest *digest)
+{
+    struct first *first;
+    HASH_FIND(hh, table, digest->byte, DIGEST_LEN, first);
+    return first ? first->candidate : 0;
+}
+
+void pipeline_add_first(struct first **table, const struct digest *digest, uint64_t candidate)
+{
+    if (digest_is_zero(digest) || pipeline_find_first(*table, digest) != 0) {
+        return;
+    }
+    struct first *first = xcalloc(1, sizeof(*first));
+    first->digest = *digest;
+    first->candidate = candidate;
+    HASH_ADD(hh, *table, digest.byte, DIGEST_LEN, first);
+}
+
+static void free_firsts(struct first **table)
+{
+    struct first *first, *next;
+    HASH_ITER (hh, *table, first, next) {
+        HASH_DEL(*table, first);
+        free(first);
+    }
+}
+
+int pipeline_record(struct run *run, struct run_state *run_state, enum run_event_kind kind,
+                    void *body, struct err *err)
+{
+    struct timespec now;
+    struct run_event event = {.kind = kind, .body = body};
+    clock_gettime(CLOCK_REALTIME, &now);
+    event.at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    int rc = run_append(run, kind, body, &event.sequence, err);
+    if (rc == 0) {
+        rc = run_state_apply(run_state, &event, err);
+    }
+    message_clear(run_event_message(kind), body);
+    return rc;
+}
+
+int pipeline_append(struct pipeline *p, enum run_event_kind kind, void *body, struct err *err)
+{
+    return pipeline_record(p->run, p->run_state, kind, body, err);
+}
+
+int pipeline_commit(struct pipeline *p, int code, struct err *err)
+{
+    if (code == 0) {
+        return run_commit(p->run, err);
+    }
+    run_rollback(p->run);
+    return code;
+}
+
+// ---- jobs ----
+
+void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret)
+{
+    const struct run_started *started = &p->run_state->started;
+    *ret = (struct job_spec){
+        .kind = kind,
+        .problem = started->problem_json,
+        .candidate = candidate_of(p, id)->proposed.source,
+        .anchor_log2 = NAN,
+        .max_seconds = NAN,
+        .precision_log2 = NAN,
+    };
+    if (kind == JOB_MEASURE) {
+        ret->reference = started->reference;
+        ret->baseline = started->baseline;
+        ret->device_class = p->run_state->session.device_class;
+    }
+}
+
+void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
+                     uint64_t priority, job_client_callback *callback)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
+    p->peers.submit(p->peers.pool, key, spec, priority, callback, p, id);
+}
+
+void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error)
+{
+    err_set(&p->failure, error->code, "job %c%llu: %s", letter, (unsigned long long)id,
+            error->text);
+}
+
+// ---- tell the worker ----
+
+// Nothing that is not decided now will be.
+static bool is_over(const struct pipeline *p)
+{
+    return p->stop || (p->exhausted && p->decided == batch_count(p));
+}
+
+static bool has_outcomes(const struct run_state *run_state, uint64_t after, uint64_t last)
+{
+    for (uint64_t id = after + 1; id <= last; id++) {
+        if (run_state->candidate[id - 1].result) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_told(void *owner, bool ok, uint64_t rows)
+{
+    struct pipeline *p = owner;
+    if (!ok) {
+        return; // the next message has these, too
+    }
+    p->told = p->telling;
+    if (has_outcomes(p->run_state, p->run_state->observed_candidates, p->told)) {
+        struct run_observed event = {
+            .up_to_event = p->run_state->last_sequence, .rows = rows, .up_to_candidate = p->told};
+        if (pipeline_append(p, RUN_OBSERVED, &event, &p->failure) != 0) {
+            return;
+        }
+    }
+}
+
+static void tell(struct pipeline *p)
+{
+    uint64_t batch = p->settled;
+    if (!is_over(p) && batch + PIPELINE_LAG > p->forecast + 1) { // forecasts before must not profit
+        batch = p->forecast + 1 > PIPELINE_LAG ? p->forecast + 1 - PIPELINE_LAG : 0;
+    }
+    if (batch <= p->told_batch || p->peers.busy(p->peers.forecaster)) {
+        return;
+    }
+    p->told_batch = batch;
+    p->telling = batch_last(p, batch);
+    p->peers.tell(p->peers.forecaster, p->run_state, p->told, p->telling, on_told, p);
+}
+
+// ---- interface ----
+
+static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
+{
+    return wanted < 1 ? otherwise : wanted > PIPELINE_BATCH_MAX ? PIPELINE_BATCH_MAX : wanted;
+}
+
+int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
+                    const struct pipeline_peers *peers, struct proposer *proposer,
+                    const struct generator *const *generators, size_t generator_count,
+                    struct err *err)
+{
+    const struct run_started *started = &run_state->started;
+    const struct strategy *strategy = strategy_find(started->strategy);
+    const struct policy *policy = policy_find(started->policy);
+    if (!strategy) {
+        return err_set(err, ERR_VERSION, "this kcast does not know the strategy \"%s\"",
+                       started->strategy);
+    }
+    if (!policy) {
+        return err_set(err, ERR_VERSION, "this kcast does not know the policy \"%s\"",
+                       started->policy);
+    }
+    struct pipeline *p = xcalloc(1, sizeof(*p));
+    p->run = run;
+    p->run_state = run_state;
+    p->peers = *peers;
+    p->proposer = proposer;
+    for (size_t i = 0; i < generator_count; i++) {
+        p->generator[i] = generators[i];
+        p->asker += !generators[i]->asks && p->asker == i;
+    }
+    p->generator_count = generator_count;
+    p->strategy = strategy;
+    p->policy = policy;
+    p->risk = policy->certifies ? risk_create(started) : NULL;
+    p->batch = batch_size(started->batch, PIPELINE_BATCH_DEFAULT);
+    p->wide = batch_size(started->wide, p->batch);
+    pipeline_add_slots(p);
+    for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        pipeline_add_first(&p->source, &candidate->proposed.source, id);
+        if (!candidate->compiled && candidate->proposed.duplicate_of == 0) {
+            pipeline_submit_compile(p, id);
+        }
+        if (candidate->compiled && candidate->compiled->verdict == VERDICT_NONE) {
+            pipeline_add_first(&p->object, &candidate->compiled->object, id);
+        }
+        if (is_measuring(candidate) && !candidate->result && !candidate->given_up) {
+            pipeline_submit_measure(p, id);
+        }
+    }
+    *ret = p;
+    return p->asker < p->generator_count ? pipeline_know_sources(p, err) : 0;
+}
+
+bool pipeline_asking(const struct pipeline *p)
+{
+    return p->writing.on && !p->writing.over;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p) {
+        return;
+    }
+    for (size_t i = 0; i < p->slot_count; i++) {
+        if (p->slot[i].answer) {
+            message_clear(&compiled_message, p->slot[i].answer);
+            free(p->slot[i].answer);
+        }
+    }
+    free(p->slot);
+    free_firsts(&p->source);
+    free_firsts(&p->object);
+    free_firsts(&p->normal);
+    pipeline_forget_asked(p);
+    risk_free(p->risk);
+    free(p->exhausted);
+    free(p->stop);
+    free(p);
+}
+
+int pipeline_advance(struct pipeline *p, struct err *err)
+{
+    int rc = 0;
+    for (bool progress = true; progress && rc == 0;) {
+        progress = false;
+        if (p->failure.code != ERR_NONE) {
+            return err_set(err, p->failure.code, "%s", p->failure.text);
+        }
+        rc = pipeline_record_compiled(p, &progress, err);
+        if (rc == 0) {
+            rc = pipeline_propose(p, &progress, err);
+        }
+        if (rc == 0) {
+            pipeline_ask_forecasts(p, &progress);
+            rc = pipeline_decide(p, &progress, err);
+        }
+        if (rc == 0) {
+            pipeline_settle(p, &progress);
+            tell(p);
+        }
+    }
+    return rc;
+}
+
+void pipeline_stop(struct pipeline *p, const char *reason)
+{
+    if (!p->stop) {
+        p->stop = xstrdup(reason);
+    }
+}
+
+bool pipeline_done(const struct pipeline *p, const char **ret_reason)
+{
+    if (!is_over(p) || p->settled < p->decided || p->told_batch < p->settled ||
+        p->peers.busy(p->peers.forecaster)) {
+        return false;
+    }
+    *ret_reason = p->stop ? p->stop : p->exhausted;
+    return true;
+}

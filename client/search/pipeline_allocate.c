@@ -1,0 +1,105 @@
+// Whose candidates a batch has. Usually all are of one generator: of several, the one that
+// client/policy/allocation.h chooses. When it has too few left, the rest is another one's; the one that asks
+// the worker comes last, since only then is it known how many it has.
+#include "client/policy/allocation.h"
+#include "client/search/pipeline_state.h"
+#include "common/mem.h"
+#include <math.h>
+#include <string.h>
+
+static struct strategy_view view_of(const struct pipeline *p, uint64_t visible, size_t number)
+{
+    return (struct strategy_view){.run_state = p->run_state,
+                                  .visible = visible,
+                                  .generator = p->generator[number],
+                                  .number = number,
+                                  .seed = p->run_state->started.seed,
+                                  .dismissed = p->policy->dismisses};
+}
+
+// How many candidates the generator has left.
+static uint64_t left_of(const struct pipeline *p, size_t number, bool asks)
+{
+    if (p->generator[number]->asks) {
+        return asks && (!p->run_state->asking_over || p->generator_count == 1) ? UINT64_MAX : 0;
+    }
+    struct strategy_view view = view_of(p, 0, number);
+    uint64_t made = strategy_made(&view), all = p->generator[number]->point_count;
+    return made < all ? all - made : 0;
+}
+
+void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,
+                   struct plan *ret)
+{
+    uint64_t planned[GENERATOR_LIST_MAX] = {0}, left[GENERATOR_LIST_MAX];
+    uint64_t slot = p->run_state->candidate_count + 1;
+    *ret = (struct plan){.parts = 0};
+    bool gone[GENERATOR_LIST_MAX];
+    for (size_t i = 0; i < p->generator_count; i++) {
+        left[i] = left_of(p, i, asks);
+        gone[i] = left[i] == 0;
+    }
+    while (want > 0) {
+        size_t next = p->generator_count > 1 ? allot_choose(p->run_state, visible_from(p, batch),
+                                                            p->generator_count, gone, planned, slot)
+                                             : gone[0];
+        if (next == p->generator_count) {
+            return;
+        }
+        uint64_t count = left[next] < want ? left[next] : want;
+        ret->part[ret->parts].generator = next;
+        ret->part[ret->parts++].count = count;
+        planned[next] = count;
+        gone[next] = true; // when this is not the end it has no more
+        want -= count;
+        slot += count;
+    }
+}
+
+static int record_choice(struct pipeline *p, size_t number, const struct strategy_choice *choice,
+                         struct err *err)
+{
+    const struct generator *generator = p->generator[number];
+    struct strbuf source = STRBUF_INIT, name;
+    struct run_proposed event = {
+        .candidate = p->run_state->candidate_count + 1,
+        .parent = choice->parent,
+        .point = choice->point + 1,
+        .generator = number,
+    };
+    strbuf_init(&name, 1024);
+    generator->ops->source(generator, choice->point, &source);
+    generator->ops->name(generator, choice->point, &name);
+    event.params_count = generator->ops->params(generator, choice->point, &event.params);
+    event.name = strbuf_detach(&name);
+    int rc = pipeline_record_proposal(p, &event, strbuf_text(&source), source.len, err);
+    strbuf_release(&source);
+    return rc;
+}
+
+int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
+                         struct err *err)
+{
+    struct strategy_choice choice[PIPELINE_BATCH_MAX];
+    uint64_t visible = visible_from(p, batch);
+    int rc = 0;
+    for (size_t part = 0; part < plan->parts && rc == 0; part++) {
+        size_t number = plan->part[part].generator;
+        struct strategy_view view = view_of(p, visible, number);
+        if (p->generator[number]->asks) {
+            continue;
+        }
+        size_t count = p->strategy->choose(&view, (size_t)plan->part[part].count, choice);
+        for (size_t i = 0; i < count && rc == 0; i++) {
+            rc = record_choice(p, number, &choice[i], err);
+        }
+    }
+    return rc;
+}
+
+char *pipeline_no_more(const struct pipeline *p)
+{
+    return xstrdup(p->generator_count > 1 ? "no generator has more candidates"
+                   : p->asker == 0        ? "no more new candidates came"
+                                          : "every candidate considered");
+}

@@ -1,0 +1,166 @@
+// Measuring, and measuring again what seems to beat the incumbent.
+#include "client/search/pipeline_state.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define AGREE_LOG2                                                                                 \
+    0.07 // two measurements of one candidate agree within 5 % or within their intervals
+
+static job_client_callback on_measured, on_replicated;
+
+// The anchor is the incumbent that the decision saw, so the spec is the same after a resume.
+void pipeline_submit_measure(struct pipeline *p, uint64_t id)
+{
+    if (p->slot[id - 1].measuring) {
+        return;
+    }
+    p->slot[id - 1].measuring = true;
+    double incumbent = candidate_of(p, id)->decided.incumbent_log2;
+    struct job_spec spec;
+    pipeline_spec(p, id, JOB_MEASURE, &spec);
+    spec.anchor_log2 = incumbent != 0 ? incumbent : NAN; // the baseline is an anchor already
+    pipeline_submit(p, 'm', id, &spec, id, on_measured);
+}
+
+// Moves the outcome of a job into an event.
+static void make_measured(const struct pipeline *p, uint64_t id, enum purpose purpose,
+                          struct job_info *info, struct run_measured *ret)
+{
+    uint64_t job = info->job;
+    const char *url = p->peers.where ? p->peers.where(p->peers.pool, &job) : NULL;
+    *ret = (struct run_measured){.candidate = id,
+                                 .purpose = purpose,
+                                 .job = job,
+                                 .pool = url ? xstrdup(url) : NULL,
+                                 .result = info->result};
+    info->result = NULL;
+    if (!ret->result) {
+        ret->reason =
+            xasprintf("the daemon gave the job up (%s): %.2000s", job_state_name(info->state),
+                      info->reason ? info->reason : "no reason given");
+    } else if (ret->result->compiled) { // is in RUN_COMPILED already
+        message_clear(&compiled_message, ret->result->compiled);
+        free(ret->result->compiled);
+        ret->result->compiled = NULL;
+    }
+}
+
+static void on_measured(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+{
+    struct pipeline *p = owner;
+    if (error) {
+        pipeline_fail(p, 'm', id, error);
+        return;
+    }
+    bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
+    struct run_measured event;
+    make_measured(p, id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, info, &event);
+    if (pipeline_append(p, RUN_MEASURED, &event, &p->failure) == 0) {
+        p->peers.ack(p->peers.pool, info->job);
+    }
+}
+
+// ---- replicate ----
+
+static void submit_replication(struct pipeline *p, uint64_t id)
+{
+    struct job_spec spec;
+    double incumbent = run_state_incumbent_log2(p->run_state);
+    pipeline_spec(p, id, JOB_MEASURE, &spec);
+    spec.anchor_log2 = incumbent != 0 ? incumbent : NAN;
+    spec.fresh = true;
+    spec.repeat = 1;
+    p->replicating = id;
+    pipeline_submit(p, 'r', id, &spec, 0, on_replicated);
+}
+
+// Whether the second measurement makes the candidate the incumbent.
+static bool is_confirmed(const struct run_state_candidate *candidate, double incumbent)
+{
+    const struct result *first = candidate->result, *second = candidate->record;
+    if (!second || !verdict_is_ratio(second->verdict) || !second->speedup) {
+        return false;
+    }
+    double half_widths =
+        (first->speedup->hi - first->speedup->lo + second->speedup->hi - second->speedup->lo) / 2;
+    double allowed = half_widths > AGREE_LOG2 ? half_widths : AGREE_LOG2; // also for NaN
+    return second->speedup->lo > incumbent &&
+           fabs(first->speedup->log2 - second->speedup->log2) <= allowed;
+}
+
+static int record_replication(struct pipeline *p, uint64_t id, struct job_info *info,
+                              struct err *err)
+{
+    double incumbent = run_state_incumbent_log2(p->run_state);
+    struct run_measured event;
+    make_measured(p, id, PURPOSE_RECORD, info, &event);
+    int rc = run_begin(p->run, err);
+    if (rc == 0) {
+        rc = pipeline_append(p, RUN_MEASURED, &event, err);
+    } else {
+        message_clear(&run_measured_message, &event);
+    }
+    if (rc == 0 && is_confirmed(candidate_of(p, id), incumbent)) {
+        struct run_incumbent better = {
+            .candidate = id,
+            .speedup = xmemdup(candidate_of(p, id)->record->speedup, sizeof(*better.speedup)),
+            .device_seconds = p->run_state->device_seconds,
+            .wall_seconds = p->run_state->wall_seconds,
+            .considered = p->run_state->considered,
+            .measured = p->run_state->measured,
+        };
+        rc = pipeline_append(p, RUN_INCUMBENT, &better, err);
+    }
+    return pipeline_commit(p, rc, err);
+}
+
+static void on_replicated(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+{
+    struct pipeline *p = owner;
+    p->replicating = 0;
+    if (error) {
+        pipeline_fail(p, 'r', id, error);
+    } else if (record_replication(p, id, info, &p->failure) == 0) {
+        p->peers.ack(p->peers.pool, info->job);
+    }
+}
+
+// The best candidate of the batch that seems to beat the incumbent and was not measured again; 0:
+// none.
+static uint64_t find_contender(const struct pipeline *p, uint64_t batch)
+{
+    double best = run_state_incumbent_log2(p->run_state) + FORECAST_MARGIN_LOG2;
+    uint64_t contender = 0;
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        const struct result *result = candidate->result;
+        if (result && verdict_is_ratio(result->verdict) && result->speedup && !candidate->record &&
+            !candidate->given_up && result->speedup->log2 > best) {
+            best = result->speedup->log2;
+            contender = id;
+        }
+    }
+    return contender;
+}
+
+void pipeline_settle(struct pipeline *p, bool *progress)
+{
+    uint64_t batch = p->settled + 1;
+    if (batch > p->decided || p->replicating != 0) {
+        return;
+    }
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        if (is_measuring(candidate) && !candidate->result && !candidate->given_up) {
+            return;
+        }
+    }
+    uint64_t contender = find_contender(p, batch);
+    if (contender != 0) {
+        submit_replication(p, contender);
+        return;
+    }
+    p->settled = batch;
+    *progress = true;
+}

@@ -1,0 +1,229 @@
+// Proposing and compiling: limits, sources into the run file, the compile jail's answers in order.
+#include "client/search/pipeline_state.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A measurement, before the first one is known. Small: a search must not end because of a guess.
+#define BUDGET_GUESS_SECONDS 0.1
+
+static job_client_callback on_compiled;
+
+// ---- limits ----
+
+void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible)
+{
+    if (!is_measuring(candidate)) {
+        return;
+    }
+    spent->measurements++;
+    spent->pending += !visible;
+    spent->done += visible;
+    const struct result *results[] = {candidate->result, candidate->record};
+    for (size_t i = 0; visible && i < ARRAY_LEN(results); i++) {
+        spent->seconds += run_state_held_seconds(results[i]);
+    }
+}
+
+struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last)
+{
+    struct spent spent = {0};
+    for (uint64_t id = 1; id <= last; id++) {
+        spent_add(&spent, candidate_of(p, id), id <= visible);
+    }
+    return spent;
+}
+
+// Whether one more measurement would be beyond a limit; the reason, malloc'd, or NULL.
+char *spent_limit(const struct pipeline *p, const struct spent *spent)
+{
+    const struct run_started *started = &p->run_state->started;
+    if (started->measurements_max != 0 && spent->measurements >= started->measurements_max) {
+        return xasprintf("%llu measurements made", (unsigned long long)started->measurements_max);
+    }
+    double mean = spent->done > 0 ? spent->seconds / (double)spent->done : BUDGET_GUESS_SECONDS;
+    if (started->budget_seconds > 0 && spent->measurements > 0 &&
+        spent->seconds + ((double)spent->pending + 0.5) * mean > started->budget_seconds) {
+        return xasprintf("budget of %g device-seconds used", started->budget_seconds);
+    }
+    return NULL;
+}
+
+// Why there is no next batch; malloc'd, or NULL when there is one, of *ret_want candidates.
+static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t *ret_want)
+{
+    const struct run_started *started = &p->run_state->started;
+    uint64_t count = p->run_state->candidate_count;
+    struct spent spent = spent_count(p, visible_from(p, batch), visible_from(p, batch));
+    *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
+    if (started->candidates_max != 0 && count + *ret_want > started->candidates_max) {
+        *ret_want = started->candidates_max > count ? started->candidates_max - count : 0;
+    }
+    if (*ret_want == 0) {
+        return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
+    }
+    if (count != batch_end(p, batch - 1)) {
+        return pipeline_no_more(p);
+    }
+    return spent_limit(p, &spent);
+}
+
+// ---- propose ----
+
+void pipeline_submit_compile(struct pipeline *p, uint64_t id)
+{
+    struct job_spec spec;
+    pipeline_spec(p, id, JOB_COMPILE, &spec);
+    pipeline_submit(p, 'c', id, &spec, id, on_compiled);
+}
+
+int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, const void *source,
+                             size_t len, struct err *err)
+{
+    int rc = run_put_blob(p->run, source, len, &event->source, err);
+    if (rc == 0) {
+        uint64_t id = event->candidate;
+        struct digest digest = event->source;
+        event->duplicate_of = pipeline_find_first(p->source, &digest);
+        pipeline_add_first(&p->source, &digest, id);
+        if (p->asker < p->generator_count) {
+            pipeline_know_source(p, source, len, id);
+        }
+        rc = pipeline_append(p, RUN_PROPOSED, event, err);
+    } else {
+        message_clear(&run_proposed_message, event);
+    }
+    return rc;
+}
+
+void pipeline_add_slots(struct pipeline *p)
+{
+    size_t count = p->run_state->candidate_count;
+    if (count > p->slot_count) {
+        p->slot = xrealloc(p->slot, count, sizeof(*p->slot));
+        memset(p->slot + p->slot_count, 0, (count - p->slot_count) * sizeof(*p->slot));
+        p->slot_count = count;
+    }
+}
+
+// A batch without anything that has to be asked for.
+static int choose(struct pipeline *p, uint64_t batch, const struct plan *plan, struct err *err)
+{
+    int rc = run_begin(p->run, err);
+    if (rc == 0) {
+        rc = pipeline_record_plan(p, batch, plan, err);
+    }
+    return pipeline_commit(p, rc, err);
+}
+
+static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *ret_asking,
+                       struct err *err)
+{
+    struct plan plan;
+    pipeline_plan(p, batch, want, true, &plan);
+    *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->asks;
+    if (plan.parts == 0) {
+        p->exhausted = pipeline_no_more(p);
+        return 0;
+    }
+    return *ret_asking ? pipeline_ask(p, batch, &plan, err) : choose(p, batch, &plan, err);
+}
+
+int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t batch = batch_count(p) + 1, want;
+    if (p->stop || p->exhausted || (p->writing.on && !p->writing.over) ||
+        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+        return 0;
+    }
+    *progress = true;
+    bool asking = false;
+    int rc;
+    if (p->writing.on) {
+        rc = pipeline_record_asked(p, err);
+    } else if ((p->exhausted = check_exhausted(p, batch, &want))) {
+        return 0;
+    } else {
+        rc = begin_batch(p, batch, want, &asking, err);
+    }
+    if (asking) {
+        return rc;
+    }
+    pipeline_add_slots(p);
+    for (uint64_t id = batch_first(p, batch); rc == 0 && id <= p->run_state->candidate_count;
+         id++) {
+        if (candidate_of(p, id)->proposed.duplicate_of == 0) {
+            pipeline_submit_compile(p, id);
+        }
+    }
+    return rc;
+}
+
+// ---- compile ----
+
+static void on_compiled(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+{
+    struct pipeline *p = owner;
+    if (error) {
+        pipeline_fail(p, 'c', id, error);
+        return;
+    }
+    struct slot *slot = &p->slot[id - 1];
+    slot->job = info->job;
+    slot->answer = info->compiled;
+    info->compiled = NULL;
+    if (!slot->answer) { // buried or cancelled
+        slot->answer = xcalloc(1, sizeof(*slot->answer));
+        slot->answer->verdict = VERDICT_COMPILE_ERROR;
+        slot->answer->seconds = NAN;
+        slot->answer->reason =
+            xasprintf("the daemon gave the compilation up (%s): %.2000s",
+                      job_state_name(info->state), info->reason ? info->reason : "no reason given");
+    }
+}
+
+// Records what has arrived, in order of ids.
+int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err)
+{
+    uint64_t first = p->compiled + 1, id;
+    bool any = false;
+    int rc = 0;
+    for (id = first; rc == 0 && id <= p->run_state->candidate_count; id++) {
+        struct slot *slot = &p->slot[id - 1];
+        if (!candidate_of(p, id)->compiled && candidate_of(p, id)->proposed.duplicate_of == 0) {
+            if (!slot->answer) {
+                break;
+            }
+            if (!any) {
+                rc = run_begin(p->run, err);
+                any = true;
+            }
+            struct run_compiled event = {.candidate = id, .compiled = slot->answer};
+            if (slot->answer->verdict == VERDICT_NONE) {
+                event.duplicate_of = pipeline_find_first(p->object, &slot->answer->object);
+                pipeline_add_first(&p->object, &slot->answer->object, id);
+            }
+            slot->answer = NULL;
+            if (rc == 0) {
+                rc = pipeline_append(p, RUN_COMPILED, &event, err);
+            } else {
+                message_clear(&run_compiled_message, &event);
+            }
+        }
+    }
+    if (any) {
+        rc = pipeline_commit(p, rc, err);
+    }
+    if (rc == 0 && id > first) {
+        *progress = true;
+        p->compiled = id - 1;
+        for (uint64_t i = first; i < id; i++) {
+            if (p->slot[i - 1].job != 0) {
+                p->peers.ack(p->peers.pool, p->slot[i - 1].job);
+            }
+        }
+    }
+    return rc;
+}

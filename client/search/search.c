@@ -1,0 +1,403 @@
+// Drives a pipeline. Order of things: daemon, device, worker, RUN_SESSION, baseline, pipeline,
+// loop, RUN_FINISHED. Everything that can fail because of somebody else comes before the first
+// event of the session.
+#include "client/search/search.h"
+
+#include "client/pool/daemon_pool.h"
+#include "client/pool/daemons.h"
+#include "client/pool/device_choice.h"
+#include "client/pool/forecaster.h"
+#include "client/propose/generator_list.h"
+#include "client/search/pipeline.h"
+#include "client/search/progress.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATUS_MS 10000
+#define TICK_MS 200 // of the progress line
+
+struct search {
+    struct session *session;
+    struct run *run;
+    struct run_state *run_state;
+    struct daemon_pool *daemon_pool;
+    struct forecaster *forecaster;
+    struct proposer *proposer; // NULL unless a generator asks
+    struct problem *problem;   // from the run file
+    struct generator_list generators;
+    struct pipeline *pipeline;
+    struct progress *progress;
+    uv_timer_t *tick;  // progress; freed by its close callback
+    uv_timer_t *limit; // the same, end of --max-time
+    bool limit_reached;
+    size_t certifications;     // that were told
+    bool said_over;            // that the language model has left
+    struct compiled *baseline; // the answer to job c0
+    struct err failure;        // in a callback
+};
+
+// ---- who measures ----
+
+int search_device(struct session *session, const char *device_class, const struct problem *problem,
+                  struct device_info *ret, struct err *err)
+{
+    struct daemons daemons;
+    int rc = daemons_connect(&daemons, session, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = ERR_UNREACHABLE;
+    struct status_request request = {0};
+    struct status status;
+    struct err first = ERR_INIT;
+    for (size_t i = 0; i < daemons.count && rc != 0; i++) {
+        const struct daemon_link *link = &daemons.link[i];
+        if (!link->remote) {
+            continue;
+        }
+        struct err why = ERR_INIT;
+        rc = remote_call_sync(link->remote, OP_STATUS, &status_request_message, &request,
+                              &status_message, &status, STATUS_MS, &why);
+        if (rc == 0) {
+            rc = device_choose(&status, device_class, problem, ret, &why);
+            message_clear(&status_message, &status);
+        }
+        if (first.code == ERR_NONE) {
+            first = why;
+        }
+    }
+    daemons_release(&daemons);
+    return rc == 0 ? 0 : err_set(err, first.code, "%s", first.text);
+}
+
+// ---- beginning ----
+
+static int record_session(struct search *s, struct device_info *device, char **sandbox,
+                          struct err *err)
+{
+    const struct session_options *options = session_options(s->session);
+    struct remote *pool = NULL;
+    bool several = daemon_pool_class(s->daemon_pool);
+    int rc = several ? 0 : session_pool(s->session, &pool, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct run_session event = {
+        .pool = xstrdup(options->local ? "local"
+                        : several      ? options->pool
+                                       : remote_url(pool)),
+        .worker = xstrdup(options->no_worker ? "none"
+                          : options->local   ? "local"
+                                             : options->worker),
+        .device_class = device->device_class,
+        .device = device->name,
+        .engine =
+            forecaster_engine(s->forecaster) ? xstrdup(forecaster_engine(s->forecaster)) : NULL,
+        .at = (double)now.tv_sec,
+        .host = xstrdup(host),
+        .sandbox = *sandbox,
+        .device_facts = device->facts,
+        .device_facts_count = device->facts_count,
+    };
+    // Taken over by the event.
+    device->device_class = device->name = *sandbox = NULL;
+    device->facts = NULL;
+    device->facts_count = 0;
+    return pipeline_record(s->run, s->run_state, RUN_SESSION, &event, err);
+}
+
+static int read_problem(struct search *s, struct err *err)
+{
+    struct bytes json;
+    int rc = run_get_blob(s->run, &s->run_state->started.problem_json, &json, err);
+    if (rc == 0) {
+        rc = problem_parse(&s->problem, (const char *)json.data, json.len, "problem.json", err);
+        bytes_clear(&json);
+    }
+    return rc;
+}
+
+static int open_generators(struct search *s, struct err *err)
+{
+    struct run_started *started = &s->run_state->started;
+    char *path = xasprintf("%s/template.%s", started->problem, problem_extension(s->problem));
+    int rc = generator_list_parse(&s->generators, started->generator, err);
+    for (size_t i = 0; i < s->generators.count && rc == 0; i++) {
+        const struct digest *slot = generator_list_slot(&s->generators, started, i);
+        if (slot) {
+            rc = run_get_blob(s->run, slot, &s->generators.text[i], err);
+        } else if (!generator_asks(s->generators.kind[i])) {
+            rc = err_set(err, ERR_CORRUPT, "the run does not hold the candidates of %.200s",
+                         s->generators.kind[i]);
+        }
+    }
+    if (rc == 0) {
+        rc = generator_list_create(&s->generators, path, err);
+    }
+    free(path);
+    return rc;
+}
+
+static void on_baseline(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    struct search *s = owner;
+    (void)tag;
+    if (error) {
+        err_set(&s->failure, error->code, "the baseline: %s", error->text);
+    } else if (!info->compiled) {
+        err_set(&s->failure, ERR_INVALID,
+                "the baseline: the daemon gave its compilation up: %.500s",
+                info->reason ? info->reason : "no reason given");
+    } else if (info->compiled->verdict != VERDICT_NONE) {
+        err_set(&s->failure, ERR_INVALID,
+                "the baseline does not compile: %.500s; `kcast problem check` says more",
+                info->compiled->reason ? info->compiled->reason
+                                       : verdict_name(info->compiled->verdict));
+    } else {
+        s->baseline = info->compiled;
+        info->compiled = NULL;
+        daemon_pool_ack(s->daemon_pool, info->job);
+    }
+}
+
+// The baseline's own compilation: its features are what candidates are compared with.
+static int compile_baseline(struct search *s, struct err *err)
+{
+    const struct run_started *started = &s->run_state->started;
+    struct job_spec spec = {
+        .kind = JOB_COMPILE,
+        .problem = started->problem_json,
+        .candidate = started->baseline,
+        .anchor_log2 = NAN,
+        .max_seconds = NAN,
+        .precision_log2 = NAN,
+    };
+    daemon_pool_submit(s->daemon_pool, "c0", &spec, 0, on_baseline, s, 0);
+    int rc = daemon_pool_drain(s->daemon_pool, err);
+    if (rc == 0 && s->failure.code != ERR_NONE) {
+        rc = err_set(err, s->failure.code, "%s", s->failure.text);
+    }
+    if (rc == 0) {
+        struct run_baseline event = {.compiled = s->baseline};
+        s->baseline = NULL;
+        rc = pipeline_record(s->run, s->run_state, RUN_BASELINE, &event, err);
+    }
+    return rc;
+}
+
+static int read_blob(void *owner, const struct digest *digest, struct bytes *ret, struct err *err)
+{
+    return run_get_blob(owner, digest, ret, err);
+}
+
+// ---- the loop ----
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct search *s = timer->data;
+    progress_draw(s->progress, s->run_state);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    struct search *s = timer->data;
+    s->limit_reached = true;
+    uv_stop(timer->loop);
+}
+
+static void start_timers(struct search *s)
+{
+    double limit = s->run_state->started.wall_limit_seconds;
+    uv_loop_t *loop = session_loop(s->session);
+    s->tick = xcalloc(1, sizeof(*s->tick));
+    s->limit = xcalloc(1, sizeof(*s->limit));
+    uv_timer_init(loop, s->tick);
+    uv_timer_init(loop, s->limit);
+    s->tick->data = s->limit->data = s;
+    if (progress_is_on(s->progress)) {
+        uv_timer_start(s->tick, on_tick, 0, TICK_MS);
+    }
+    if (limit > 0) {
+        double left = limit - s->run_state->wall_seconds;
+        uv_timer_start(s->limit, on_limit, left > 0 ? (uint64_t)(left * 1000) : 0, 0);
+    }
+}
+
+// Says where the threshold of policy risk is, when it is another one.
+static void say_threshold(struct search *s)
+{
+    const struct run_certified *now = &s->run_state->certified;
+    if (s->run_state->certifications == s->certifications) {
+        return;
+    }
+    s->certifications = s->run_state->certifications;
+    char text[700];
+    if (isnan(now->threshold)) {
+        snprintf(text, sizeof(text), "measuring everything again: %s", now->text);
+    } else {
+        snprintf(text, sizeof(text), "trusting forecasts of P(improves) below %.3f: %s",
+                 now->threshold, now->text);
+    }
+    progress_say(s->progress, text);
+}
+
+// Says when the language model has nothing to give any more, and others go on.
+static void say_over(struct search *s)
+{
+    const char *reason = s->run_state->asking_over_reason;
+    if (s->run_state->asking_over && !s->said_over) {
+        char *text = xasprintf("the generator llm has left the search: %.600s",
+                               reason ? reason : "it wrote nothing new");
+        s->said_over = true;
+        progress_say(s->progress, text);
+        free(text);
+    }
+}
+
+static int loop(struct search *s, struct err *err)
+{
+    const char *reason = NULL;
+    int rc = pipeline_advance(s->pipeline, err);
+    while (rc == 0 && !pipeline_done(s->pipeline, &reason)) {
+        if (daemon_pool_outstanding(s->daemon_pool) == 0 && !forecaster_busy(s->forecaster) &&
+            !pipeline_asking(s->pipeline)) {
+            return err_set(err, ERR_INTERNAL,
+                           "the search has nothing to wait for and is not at its end");
+        }
+        rc = daemon_pool_run_once(s->daemon_pool, err);
+        if (s->limit_reached) {
+            pipeline_stop(s->pipeline, "time limit reached");
+        }
+        if (rc == 0) {
+            rc = pipeline_advance(s->pipeline, err);
+        }
+        if (rc == 0) {
+            say_threshold(s);
+            say_over(s);
+        }
+    }
+    if (rc == 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        struct run_finished event = {.reason = xstrdup(reason),
+                                     .at = (double)now.tv_sec,
+                                     .wall_seconds = s->run_state->wall_seconds};
+        rc = pipeline_record(s->run, s->run_state, RUN_FINISHED, &event, err);
+        daemon_pool_cancel_all(s->daemon_pool); // compilations of what will not be decided any more
+    }
+    return rc;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void release(struct search *s)
+{
+    pipeline_free(s->pipeline);
+    forecaster_free(s->forecaster);
+    proposer_free(s->proposer);
+    generator_list_release(&s->generators);
+    problem_free(s->problem);
+    daemon_pool_close(s->daemon_pool);
+    progress_free(s->progress);
+    if (s->tick) {
+        uv_close((uv_handle_t *)s->tick, free_handle);
+        uv_close((uv_handle_t *)s->limit, free_handle);
+    }
+    if (s->baseline) {
+        message_clear(&compiled_message, s->baseline);
+        free(s->baseline);
+    }
+}
+
+// Everything up to the pipeline. device_class is that of the run's earlier sessions, or NULL.
+static int begin(struct search *s, const char *device_class, struct err *err)
+{
+    struct device_info device = {0};
+    char *sandbox = NULL;
+    int rc = read_problem(s, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = open_generators(s, err);
+    if (rc != 0) {
+        goto out;
+    }
+    s->progress =
+        progress_create(session_options(s->session)->quiet, generator_list_points(&s->generators));
+    rc = daemon_pool_create(&s->daemon_pool, s->session, s->run_state->started.search, NULL, err);
+    if (rc != 0) {
+        goto out;
+    }
+    const struct run_started *started = &s->run_state->started;
+    struct job_client_terms terms = {.weight = started->weight,
+                                     .budget_seconds = started->hard_seconds,
+                                     .in = (enum queue_class)started->queue_class};
+    daemon_pool_set_terms(s->daemon_pool, &terms);
+    daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
+    rc = daemon_pool_choose(s->daemon_pool, device_class, s->problem, &device, &sandbox, err);
+    if (rc != 0) {
+        goto out;
+    }
+    s->forecaster = forecaster_create(s->session, progress_say, s->progress);
+    daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
+    forecaster_set_reader(s->forecaster, read_blob, s->run);
+    rc = record_session(s, &device, &sandbox, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (generator_list_asking(&s->generators) < s->generators.count) {
+        rc = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    if (!s->run_state->baseline) {
+        rc = compile_baseline(s, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    struct pipeline_peers peers = pipeline_peers_of(s->daemon_pool, s->forecaster);
+    const struct generator *generator[GENERATOR_LIST_MAX];
+    for (size_t i = 0; i < s->generators.count; i++) {
+        generator[i] = s->generators.generator[i];
+    }
+    rc = pipeline_create(&s->pipeline, s->run, s->run_state, &peers, s->proposer, generator,
+                         s->generators.count, err);
+out:
+    message_clear(&device_info_message, &device);
+    free(sandbox);
+    return rc;
+}
+
+int search_drive(struct session *session, struct run *run, struct run_state *run_state,
+                 struct err *err)
+{
+    struct search s = {.session = session,
+                       .run = run,
+                       .run_state = run_state,
+                       .certifications = run_state->certifications,
+                       .said_over = run_state->asking_over};
+    char *device_class =
+        run_state->session.device_class ? xstrdup(run_state->session.device_class) : NULL;
+    int rc = begin(&s, device_class, err);
+    if (rc == 0) {
+        start_timers(&s);
+        rc = loop(&s, err);
+    }
+    release(&s);
+    free(device_class);
+    return rc;
+}

@@ -1,0 +1,169 @@
+#include "client/search/search_start.h"
+
+#include "client/policy/policy.h"
+#include "client/search/search.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/parse.h"
+#include "common/stats.h"
+#include "common/version.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMMAND_LINE_MAX ((size_t)16384) // of run_started
+
+// The command line as typed, cut; from the kernel, since the options are parsed by now.
+static char *command_line(void)
+{
+    struct bytes line;
+    if (file_read(&line, "/proc/self/cmdline", COMMAND_LINE_MAX * 64, NULL) != 0) {
+        return NULL;
+    }
+    size_t len = line.len < COMMAND_LINE_MAX ? line.len : COMMAND_LINE_MAX;
+    for (size_t i = 0; i < len; i++) {
+        line.data[i] = line.data[i] == '\0' ? ' ' : line.data[i];
+    }
+    char *text = xstrndup((const char *)line.data, len > 0 ? len - 1 : 0);
+    bytes_clear(&line);
+    return text;
+}
+
+// Names the run to the daemon and, when it has no name yet, its file.
+static void fill_names(struct run_started *started, char **path)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    localtime_r(&now, &tm);
+    char stamp[32];
+    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm);
+    started->started_at = (double)now;
+    started->search =
+        xasprintf("%s-%s-%016llx", started->problem, stamp, (unsigned long long)stats_entropy());
+    if (!*path) {
+        *path = xasprintf("%s-%s.run", started->problem, stamp);
+    }
+}
+
+static int fill_started(struct run_started *started, const struct generator_list *generators,
+                        const struct search_options *options, const struct problem_dir *dir,
+                        struct err *err)
+{
+    bool certifies = policy_find(options->policy)->certifies;
+    enum queue_class in = QUEUE_NORMAL;
+    (void)queue_class_find(&in, options->queue_class); // the table of options has checked it
+    *started = (struct run_started){
+        .problem = xstrdup(dir->problem->name),
+        .problem_json = dir->json_digest,
+        .reference = dir->reference_digest,
+        .baseline = dir->baseline_digest,
+        .generator = xstrdup(generators->names),
+        .strategy = xstrdup(options->strategy),
+        .policy = xstrdup(options->policy),
+        .confidence = options->confidence,
+        .audit = options->audit,
+        .share = options->share,
+        .guarantee = certifies ? xstrdup(options->guarantee) : NULL,
+        .alpha = certifies ? options->alpha : NAN,
+        .delta = certifies ? options->delta : NAN,
+        .seed = stats_entropy(),
+        .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
+        .measurements_max = options->measurements,
+        .candidates_max = options->candidates,
+        .release = xstrdup(KCAST_VERSION),
+        .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
+        .command = command_line(),
+        .batch = options->batch,
+        .wide = options->wide,
+        .weight = options->weight > 0 ? options->weight : NAN,
+        .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
+        .queue_class = in,
+    };
+    policy_batches(policy_find(options->policy), &started->batch, &started->wide);
+    int rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
+    return rc != 0 ? rc
+           : !options->seed
+               ? 0
+               : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
+}
+
+// The sources and the first event, in one transaction.
+static int record_start(struct run *run, struct run_state *run_state, struct run_started *started,
+                        const struct problem_dir *dir, const struct generator_list *generators,
+                        struct err *err)
+{
+    int rc = run_begin(run, err);
+    generator_list_reserve(generators, started);
+    if (rc == 0) {
+        rc = run_put_blob(run, dir->json.data, dir->json.len, NULL, err);
+    }
+    if (rc == 0) {
+        rc = run_put_blob(run, dir->reference.data, dir->reference.len, NULL, err);
+    }
+    if (rc == 0) {
+        rc = run_put_blob(run, dir->baseline.data, dir->baseline.len, NULL, err);
+    }
+    for (size_t i = 0; i < generators->count && rc == 0; i++) {
+        struct digest *slot = generator_list_slot(generators, started, i);
+        if (slot) {
+            rc = run_put_blob(run, generators->text[i].data, generators->text[i].len, slot, err);
+        }
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    if (dir->readme.len > 0) {
+        rc = run_put_blob(run, dir->readme.data, dir->readme.len, &started->readme, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = pipeline_record(run, run_state, RUN_STARTED, started, err);
+    if (rc != 0) {
+        goto out;
+    }
+    return run_commit(run, err);
+out:
+    run_rollback(run);
+    return rc;
+}
+
+int search_check(struct session *session, struct generator_list *generators,
+                 const struct problem_dir *dir, const char *path, struct device_info *ret_device,
+                 struct err *err)
+{
+    int rc = generator_list_create(generators, path, err);
+    return rc == 0 ? search_device(session, NULL, dir->problem, ret_device, err) : rc;
+}
+
+int search_start(struct run **ret, struct run_state *run_state, char **path,
+                 const struct generator_list *generators, const struct search_options *options,
+                 const struct problem_dir *dir, struct err *err)
+{
+    struct run_started started = {0};
+    struct run *run = NULL;
+    int rc = fill_started(&started, generators, options, dir, err);
+    if (rc != 0) {
+        goto out;
+    }
+    fill_names(&started, path);
+    rc = run_create(&run, *path, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = record_start(run, run_state, &started, dir, generators, err);
+    if (rc != 0) {
+        (void)unlink(*path); // holds nothing
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    *ret = run;
+    run = NULL;
+out:
+    run_close(run);
+    message_clear(&run_started_message, &started);
+    return rc;
+}

@@ -1,0 +1,218 @@
+#include "client/search/summary.h"
+
+#include "client/policy/allocation.h"
+#include "client/policy/missed.h"
+#include "client/policy/risk.h"
+#include "client/propose/generator_list.h"
+#include "client/show.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The fastest of those that were measured and correct; NULL when there is none.
+static const struct run_state_candidate *find_fastest(const struct run_state *run_state)
+{
+    const struct run_state_candidate *fastest = NULL;
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[i];
+        if (candidate->result && verdict_is_ratio(candidate->result->verdict) &&
+            candidate->result->speedup &&
+            (!fastest || candidate->result->speedup->log2 > fastest->result->speedup->log2)) {
+            fastest = candidate;
+        }
+    }
+    return fastest;
+}
+
+static const char *name_of(const struct run_state_candidate *candidate)
+{
+    return candidate->proposed.name ? candidate->proposed.name : "without a name";
+}
+
+static json_t *best_object(const struct run_state *run_state)
+{
+    const struct run_state_candidate *best = run_state_best(run_state);
+    if (!best) {
+        return json_null();
+    }
+    const struct estimate *speedup = best->record->speedup;
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "candidate",
+                     (json_int_t)best->proposed.candidate, "name", show_text(best->proposed.name),
+                     "speedup", show_ratio(speedup->log2), "ci95", show_interval(speedup), "digest",
+                     show_digest(&best->proposed.source), "params",
+                     show_facts(best->proposed.params, best->proposed.params_count));
+}
+
+// What of the discarded would have improved: estimated and bounded, not guaranteed beforehand.
+static json_t *risk_object(const struct run_state *run_state)
+{
+    struct certify_missed missed = missed_of(run_state);
+
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:f}", "discarded", (json_int_t)missed.discarded,
+                     "audited", (json_int_t)missed.audited, "improvers",
+                     (json_int_t)missed.improvers, "share", show_number(missed.share), "at_most",
+                     missed.estimated ? show_number(missed.upper) : json_null(), "confidence",
+                     MISSED_CONFIDENCE);
+}
+
+static json_t *make_object(const struct run_state *run_state, const char *path)
+{
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
+                     "s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                      //
+                     "best", best_object(run_state),                                //
+                     "problem", run_state->started.problem,                         //
+                     "considered", (json_int_t)run_state->considered,               //
+                     "compile_failed", (json_int_t)run_state->compile_failed,       //
+                     "forecast", (json_int_t)run_state->forecasts,                  //
+                     "measured", (json_int_t)run_state->measured,                   //
+                     "audited", (json_int_t)run_state->audited,                     //
+                     "trusted", (json_int_t)run_state->trusted,                     //
+                     "reused", (json_int_t)run_state->reused,                       //
+                     "records", (json_int_t)run_state->records,                     //
+                     "device_seconds", show_number(run_state->device_seconds),      //
+                     "wall_seconds", show_number(run_state->wall_seconds),          //
+                     "reason", show_text(run_state->finish_reason),                 //
+                     "run", path,                                                   //
+                     "risk", risk_object(run_state),                                //
+                     "guarantee", show_guarantee(run_state),                        //
+                     "generators", show_generators(run_state),                      //
+                     "llm", "proposals", (json_int_t)run_state->proposals, "known", //
+                     (json_int_t)run_state->known, "input_tokens",                  //
+                     (json_int_t)run_state->input_tokens, "output_tokens",          //
+                     (json_int_t)run_state->output_tokens, "cost", run_state->model_cost);
+}
+
+static void describe_best(const struct run_state *run_state, struct strbuf *out)
+{
+    const struct run_state_candidate *best = run_state_best(run_state),
+                                     *fastest = find_fastest(run_state);
+    char text[64];
+    if (best) {
+        show_speedup(best->record->speedup, text, sizeof(text));
+        strbuf_addf(out, "candidate %llu (%s), %s the baseline",
+                    (unsigned long long)best->proposed.candidate, name_of(best), text);
+    } else if (fastest) {
+        show_speedup(fastest->result->speedup, text, sizeof(text));
+        strbuf_addf(out,
+                    "nothing faster than the baseline; candidate %llu (%s) came nearest with %s",
+                    (unsigned long long)fastest->proposed.candidate, name_of(fastest), text);
+    } else {
+        strbuf_adds(out, "no candidate was correct");
+    }
+}
+
+static void print_guarantee(const struct run_state *run_state)
+{
+    char *sentence = risk_sentence(run_state);
+    if (sentence) {
+        printf("guarantee   %s%s\n", sentence,
+               run_state->certified.alarms > 0 ? "; an alarm had everything measured again" : "");
+    }
+    free(sentence);
+}
+
+// Only of a search that has several.
+static void print_generators(const struct run_state *run_state)
+{
+    struct generator_list list;
+    if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
+        return;
+    }
+    struct allot_share share[GENERATOR_LIST_MAX];
+    allot_shares(run_state, run_state->candidate_count, list.count, share);
+    char cost[64];
+    for (size_t i = 0; i < list.count && list.count > 1; i++) {
+        show_seconds(share[i].cost, cost, sizeof(cost));
+        printf(
+            "%s  %s: %llu considered, %llu measured, best raised %llu times, by a factor of %.3f "
+            "together, at a cost of %s\n",
+            i == 0 ? "generators" : "          ", list.kind[i],
+            (unsigned long long)share[i].considered, (unsigned long long)share[i].measured,
+            (unsigned long long)share[i].improvements, exp2(share[i].gain_log2), cost);
+    }
+    generator_list_release(&list);
+}
+
+static void print_table(const struct run_state *run_state, const char *path)
+{
+    const struct run_state_candidate *best = run_state_best(run_state);
+    struct certify_missed missed = missed_of(run_state);
+    struct strbuf text = STRBUF_INIT;
+    char seconds[64], wall[64];
+    describe_best(run_state, &text);
+    show_seconds(run_state->device_seconds, seconds, sizeof(seconds));
+    show_seconds(run_state->wall_seconds, wall, sizeof(wall));
+    printf("problem     %s on %s\n", run_state->started.problem,
+           run_state->session.device_class ? run_state->session.device_class : "an unknown device");
+    printf("best        %s\n", strbuf_text(&text));
+    for (size_t i = 0; best && i < best->proposed.params_count; i++) {
+        printf("%s%s = %.15g", i == 0 ? "parameters  " : ", ", best->proposed.params[i].name,
+               best->proposed.params[i].value);
+    }
+    printf("%s", best && best->proposed.params_count > 0 ? "\n" : "");
+    printf("considered  %llu (%llu did not compile, %llu were the same object as another)\n",
+           (unsigned long long)run_state->considered, (unsigned long long)run_state->compile_failed,
+           (unsigned long long)run_state->reused);
+    printf("measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a "
+           "record counted\n",
+           (unsigned long long)run_state->measured, (unsigned long long)run_state->audited,
+           (unsigned long long)run_state->records);
+    print_generators(run_state);
+    printf("trusted     %llu forecasts, without measuring\n",
+           (unsigned long long)run_state->trusted);
+    print_guarantee(run_state);
+    if (missed.discarded > 0) {
+        printf("missed      %s\n", missed.text);
+    }
+    if (run_state->proposals > 0) {
+        printf("proposed    %llu by a language model, of which %llu were there already but for "
+               "blanks and comments\n",
+               (unsigned long long)run_state->proposals, (unsigned long long)run_state->known);
+    }
+    if (run_state->input_tokens + run_state->output_tokens > 0) {
+        printf("asked       %llu tokens in, %llu out, at a cost of %.4g\n",
+               (unsigned long long)run_state->input_tokens,
+               (unsigned long long)run_state->output_tokens, run_state->model_cost);
+    }
+    printf("spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
+           run_state->finish_reason ? run_state->finish_reason : "not finished");
+    printf("\nnext: `kcast report %s -o report.html` shows how it went", path);
+    if (best) {
+        printf("; `kcast export %s` writes the candidates out", path);
+    }
+    printf("\n");
+    strbuf_release(&text);
+}
+
+int summary_print(const struct session_options *options, const struct run_state *run_state,
+                  const char *path)
+{
+    char seconds[64];
+    show_seconds(run_state->device_seconds, seconds, sizeof(seconds));
+    struct strbuf text = STRBUF_INIT;
+    describe_best(run_state, &text);
+    strbuf_addf(&text, "; considered %llu, measured %llu, trusted %llu, %s of device time; %s",
+                (unsigned long long)run_state->considered, (unsigned long long)run_state->measured,
+                (unsigned long long)run_state->trusted, seconds, path);
+    if (options->json) {
+        show_print(make_object(run_state, path));
+    } else {
+        print_table(run_state, path);
+        fflush(stdout);
+    }
+    if (!options->quiet) {
+        fprintf(stderr, "kcast: %s\n", strbuf_text(&text));
+    }
+    strbuf_release(&text);
+    return find_fastest(run_state) ? EXIT_OK : EXIT_NEGATIVE;
+}
+
+void summary_print_resume(const struct session_options *options, const char *path)
+{
+    if (!options->quiet) {
+        fprintf(stderr, "kcast: everything so far is kept; go on with `kcast resume %s`\n", path);
+    }
+}

@@ -1,0 +1,471 @@
+// Reads Kernel Tuner's files: the cache that it appends to while it works, and T4 results.
+//
+// A cache file is JSON that is only closed when tuning ends; before, its last two braces are
+// missing and a comma may stand there (kernel_tuner/util.py: store_cache, correct_open_cache). A
+// process that was killed may leave a line half-written. Python writes NaN and Infinity, which JSON
+// does not know.
+#include "client/space/import_tuner.h"
+#include "client/space/space.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_TIME 1e20 // old versions write this time for what could not be measured
+
+// ---- text to JSON ----
+
+// Copies JSON with Python's NaN, Infinity and -Infinity as null.
+static void add_strict(struct strbuf *out, const char *text, size_t len)
+{
+    static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
+    bool quoted = false;
+
+    for (size_t i = 0; i < len; i++) {
+        size_t skip = 0;
+        for (size_t w = 0; w < ARRAY_LEN(word) && !quoted; w++) {
+            size_t size = strlen(word[w]);
+            if (len - i >= size && memcmp(text + i, word[w], size) == 0) {
+                skip = size;
+            }
+        }
+        if (skip > 0) {
+            strbuf_adds(out, "null");
+            i += skip - 1;
+            continue;
+        }
+        if (quoted && text[i] == '\\' && i + 1 < len) {
+            strbuf_addc(out, text[i++]);
+        } else if (text[i] == '"') {
+            quoted = !quoted;
+        }
+        strbuf_addc(out, text[i]);
+    }
+}
+
+static size_t without_end(const char *text, size_t len)
+{
+    while (len > 0 && strchr(" \t\r\n", text[len - 1])) {
+        len--;
+    }
+    return len > 0 && text[len - 1] == ',' ? len - 1 : len;
+}
+
+// As json_loadb, closing what is open: of a whole file, else of one without its half-written line.
+static json_t *load(const char *text, size_t len, json_error_t *why)
+{
+    json_t *ret = json_loadb(text, len, 0, why);
+
+    for (int attempt = 0; attempt < 2 && !ret; attempt++) {
+        struct strbuf closed;
+        strbuf_init(&closed, len + 16);
+        len = without_end(text, len);
+        strbuf_add(&closed, text, len);
+        strbuf_adds(&closed, "}\n}");
+        json_error_t other;
+        ret = json_loadb(closed.data, closed.len, 0, &other);
+        strbuf_release(&closed);
+        const char *newline = memrchr(text, '\n', len);
+        len = newline ? (size_t)(newline - text) : 0;
+    }
+    return ret;
+}
+
+// ---- fields ----
+
+static int no_number(const char *path, const char *where, const char *field, struct err *err)
+{
+    return err_set(err, ERR_INVALID, "%s: configuration %.200s: \"%s\" is no number from 0", path,
+                   where, field);
+}
+
+// Milliseconds; NaN when absent or null.
+static int read_ms(double *ret, const json_t *object, const char *field, double unit,
+                   const char *path, const char *where, struct err *err)
+{
+    const json_t *value = json_object_get(object, field);
+
+    *ret = NAN;
+    if (!value || json_is_null(value)) {
+        return 0;
+    }
+    if (!json_is_number(value) || json_number_value(value) < 0) {
+        return no_number(path, where, field, err);
+    }
+    *ret = json_number_value(value) * unit;
+    return 0;
+}
+
+static int read_times(struct tuner_row *row, const json_t *list, double unit, const char *path,
+                      const char *where, struct err *err)
+{
+    size_t i;
+    const json_t *value;
+
+    if (!list || json_is_null(list)) {
+        return 0;
+    }
+    if (!json_is_array(list)) {
+        return err_set(err, ERR_INVALID, "%s: configuration %.200s: its times are no list", path,
+                       where);
+    }
+    row->times = xcalloc(json_array_size(list) + 1, sizeof(*row->times));
+    json_array_foreach ((json_t *)(uintptr_t)list, i, value) {
+        double ms = json_number_value(value) * unit;
+        if (json_is_number(value) && isfinite(ms) && ms > 0) {
+            row->times[row->times_count++] = ms;
+        }
+    }
+    return 0;
+}
+
+// A correct configuration has a time.
+static int check_time(const struct tuner_row *row, const char *path, const char *where,
+                      struct err *err)
+{
+    if (row->verdict == VERDICT_NONE && !(row->time > 0 && isfinite(row->time))) {
+        return err_set(err, ERR_INVALID,
+                       "%s: configuration %.200s has no \"time\" above 0 and no error", path,
+                       where);
+    }
+    return 0;
+}
+
+static int check_params(const struct tuner *tuner, const json_t *config, const char *path,
+                        const char *where, struct err *err)
+{
+    for (size_t i = 0; i < tuner->param_count; i++) {
+        if (!json_object_get(config, tuner->param[i].name)) {
+            return err_set(err, ERR_INVALID, "%s: configuration %.200s has no \"%.64s\"", path,
+                           where, tuner->param[i].name);
+        }
+    }
+    return 0;
+}
+
+static int add_param(struct tuner *tuner, const char *name, const char *path, struct err *err)
+{
+    if (tuner->param_count == TUNER_PARAM_MAX || strlen(name) > 64) {
+        return err_set(err, ERR_LIMIT,
+                       "%s: more than %d parameters, or one with a name of more than 64 bytes",
+                       path, TUNER_PARAM_MAX);
+    }
+    tuner->param[tuner->param_count++].name = name;
+    return 0;
+}
+
+static int make_rows(struct tuner *tuner, size_t count, const char *path, struct err *err)
+{
+    if (count == 0 || count > SPACE_CANDIDATES_MAX) {
+        return err_set(err, count == 0 ? ERR_INVALID : ERR_LIMIT,
+                       "%s: %zu configurations; a space has 1 to %zu", path, count,
+                       SPACE_CANDIDATES_MAX);
+    }
+    if (tuner->param_count == 0) {
+        return err_set(err, ERR_INVALID, "%s: its configurations have no parameters", path);
+    }
+    tuner->row = xcalloc(count, sizeof(*tuner->row));
+    return 0;
+}
+
+// ---- the cache file ----
+
+// Errors are the names of Kernel Tuner's classes, as the value of any key; "__error__" since 1.0.
+static void read_error(struct tuner_row *row, const json_t *object)
+{
+    static const struct {
+        const char *name;
+        enum verdict verdict;
+    } known[] = {{"CompilationFailedConfig", VERDICT_COMPILE_ERROR},
+                 {"InvalidConfig", VERDICT_COMPILE_ERROR},
+                 {"RuntimeFailedConfig", VERDICT_CRASH},
+                 {"ErrorConfig", VERDICT_CRASH}};
+    const char *key;
+    const json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+        const char *text = json_string_value(value);
+        for (size_t i = 0; i < ARRAY_LEN(known) && text; i++) {
+            if (strcmp(text, known[i].name) == 0) {
+                row->verdict = known[i].verdict;
+                row->reason = known[i].name;
+            }
+        }
+    }
+    value = json_object_get(object, "__error__");
+    if (row->verdict == VERDICT_NONE && value && !json_is_null(value)) {
+        row->verdict = VERDICT_CRASH;
+        row->reason = "an error of a kind that is not known";
+    }
+    if (row->verdict == VERDICT_NONE &&
+        json_number_value(json_object_get(object, "time")) >= NO_TIME) {
+        row->verdict = VERDICT_CRASH;
+        row->reason = "not measured";
+    }
+}
+
+static int read_entry(struct tuner *tuner, const char *key, const json_t *object, const char *path,
+                      struct err *err)
+{
+    struct tuner_row *row = &tuner->row[tuner->row_count++];
+
+    *row = (struct tuner_row){.config = object, .time = NAN};
+    if (!json_is_object(object)) {
+        return err_set(err, ERR_INVALID, "%s: configuration %.200s is no object", path, key);
+    }
+    read_error(row, object);
+    int rc = 0;
+    if (row->verdict == VERDICT_NONE) {
+        rc = read_ms(&row->time, object, "time", 1, path, key, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_ms(&row->compile, object, "compile_time", 1, path, key, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_ms(&row->verify, object, "verification_time", 1, path, key, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_ms(&row->benchmark, object, "benchmark_time", 1, path, key, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_times(row, json_object_get(object, "times"), 1, path, key, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = check_time(row, path, key, err);
+out:
+    return rc == 0 ? check_params(tuner, object, path, key, err) : rc;
+}
+
+// Of the device it is empty for the backend that compiles C.
+static const char *name_of(const struct tuner *tuner, const char *field)
+{
+    const char *text = json_string_value(json_object_get(tuner->root, field));
+
+    return text && text[0] != '\0' ? text : NULL;
+}
+
+static int read_cache(struct tuner *tuner, const char *path, struct err *err)
+{
+    const json_t *keys = json_object_get(tuner->root, "tune_params_keys");
+    const json_t *lists = json_object_get(tuner->root, "tune_params");
+    json_t *cache = json_object_get(tuner->root, "cache");
+    const char *key;
+    json_t *value;
+    int rc = 0;
+
+    tuner->format = "cache";
+    tuner->device = name_of(tuner, "device_name");
+    tuner->kernel = name_of(tuner, "kernel_name");
+    tuner->problem_size = json_object_get(tuner->root, "problem_size");
+    if (!json_is_object(cache) || !json_is_array(keys)) {
+        return err_set(err, ERR_INVALID, "%s: its \"cache\" is no object or its %s", path,
+                       "\"tune_params_keys\" are no list");
+    }
+    for (size_t i = 0; i < json_array_size(keys) && rc == 0; i++) {
+        const char *name = json_string_value(json_array_get(keys, i));
+        rc = name ? add_param(tuner, name, path, err)
+                  : err_set(err, ERR_INVALID,
+                            "%s: \"tune_params_keys\" has something that is no text", path);
+        if (rc == 0) {
+            tuner->param[i].listed = json_object_get(lists, name);
+        }
+    }
+    if (rc == 0) {
+        rc = make_rows(tuner, json_object_size(cache), path, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    json_object_foreach (cache, key, value) {
+        rc = read_entry(tuner, key, value, path, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+// ---- T4 results ----
+
+// ms per unit, which is ms when it is left out; 0 when it is not known.
+static double unit_ms(const char *unit)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } known[] = {{"milliseconds", 1}, {"ms", 1},    {"", 1},
+                 {"seconds", 1e3},    {"s", 1e3},   {"microseconds", 1e-3},
+                 {"us", 1e-3},        {"ns", 1e-6}, {"nanoseconds", 1e-6}};
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (!unit || strcmp(unit, known[i].name) == 0) {
+            return known[i].ms;
+        }
+    }
+    return 0;
+}
+
+static int read_invalidity(struct tuner_row *row, const json_t *value, const char *path,
+                           const char *where, struct err *err)
+{
+    static const struct {
+        const char *name;
+        enum verdict verdict;
+    } known[] = {{"correct", VERDICT_NONE},
+                 {"compile", VERDICT_COMPILE_ERROR},
+                 {"constraints", VERDICT_COMPILE_ERROR},
+                 {"runtime", VERDICT_CRASH},
+                 {"timeout", VERDICT_TIMEOUT},
+                 {"correctness", VERDICT_WRONG}};
+    const char *text = json_string_value(value);
+
+    for (size_t i = 0; i < ARRAY_LEN(known) && text; i++) {
+        if (strcmp(text, known[i].name) == 0) {
+            row->verdict = known[i].verdict;
+            row->reason = row->verdict == VERDICT_NONE ? NULL : known[i].name;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "%s: configuration %s: \"invalidity\" is none of T4's", path,
+                   where);
+}
+
+static int read_measured_time(struct tuner_row *row, const json_t *list, const char *path,
+                              const char *where, struct err *err)
+{
+    size_t i;
+    const json_t *value;
+
+    json_array_foreach ((json_t *)(uintptr_t)list, i, value) {
+        const char *name = json_string_value(json_object_get(value, "name"));
+        double unit = unit_ms(json_string_value(json_object_get(value, "unit")));
+        if (!name || strcmp(name, "time") != 0) {
+            continue;
+        }
+        if (unit == 0) {
+            return err_set(err, ERR_INVALID,
+                           "%s: configuration %s: the unit of \"time\" is not known", path, where);
+        }
+        return read_ms(&row->time, value, "value", unit, path, where, err);
+    }
+    return 0;
+}
+
+static int read_t4_result(struct tuner *tuner, const json_t *object, double unit, const char *path,
+                          struct err *err)
+{
+    struct tuner_row *row = &tuner->row[tuner->row_count++];
+    const json_t *times = json_object_get(object, "times");
+
+    *row = (struct tuner_row){.config = json_object_get(object, "configuration"), .time = NAN};
+    char where[32];
+    snprintf(where, sizeof(where), "%zu", tuner->row_count);
+    int rc = read_invalidity(row, json_object_get(object, "invalidity"), path, where, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (row->verdict == VERDICT_NONE) {
+        rc = read_measured_time(row, json_object_get(object, "measurements"), path, where, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    const char *name = json_object_get(times, "compilation") ? "compilation" : "compilation_time";
+    rc = read_ms(&row->compile, times, name, unit, path, where, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_ms(&row->verify, times, "validation", unit, path, where, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_ms(&row->benchmark, times, "benchmark", unit, path, where, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = read_times(row, json_object_get(times, "runtimes"), unit, path, where, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = check_time(row, path, where, err);
+out:
+    return rc == 0 ? check_params(tuner, row->config, path, where, err) : rc;
+}
+
+static int read_t4(struct tuner *tuner, const char *path, struct err *err)
+{
+    const json_t *results = json_object_get(tuner->root, "results");
+    json_t *first = json_object_get(json_array_get(results, 0), "configuration");
+    double unit = unit_ms(
+        json_string_value(json_object_get(json_object_get(tuner->root, "metadata"), "timeunit")));
+    const char *key;
+    const json_t *value;
+    int rc = 0;
+
+    tuner->format = "T4 results";
+    if (unit == 0) {
+        return err_set(err, ERR_INVALID, "%s: its \"timeunit\" is not known", path);
+    }
+    json_object_foreach (first, key, value) {
+        rc = add_param(tuner, key, path, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    rc = make_rows(tuner, json_array_size(results), path, err);
+    for (size_t i = 0; i < json_array_size(results) && rc == 0; i++) {
+        rc = read_t4_result(tuner, json_array_get(results, i), unit, path, err);
+    }
+    return rc;
+}
+
+// ---- both ----
+
+int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path, struct err *err)
+{
+    struct strbuf text;
+
+    strbuf_init(&text, 2 * len + 16); // "NaN" grows by one
+    add_strict(&text, data, len);
+    struct tuner tuner = {.root = NULL};
+    json_error_t why = {.line = 0};
+    tuner.root = load(strbuf_text(&text), text.len, &why);
+    strbuf_release(&text);
+    int rc;
+    if (!tuner.root) {
+        rc = err_set(err, ERR_INVALID, "%s:%d: no JSON of Kernel Tuner: %.200s", path, why.line,
+                     why.text);
+    } else if (json_object_get(tuner.root, "cache")) {
+        rc = read_cache(&tuner, path, err);
+    } else if (json_is_array(json_object_get(tuner.root, "results"))) {
+        rc = read_t4(&tuner, path, err);
+    } else {
+        rc = err_set(err, ERR_INVALID,
+                     "%s: neither a cache file of Kernel Tuner (with \"cache\") nor T4 results "
+                     "(with a list \"results\")",
+                     path);
+    }
+    if (rc != 0) {
+        tuner_release(&tuner);
+        return rc;
+    }
+    *ret = tuner;
+    return 0;
+}
+
+void tuner_release(struct tuner *tuner)
+{
+    for (size_t i = 0; i < tuner->row_count; i++) {
+        free(tuner->row[i].times);
+    }
+    free(tuner->row);
+    json_decref(tuner->root);
+    *tuner = (struct tuner){.root = NULL};
+}

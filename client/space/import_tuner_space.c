@@ -1,0 +1,457 @@
+// A space of what Kernel Tuner measured. Times become log2 speedups over one of its configurations;
+// where single launches were recorded, with an interval: Welch's for the difference of the means of
+// log2 times (Biometrika 34, 1947), which takes the launches for independent, as the tuner does.
+#include "client/report/report_text.h"
+#include "client/space/import_tuner.h"
+#include "client/space/space_import.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "common/strbuf.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 1024 // of a candidate
+#define PROBLEM_MAX_BYTES 64
+#define DEVICE_MAX_BYTES 256
+#define TEXT_VALUE_MAX 256 // different values of a parameter that are no numbers
+#define NS_PER_MS 1e6
+
+// How a parameter's values become numbers.
+struct scale {
+    bool numeric;               // as they are
+    char *text[TEXT_VALUE_MAX]; // else a value is its place here
+    size_t count;
+};
+
+struct maker {
+    const struct tuner *tuner;
+    const char *path;
+    struct scale *scale; // one per parameter
+    size_t baseline;     // row
+    size_t correct;      // rows
+    struct space space;
+};
+
+// ---- values ----
+
+static void add_value(struct strbuf *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        strbuf_adds(out, json_string_value(value));
+    } else if (json_is_boolean(value)) {
+        strbuf_adds(out, json_is_true(value) ? "True" : "False");
+    } else if (json_is_integer(value)) {
+        strbuf_addf(out, "%lld", (long long)json_integer_value(value));
+    } else {
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        strbuf_adds(out, text ? text : "?");
+        free(text);
+    }
+}
+
+static bool is_numeric(const json_t *value)
+{
+    return json_is_number(value) || json_is_boolean(value);
+}
+
+static int place_of(struct scale *scale, const json_t *value, double *ret, const char *path,
+                    const char *name, struct err *err)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    add_value(&text, value);
+    size_t i = 0;
+    while (i < scale->count && strcmp(scale->text[i], strbuf_text(&text)) != 0) {
+        i++;
+    }
+    if (i == scale->count && i < TEXT_VALUE_MAX) {
+        scale->text[scale->count++] = xstrdup(strbuf_text(&text));
+    }
+    strbuf_release(&text);
+    *ret = (double)i;
+    return i < TEXT_VALUE_MAX
+               ? 0
+               : err_set(err, ERR_LIMIT,
+                         "%s: parameter \"%s\" has more than %d values, some of which "
+                         "are no numbers",
+                         path, name, TEXT_VALUE_MAX);
+}
+
+static int number_of(struct maker *m, size_t param, const json_t *value, double *ret,
+                     struct err *err)
+{
+    struct scale *scale = &m->scale[param];
+
+    if (!scale->numeric) {
+        return place_of(scale, value, ret, m->path, m->tuner->param[param].name, err);
+    }
+    *ret = json_is_boolean(value) ? (double)json_is_true(value) : json_number_value(value);
+    return 0;
+}
+
+// A parameter is numeric when all of its values are; otherwise those of its list get the first
+// places.
+static int find_scales(struct maker *m, struct err *err)
+{
+    m->scale = xcalloc(m->tuner->param_count, sizeof(*m->scale));
+    int rc = 0;
+    for (size_t p = 0; p < m->tuner->param_count && rc == 0; p++) {
+        const struct tuner_param *param = &m->tuner->param[p];
+        m->scale[p].numeric = true;
+        for (size_t i = 0; i < m->tuner->row_count; i++) {
+            const json_t *value = json_object_get(m->tuner->row[i].config, param->name);
+            m->scale[p].numeric = m->scale[p].numeric && is_numeric(value);
+        }
+        double place;
+        for (size_t i = 0; i < json_array_size(param->listed) && !m->scale[p].numeric; i++) {
+            rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
+                          param->name, err);
+            if (rc != 0) {
+                break;
+            }
+        }
+    }
+    return rc;
+}
+
+static void add_name(const struct tuner *tuner, const struct tuner_row *row, struct strbuf *out)
+{
+    for (size_t p = 0; p < tuner->param_count; p++) {
+        strbuf_addf(out, "%s%s=", p > 0 ? " " : "", tuner->param[p].name);
+        add_value(out, json_object_get(row->config, tuner->param[p].name));
+    }
+}
+
+// ---- the baseline ----
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tuner_row *const *left = a, *const *right = b;
+    double x = (*left)->time, y = (*right)->time;
+
+    return x != y ? (x > y) - (x < y) : (*left > *right) - (*left < *right);
+}
+
+static int median_row(struct maker *m, struct err *err)
+{
+    const struct tuner_row **sorted = xcalloc(m->tuner->row_count, sizeof(*sorted));
+
+    for (size_t i = 0; i < m->tuner->row_count; i++) {
+        if (m->tuner->row[i].verdict == VERDICT_NONE) {
+            sorted[m->correct++] = &m->tuner->row[i];
+        }
+    }
+    if (m->correct > 0) {
+        qsort(sorted, m->correct, sizeof(*sorted), by_time);
+        m->baseline = (size_t)(sorted[(m->correct - 1) / 2] - m->tuner->row);
+    }
+    free(sorted);
+    return m->correct > 0 ? 0
+                          : err_set(err, ERR_INVALID,
+                                    "%s: no configuration is correct, so there is nothing to "
+                                    "compare with",
+                                    m->path);
+}
+
+// Whether the row has the value that text[0 .. len), "NAME=VALUE", says.
+static bool has_value(const struct tuner *tuner, const struct tuner_row *row, const char *text,
+                      size_t len)
+{
+    bool same = false;
+
+    for (size_t p = 0; p < tuner->param_count && !same; p++) {
+        struct strbuf here = STRBUF_INIT;
+        strbuf_addf(&here, "%s=", tuner->param[p].name);
+        add_value(&here, json_object_get(row->config, tuner->param[p].name));
+        same = here.len == len && memcmp(here.data, text, len) == 0;
+        strbuf_release(&here);
+    }
+    return same;
+}
+
+static bool is_named(const struct tuner *tuner, const struct tuner_row *row, const char *wanted)
+{
+    bool ret = row->verdict == VERDICT_NONE;
+
+    for (const char *at = wanted; ret; at++) {
+        size_t len = strcspn(at, ",");
+        ret = has_value(tuner, row, at, len);
+        at += len;
+        if (*at == '\0') {
+            break;
+        }
+    }
+    return ret;
+}
+
+static int named_row(struct maker *m, const char *wanted, struct err *err)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < m->tuner->row_count; i++) {
+        if (is_named(m->tuner, &m->tuner->row[i], wanted)) {
+            m->baseline = i;
+            found++;
+        }
+    }
+    if (found == 1) {
+        return 0;
+    }
+    return found == 0 ? err_set(err, ERR_INVALID, "%s: no correct configuration has %.200s",
+                                m->path, wanted)
+                      : err_set(err, ERR_INVALID,
+                                "%s: %zu correct configurations have %.200s; name more parameters",
+                                m->path, found, wanted);
+}
+
+// ---- candidates ----
+
+static struct quantiles *quantiles_of(const struct tuner_row *row)
+{
+    struct quantiles *ret = xmalloc(sizeof(*ret));
+    size_t count = row->times_count;
+    double *sorted = xcalloc(count + 1, sizeof(*sorted));
+
+    message_init(&quantiles_message, ret);
+    ret->p50 = row->time * NS_PER_MS;
+    if (count > 1) {
+        memcpy(sorted, row->times, count * sizeof(*sorted));
+        stats_sort(sorted, count);
+        ret->p10 = stats_quantile(sorted, count, 0.1) * NS_PER_MS;
+        ret->p50 = stats_quantile(sorted, count, 0.5) * NS_PER_MS;
+        ret->p90 = stats_quantile(sorted, count, 0.9) * NS_PER_MS;
+    }
+    free(sorted);
+    return ret;
+}
+
+// The squared standard error of the mean of log2 times.
+static double squared_error(const struct tuner_row *row)
+{
+    double *y = xcalloc(row->times_count + 1, sizeof(*y)), square;
+
+    for (size_t i = 0; i < row->times_count; i++) {
+        y[i] = log2(row->times[i]);
+    }
+    square = stats_variance(y, row->times_count) / (double)row->times_count;
+    free(y);
+    return square;
+}
+
+// Half of the 95 % interval of the difference of mean log2 times; 0 when that is not known.
+static double half_width(const struct tuner_row *a, const struct tuner_row *b)
+{
+    double square_a, square_b;
+
+    if (a->times_count < 2 || b->times_count < 2) {
+        return 0;
+    }
+    square_a = squared_error(a);
+    square_b = squared_error(b);
+    double sum = square_a + square_b;
+    double degrees = sum * sum /
+                     (square_a * square_a / (double)(a->times_count - 1) +
+                      square_b * square_b / (double)(b->times_count - 1));
+    return sum > 0 && degrees > 0 ? stats_t_quantile(0.975, degrees) * sqrt(sum) : 0;
+}
+
+static struct estimate *estimate_of(const struct maker *m, const struct tuner_row *row)
+{
+    const struct tuner_row *base = &m->tuner->row[m->baseline];
+    struct estimate *ret = xmalloc(sizeof(*ret));
+    double y = log2(base->time / row->time), half = row == base ? 0 : half_width(base, row);
+    bool known = row->times_count > 1 && base->times_count > 1;
+
+    *ret = (struct estimate){y, y - half, y + half, known ? row->times_count : 0};
+    return ret;
+}
+
+// What was on the device: verification and benchmark, or what is known of them.
+static struct accounts *accounts_of(const struct tuner_row *row)
+{
+    struct accounts *ret = xmalloc(sizeof(*ret));
+    double launches = 0, time = row->benchmark;
+
+    message_init(&accounts_message, ret);
+    for (size_t i = 0; i < row->times_count; i++) {
+        launches += row->times[i];
+    }
+    if (isnan(time)) {
+        time = row->times_count > 0 ? launches : row->time;
+    }
+    ret->compile = row->compile / 1e3;
+    ret->verify = row->verify / 1e3;
+    ret->time = time / 1e3;
+    ret->held = ((isnan(row->verify) ? 0 : row->verify) + (isnan(time) ? 0 : time)) / 1e3;
+    return ret;
+}
+
+static struct result *result_of(const struct maker *m, const struct tuner_row *row)
+{
+    struct result *ret = xmalloc(sizeof(*ret));
+
+    message_init(&result_message, ret);
+    ret->seconds = accounts_of(row);
+    if (row->verdict != VERDICT_NONE) {
+        ret->verdict = row->verdict;
+        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+        return ret;
+    }
+    ret->speedup = estimate_of(m, row);
+    ret->verdict = ret->speedup->lo > 0                   ? VERDICT_FASTER
+                   : ret->speedup->hi < 0                 ? VERDICT_SLOWER
+                   : ret->speedup->lo == ret->speedup->hi ? VERDICT_EQUIVALENT
+                                                          : VERDICT_INCONCLUSIVE;
+    ret->baseline_ns = quantiles_of(&m->tuner->row[m->baseline]);
+    ret->candidate_ns = quantiles_of(row);
+    ret->launches = row->times_count;
+    return ret;
+}
+
+static struct compiled *compiled_of(const struct tuner_row *row)
+{
+    struct compiled *ret = xmalloc(sizeof(*ret));
+
+    message_init(&compiled_message, ret);
+    ret->seconds = row->compile / 1e3;
+    if (row->verdict == VERDICT_COMPILE_ERROR) {
+        ret->verdict = row->verdict;
+        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+    }
+    return ret;
+}
+
+static int add_candidate(struct maker *m, const struct tuner_row *row, struct err *err)
+{
+    struct space_candidate *c = &m->space.candidate[m->space.head.candidates++];
+    size_t count = m->tuner->param_count;
+    struct strbuf name;
+
+    strbuf_init(&name, NAME_MAX_BYTES);
+    message_init(&space_candidate_message, c);
+    add_name(m->tuner, row, &name);
+    int rc = 0;
+    if (name.truncated) {
+        rc = err_set(err, ERR_LIMIT, "%s: the values of a configuration have more than %d bytes",
+                     m->path, NAME_MAX_BYTES);
+    }
+    c->name = strbuf_detach(&name);
+    c->compiled = compiled_of(row);
+    c->params = xcalloc(count, sizeof(*c->params));
+    for (size_t p = 0; p < count && rc == 0; p++) {
+        struct fact *fact = &c->params[c->params_count++];
+        fact->name = xstrdup(m->tuner->param[p].name);
+        rc = number_of(m, p, json_object_get(row->config, fact->name), &fact->value, err);
+    }
+    if (row->verdict != VERDICT_COMPILE_ERROR) {
+        c->result = result_of(m, row);
+    }
+    return rc;
+}
+
+// ---- the head ----
+
+// What the file says, unless it does not; then what was asked for.
+static int choose(char **ret, const char *says, const char *wanted, const char *option, size_t max,
+                  const char *path, struct err *err)
+{
+    const char *chosen = says ? says : wanted;
+
+    if (says && wanted && strcmp(says, wanted) != 0) {
+        return err_set(err, ERR_INVALID, "%s: it is of \"%.200s\", not of --%s \"%.200s\"", path,
+                       says, option, wanted);
+    }
+    if (!chosen) {
+        return err_set(err, ERR_INVALID, "%s: it does not name its %s; say it with --%s", path,
+                       option, option);
+    }
+    if (strlen(chosen) > max) {
+        return err_set(err, ERR_LIMIT, "%s: the name of its %s has more than %zu bytes", path,
+                       option, max);
+    }
+    *ret = xstrdup(chosen);
+    return 0;
+}
+
+static int make_head(struct maker *m, const struct space_import *how, struct err *err)
+{
+    struct space_head *head = &m->space.head;
+    const struct tuner *tuner = m->tuner;
+    struct strbuf origin, clean = STRBUF_INIT;
+
+    message_init(&space_head_message, head);
+    head->format = SPACE_FORMAT;
+    int rc = choose(&head->problem, tuner->kernel, how->problem, "problem", PROBLEM_MAX_BYTES,
+                    m->path, err);
+    if (rc == 0) {
+        rc = choose(&head->device_class, tuner->device, how->device, "device", DEVICE_MAX_BYTES,
+                    m->path, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    strbuf_init(&origin, 2000);
+    strbuf_addf(&origin,
+                "Kernel Tuner %s %.200s: %zu configurations, %zu correct; speedups over %s",
+                tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
+                how->baseline ? "the chosen " : "the correct one of median time, ");
+    add_name(tuner, &tuner->row[m->baseline], &origin);
+    if (tuner->problem_size) {
+        strbuf_adds(&origin, "; problem size ");
+        add_value(&origin, tuner->problem_size);
+    }
+    text_add_utf8(&clean, strbuf_text(&origin), origin.len); // cut anywhere
+    strbuf_release(&origin);
+    head->origin = strbuf_detach(&clean);
+    return 0;
+}
+
+int space_import_kernel_tuner(struct space *ret, const void *data, size_t len, const char *path,
+                              const struct space_import *how, struct err *err)
+{
+    struct tuner tuner = {.root = NULL};
+    struct maker m = {.tuner = &tuner, .path = path};
+    int rc = tuner_read(&tuner, data, len, path, err);
+
+    if (rc != 0) {
+        goto out;
+    }
+    rc = median_row(&m, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (how->baseline) {
+        rc = named_row(&m, how->baseline, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = find_scales(&m, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = make_head(&m, how, err);
+    m.space.candidate = xcalloc(tuner.row_count, sizeof(*m.space.candidate));
+out:
+    for (size_t i = 0; i < tuner.row_count && rc == 0; i++) {
+        rc = add_candidate(&m, &tuner.row[i], err);
+    }
+    if (rc == 0) {
+        rc = space_check(&m.space, path, err);
+    }
+    for (size_t p = 0; m.scale && p < tuner.param_count; p++) {
+        for (size_t i = 0; i < m.scale[p].count; i++) {
+            free(m.scale[p].text[i]);
+        }
+    }
+    free(m.scale);
+    tuner_release(&tuner);
+    if (rc != 0) {
+        space_release(&m.space);
+        return rc;
+    }
+    *ret = m.space;
+    return 0;
+}

@@ -1,0 +1,342 @@
+#include "client/space/space.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "proto/verdict.h"
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MAGIC "KCSPACE1"
+#define MAGIC_LEN 8
+#define HEAD_LEN 4 // of a frame
+#define CHUNK ((size_t)1 << 16)
+#define GZIP_BITS (15 + 16) // zlib: the largest window, in a gzip wrapper
+
+// ---- gzip ----
+
+static int unpack(const struct bytes *packed, struct strbuf *out, const char *path, struct err *err)
+{
+    unsigned char *chunk = xmalloc(CHUNK);
+    z_stream stream = {.next_in = packed->data, .avail_in = (uInt)packed->len};
+    int outcome = inflateInit2(&stream, GZIP_BITS);
+
+    while (outcome == Z_OK && !out->truncated) {
+        stream.next_out = chunk;
+        stream.avail_out = (uInt)CHUNK;
+        outcome = inflate(&stream, Z_NO_FLUSH);
+        strbuf_add(out, chunk, CHUNK - stream.avail_out);
+    }
+    (void)inflateEnd(&stream);
+    free(chunk);
+    if (out->truncated) {
+        return err_set(err, ERR_LIMIT, "%s: more than %zu MiB unpacked", path,
+                       SPACE_BYTES_MAX >> 20);
+    }
+    if (outcome != Z_STREAM_END || stream.avail_in > 0) {
+        return err_set(err, ERR_CORRUPT, "%s: the file is damaged or no space", path);
+    }
+    return 0;
+}
+
+static void pack(const struct strbuf *data, struct strbuf *out)
+{
+    unsigned char *chunk = xmalloc(CHUNK);
+    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)data->data,
+                       .avail_in = (uInt)data->len};
+    int outcome =
+        deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_BITS, 9, Z_DEFAULT_STRATEGY);
+
+    while (outcome == Z_OK) {
+        stream.next_out = chunk;
+        stream.avail_out = (uInt)CHUNK;
+        outcome = deflate(&stream, Z_FINISH);
+        strbuf_add(out, chunk, CHUNK - stream.avail_out);
+    }
+    (void)deflateEnd(&stream);
+    free(chunk);
+}
+
+// ---- reading ----
+
+struct reader {
+    const unsigned char *at, *end;
+    const char *path;
+};
+
+static int next(struct reader *reader, const struct message *message, void *ret, struct err *err)
+{
+    const unsigned char *head = reader->at;
+    size_t left = (size_t)(reader->end - reader->at), len;
+
+    if (left < HEAD_LEN) {
+        return err_set(err, ERR_CORRUPT, "%s: the file ends too early", reader->path);
+    }
+    len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    if (len > left - HEAD_LEN) {
+        return err_set(err, ERR_CORRUPT, "%s: the file ends too early", reader->path);
+    }
+    int rc = message_read(message, ret, head + HEAD_LEN, len, err);
+    if (rc != 0) {
+        err->code = ERR_CORRUPT;
+        return err_wrap(err, "%s", reader->path);
+    }
+    reader->at += HEAD_LEN + len;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Of the candidates that have parameters, which may be none.
+static const struct space_candidate *first_with_params(const struct space *space)
+{
+    for (uint64_t i = 0; i < space->head.candidates; i++) {
+        if (space->candidate[i].params_count > 0) {
+            return &space->candidate[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_params(const struct space_candidate *a, const struct space_candidate *b)
+{
+    bool same = a->params_count == b->params_count;
+
+    for (size_t i = 0; i < a->params_count && same; i++) {
+        same = strcmp(a->params[i].name, b->params[i].name) == 0 && isfinite(a->params[i].value);
+    }
+    return same;
+}
+
+static int check_names(const struct space *space, const char *path, struct err *err)
+{
+    size_t count = (size_t)space->head.candidates;
+    char **name = xcalloc(count, sizeof(*name));
+
+    for (size_t i = 0; i < count; i++) {
+        name[i] = space->candidate[i].name;
+    }
+    qsort(name, count, sizeof(*name), by_name);
+    int rc = 0;
+    for (size_t i = 1; i < count && rc == 0; i++) {
+        if (strcmp(name[i - 1], name[i]) == 0) {
+            rc = err_set(err, ERR_CORRUPT, "%s: two candidates are called \"%.100s\"", path,
+                         name[i]);
+        }
+    }
+    free(name);
+    return rc;
+}
+
+static int check_count(const struct space *space, const char *path, struct err *err)
+{
+    return space->head.candidates >= 1 && space->head.candidates <= SPACE_CANDIDATES_MAX
+               ? 0
+               : err_set(err, ERR_CORRUPT, "%s: a space has 1 to %zu candidates", path,
+                         SPACE_CANDIDATES_MAX);
+}
+
+int space_check(const struct space *space, const char *path, struct err *err)
+{
+    const struct space_candidate *first = first_with_params(space);
+
+    if (check_count(space, path, err) != 0) {
+        return ERR_CORRUPT;
+    }
+    for (size_t i = 0; i < space->head.candidates; i++) {
+        const struct space_candidate *c = &space->candidate[i];
+
+        if (c->params_count > 0 && !same_params(c, first)) {
+            return err_set(err, ERR_CORRUPT,
+                           "%s: candidate \"%.100s\" has other parameters than \"%.100s\"", path,
+                           c->name, first->name);
+        }
+        if (!c->compiled && !c->result) {
+            return err_set(err, ERR_CORRUPT, "%s: candidate \"%.100s\" has no outcome", path,
+                           c->name);
+        }
+    }
+    return check_names(space, path, err);
+}
+
+int space_parse(struct space *ret, const void *data, size_t len, const char *path, struct err *err)
+{
+    struct reader reader = {.at = data, .end = (const unsigned char *)data + len, .path = path};
+    size_t count = 0, room = 0;
+
+    if (len < MAGIC_LEN || memcmp(data, MAGIC, MAGIC_LEN) != 0) {
+        return err_set(err, ERR_CORRUPT,
+                       "%s: no space; `kcast export RUN --format space` writes one", path);
+    }
+    reader.at += MAGIC_LEN;
+    struct space space = {.candidate = NULL};
+    int rc = next(&reader, &space_head_message, &space.head, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (space.head.format != SPACE_FORMAT) {
+        rc = err_set(err, ERR_VERSION, "%s: format %llu is not known to this release, %s", path,
+                     (unsigned long long)space.head.format, "which reads format 1");
+    } else {
+        rc = check_count(&space, path, err);
+    }
+    while (rc == 0 && count < space.head.candidates) {
+        if (count == room) {
+            room = room == 0 ? 256 : 2 * room;
+            space.candidate = xrealloc(space.candidate, room, sizeof(*space.candidate));
+        }
+        rc = next(&reader, &space_candidate_message, &space.candidate[count], err);
+        count += rc == 0;
+    }
+    if (rc == 0 && reader.at != reader.end) {
+        rc = err_set(err, ERR_CORRUPT, "%s: something follows the last candidate", path);
+    }
+    if (rc == 0) {
+        rc = space_check(&space, path, err);
+    }
+    if (rc != 0) {
+        space.head.candidates = count;
+        space_release(&space);
+        return rc;
+    }
+    *ret = space;
+    return 0;
+}
+
+int space_read(struct space *ret, const char *path, struct err *err)
+{
+    struct bytes packed;
+    int rc = file_read(&packed, path, SPACE_FILE_MAX, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct strbuf data;
+    strbuf_init(&data, SPACE_BYTES_MAX);
+    rc = unpack(&packed, &data, path, err);
+    if (rc == 0) {
+        rc = space_parse(ret, strbuf_text(&data), data.len, path, err);
+    }
+    strbuf_release(&data);
+    bytes_clear(&packed);
+    return rc;
+}
+
+// ---- writing ----
+
+static int add(struct strbuf *out, const struct message *message, const void *value,
+               struct err *err)
+{
+    struct strbuf packed = STRBUF_INIT;
+    int rc = message_pack(message, value, &packed, err);
+    unsigned char head[HEAD_LEN] = {(unsigned char)packed.len, (unsigned char)(packed.len >> 8),
+                                    (unsigned char)(packed.len >> 16),
+                                    (unsigned char)(packed.len >> 24)};
+
+    if (rc == 0) {
+        strbuf_add(out, head, sizeof(head));
+        strbuf_add(out, packed.data, packed.len);
+    }
+    strbuf_release(&packed);
+    return rc;
+}
+
+int space_pack(const struct space *space, const char *path, struct strbuf *out, struct err *err)
+{
+    int rc = space_check(space, path, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    strbuf_add(out, MAGIC, MAGIC_LEN);
+    rc = add(out, &space_head_message, &space->head, err);
+    for (uint64_t i = 0; i < space->head.candidates && rc == 0; i++) {
+        rc = add(out, &space_candidate_message, &space->candidate[i], err);
+    }
+    if (rc != 0) {
+        return err_wrap(err, "%s", path);
+    }
+    return !out->truncated
+               ? 0
+               : err_set(err, ERR_LIMIT, "%s: a space has at most %zu MiB", path, out->max >> 20);
+}
+
+int space_write(const struct space *space, const char *path, struct err *err)
+{
+    struct strbuf data, packed;
+
+    strbuf_init(&data, SPACE_BYTES_MAX);
+    strbuf_init(&packed, SPACE_FILE_MAX);
+    int rc = space_pack(space, path, &data, err);
+    if (rc == 0) {
+        pack(&data, &packed);
+        if (packed.truncated) {
+            rc = err_set(err, ERR_LIMIT, "%s: a packed space has at most %zu MiB", path,
+                         SPACE_FILE_MAX >> 20);
+        }
+    }
+    if (rc == 0) {
+        rc = file_replace(path, packed.data, packed.len, true, err);
+    }
+    strbuf_release(&data);
+    strbuf_release(&packed);
+    return rc;
+}
+
+// ---- names ----
+
+bool space_is(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        return false;
+    }
+    unsigned char head[2] = {0};
+    ssize_t got = read(fd, head, sizeof(head));
+    (void)close(fd);
+    return got == (ssize_t)sizeof(head) && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+char *space_path_of(const char *path)
+{
+    const char *name = file_base_name(path), *dot = strrchr(name, '.');
+    size_t len = dot && dot != name ? (size_t)(dot - path) : strlen(path);
+
+    return xasprintf("%.*s" SPACE_SUFFIX, (int)len, path);
+}
+
+void space_release(struct space *space)
+{
+    for (uint64_t i = 0; i < space->head.candidates && space->candidate; i++) {
+        message_clear(&space_candidate_message, &space->candidate[i]);
+    }
+    free(space->candidate);
+    message_clear(&space_head_message, &space->head);
+    space->candidate = NULL;
+}
+
+// ---- numbers ----
+
+double space_log2(const struct space_candidate *candidate)
+{
+    const struct result *result = candidate->record ? candidate->record : candidate->result;
+
+    return result && verdict_is_ratio(result->verdict) && result->speedup ? result->speedup->log2
+                                                                          : NAN;
+}
+
+double space_best_log2(const struct space *space)
+{
+    double best = NAN;
+
+    for (uint64_t i = 0; i < space->head.candidates; i++) {
+        best = fmax(best, space_log2(&space->candidate[i]));
+    }
+    return best;
+}

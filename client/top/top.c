@@ -1,0 +1,305 @@
+// Design note. A page is composed from the top: title, state of things, devices, searches, keys.
+// Devices get what they need up to half of the lines, searches the rest. Text comes from peers
+// (names of searches, reasons), so everything that is not printable ASCII becomes '?' before it can
+// reach a terminal.
+#include "client/top/top.h"
+#include "client/show.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_OF_FRAME 7 // all but those of devices and searches
+
+struct row {
+    const struct search_load *load;
+    double seconds; // of devices, what runs now included
+    double lately;  // of these, since `before`
+};
+
+static void add(struct top_page *page, const struct top_input *input, enum top_style style,
+                const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void add(struct top_page *page, const struct top_input *input, enum top_style style,
+                const char *format, ...)
+{
+    size_t width = input->width < TOP_WIDTH_MAX ? input->width : TOP_WIDTH_MAX;
+
+    if (page->count >= input->height || page->count >= TOP_LINES_MAX) {
+        return;
+    }
+    struct top_line *line = &page->line[page->count++];
+    line->style = style;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line->text, sizeof(line->text), format, args);
+    va_end(args);
+    line->text[width] = '\0';
+    for (char *c = line->text; *c != '\0'; c++) {
+        *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7F ? '?' : *c;
+    }
+}
+
+// --- the state of things
+
+static void add_title(struct top_page *page, const struct top_input *input)
+{
+    const struct status *now = input->now;
+    char up[32];
+
+    show_seconds(now->uptime_seconds, up, sizeof(up));
+    add(page, input, TOP_TITLE, "kcast top  %s  up %s", input->url, up);
+    if (now->illness) {
+        add(page, input, TOP_BAD, "not well: %s", now->illness);
+    } else {
+        add(page, input, TOP_GOOD, "well");
+    }
+}
+
+static uint64_t state_count(const struct status *status, enum job_state state)
+{
+    return state < status->states_count ? status->states[state] : 0;
+}
+
+static void add_queue(struct top_page *page, const struct top_input *input)
+{
+    const struct status *now = input->now;
+    size_t busy = 0;
+
+    for (size_t i = 0; i < now->devices_count; i++) {
+        busy += now->devices[i].job != 0;
+    }
+    add(page, input, TOP_PLAIN,
+        "%zu of %zu devices busy, %llu of %llu compilers; jobs: %llu queued, %llu compiling, %llu "
+        "ready",
+        busy, now->devices_count, (unsigned long long)now->compiling,
+        (unsigned long long)now->compile_slots, (unsigned long long)state_count(now, JOB_QUEUED),
+        (unsigned long long)state_count(now, JOB_COMPILING),
+        (unsigned long long)state_count(now, JOB_READY));
+}
+
+static uint64_t verdict_count(const struct status *status, size_t verdict)
+{
+    return status && verdict < status->verdicts_count ? status->verdicts[verdict] : 0;
+}
+
+// Per second lately, or since the start.
+static void add_verdicts(struct top_page *page, const struct top_input *input)
+{
+    bool rates = input->before && input->seconds > 0;
+    struct strbuf text = STRBUF_INIT;
+
+    for (size_t v = 0; v < input->now->verdicts_count; v++) {
+        uint64_t count = verdict_count(input->now, v) - verdict_count(input->before, v);
+
+        if (count > 0 && verdict_known(v)) {
+            strbuf_addf(&text, "%s%s ", text.len > 0 ? ", " : "", verdict_name(v));
+            if (rates) {
+                strbuf_addf(&text, "%.2g/s", (double)count / input->seconds);
+            } else {
+                strbuf_addf(&text, "%llu", (unsigned long long)count);
+            }
+        }
+    }
+    add(page, input, TOP_PLAIN, "results%s: %s", rates ? "" : " since the start",
+        text.len > 0 ? strbuf_text(&text) : "none");
+    strbuf_release(&text);
+}
+
+// --- devices
+
+static enum top_style style_of(const char *state)
+{
+    static const struct {
+        const char *state;
+        enum top_style style;
+    } row[] = {{"ready", TOP_PLAIN},
+               {"busy", TOP_GOOD},
+               {"suspect", TOP_WARNING},
+               {"probing", TOP_WARNING},
+               {"draining", TOP_WARNING}};
+
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        if (strcmp(row[i].state, state) == 0) {
+            return row[i].style;
+        }
+    }
+    return TOP_BAD;
+}
+
+static void add_device(struct top_page *page, const struct top_input *input,
+                       const struct device_info *device)
+{
+    char held[32] = "";
+
+    show_seconds(device->held_seconds, held, sizeof(held));
+    char busy[32] = "";
+    char job[24] = "";
+    if (device->job != 0) {
+        show_seconds(device->busy_seconds, busy, sizeof(busy));
+        (void)snprintf(job, sizeof(job), "%llu", (unsigned long long)device->job);
+    }
+    add(page, input, style_of(device->state), "%-8.8s %-11.11s %8s %8s %8s  %s%s%s", device->name,
+        device->state, job, busy, held, device->search ? device->search : "",
+        device->search && device->reason ? "; " : "", device->reason ? device->reason : "");
+}
+
+static void add_devices(struct top_page *page, const struct top_input *input, size_t most)
+{
+    const struct status *now = input->now;
+    size_t shown = now->devices_count <= most ? now->devices_count : most > 0 ? most - 1 : 0;
+
+    add(page, input, TOP_HEADER, "%-8s %-11s %8s %8s %8s  %s", "DEVICE", "STATE", "JOB", "FOR",
+        "HELD", "SEARCH");
+    for (size_t i = 0; i < shown; i++) {
+        add_device(page, input, &now->devices[i]);
+    }
+    if (shown < now->devices_count && most > 0) {
+        add(page, input, TOP_FAINT, "and %zu devices more", now->devices_count - shown);
+    }
+}
+
+// --- searches
+
+// Tenants may use the same names; without one it is everybody's, as of an older daemon.
+static bool is_same(const char *tenant, const char *name, const struct search_load *load)
+{
+    return strcmp(name, load->name) == 0 &&
+           (!tenant || !load->tenant ? tenant == load->tenant : strcmp(tenant, load->tenant) == 0);
+}
+
+static double running_seconds(const struct status *status, const struct search_load *load)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < status->devices_count; i++) {
+        const struct device_info *device = &status->devices[i];
+
+        if (device->search && is_same(device->tenant, device->search, load) &&
+            !isnan(device->busy_seconds)) {
+            seconds += device->busy_seconds;
+        }
+    }
+    return seconds;
+}
+
+static double seconds_of(const struct status *status, const struct search_load *load)
+{
+    double seconds = status ? running_seconds(status, load) : 0;
+
+    for (size_t i = 0; status && i < status->searches_count; i++) {
+        if (is_same(status->searches[i].tenant, status->searches[i].name, load) &&
+            !isnan(status->searches[i].device_seconds)) {
+            seconds += status->searches[i].device_seconds;
+        }
+    }
+    return seconds;
+}
+
+static int by_lately(const void *a, const void *b)
+{
+    const struct row *x = a;
+    const struct row *y = b;
+
+    if (x->lately < y->lately || x->lately > y->lately) {
+        return x->lately < y->lately ? 1 : -1;
+    }
+    return strcmp(x->load->name, y->load->name);
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct row *x = a;
+    const struct row *y = b;
+
+    if (x->seconds < y->seconds || x->seconds > y->seconds) {
+        return x->seconds < y->seconds ? 1 : -1;
+    }
+    return strcmp(x->load->name, y->load->name);
+}
+
+// Sorted; *ret_lately is the sum over all.
+static struct row *make_rows(const struct top_input *input, double *ret_lately)
+{
+    const struct status *now = input->now;
+    struct row *row = xcalloc(now->searches_count + 1, sizeof(*row));
+
+    *ret_lately = 0;
+    for (size_t i = 0; i < now->searches_count; i++) {
+        row[i].load = &now->searches[i];
+        row[i].seconds = seconds_of(now, row[i].load);
+        row[i].lately = row[i].seconds - seconds_of(input->before, row[i].load);
+        row[i].lately = row[i].lately > 0 ? row[i].lately : 0;
+        *ret_lately += row[i].lately;
+    }
+    qsort(row, now->searches_count, sizeof(*row),
+          input->sort == TOP_BY_SECONDS ? by_seconds : by_lately);
+    return row;
+}
+
+// A tenant has to be named where there may be others.
+static bool has_name(const char *tenant)
+{
+    return tenant && strcmp(tenant, "local") != 0;
+}
+
+static void add_search(struct top_page *page, const struct top_input *input, const struct row *row,
+                       double lately)
+{
+    const struct search_load *load = row->load;
+    char device[32];
+
+    show_seconds(row->seconds, device, sizeof(device));
+    char compile[32];
+    show_seconds(load->compile_seconds, compile, sizeof(compile));
+    add(page, input, load->unfinished > 0 ? TOP_PLAIN : TOP_FAINT,
+        "%5.1f%% %8s %8s %5llu %7llu %9llu  %s%s%s", lately > 0 ? 100 * row->lately / lately : 0.0,
+        device, compile, (unsigned long long)load->running,
+        (unsigned long long)(load->unfinished - load->running), (unsigned long long)load->measured,
+        has_name(load->tenant) ? load->tenant : "", has_name(load->tenant) ? "/" : "",
+        load->name[0] ? load->name : "(earlier ones)");
+}
+
+static void add_searches(struct top_page *page, const struct top_input *input, size_t most)
+{
+    size_t count = input->now->searches_count;
+    size_t shown = count <= most ? count : most > 0 ? most - 1 : 0;
+    double lately;
+    struct row *row = make_rows(input, &lately);
+
+    add(page, input, TOP_HEADER, "%6s %8s %8s %5s %7s %9s  %s", "SHARE", "DEVICES", "COMPILE",
+        "HOLDS", "WAITING", "MEASURED", "SEARCH");
+    for (size_t i = 0; i < shown; i++) {
+        add_search(page, input, &row[i], lately);
+    }
+    if (shown < count && most > 0) {
+        add(page, input, TOP_FAINT, "and %zu searches more", count - shown);
+    }
+    free(row);
+}
+
+void top_compose(struct top_page *page, const struct top_input *input)
+{
+    size_t room = input->height > LINES_OF_FRAME ? input->height - LINES_OF_FRAME : 0;
+    size_t devices = input->now->devices_count;
+
+    page->count = 0;
+    if (devices > room / 2 && devices + input->now->searches_count > room) {
+        size_t others = input->now->searches_count < room - room / 2 ? input->now->searches_count
+                                                                     : room - room / 2;
+
+        devices = room - others;
+    }
+    add_title(page, input);
+    add_queue(page, input);
+    add_verdicts(page, input);
+    add_devices(page, input, devices);
+    add_searches(page, input, room - (devices < room ? devices : room));
+    if (input->height != SIZE_MAX) {
+        add(page, input, TOP_FAINT, "q quit  s sort by share%s  t sort by time%s%s",
+            input->sort == TOP_BY_SHARE ? " *" : "", input->sort == TOP_BY_SECONDS ? " *" : "",
+            input->several ? "  d next daemon" : "");
+    }
+}

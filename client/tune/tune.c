@@ -1,0 +1,259 @@
+#include "client/tune/tune.h"
+
+#include "client/propose/generator_list.h"
+#include "client/run/run.h"
+#include "client/search/search.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_MAX_BYTES 80 // of the case in a file's name
+#define NUMBER_MAX 10000  // runs of one search, one after another
+#define KEY_DIGITS 12
+
+const char *tune_result_name(enum tune_result result)
+{
+    static const char *const names[] = {
+#define X(id, name, text) [TUNE_##id] = name,
+        TUNE_RESULTS(X)
+#undef X
+    };
+    return names[result];
+}
+
+void tune_outcome_release(struct tune_outcome *outcome)
+{
+    json_decref(outcome->entry);
+    free(outcome->run);
+    *outcome = (struct tune_outcome){0};
+}
+
+// ---- run files ----
+
+// Everything that decides the search.
+static void search_key(const struct tune *tune, const struct problem_dir *narrowed,
+                       char out[static DIGEST_HEX_LEN + 1])
+{
+    const struct search_options *o = tune->options;
+    char *options = xasprintf(
+        "%s %s %.17g %.17g %.17g %s %.17g %.17g %llu %llu %llu %llu %llu %llu %s", o->strategy,
+        o->policy, o->confidence, o->audit, o->share, o->guarantee, o->alpha, o->delta,
+        (unsigned long long)o->budget_ns, (unsigned long long)o->max_time_ns,
+        (unsigned long long)o->measurements, (unsigned long long)o->candidates,
+        (unsigned long long)o->batch, (unsigned long long)o->wide, o->seed ? o->seed : "drawn");
+    struct digest_state *state = digest_begin();
+    digest_add(state, narrowed->json.data, narrowed->json.len);
+    digest_add(state, narrowed->reference.data, narrowed->reference.len);
+    digest_add(state, narrowed->baseline.data, narrowed->baseline.len);
+    digest_add(state, narrowed->template_source.data, narrowed->template_source.len);
+    digest_add_text(state, tune->device_class);
+    digest_add_text(state, options);
+    struct digest digest = digest_end(state);
+    digest_hex(&digest, out);
+    free(options);
+}
+
+// "RUNS/sgemm-M=256_N=256-0123456789ab", malloc'd.
+static char *stem_of(const struct tune *tune, const struct problem_dir *narrowed, size_t bench)
+{
+    struct strbuf name;
+    strbuf_init(&name, NAME_MAX_BYTES);
+    if (bench == TUNE_ALL) {
+        strbuf_adds(&name, "all");
+    } else {
+        problem_case_name(narrowed->problem, &narrowed->problem->bench[0], &name);
+    }
+    char key[DIGEST_HEX_LEN + 1];
+    search_key(tune, narrowed, key);
+    char *stem = xasprintf("%s/%s-%s-%.*s", tune->runs, narrowed->problem->name, strbuf_text(&name),
+                           KEY_DIGITS, key);
+    for (char *p = stem + strlen(tune->runs) + 1; *p != '\0'; p++) {
+        *p = *p == ' ' ? '_' : *p;
+    }
+    strbuf_release(&name);
+    return stem;
+}
+
+static char *numbered(const char *stem, unsigned number)
+{
+    return number == 1 ? xasprintf("%s.run", stem) : xasprintf("%s-%u.run", stem, number);
+}
+
+// The latest run of the search, malloc'd, or NULL; and the path of the next.
+static char *latest_run(const char *stem, char **ret_next)
+{
+    char *last = NULL, *next = numbered(stem, 1);
+    for (unsigned n = 2; n <= NUMBER_MAX && file_exists(next); n++) {
+        free(last);
+        last = next;
+        next = numbered(stem, n);
+    }
+    *ret_next = next;
+    return last;
+}
+
+// Opens a run that was begun before. One that was killed before its first event holds nothing and
+// is removed: *ret is then NULL.
+static int open_begun(struct run **ret, struct run_state *run_state, const char *path,
+                      const struct problem_dir *narrowed, struct err *err)
+{
+    const struct digest template =
+        digest_of(narrowed->template_source.data, narrowed->template_source.len);
+    const struct run_started *started = &run_state->started;
+    struct run *run = NULL;
+    int rc = run_open(&run, path, err);
+    if (rc == 0) {
+        rc = run_state_run(run_state, run, err);
+    }
+    if (rc == 0 && run_state->last_sequence == 0) {
+        run_close(run);
+        run = NULL;
+        if (unlink(path) != 0) {
+            rc = err_set(err, ERR_SYSTEM, "%s holds no events; remove it", path);
+        }
+    } else if (rc == 0 && !(digest_equal(&started->problem_json, &narrowed->json_digest) &&
+                            digest_equal(&started->reference, &narrowed->reference_digest) &&
+                            digest_equal(&started->baseline, &narrowed->baseline_digest) &&
+                            digest_equal(&started->template_source, &template))) {
+        rc = err_set(err, ERR_CONFLICT,
+                     "%s is a run of something else; move it away, or choose another --runs", path);
+    }
+    if (rc == 0) {
+        *ret = run;
+        run = NULL;
+    }
+    run_close(run);
+    return rc;
+}
+
+// ---- one case ----
+
+static int read_entry(struct wisdom_entry **ret, json_t *object, struct err *err)
+{
+    return wisdom_entry_read(ret, object, "", "", NULL) == 0
+               ? 0
+               : err_set(err, ERR_INTERNAL, "what was found does not fit into a wisdom file");
+}
+
+// Whether the wisdom file has it. *ret_object: a new reference to the entry, or NULL.
+static int known(const struct tune *tune, const struct problem *narrowed, json_t **ret_object,
+                 struct err *err)
+{
+    struct wisdom wisdom = {0};
+    struct wisdom_entry *like = NULL;
+    json_t *object = tune_entry(tune, narrowed, NULL, NULL);
+    int rc = read_entry(&like, object, err);
+    if (rc == 0) {
+        rc = wisdom_read(&wisdom, tune->wisdom, true, err);
+    }
+    if (rc == 0) {
+        const struct wisdom_entry *entry = wisdom_find(&wisdom, like);
+        *ret_object = entry ? json_incref(entry->object) : NULL;
+    }
+    wisdom_entry_free(like);
+    wisdom_release(&wisdom);
+    json_decref(object);
+    return rc;
+}
+
+static bool any_correct(const struct run_state *run_state)
+{
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct result *result = run_state->candidate[i].result;
+        if (result && verdict_is_ratio(result->verdict)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Puts what a finished run found into the wisdom file.
+static int keep(struct tune_outcome *ret, const struct tune *tune, const struct problem *narrowed,
+                const struct run_state *run_state, struct err *err)
+{
+    if (!any_correct(run_state)) {
+        ret->result = TUNE_NONE;
+        return 0;
+    }
+    json_t *object = tune_entry(tune, narrowed, run_state, ret->run);
+    struct wisdom_entry *entry = NULL;
+    int rc = read_entry(&entry, object, err);
+    bool kept = false;
+    if (rc == 0) {
+        rc = wisdom_merge_take(tune->wisdom, entry, &kept, err);
+    }
+    if (rc == 0 && kept) {
+        ret->result = TUNE_WORSE;
+        rc = known(tune, narrowed, &ret->entry, err);
+    } else if (rc == 0) {
+        ret->result = TUNE_TUNED;
+        ret->entry = json_incref(object);
+    }
+    json_decref(object);
+    return rc;
+}
+
+// A run that is not finished goes first; then what is known; then a finished run whose outcome did
+// not reach the wisdom file; then a new run.
+static int drive(struct tune_outcome *ret, const struct tune *tune,
+                 const struct problem_dir *narrowed, char *begun, char **next, struct err *err)
+{
+    struct run_state run_state;
+    run_state_init(&run_state);
+    struct run *run = NULL;
+    int rc = 0;
+    if (begun) {
+        rc = open_begun(&run, &run_state, begun, narrowed, err);
+    }
+    if (rc == 0 && (!run || run_state.finished) && !tune->again) {
+        rc = known(tune, narrowed->problem, &ret->entry, err);
+        if (rc == 0 && ret->entry) {
+            ret->result = TUNE_KNOWN;
+            goto out;
+        }
+    }
+    ret->resumed = rc == 0 && run && !(run_state.finished && tune->again);
+    if (rc == 0 && !ret->resumed) {
+        run_close(run);
+        run = NULL;
+        run_state_release(&run_state);
+        run_state_init(&run_state);
+        struct generator_list generators;
+        generator_list_tunable(&generators, &narrowed->template_source);
+        rc = search_start(&run, &run_state, next, &generators, tune->options, narrowed, err);
+        generator_list_release(&generators);
+    }
+    if (rc == 0) {
+        ret->run = xstrdup(ret->resumed ? begun : *next);
+    }
+    if (rc == 0 && !run_state.finished) {
+        rc = search_drive(tune->session, run, &run_state, err);
+    }
+    if (rc == 0) {
+        rc = keep(ret, tune, narrowed->problem, &run_state, err);
+    }
+out:
+    run_close(run);
+    run_state_release(&run_state);
+    return rc;
+}
+
+int tune_one(struct tune_outcome *ret, const struct tune *tune, size_t bench, struct err *err)
+{
+    char *stem = NULL, *begun = NULL, *next = NULL;
+    *ret = (struct tune_outcome){0};
+    struct problem_dir narrowed = {0};
+    int rc = tune_narrow(&narrowed, tune->dir, tune->kernel, bench, err);
+    if (rc == 0) {
+        stem = stem_of(tune, &narrowed, bench);
+        begun = latest_run(stem, &next);
+        rc = drive(ret, tune, &narrowed, begun, &next, err);
+    }
+    free(stem);
+    free(begun);
+    free(next);
+    problem_dir_release(&narrowed);
+    return rc;
+}

@@ -1,0 +1,394 @@
+// Design note. The order of the checks is the order in which a client can do something about them:
+// the message, the key (a known key answers at once, whatever the limits are), the limits, the
+// blobs, the problem itself and whether a device runs problems of its language. Only then is there
+// a job, in memory first, so that a second SUBMIT of the same key finds it; it is not `journalled`
+// until the ledger says so. The second one then answers through a barrier, which comes back after
+// the first one's insertion: either the job is there and journalled, or it is gone and the second
+// is refused like the first.
+#include "daemon/jobs/submission.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/sched/budgets.h"
+#include "daemon/store/cache.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_AFTER_MS 1000
+#define MAX_SECONDS_MAX 3600.0
+#define LOG2_MAX 64.0
+
+struct submissions {
+    struct submission_config config;
+    size_t pending;
+    struct log_limit refused[ERR_COUNT]; // a flood of one kind does not hide another
+};
+
+struct submission {
+    struct submissions *submissions;
+    struct exchange *exchange;
+    const char *tenant; // of the exchange
+    struct submit submit;
+    struct bytes packed; // the spec
+    struct digest spec;  // of packed
+    struct setup *setup; // held while the problem is read
+    struct setup_wait read;
+    uint64_t job; // once there is one
+};
+
+struct submissions *submissions_create(const struct submission_config *config)
+{
+    struct submissions *submissions = xcalloc(1, sizeof(*submissions));
+
+    submissions->config = *config;
+    return submissions;
+}
+
+void submissions_limit(struct submissions *submissions, size_t queue_max, size_t jobs_max)
+{
+    submissions->config.queue_max = queue_max;
+    submissions->config.jobs_max = jobs_max;
+}
+
+void submissions_free(struct submissions *submissions)
+{
+    free(submissions);
+}
+
+size_t submissions_pending(const struct submissions *submissions)
+{
+    return submissions->pending;
+}
+
+static void release(struct submission *submission)
+{
+    submission->submissions->pending--;
+    setup_release(submission->setup);
+    message_clear(&submit_message, &submission->submit);
+    bytes_clear(&submission->packed);
+    free(submission);
+}
+
+static void refuse(struct submission *submission, const struct err *err, uint64_t retry_after_ms)
+{
+    const struct submit *submit = &submission->submit;
+    uint64_t untold;
+
+    if (log_limit_passes(&submission->submissions->refused[err_index(err->code)], uv_hrtime(),
+                         &untold)) {
+        log_event(LOG_NOTICE,
+                  "submit-refused tenant=%s search=%s key=%s code=%s reason=\"%s\" untold=%llu",
+                  submission->tenant, submit->search, submit->key, err_name((int)err->code),
+                  err->text, (unsigned long long)untold);
+    }
+    exchange_fail_busy(submission->exchange, err, retry_after_ms);
+    release(submission);
+}
+
+static void reply_job(struct submission *submission, const struct job *job, bool duplicate)
+{
+    struct submitted reply;
+
+    message_init(&submitted_message, &reply);
+    reply.job = job->id;
+    reply.state = job->state;
+    reply.duplicate = duplicate;
+    reply.cached = job->cached;
+    exchange_reply(submission->exchange, &submitted_message, &reply);
+    release(submission);
+}
+
+static bool out_of_range(double x, double low, double high)
+{
+    return !isnan(x) && !(x >= low && x <= high);
+}
+
+static int check(const struct submit *submit, const struct devices *devices, struct err *err)
+{
+    const struct job_spec *spec = submit->spec;
+
+    if (submit->search[0] == '\0' || submit->key[0] == '\0') {
+        return err_set(err, ERR_INVALID, "search and key must not be empty");
+    }
+    if (spec->kind != JOB_COMPILE && spec->kind != JOB_MEASURE) {
+        return err_set(err, ERR_INVALID, "a job of kind %llu", (unsigned long long)spec->kind);
+    }
+    if (spec->kind == JOB_MEASURE &&
+        (digest_is_zero(&spec->reference) || digest_is_zero(&spec->baseline))) {
+        return err_set(err, ERR_INVALID, "to measure takes a reference and a baseline");
+    }
+    if (out_of_range(spec->anchor_log2, -LOG2_MAX, LOG2_MAX) ||
+        out_of_range(spec->precision_log2, 1e-6, 1) ||
+        out_of_range(spec->max_seconds, 1e-3, MAX_SECONDS_MAX)) {
+        return err_set(err, ERR_INVALID, "anchor, precision or max_seconds out of range");
+    }
+    if (submit->queue_class >= QUEUE_CLASS_COUNT) {
+        return err_set(err, ERR_INVALID, "a queue class of %llu",
+                       (unsigned long long)submit->queue_class);
+    }
+    if (budgets_check(submit->weight, submit->budget_seconds, NAN, err) != 0) {
+        return ERR_INVALID;
+    }
+    struct device_class *device_class;
+    return spec->device_class
+               ? devices_choose(&device_class, devices, spec->device_class, NULL, err)
+               : 0;
+}
+
+// A budget that is used up. Compilations take no device time.
+static int check_budget(const struct submission *submission, struct err *err)
+{
+    const struct submit *submit = &submission->submit;
+    const struct job_table *jobs = submission->submissions->config.jobs;
+    const struct account *spent =
+        submit->spec->kind == JOB_MEASURE
+            ? account_spent(job_table_account(jobs, submission->tenant, submit->search))
+            : NULL;
+
+    if (!spent) {
+        return 0;
+    }
+    char *sentence = account_sentence(spent);
+    (void)err_set(err, ERR_BUDGET, "%s", sentence);
+    free(sentence);
+    return ERR_BUDGET;
+}
+
+static int check_limits(const struct submission *submission, struct err *err)
+{
+    const struct submission_config *config = &submission->submissions->config;
+    const char *name = submission->submit.search;
+    const struct search *search = job_table_find_search(config->jobs, submission->tenant, name);
+
+    if (!job_table_have_room(config->jobs, submission->tenant, config->jobs_max)) {
+        return err_set(err, ERR_BUSY,
+                       "%zu of at most %zu jobs are here already, and tenant %s has its part of "
+                       "them; acknowledge results or wait",
+                       job_table_count(config->jobs), config->jobs_max, submission->tenant);
+    }
+    if (search && search->unfinished >= config->queue_max) {
+        return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,
+                       config->queue_max);
+    }
+    return check_budget(submission, err);
+}
+
+static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
+{
+    const struct digest *digest[] = {&spec->problem, &spec->reference, &spec->baseline,
+                                     &spec->candidate};
+    struct strbuf missing = STRBUF_INIT;
+
+    for (size_t i = 0; i < ARRAY_LEN(digest); i++) {
+        if (!digest_is_zero(digest[i]) && !blob_have(blobs, digest[i])) {
+            char hex[DIGEST_HEX_LEN + 1];
+
+            digest_hex(digest[i], hex);
+            strbuf_addf(&missing, " %s", hex);
+        }
+    }
+    int rc = 0;
+    if (missing.len > 0) {
+        rc = err_set(err, ERR_NEED_BLOB, "send first:%s", strbuf_text(&missing));
+    }
+    strbuf_release(&missing);
+    return rc;
+}
+
+// --- known keys
+
+static void on_barrier(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct submission *submission = owner;
+    const struct job *job = job_table_find(submission->submissions->config.jobs, submission->job);
+
+    (void)error;
+    (void)answer;
+    (void)count;
+    if (job) {
+        reply_job(submission, job, true);
+        return;
+    }
+    struct err err = ERR_INIT;
+    (void)err_set(&err, ERR_NO_SPACE, "the ledger could not take the job");
+    refuse(submission, &err, 0);
+}
+
+// Answers when the key is known. False when it is new.
+static bool answer_known(struct submission *submission)
+{
+    const struct submission_config *config = &submission->submissions->config;
+    const struct submit *submit = &submission->submit;
+    const struct job *job =
+        job_table_find_key(config->jobs, submission->tenant, submit->search, submit->key);
+
+    if (!job) {
+        return false;
+    }
+    struct err err = ERR_INIT;
+    if (!digest_equal(&job->spec, &submission->spec)) {
+        (void)err_set(&err, ERR_CONFLICT, "search %s used key %s for something else",
+                      submit->search, submit->key);
+        refuse(submission, &err, 0);
+    } else if (job->journalled) {
+        reply_job(submission, job, true);
+    } else {
+        submission->job = job->id;
+        ledger_barrier(config->ledger, on_barrier, submission);
+    }
+    return true;
+}
+
+// --- new ones
+
+void submission_apply_spec(const struct submission_config *config, struct job *job,
+                           const struct job_spec *spec)
+{
+    job->kind = (uint8_t)spec->kind;
+    job->candidate = spec->candidate;
+    job->anchor_log2 = spec->anchor_log2;
+    job->precision_log2 = spec->precision_log2;
+    job->max_launches = spec->max_launches;
+    job->max_seconds = spec->max_seconds;
+    job->repeat = spec->repeat;
+    job->fresh = spec->fresh;
+    job->submitted_ns = clock_now_ns(&clock_system);
+    job->setup = setup_acquire(lifecycle_setups(config->lifecycle), &spec->problem,
+                               &spec->reference, &spec->baseline, spec->device_class);
+}
+
+static void on_journalled(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct submission *submission = owner;
+    const struct submission_config *config = &submission->submissions->config;
+    struct job *job = job_table_find(config->jobs, submission->job);
+
+    if (error) {
+        setup_release(job->setup);
+        job_table_remove(config->jobs, job);
+        refuse(submission, error, 0);
+        return;
+    }
+    job->journalled = true;
+    log_event(LOG_INFO, "job-submitted job=%llu tenant=%s search=%s key=%s kind=%s problem=%s",
+              (unsigned long long)job->id, job->search->tenant, job->search->name, job->key,
+              job->kind == JOB_MEASURE ? "measure" : "compile", job->setup->name);
+    if (count > 0 && answer[0].data) {
+        end_at_once(config->completions, job, &answer[0]);
+    } else if (job->doomed) {
+        lifecycle_cancel(config->lifecycle, job, "cancelled by its client");
+    } else {
+        lifecycle_admit(config->lifecycle, job);
+    }
+    reply_job(submission, job, false);
+}
+
+// What the SUBMIT says about its search. It is in the ledger before the job is.
+static void set_account(const struct submission_config *config, struct account *account,
+                        const struct submit *submit)
+{
+    double weight = submit->weight;
+    double limit_s = isnan(account->limit_s) ? submit->budget_seconds : (double)NAN;
+
+    if (isnan(weight) || !(fabs(weight - account->weight) > 0)) {
+        weight = NAN;
+    }
+    if (!isnan(weight) || !isnan(limit_s)) {
+        account_set(account, weight, limit_s, NAN, clock_seconds(clock_now_ns(&clock_system)));
+        ledger_keep_account(config->ledger, account, NULL, NULL);
+    }
+}
+
+static void journal(struct submission *submission)
+{
+    const struct submission_config *config = &submission->submissions->config;
+    const struct submit *submit = &submission->submit;
+    struct ledger_job row = {
+        .id = ledger_next_job(config->ledger),
+        .tenant = submission->tenant,
+        .search = submit->search,
+        .key = submit->key,
+        .spec = submission->packed,
+        .priority = submit->priority,
+        .wanted_class = submit->queue_class,
+        .state = JOB_QUEUED,
+    };
+    struct job *job = job_table_add(config->jobs, row.id, submission->tenant, submit->search,
+                                    submit->key, JOB_QUEUED);
+    bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
+
+    submission->job = row.id;
+    job->spec = submission->spec;
+    job->priority = submit->priority;
+    job->wanted_class = (uint8_t)submit->queue_class;
+    set_account(config, job->search->account, submit);
+    submission_apply_spec(config, job, submit->spec);
+    job->device_class = job->setup->device_class;
+    struct digest key;
+    if (look) {
+        key = completion_cache_key(job, config->sandbox_off);
+    }
+    ledger_submit(config->ledger, &row, look ? &key : NULL, look ? cache_adopt : NULL,
+                  on_journalled, submission);
+}
+
+// The problem has been read: it is one, or not.
+static void with_problem(struct submission *submission, const char *lost)
+{
+    struct err err = ERR_INIT;
+
+    if (lost) {
+        (void)err_set(&err, ERR_SYSTEM, "%s", lost);
+    } else if (submission->setup->defect) {
+        (void)err_set(&err, ERR_INVALID, "%s", submission->setup->defect);
+    } else if (submission->setup->homeless) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->setup->homeless);
+    } else if (answer_known(submission)) {
+        return; // another SUBMIT was faster
+    } else if (check_limits(submission, &err) == 0) {
+        journal(submission);
+        return;
+    }
+    refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
+}
+
+static void on_problem_read(struct setup_wait *wait, const char *lost)
+{
+    with_problem(wait->owner, lost);
+}
+
+void submission_start(struct submissions *submissions, struct exchange *exchange,
+                      struct submit *submit_taken)
+{
+    const struct submission_config *config = &submissions->config;
+    struct submission *submission = xcalloc(1, sizeof(*submission));
+    const struct job_spec *spec = submit_taken->spec;
+
+    submissions->pending++;
+    submission->submissions = submissions;
+    submission->exchange = exchange;
+    submission->tenant = exchange_caller(exchange)->tenant;
+    submission->submit = *submit_taken;
+    memset(submit_taken, 0, sizeof(*submit_taken));
+    submission->packed = cache_pack(&job_spec_message, spec);
+    submission->spec = digest_of(submission->packed.data, submission->packed.len);
+    struct err err = ERR_INIT;
+    if (check(&submission->submit, config->devices, &err) != 0) {
+        refuse(submission, &err, 0);
+        return;
+    }
+    if (answer_known(submission)) {
+        return;
+    }
+    if (check_limits(submission, &err) != 0 || check_blobs(config->blobs, spec, &err) != 0) {
+        refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
+        return;
+    }
+    submission->setup = setup_acquire(lifecycle_setups(config->lifecycle), &spec->problem,
+                                      &spec->reference, &spec->baseline, spec->device_class);
+    submission->read.on_done = on_problem_read;
+    submission->read.owner = submission;
+    if (setup_read(submission->setup, &submission->read)) {
+        with_problem(submission, NULL);
+    }
+}

@@ -1,0 +1,77 @@
+#include "daemon/run/compile_input.h"
+#include "common/version.h"
+#include "daemon/store/cache.h"
+#include "proto/messages.h"
+#include <string.h>
+
+bool compile_input_is_cuda(const struct compile_input *input)
+{
+    return strcmp(input->device_class->language, "cuda") == 0;
+}
+
+struct digest compile_input_key(const struct compile_input *input, bool sandbox_off)
+{
+    struct digest_state *state = digest_begin();
+    unsigned char role = (unsigned char)input->role;
+
+    digest_add(state, input->source.byte, DIGEST_LEN);
+    digest_add_text(state, input->header);
+    digest_add_text(state, input->glue);
+    digest_add_text(state, COMPILER_FLAGS);
+    digest_add_text(state, KCAST_VERSION); // kcast-exec has flags of its own
+    digest_add_text(state, input->device_class->toolchain);
+    digest_add_text(state, input->device_class->name);
+    digest_add_text(state, sandbox_off ? "off" : "on");
+    if (compile_input_is_cuda(input)) {
+        digest_add_text(state, COMPILER_CUDA_METHOD);
+        digest_add_text(state, input->device_class->target);
+        digest_add(state, input->problem.byte, DIGEST_LEN);
+        digest_add(state, &role, sizeof(role));
+        digest_add(state, &input->hidden_seed, sizeof(input->hidden_seed));
+    }
+    return digest_end(state);
+}
+
+static void add_facts(struct compile_plan *plan, const struct device_class *device_class)
+{
+    plan->facts = xcalloc(device_class->facts_count + 1, sizeof(*plan->facts));
+    for (size_t i = 0; i < device_class->facts_count; i++) {
+        message_copy(&fact_message, &plan->facts[plan->facts_count++], &device_class->facts[i]);
+    }
+}
+
+static struct bytes take(struct bytes *bytes)
+{
+    struct bytes taken = *bytes;
+
+    *bytes = (struct bytes){0};
+    return taken;
+}
+
+struct bytes compile_input_plan(const struct compile_input *input,
+                                const struct compile_limits *limits, struct bytes *blobs)
+{
+    struct compile_plan plan;
+
+    message_init(&compile_plan_message, &plan);
+    plan.source = take(&blobs[0]);
+    plan.header = xstrdup(input->header);
+    plan.glue = xstrdup(input->glue);
+    plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
+    plan.max_seconds = (double)limits->seconds;
+    plan.max_memory = limits->memory;
+    plan.max_output = limits->output;
+    plan.sandbox_off = limits->sandbox_off;
+    plan.name = xstrdup(input->name);
+    if (compile_input_is_cuda(input)) {
+        plan.language = xstrdup("cuda");
+        plan.target = xstrdup(input->device_class->target);
+        plan.problem = take(&blobs[1]);
+        plan.role = input->role;
+        plan.hidden_seed = input->hidden_seed;
+        add_facts(&plan, input->device_class);
+    }
+    struct bytes packed = cache_pack(&compile_plan_message, &plan);
+    message_clear(&compile_plan_message, &plan);
+    return packed;
+}

@@ -1,0 +1,47 @@
+// What one compilation is about: its key in the cache and its plan for kcast-exec follow from it.
+// Pure functions.
+#ifndef DAEMON_RUN_COMPILE_INPUT_H
+#define DAEMON_RUN_COMPILE_INPUT_H
+
+#include "common/digest.h"
+#include "common/mem.h"
+#include "daemon/devices/device.h"
+#include "proto/verdict.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COMPILER_FLAGS "" // beyond what kcast-exec always uses
+// Changes whenever kcast-exec cuda-compile makes other objects of the same source.
+#define COMPILER_CUDA_METHOD "kcast-cuda-compile-1"
+
+struct compile_input {
+    struct digest source; // blob
+    const char *header;   // put in front of it; copied
+    const char *glue;     // second translation unit; copied
+    const char *name;     // how messages call it: "candidate.c"
+    bool fresh;           // do not read the cache
+    // What for: language, toolchain, target. Outlives the compilation.
+    const struct device_class *device_class;
+    // cuda:
+    struct digest problem; // blob
+    enum compile_role role;
+    uint64_t hidden_seed; // a candidate's hidden cases follow from it
+};
+
+// What kcast-exec may use up.
+struct compile_limits {
+    uint64_t seconds; // of one compilation
+    uint64_t memory;  // address space of one compiler process, in bytes
+    uint64_t output;  // object and scratch files, in bytes
+    bool sandbox_off;
+};
+
+bool compile_input_is_cuda(const struct compile_input *input);
+// The key under which it is cached: everything that the object depends on.
+struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);
+// A packed compile_plan. blobs: the source, and for cuda the problem; taken. Empty when it is
+// larger than a message may be.
+struct bytes compile_input_plan(const struct compile_input *input,
+                                const struct compile_limits *limits, struct bytes *blobs);
+
+#endif

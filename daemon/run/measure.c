@@ -1,0 +1,521 @@
+// Design note. Four things are under way at first, at the same time: the blobs are read, the ledger
+// is told that the job is RUNNING (so that a crash counts as an attempt), the compilation's facts
+// are read back from the ledger, and so is the result cache, because an equal job may have been
+// measured since this one was submitted. When all are there the plan is written and the executor
+// started; the seed is drawn then, after the candidate is fixed.
+//
+//   PREPARING --all there--> EXECUTING --report, failure--> end
+//
+// A cancelled run has no job: it stops at the next point where it can, and ends as RUN_CANCELLED. A
+// ledger that cannot take the RUNNING mark (a full disk) does not stop the measurement.
+//
+// What the executor says about itself is overwritten by what the daemon knows: device, class,
+// digests, seed, attempt.
+#include "daemon/run/measure.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/stats.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/run/reply.h"
+#include "daemon/run/setup.h"
+#include "daemon/store/cache.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Of each GPU. Two, because the one that a crash takes with it cannot serve the next search.
+#define PRESTARTED_UNUSED 2
+
+struct run {
+    struct measure_config config;
+    struct job *job; // NULL: cancelled
+    uint64_t id;     // of the job
+    struct device *device;
+    struct queue_ticket ticket; // of the queue of the device's class
+    struct account_hold hold;   // of the search's account
+    char *tenant, *search_name;
+    char *place;                       // of both, as search->place
+    unsigned pending;                  // of the four
+    struct bytes blob[RUN_BLOB_COUNT]; // read
+    struct compiled *compiled;         // of the candidate, when the ledger had it
+    struct bytes cached;               // a result that answers the job
+    bool failed;                       // a blob could not be read: end says which
+    struct executor *executor;
+    struct outcome_expectation expected;
+    struct digest about;  // problem and baseline, for controls
+    struct digest object; // of the candidate
+    double anchor_log2;
+    double precision_log2;
+    uint64_t max_launches;
+    double max_seconds;
+    double queue_seconds;
+    double compile_seconds;
+    uint64_t attempt;
+    uint8_t disturbed; // times before
+    uint64_t seed;
+    uint64_t hidden_seed;
+    bool control;
+    bool fresh;
+    char reason[ERR_TEXT_MAX];
+    struct run_end end;
+};
+
+static void run_free(struct run *run)
+{
+    for (size_t i = 0; i < RUN_BLOB_COUNT; i++) {
+        bytes_clear(&run->blob[i]);
+    }
+    if (run->compiled) {
+        message_clear(&compiled_message, run->compiled);
+        free(run->compiled);
+    }
+    bytes_clear(&run->cached);
+    free(run->tenant);
+    free(run->search_name);
+    free(run->place);
+    free(run);
+}
+
+// The device is released, the queue settled, the owner told.
+static void finish(struct run *run, enum run_outcome outcome)
+{
+    struct run_end *end = &run->end;
+    uint64_t now_ns = clock_now_ns(&clock_system);
+    struct queue *queue = run->device->device_class->queue;
+
+    end->outcome = run->job ? outcome : RUN_CANCELLED;
+    end->reason = run->reason;
+    end->device = run->device;
+    end->tenant = run->tenant;
+    end->search = run->search_name;
+    if (run->device->job != 0) {
+        end->held_s = device_release(run->device, now_ns);
+    }
+    // What was lost, or was not measured after all, is free; a candidate that loses every executor
+    // is at fault itself.
+    bool free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
+                          outcome == RUN_DISTURBED ||
+                          (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
+    queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
+    account_settle(run->config.accounts, &run->hold, end->held_s, free_of_charge,
+                   clock_seconds(now_ns));
+    if (outcome == RUN_LOST) {
+        (void)device_failed(run->device, run->id, run->reason, now_ns);
+    }
+    if (run->job) {
+        run->job->run = NULL;
+    }
+    run->config.on_end(run->config.owner, run->job, end);
+    run_free(run);
+}
+
+static void set_text(char **field, const char *text)
+{
+    free(*field);
+    *field = text ? xstrdup(text) : NULL;
+}
+
+static void fill_accounts(struct run *run, struct result *result)
+{
+    if (!result->seconds) {
+        result->seconds = xcalloc(1, sizeof(*result->seconds));
+        message_init(&accounts_message, result->seconds);
+    }
+    result->seconds->queue = run->queue_seconds;
+    result->seconds->compile = run->compile_seconds;
+    result->seconds->held = clock_seconds(clock_now_ns(&clock_system) - run->device->since_ns);
+}
+
+// What the GPU read last, and whether it was disturbed. The executor's word does not count here.
+static void fill_conditions(const struct device *device, bool disturbed, struct result *result)
+{
+    for (size_t i = 0; i < result->conditions_count; i++) {
+        message_clear(&fact_message, &result->conditions[i]);
+    }
+    free(result->conditions);
+    struct fact *facts =
+        device_readings(device, clock_now_ns(&clock_system), &result->conditions_count);
+    if (disturbed) {
+        facts = xrealloc(facts, result->conditions_count + 1, sizeof(*facts));
+        facts[result->conditions_count++] = (struct fact){.name = xstrdup("disturbed"), .value = 1};
+    }
+    result->conditions = facts;
+}
+
+// What the daemon knows better than the executor.
+static void fill_result(struct run *run, bool disturbed, struct result *result)
+{
+    set_text(&result->device, run->device->name);
+    set_text(&result->device_class, run->device->device_class->name);
+    set_text(&result->sandbox, run->config.sandbox_off ? "off" : "on");
+    if (!result->trust && !device_is_gpu(run->device)) {
+        set_text(&result->trust, "c");
+    }
+    result->problem = run->expected.problem;
+    result->candidate = run->expected.candidate;
+    result->attempt = run->attempt;
+    result->seed = run->seed;
+    result->cached = false;
+    result->measured_at = (double)clock_wall_ns(&clock_system) / 1e9;
+    if (run->compiled) {
+        if (result->compiled) {
+            message_clear(&compiled_message, result->compiled);
+            free(result->compiled);
+        }
+        result->compiled = run->compiled;
+        run->compiled = NULL;
+    }
+    fill_conditions(run->device, disturbed, result);
+    fill_accounts(run, result);
+}
+
+// The control of this run, or the last one of its kind, belongs to the result. A disturbed one says
+// nothing about the device. Returns whether the result may answer equal jobs.
+static bool take_control(struct run *run, bool disturbed, struct result *result)
+{
+    struct device *device = run->device;
+
+    if (result->control) {
+        return !disturbed &&
+               device_control(device, &run->about, result->control, clock_now_ns(&clock_system));
+    }
+    const struct estimate *last = device_last_control(device, &run->about);
+    if (last) {
+        result->control = xmalloc(sizeof(*result->control));
+        message_copy(&estimate_message, result->control, last);
+    }
+    return !disturbed && device->bad_controls == 0;
+}
+
+// Whether times may be wrong and there is another try. What a candidate computes does not depend on
+// what else is at work.
+static bool is_spoilt(const struct run *run, bool disturbed, const struct result *result)
+{
+    return disturbed && run->disturbed + 1 < MEASURE_DISTURBED_MAX &&
+           (verdict_is_ratio(result->verdict) || result->verdict == VERDICT_TIMEOUT);
+}
+
+static void on_executor_end(void *owner, struct executor_end *end)
+{
+    struct run *run = owner;
+    bool disturbed = device_was_disturbed(run->device);
+
+    run->executor = NULL;
+    if (end->stuck) { // it may have given its report before
+        run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+        device_lose(run->device, true, end->reason);
+    }
+    if (!end->ok) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", end->reason);
+        finish(run, end->stopped ? RUN_CANCELLED : RUN_LOST);
+        return;
+    }
+    struct measure_outcome outcome;
+    struct err err = ERR_INIT;
+    if (outcome_read_measure(&outcome, &end->outcome, &run->expected, &err) != 0) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", err.text);
+        finish(run, RUN_LOST);
+        return;
+    }
+    device_succeeded(run->device);
+    if (is_spoilt(run, disturbed, outcome.result)) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", run->device->disturbance);
+        message_clear(&measure_outcome_message, &outcome);
+        finish(run, RUN_DISTURBED);
+        return;
+    }
+    fill_result(run, disturbed, outcome.result);
+    // After the release, because a bad control may take the device out of service.
+    if (!end->stuck) {
+        run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+    }
+    run->end.cacheable = take_control(run, disturbed, outcome.result);
+    run->end.result = outcome.result;
+    finish(run, RUN_RESULT);
+    message_clear(&measure_outcome_message, &outcome);
+}
+
+static struct bytes take(struct bytes *bytes)
+{
+    struct bytes taken = *bytes;
+
+    *bytes = (struct bytes){0};
+    return taken;
+}
+
+static struct bytes pack_plan(struct run *run)
+{
+    const struct device_class *device_class = run->device->device_class;
+    struct measure_plan plan;
+
+    message_init(&measure_plan_message, &plan);
+    plan.problem = take(&run->blob[RUN_BLOB_PROBLEM]);
+    plan.reference = take(&run->blob[RUN_BLOB_REFERENCE]);
+    plan.baseline = take(&run->blob[RUN_BLOB_BASELINE]);
+    plan.candidate = take(&run->blob[RUN_BLOB_CANDIDATE]);
+    plan.seed = run->seed;
+    plan.core = run->device->core >= 0 ? (uint64_t)run->device->core : 0;
+    plan.anchor_log2 = run->anchor_log2;
+    plan.precision_log2 = run->precision_log2;
+    plan.max_launches = run->max_launches;
+    plan.max_seconds = run->max_seconds;
+    plan.launch_seconds = MEASURE_LAUNCH_SECONDS;
+    plan.max_memory = MEASURE_MEMORY;
+    plan.control = run->control;
+    plan.sandbox_off = run->config.sandbox_off;
+    plan.peak_flops = device_class->peak_flops;
+    plan.peak_bytes = device_class->peak_bytes;
+    if (device_is_gpu(run->device)) {
+        plan.hidden_seed = run->hidden_seed;
+        plan.facts = xcalloc(device_class->facts_count + 1, sizeof(*plan.facts));
+        for (size_t i = 0; i < device_class->facts_count; i++) {
+            message_copy(&fact_message, &plan.facts[plan.facts_count++], &device_class->facts[i]);
+        }
+    }
+    struct bytes packed = cache_pack(&measure_plan_message, &plan);
+    message_clear(&measure_plan_message, &plan);
+    return packed;
+}
+
+// What lies is not asked again.
+static bool is_last(void *owner, const struct bytes *packed)
+{
+    const struct run *run = owner;
+    struct measure_outcome outcome;
+
+    if (outcome_read_measure(&outcome, packed, &run->expected, NULL) != 0) {
+        return true;
+    }
+    bool last = outcome.retire;
+    message_clear(&measure_outcome_message, &outcome);
+    return last;
+}
+
+// How kcast-exec is run; for a GPU in processes that stay with its context.
+static struct executor_config executor_of(const struct measure_config *config,
+                                          const struct device *device)
+{
+    bool gpu = device_is_gpu(device);
+
+    return (struct executor_config){
+        .mode = gpu ? "cuda-measure" : "measure",
+        .argument = gpu ? device->uuid : NULL,
+        .outcome_max = MEASURE_OUTCOME_MAX,
+        .grace_ms = config->grace_ms,
+        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
+        .is_last = is_last,
+        .on_end = on_executor_end,
+    };
+}
+
+void run_prestart(const struct measure_config *config, const struct device *device)
+{
+    struct executor_config unused = executor_of(config, device);
+
+    executors_prestart(config->executors, &unused, PRESTARTED_UNUSED);
+}
+
+static void execute(struct run *run)
+{
+    // Timing, twice with a control; verification is in the slack.
+    double timing_s = run->max_seconds * (run->control ? 2 : 1);
+    struct executor_config config = executor_of(&run->config, run->device);
+
+    config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
+    config.keep = device_is_gpu(run->device) ? run->place : NULL;
+    config.fresh = run->fresh;
+    config.owner = run;
+    run->config.on_started(run->config.owner, run->job);
+    run->seed = stats_entropy();
+    struct bytes plan = pack_plan(run);
+    if (!plan.data) {
+        (void)snprintf(run->reason, sizeof(run->reason),
+                       "problem and objects are too large for a plan");
+        finish(run, RUN_LOST);
+        return;
+    }
+    struct err err = ERR_INIT;
+    if (executor_start(&run->executor, run->config.executors, &config, &plan, &err) != 0) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", err.text);
+        finish(run, RUN_LOST);
+    }
+}
+
+// One of the four is there.
+static void prepared(struct run *run)
+{
+    if (--run->pending > 0) {
+        return;
+    }
+    if (!run->job) {
+        finish(run, RUN_CANCELLED);
+    } else if (run->cached.data) {
+        run->end.cached = &run->cached;
+        finish(run, RUN_CACHED);
+    } else if (run->failed) {
+        finish(run, RUN_NO_OBJECT);
+    } else {
+        execute(run);
+    }
+}
+
+static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
+                     size_t count)
+{
+    struct run *run = owner;
+
+    if (error) {
+        run->failed = true;
+        run->end.blob = failed;
+        (void)snprintf(run->reason, sizeof(run->reason), "%s", error->text);
+    }
+    for (size_t i = 0; i < count && !error; i++) {
+        run->blob[i] = take(&blobs[i]);
+    }
+    prepared(run);
+}
+
+static void on_marked(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    (void)error;
+    (void)answer;
+    (void)count;
+    prepared(owner);
+}
+
+static void on_compiled(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct run *run = owner;
+
+    if (!error && count > 0 && answer[0].data) {
+        run->compiled = xcalloc(1, sizeof(*run->compiled));
+        if (message_read(&compiled_message, run->compiled, answer[0].data, answer[0].len, NULL) !=
+            0) {
+            free(run->compiled);
+            run->compiled = NULL;
+        }
+    }
+    prepared(run);
+}
+
+static void on_cached(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct run *run = owner;
+
+    if (!error && count > 0) {
+        run->cached = take(&answer[0]);
+    }
+    prepared(run);
+}
+
+// The spec as far as the cache's question needs it.
+static void look_into_cache(struct run *run, const struct job *job)
+{
+    struct digest key = completion_cache_key(job, run->config.sandbox_off);
+    struct job_spec spec;
+
+    message_init(&job_spec_message, &spec);
+    spec.kind = job->kind;
+    spec.problem = job->setup->problem;
+    spec.candidate = job->candidate;
+    spec.max_seconds = job->max_seconds;
+    spec.precision_log2 = job->precision_log2;
+    spec.max_launches = job->max_launches;
+    struct bytes packed = cache_pack(&job_spec_message, &spec);
+    ledger_read_cached(run->config.ledger, &key, &packed, cache_adopt, on_cached, run);
+    bytes_clear(&packed);
+}
+
+static struct run *new_run(const struct measure_config *config, struct job *job,
+                           struct device *device, const struct queue_ticket *ticket)
+{
+    struct run *run = xcalloc(1, sizeof(*run));
+    const struct setup *setup = job->setup;
+
+    run->config = *config;
+    run->job = job;
+    run->id = job->id;
+    run->device = device;
+    run->ticket = *ticket;
+    account_hold(&run->hold, job->search->account, ticket->fair.charged);
+    run->tenant = xstrdup(job->search->tenant);
+    run->search_name = xstrdup(job->search->name);
+    run->place = xstrdup(job->search->place);
+    run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
+    run->fresh = job->fresh;
+    run->expected = (struct outcome_expectation){
+        .problem = setup->problem,
+        .candidate = job->candidate,
+        .sandbox_off = config->sandbox_off,
+    };
+    run->about = device_about(&setup->problem, &setup->baseline.source);
+    run->object = job->object;
+    run->anchor_log2 = job->anchor_log2;
+    run->precision_log2 = job->precision_log2;
+    run->max_launches = job->max_launches;
+    run->max_seconds = isnan(job->max_seconds) ? CACHE_CAP_S : job->max_seconds;
+    run->compile_seconds = (double)job->compile_seconds;
+    run->attempt = job->attempt;
+    run->disturbed = job->disturbed;
+    return run;
+}
+
+void run_start(const struct measure_config *config, struct job *job, struct device *device,
+               const struct queue_ticket *ticket)
+{
+    struct run *run = new_run(config, job, device, ticket);
+    const struct setup *setup = job->setup;
+    struct compile_input input = setup_candidate(setup, &job->candidate);
+    struct digest key = compiler_key(config->compiler, &input);
+    struct digest blobs[RUN_BLOB_COUNT] = {
+        [RUN_BLOB_PROBLEM] = setup->problem,
+        [RUN_BLOB_REFERENCE] = setup->reference.object,
+        [RUN_BLOB_BASELINE] = setup->baseline.object,
+        [RUN_BLOB_CANDIDATE] = job->object,
+    };
+    uint64_t now_ns = clock_now_ns(&clock_system);
+    double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;
+
+    run->queue_seconds = waited > 0 ? waited : 0;
+    run->control = device_needs_control(device, &run->about, now_ns);
+    device_hold(device, job->id, now_ns);
+    job->run = run;
+    run->pending = job->fresh ? 3 : 4;
+    blob_load(config->blobs, blobs, RUN_BLOB_COUNT, on_blobs, run);
+    ledger_move(config->ledger, job->id, JOB_RUNNING, job->attempt, on_marked, run);
+    ledger_read_compiled(config->ledger, &key, on_compiled, run);
+    if (!job->fresh) {
+        look_into_cache(run, job);
+    }
+}
+
+void run_charge(struct run *run)
+{
+    uint64_t now_ns = clock_now_ns(&clock_system);
+    double held_s = clock_seconds(now_ns - run->device->since_ns);
+
+    if (run->device->job == run->id) {
+        queue_refresh(run->device->device_class->queue, &run->ticket, held_s);
+        account_charge(&run->hold, held_s, clock_seconds(now_ns));
+    }
+}
+
+void run_cancel(struct job *job)
+{
+    struct run *run = job->run;
+
+    if (run) {
+        job->run = NULL;
+        run->job = NULL;
+        if (run->executor) {
+            executor_stop(run->executor);
+        }
+    }
+}
+
+const struct device *run_device(const struct run *run)
+{
+    return run->device;
+}

@@ -1,0 +1,249 @@
+// Design note. A heap of tenants by virtual time, in each a heap of its searches by virtual time,
+// in each a heap of its entries by priority and age. On both levels:
+//
+//   arrival at an idle f   v_f = max(v_f, V)
+//   take                   f with the least v_f; V = max(V, v_f); v_f += e / weight_f
+//   refresh                if held longer than was charged: v_f += difference / weight_f
+//   settle                 v_f += (actual - charged) / weight_f; e = 0.9 e + 0.1 actual
+//
+// where V is the tenant's for searches and the whole's for tenants, and e the search's.
+//
+// Invariants: a search is in its tenant's heap exactly when it has entries, a tenant in the heap
+// when one of its searches is; `active_weight` is the sum over those that have entries or hold
+// something. A search that does neither is forgotten once V has caught up with it, because then
+// forgetting it changes nothing; all are when nothing at all is going on.
+#include "common/mem.h"
+#include "daemon/sched/fair_state.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define ESTIMATE_KEEP 0.9 // of the running mean of a search's costs
+
+// --- in and out
+
+// Puts search and tenant where their keys and entries say.
+static void place(struct fair *fair, struct fair_search *search)
+{
+    struct fair_tenant *tenant = search->tenant;
+
+    if (search->index != HEAP_NOT_IN && search->entries.count > 0) {
+        heap_rekey(&tenant->waiting, search->index);
+    } else if (search->index != HEAP_NOT_IN) {
+        (void)heap_remove(&tenant->waiting, search->index);
+    } else if (search->entries.count > 0) {
+        heap_insert(&tenant->waiting, search);
+    }
+    if (tenant->index != HEAP_NOT_IN && tenant->waiting.count > 0) {
+        heap_rekey(&fair->waiting, tenant->index);
+    } else if (tenant->index != HEAP_NOT_IN) {
+        (void)heap_remove(&fair->waiting, tenant->index);
+    } else if (tenant->waiting.count > 0) {
+        heap_insert(&fair->waiting, tenant);
+    }
+}
+
+void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who *who)
+{
+    struct fair_search *search = fair_get_search(fair, who);
+
+    if (!fair_is_active(search)) {
+        fair_activate(fair, search);
+    }
+    if (entry->devices == 0) {
+        entry->devices = 1;
+    }
+    entry->search = search;
+    heap_insert(&search->entries, entry);
+    fair->count++;
+    place(fair, search);
+}
+
+static void take_out(struct fair *fair, struct fair_entry *entry)
+{
+    (void)heap_remove(&entry->search->entries, entry->index);
+    entry->search = NULL;
+    fair->count--;
+}
+
+void fair_remove(struct fair *fair, struct fair_entry *entry)
+{
+    struct fair_search *search = entry->search;
+
+    if (!search) {
+        return;
+    }
+    take_out(fair, entry);
+    place(fair, search);
+    if (!fair_is_active(search)) {
+        fair_deactivate(fair, search);
+    }
+}
+
+// --- who goes next
+
+static bool is_within_bound(const struct fair *fair, const struct fair_terms *terms,
+                            const struct fair_search *search, uint32_t devices)
+{
+    // A hair less, so that a third of three is one.
+    double bound = ceil(fair_share_of(fair, search) * terms->devices - 1e-9) + 1;
+
+    return terms->devices == 0 || search->held == 0 || search->held + devices <= bound;
+}
+
+static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *terms)
+{
+    return entry->avoid != 0 && entry->avoid == terms->sole && terms->devices > 1;
+}
+
+bool fair_may(const struct fair_entry *entry, const struct fair_terms *terms)
+{
+    return !is_avoided(entry, terms) &&
+           (!terms->may || terms->may(terms->owner, entry->search->id));
+}
+
+// The search's first entry that does not avoid what is idle; its first one when all do. Those
+// before it are taken out of the heap and put back: they are few, because a device that loses
+// several jobs in a row is out of service.
+static struct fair_entry *next_of(struct fair_search *search, const struct fair_terms *terms)
+{
+    struct fair_entry **aside = NULL;
+    struct fair_entry *entry;
+    size_t count = 0;
+
+    while ((entry = heap_top(&search->entries)) && is_avoided(entry, terms)) {
+        aside = xrealloc(aside, count + 1, sizeof(struct fair_entry *));
+        aside[count++] = heap_remove(&search->entries, 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        heap_insert(&search->entries, aside[i]);
+    }
+    free(aside);
+    return entry ? entry : heap_top(&search->entries);
+}
+
+// One of the tenant's, or NULL. Those that may not are taken out of the heap and put back: they are
+// few, because who is over its bound holds two devices at least.
+static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant,
+                                   const struct fair_terms *terms, bool bound,
+                                   struct fair_entry **blocked)
+{
+    struct fair_search **aside = NULL;
+    struct fair_entry *found = NULL;
+    struct fair_search *search;
+    size_t count = 0;
+
+    while (!found && (search = heap_top(&tenant->waiting))) {
+        struct fair_entry *entry = next_of(search, terms);
+        bool may = fair_may(entry, terms) &&
+                   (!bound || is_within_bound(fair, terms, search, entry->devices));
+        if (may && entry->devices <= terms->idle) {
+            found = entry;
+            break;
+        }
+        if (may && !*blocked) {
+            *blocked = entry;
+        }
+        aside = xrealloc(aside, count + 1, sizeof(struct fair_search *));
+        aside[count++] = heap_remove(&tenant->waiting, 0);
+    }
+    while (count > 0) {
+        heap_insert(&tenant->waiting, aside[--count]);
+    }
+    free(aside);
+    return found;
+}
+
+static struct fair_entry *first_under(struct fair *fair, const struct fair_terms *terms, bool bound,
+                                      struct fair_entry **blocked)
+{
+    struct fair_tenant **aside = NULL;
+    struct fair_entry *found = NULL;
+    struct fair_tenant *tenant;
+    size_t count = 0;
+
+    while (!found && (tenant = heap_top(&fair->waiting))) {
+        found = first_of(fair, tenant, terms, bound, blocked);
+        if (!found) {
+            aside = xrealloc(aside, count + 1, sizeof(struct fair_tenant *));
+            aside[count++] = heap_remove(&fair->waiting, 0);
+        }
+    }
+    while (count > 0) {
+        heap_insert(&fair->waiting, aside[--count]);
+    }
+    free(aside);
+    return found;
+}
+
+struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms,
+                              struct fair_entry **ret_blocked)
+{
+    struct fair_entry *blocked = NULL;
+    struct fair_entry *found = first_under(fair, terms, true, &blocked);
+
+    if (!found && terms->devices > 0) {
+        found = first_under(fair, terms, false, &blocked);
+    }
+    if (ret_blocked) {
+        *ret_blocked = blocked;
+    }
+    return found;
+}
+
+// --- charging
+
+static void charge(struct fair_ticket *ticket, double device_seconds)
+{
+    struct fair_search *search = ticket->search;
+
+    ticket->charged += device_seconds;
+    search->virtual_time += device_seconds / search->weight;
+    search->tenant->virtual_time += device_seconds / search->tenant->weight;
+}
+
+void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *ret)
+{
+    struct fair_search *search = entry->search;
+    struct fair_tenant *tenant = search->tenant;
+
+    fair->virtual_time = fmax(fair->virtual_time, tenant->virtual_time);
+    tenant->searches_time = fmax(tenant->searches_time, search->virtual_time);
+    *ret = (struct fair_ticket){.search = search, .devices = entry->devices};
+    search->taken++;
+    search->held += entry->devices;
+    fair->taken++;
+    charge(ret, search->estimate * entry->devices);
+    take_out(fair, entry);
+    place(fair, search);
+}
+
+void fair_refresh(struct fair *fair, struct fair_ticket *ticket, double seconds)
+{
+    double more = seconds * ticket->devices - ticket->charged;
+
+    if (ticket->search && more > 0) {
+        charge(ticket, more);
+        place(fair, ticket->search);
+    }
+}
+
+void fair_settle(struct fair *fair, struct fair_ticket *ticket, double seconds, bool free)
+{
+    struct fair_search *search = ticket->search;
+
+    if (!search) {
+        return;
+    }
+    charge(ticket, (free ? 0 : seconds * ticket->devices) - ticket->charged);
+    if (!free) {
+        search->estimate = ESTIMATE_KEEP * search->estimate + (1 - ESTIMATE_KEEP) * seconds;
+    }
+    search->taken--;
+    search->held -= ticket->devices;
+    fair->taken--;
+    *ticket = (struct fair_ticket){0};
+    place(fair, search);
+    if (!fair_is_active(search)) {
+        fair_deactivate(fair, search);
+    }
+}

@@ -1,0 +1,272 @@
+// Design note. A put or load is one unit of work for libuv's thread pool, with everything it needs
+// copied into it, so the threads share nothing but the store's constant root path. Replacing by
+// rename makes equal puts at the same time harmless. A file whose content does not have its name's
+// digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
+// whoever has it sends it again. A file's time is when it was used last, for daemon/store/blob_sweep.h.
+// Files are written in ROOT/tmp, so that what a killed process leaves is found again without a look
+// at every folder.
+#include "daemon/store/blob.h"
+#include "common/file.h"
+#include "common/log.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOAD_MAX 16 // blobs of one load
+#define TOUCH_S 600 // by which a file's time may be behind
+#define TEMP_FOLDER "tmp"
+
+struct blob_store {
+    uv_loop_t *loop;
+    char *root;
+    uint64_t full; // puts that found no room
+};
+
+struct put {
+    uv_work_t work;
+    struct blob_store *store;
+    struct digest digest;
+    struct bytes data;
+    bool durable;
+    struct err err; // outcome
+    blob_put_done *done;
+    void *owner;
+};
+
+struct load {
+    uv_work_t work;
+    struct blob_store *store;
+    struct digest digest[LOAD_MAX];
+    struct bytes blob[LOAD_MAX]; // outcome
+    size_t count;
+    size_t failed;
+    struct err err; // outcome
+    blob_load_done *done;
+    void *owner;
+};
+
+int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root, struct err *err)
+{
+    char *temp = xasprintf("%s/" TEMP_FOLDER, root);
+    int rc = file_remove_tree(temp, err);
+
+    rc = rc == 0 ? file_make_dirs(temp, err) : rc;
+    free(temp);
+    if (rc != 0) {
+        return rc;
+    }
+    struct blob_store *store;
+    store = xcalloc(1, sizeof(*store));
+    store->loop = loop;
+    store->root = xstrdup(root);
+    *ret = store;
+    return 0;
+}
+
+void blob_store_free(struct blob_store *store)
+{
+    if (store) {
+        free(store->root);
+        free(store);
+    }
+}
+
+const char *blob_store_root(const struct blob_store *store)
+{
+    return store->root;
+}
+
+char *blob_path(const char *root, const struct digest *digest)
+{
+    char hex[DIGEST_HEX_LEN + 1];
+
+    digest_hex(digest, hex);
+    return xasprintf("%s/%.*s/%s", root, BLOB_FOLDER_LEN, hex, hex + BLOB_FOLDER_LEN);
+}
+
+// It is used now. False when it is not there, or cannot be kept from being swept. Its time is
+// written rarely, because that may have to wait for the disk; the grace of daemon/store/blob_sweep.h is
+// several times as long.
+static bool touch(const char *path)
+{
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0) {
+        return false;
+    }
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (info.st_mtim.tv_sec > now.tv_sec || info.st_mtim.tv_sec < now.tv_sec - TOUCH_S) {
+        return utimensat(AT_FDCWD, path, NULL, 0) == 0;
+    }
+    return true;
+}
+
+bool blob_have(const struct blob_store *store, const struct digest *digest)
+{
+    char *path = blob_path(store->root, digest);
+    bool have = touch(path);
+
+    free(path);
+    return have;
+}
+
+static int read_verified(const struct blob_store *store, const struct digest *digest,
+                         struct bytes *ret, struct err *err)
+{
+    char *path = blob_path(store->root, digest);
+    struct bytes data = {0};
+    struct digest found;
+    int rc = file_read(&data, path, BLOB_MAX, err);
+
+    if (rc != 0) {
+        goto out;
+    }
+    found = digest_of(data.data, data.len);
+    if (!digest_equal(&found, digest)) {
+        bytes_clear(&data);
+        (void)unlink(path);
+        rc =
+            err_set(err, ERR_CORRUPT, "%s: the content does not have the digest of its name", path);
+        goto out;
+    }
+    *ret = data;
+    (void)touch(path);
+out:
+    free(path);
+    return rc;
+}
+
+// An intact file is left alone; a damaged one is replaced. Its time comes first, so that a sweep
+// meanwhile leaves it, or has removed it before it is read.
+static int write_blob(const struct put *put, struct err *err)
+{
+    char *path = blob_path(put->store->root, &put->digest);
+    char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+    char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
+    char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
+    struct bytes old = {0};
+    int rc;
+
+    if (touch(path) && read_verified(put->store, &put->digest, &old, NULL) == 0) {
+        rc = 0;
+        goto out;
+    }
+    rc = file_make_dirs(dir, err);
+    rc = rc == 0 ? file_make_dirs(temp_dir, err) : rc;
+    if (rc == 0) {
+        rc = file_replace_through(path, temp, put->data.data, put->data.len, put->durable, err);
+    }
+out:
+    bytes_clear(&old);
+    free(temp);
+    free(temp_dir);
+    free(path);
+    free(dir);
+    return rc;
+}
+
+static void put_work(uv_work_t *work)
+{
+    struct put *put = work->data;
+    struct digest found = digest_of(put->data.data, put->data.len);
+
+    if (!digest_equal(&found, &put->digest)) {
+        (void)err_set(&put->err, ERR_INVALID, "the bytes of a blob do not have its digest");
+        return;
+    }
+    (void)write_blob(put, &put->err);
+}
+
+static void on_put(uv_work_t *work, int status)
+{
+    struct put *put = work->data;
+
+    if (status != 0) {
+        (void)err_set(&put->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
+    }
+    put->store->full += put->err.code == ERR_NO_SPACE;
+    put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
+    bytes_clear(&put->data);
+    free(put);
+}
+
+// uv_queue_work refuses only a missing callback, which is a defect.
+static void queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
+                       uv_after_work_cb after)
+{
+    if (uv_queue_work(store->loop, work, run, after) != 0) {
+        log_event(LOG_ERROR, "blob-defect reason=\"uv_queue_work\"");
+        abort();
+    }
+}
+
+void blob_put(struct blob_store *store, const struct digest *digest, struct bytes *data_taken,
+              bool durable, blob_put_done *done, void *owner)
+{
+    struct put *put = xcalloc(1, sizeof(*put));
+
+    put->work.data = put;
+    put->store = store;
+    put->digest = *digest;
+    put->data = *data_taken;
+    *data_taken = (struct bytes){0};
+    put->durable = durable;
+    put->done = done;
+    put->owner = owner;
+    queue_work(store, &put->work, put_work, on_put);
+}
+
+uint64_t blob_store_full(const struct blob_store *store)
+{
+    return store->full;
+}
+
+static void load_work(uv_work_t *work)
+{
+    struct load *load = work->data;
+
+    for (size_t i = 0; i < load->count; i++) {
+        if (read_verified(load->store, &load->digest[i], &load->blob[i], &load->err) != 0) {
+            load->failed = i;
+            return;
+        }
+    }
+}
+
+static void on_load(uv_work_t *work, int status)
+{
+    struct load *load = work->data;
+
+    if (status != 0) {
+        (void)err_set(&load->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
+    }
+    load->done(load->owner, load->err.code != ERR_NONE ? &load->err : NULL, load->failed,
+               load->blob, load->count);
+    for (size_t i = 0; i < load->count; i++) {
+        bytes_clear(&load->blob[i]);
+    }
+    free(load);
+}
+
+void blob_load(struct blob_store *store, const struct digest *digests, size_t count,
+               blob_load_done *done, void *owner)
+{
+    struct load *load = xcalloc(1, sizeof(*load));
+
+    if (count > LOAD_MAX) {
+        log_event(LOG_ERROR, "blob-defect reason=\"%zu blobs in one load\"", count);
+        abort();
+    }
+    load->work.data = load;
+    load->store = store;
+    memcpy(load->digest, digests, count * sizeof(*digests));
+    load->count = count;
+    load->done = done;
+    load->owner = owner;
+    queue_work(store, &load->work, load_work, on_load);
+}

@@ -1,0 +1,158 @@
+// Design note. What is refused is refused before anything is written: the version and the
+// application's mark are read first, then the content is checked (of a small file wholly, a larger
+// one shows its damage when it is used).
+#include "daemon/store/ledger_db.h"
+#include "common/mem.h"
+#include "daemon/store/ledger_schema.h"
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define QUICK_CHECK_MAX_BYTES ((off_t)16 << 20)
+#define BUSY_MS 2000 // somebody looks at it with sqlite3
+
+static const char *path_of(sqlite3 *db)
+{
+    const char *path = sqlite3_db_filename(db, "main");
+
+    return path ? path : "ledger";
+}
+
+int ledger_db_failed(sqlite3 *db, struct err *err)
+{
+    int rc = sqlite3_errcode(db);
+    enum err_code kind = ERR_SYSTEM;
+
+    if (rc == SQLITE_FULL) {
+        kind = ERR_NO_SPACE;
+    } else if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB) {
+        kind = ERR_CORRUPT;
+    } else if (rc == SQLITE_IOERR && sqlite3_system_errno(db) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, sqlite3_system_errno(db), "%s: %s", path_of(db),
+                             sqlite3_errmsg(db));
+    }
+    return err_set(err, kind, "%s: %s", path_of(db), sqlite3_errmsg(db));
+}
+
+// A plain statement without results.
+static int run_text(sqlite3 *db, const char *text, struct err *err)
+{
+    return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : ledger_db_failed(db, err);
+}
+
+int ledger_db_number(struct sqlite3 *db, const char *text, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(db, text, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        rc = ledger_db_failed(db, err);
+    } else {
+        *ret = sqlite3_column_int64(statement, 0);
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+static int check_content(sqlite3 *db, struct err *err)
+{
+    struct stat info;
+
+    if (stat(path_of(db), &info) == 0 && info.st_size > QUICK_CHECK_MAX_BYTES) {
+        return 0;
+    }
+    sqlite3_stmt *statement = NULL;
+    const char *text;
+    int rc = 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        rc = ledger_db_failed(db, err);
+    } else {
+        text = (const char *)sqlite3_column_text(statement, 0);
+        if (!text || strcmp(text, "ok") != 0) {
+            rc = err_set(err, ERR_CORRUPT, "%s: damaged (%s)", path_of(db), text ? text : "?");
+        }
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+// Whether the file is ours, is whole, and is not from the future. Changes nothing. *ret_version:
+// its schema.
+static int check_file(sqlite3 *db, int64_t *ret_version, struct err *err)
+{
+    int rc = ledger_db_number(db, "PRAGMA user_version", ret_version, err);
+    int64_t application = 0;
+    rc = rc == 0 ? ledger_db_number(db, "PRAGMA application_id", &application, err) : rc;
+    int64_t tables = 0;
+    rc = rc == 0 ? ledger_db_number(db, "SELECT count(*) FROM sqlite_master", &tables, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (tables > 0 && application != LEDGER_APPLICATION_ID) {
+        return err_set(err, ERR_CORRUPT, "%s: a database, but not a ledger of kcastd", path_of(db));
+    }
+    if (*ret_version > (int64_t)ledger_migration_count) {
+        return err_set(err, ERR_VERSION,
+                       "%s: written by a newer kcastd (schema %lld, this one knows %zu)",
+                       path_of(db), (long long)*ret_version, ledger_migration_count);
+    }
+    return check_content(db, err);
+}
+
+static int migrate(sqlite3 *db, int64_t version, struct err *err)
+{
+    for (size_t i = (size_t)version; i < ledger_migration_count; i++) {
+        char *mark = xasprintf("PRAGMA user_version = %zu", i + 1);
+        int rc = run_text(db, "BEGIN IMMEDIATE", err);
+
+        rc = rc == 0 ? run_text(db, ledger_migration[i], err) : rc;
+        rc = rc == 0 ? run_text(db, mark, err) : rc;
+        rc = rc == 0 ? run_text(db, "COMMIT", err) : rc;
+        free(mark);
+        if (rc != 0) {
+            (void)run_text(db, "ROLLBACK", NULL);
+            return err_wrap(err, "migration %zu", i + 1);
+        }
+    }
+    return 0;
+}
+
+static int set_up(sqlite3 *db, uint64_t page_max, struct err *err)
+{
+    char *limit = xasprintf("PRAGMA max_page_count = %llu", (unsigned long long)page_max);
+    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
+    int64_t version = 0;
+    int rc = check_file(db, &version, err);
+
+    rc = rc == 0 && version == 0 ? run_text(db, mark, err) : rc;
+    rc = rc == 0 ? run_text(db, "PRAGMA journal_mode = WAL", err) : rc;
+    rc = rc == 0 ? run_text(db, "PRAGMA synchronous = FULL", err) : rc;
+    rc = rc == 0 ? migrate(db, version, err) : rc;
+    rc = rc == 0 && page_max > 0 ? run_text(db, limit, err) : rc;
+    free(mark);
+    free(limit);
+    return rc;
+}
+
+int ledger_db_open(struct sqlite3 **ret, const char *path, uint64_t page_max, struct err *err)
+{
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    sqlite3 *db = NULL;
+    int rc;
+
+    if (sqlite3_open_v2(path, &db, flags, NULL) != SQLITE_OK) {
+        rc = db ? ledger_db_failed(db, err) : err_set(err, ERR_SYSTEM, "%s: no memory", path);
+    } else {
+        (void)sqlite3_busy_timeout(db, BUSY_MS);
+        rc = set_up(db, page_max, err);
+    }
+    if (rc != 0) {
+        (void)sqlite3_close(db);
+        return rc;
+    }
+    *ret = db;
+    return 0;
+}

@@ -1,0 +1,93 @@
+#include "daemon/store/ledger_schema.h"
+
+// Times are seconds since 1970. spec, result and compiled are packed messages (proto/).
+static const char migration_1[] =
+    // A job from its SUBMIT until its result has been acknowledged. AUTOINCREMENT: numbers are
+    // never used again.
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  search TEXT NOT NULL,"
+    "  key TEXT NOT NULL,"
+    "  spec BLOB NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  submitted_at INTEGER NOT NULL,"
+    "  finished_at INTEGER NOT NULL DEFAULT 0,"
+    "  result BLOB,"
+    "  UNIQUE (search, key)"
+    ") STRICT;"
+    // Results by what was measured, where and how (daemon/store/cache.h says what is in the key).
+    "CREATE TABLE result ("
+    "  key BLOB PRIMARY KEY,"
+    "  created_at INTEGER NOT NULL,"
+    "  cap_s REAL NOT NULL,"
+    "  result BLOB NOT NULL"
+    ") STRICT;"
+    // Compilations by source, header, glue, flags, toolchain and target.
+    "CREATE TABLE compiled ("
+    "  key BLOB PRIMARY KEY,"
+    "  created_at INTEGER NOT NULL,"
+    "  compiled BLOB NOT NULL"
+    ") STRICT;";
+
+static const char migration_2[] =
+    // Jobs have a tenant. A constraint cannot be changed in place, so the table is made again, and
+    // goes on counting where it was.
+    "ALTER TABLE job RENAME TO job_1;"
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  tenant TEXT NOT NULL,"
+    "  search TEXT NOT NULL,"
+    "  key TEXT NOT NULL,"
+    "  spec BLOB NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  submitted_at INTEGER NOT NULL,"
+    "  finished_at INTEGER NOT NULL DEFAULT 0,"
+    "  result BLOB,"
+    "  UNIQUE (tenant, search, key)"
+    ") STRICT;"
+    "INSERT INTO job (id, tenant, search, key, spec, priority, state, attempt, reason, "
+    "submitted_at,"
+    "  finished_at, result)"
+    "  SELECT id, 'local', search, key, spec, priority, state, attempt, reason, submitted_at,"
+    "  finished_at, result FROM job_1;"
+    "DELETE FROM sqlite_sequence WHERE name = 'job';"
+    "INSERT INTO sqlite_sequence (name, seq)"
+    "  SELECT 'job', seq FROM sqlite_sequence WHERE name = 'job_1';"
+    "DROP TABLE job_1;";
+
+static const char migration_3[] =
+    // The class of the queue that its client wants, enum queue_class.
+    "ALTER TABLE job ADD COLUMN class INTEGER NOT NULL DEFAULT 0;"
+    // Tenants (search is empty) and searches with a weight or a budget of their own. Limits are
+    // NULL where there is none. at: when the row was written.
+    "CREATE TABLE account ("
+    "  tenant TEXT NOT NULL,"
+    "  search TEXT NOT NULL,"
+    "  weight REAL NOT NULL,"
+    "  limit_s REAL,"
+    "  per_hour_s REAL,"
+    "  used_s REAL NOT NULL,"
+    "  tokens_s REAL NOT NULL,"
+    "  at INTEGER NOT NULL,"
+    "  PRIMARY KEY (tenant, search)"
+    ") STRICT;";
+
+static const char migration_4[] =
+    // What an operator wants of a device (daemon/devices/administration.h), until he takes it back. device: a GPU's
+    // UUID, a core's name. kind: enum ledger_order_kind.
+    "CREATE TABLE device_order ("
+    "  device TEXT NOT NULL,"
+    "  kind INTEGER NOT NULL,"
+    "  reason TEXT,"
+    "  created_at INTEGER NOT NULL,"
+    "  PRIMARY KEY (device, kind)"
+    ") STRICT;";
+
+const char *const ledger_migration[] = {migration_1, migration_2, migration_3, migration_4};
+const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

@@ -1,0 +1,83 @@
+// The ledger's SQL: opening, migrating, and carrying out batches of operations. Belongs to
+// ledger.c; used by one thread at a time.
+#ifndef DAEMON_STORE_LEDGER_SQL_H
+#define DAEMON_STORE_LEDGER_SQL_H
+
+#include "daemon/store/ledger.h"
+#include <stdbool.h>
+
+enum ledger_op_kind {
+    LEDGER_SUBMIT,
+    LEDGER_MOVE,
+    LEDGER_FINISH,
+    LEDGER_FORGET,
+    LEDGER_READ_RESULTS,
+    LEDGER_READ_CACHED,
+    LEDGER_READ_COMPILED,
+    LEDGER_KEEP_COMPILED,
+    LEDGER_DROP_COMPILED,
+    LEDGER_KEEP_ACCOUNT,
+    LEDGER_ORDER,
+    LEDGER_DROP_ORDER,
+    LEDGER_BARRIER,
+};
+
+// One operation, with copies of all it needs. Which fields count depends on its kind (ledger.h).
+struct ledger_op {
+    struct ledger_op *next;
+    enum ledger_op_kind kind;
+    ledger_done *done;
+    void *owner;
+    int64_t now_s;  // wall clock when it was posted
+    uint64_t id;    // job
+    uint64_t state; // of a job; an order's kind
+    uint64_t attempt;
+    uint64_t priority;
+    uint64_t wanted_class;
+    struct ledger_account account; // its texts are key and search
+    double cap_s;
+    char *tenant;
+    char *search;
+    char *key; // of a job; an order's device
+    char *reason;
+    struct bytes bytes;   // spec, result or compiled
+    struct digest digest; // of a cache; zero: none
+    ledger_adopt *adopt;
+    uint64_t *ids;
+    size_t id_count;
+    // Outcome:
+    struct err *error; // NULL: carried out and committed
+    struct bytes *answer;
+    size_t answer_count;
+    int results_added; // rows that the result cache has more; fewer when below 0
+};
+
+struct ledger_sql;
+
+const char *ledger_op_name(enum ledger_op_kind kind);
+// Empties the outcome.
+void ledger_op_reset(struct ledger_op *op);
+
+MUST_CHECK int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max,
+                               struct err *err);
+void ledger_sql_close(struct ledger_sql *sql);                   // NULL is fine
+void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries); // as ledger_limit
+MUST_CHECK int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job,
+                                 uint64_t *ret_results, struct err *err);
+MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
+                               int (*visit)(void *owner, const struct ledger_job *job,
+                                            struct err *err),
+                               void *owner, struct err *err);
+// Deletes searches' accounts that were written before forget_before_s and visits the others.
+MUST_CHECK int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
+                                        void (*visit)(void *owner,
+                                                      const struct ledger_account *row),
+                                        void *owner, struct err *err);
+MUST_CHECK int ledger_sql_load_administration(struct ledger_sql *sql,
+                                              void (*visit)(void *owner, const char *device,
+                                                            uint64_t kind, const char *reason),
+                                              void *owner, struct err *err);
+// Carries out a list of operations and commits; each op gets its outcome.
+void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops);
+
+#endif

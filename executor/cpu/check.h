@@ -1,0 +1,56 @@
+// The children of the pre-flight: they try, from inside, what must not be possible, and say what
+// was.
+#ifndef EXECUTOR_CPU_CHECK_H
+#define EXECUTOR_CPU_CHECK_H
+
+#include "executor/cpu/runner.h"
+#include "executor/sandbox/zygote.h"
+#include <stdbool.h>
+
+// Name, what is tried. Each must fail in a jail and in a runner (fork and exec only in a runner:
+// the compiler needs them).
+#define CHECKS(X)                                                                                  \
+    X(passwd, "read /etc/passwd")                                                                  \
+    X(shadow, "read /etc/shadow")                                                                  \
+    X(proc, "read /proc/1/environ")                                                                \
+    X(disk, "make a device node")                                                                  \
+    X(write_usr, "write to /usr")                                                                  \
+    X(write_root, "write to the root directory")                                                   \
+    X(socket, "open a network socket")                                                             \
+    X(unix_socket, "open a local socket")                                                          \
+    X(ptrace, "trace a process")                                                                   \
+    X(parent, "send a signal to its parent")                                                       \
+    X(user_namespace, "make a user namespace")                                                     \
+    X(mount, "mount a file system")                                                                \
+    X(io_uring, "make an io_uring")                                                                \
+    X(bpf, "load a BPF program")                                                                   \
+    X(perf, "open a performance counter")                                                          \
+    X(userfaultfd, "handle page faults of its own")                                                \
+    X(affinity, "move to another core")                                                            \
+    X(fork, "fork")                                                                                \
+    X(exec, "start a program")
+
+enum check {
+#define X(id, text) CHECK_##id,
+    CHECKS(X)
+#undef X
+        CHECK_COUNT
+};
+
+// Shared with the parent: descriptor 0 of the child.
+struct check_describe {
+    bool finished;
+    bool possible[CHECK_COUNT]; // what should have failed and did not
+    char setup[256];            // why the sandbox could not be set up; "" when it could
+};
+
+const char *check_text(enum check check);
+
+struct check_spec {
+    enum child_role role;
+};
+
+int check_jail_main(const struct zygote_child *child, const struct sandbox_filter *filter);
+int check_runner_main(const struct zygote_child *child, const struct runner_filters *filters);
+
+#endif

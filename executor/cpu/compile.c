@@ -1,0 +1,356 @@
+#include "executor/cpu/compile.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "executor/cpu/diagnose.h"
+#include "executor/cpu/features.h"
+#include "executor/sandbox/elf.h"
+#include "executor/sandbox/jail.h"
+#include "proto/verdict.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCRATCH_FACTOR 4
+#define SCRATCH_MIN ((uint64_t)32 << 20)
+#define POLL_STEP_MS 5
+
+struct compilation {
+    const struct compile_plan *plan;
+    struct zygote *zygote;
+    struct jail_spec spec;
+    int fd[JAIL_FILE_COUNT];
+    char *dir; // of its own, when the sandbox is off
+    struct jail_outcome outcome;
+    bool timed_out;
+    int status; // wait status of the jail
+    struct compiled *compiled;
+};
+
+// ---- the jail's files ----
+
+static int make_file(int *ret, const void *data, size_t len, const char *what, struct err *err)
+{
+    *ret = memfd_create(what, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*ret < 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "memory for the %s", what);
+    }
+    return len > 0 ? file_write_fd(*ret, data, len, what, err) : 0;
+}
+
+static int make_files(struct compilation *c, struct err *err)
+{
+    const struct compile_plan *plan = c->plan;
+    int rc = make_file(&c->fd[JAIL_SOURCE], plan->source.data, plan->source.len, "source", err);
+
+    if (rc == 0) {
+        rc = make_file(&c->fd[JAIL_HEADER], plan->header, strlen(plan->header), "header", err);
+    }
+    if (rc == 0) {
+        rc = make_file(&c->fd[JAIL_GLUE], plan->glue, strlen(plan->glue), "glue", err);
+    }
+    for (enum jail_file file = JAIL_LOG; file < JAIL_FILE_COUNT && rc == 0; file++) {
+        rc = make_file(&c->fd[file], NULL, 0, "result", err);
+    }
+    return rc;
+}
+
+// The first max bytes of a file that the jail wrote.
+static int read_back(int fd, size_t max, struct bytes *ret, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || st.st_size < 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "reading what the compile jail wrote");
+    }
+    size_t len = (uint64_t)st.st_size < max ? (size_t)st.st_size : max;
+    void *data = NULL;
+    if (mem_try_alloc(&data, len + 1, 1, max + 1, "the compile jail's output", err) != 0) {
+        return err ? (int)err->code : ERR_LIMIT;
+    }
+    if (pread(fd, data, len, 0) != (ssize_t)len) {
+        free(data);
+        return err_set(err, ERR_SYSTEM, "what the compile jail wrote cannot be read back");
+    }
+    *ret = (struct bytes){.data = data, .len = len};
+    return 0;
+}
+
+// ---- running it ----
+
+static void set_name(struct jail_spec *spec, const char *name)
+{
+    size_t len = name ? strlen(name) : 0;
+    bool fits = len > 2 && len < sizeof(spec->name) && strcmp(name + len - 2, ".c") == 0 &&
+                name[0] != '-' && name[0] != '.' && strcmp(name, "glue.c") != 0;
+
+    for (size_t i = 0; i < len && fits; i++) {
+        fits =
+            isalnum((unsigned char)name[i]) || name[i] == '_' || name[i] == '-' || name[i] == '.';
+    }
+    snprintf(spec->name, sizeof(spec->name), "%s", fits ? name : "candidate.c");
+}
+
+static int start(struct compilation *c, pid_t *ret_pid, struct err *err)
+{
+    const struct compile_plan *plan = c->plan;
+    struct sandbox sandbox = {.kind = SANDBOX_JAIL, .off = plan->sandbox_off};
+    int rc = make_files(c, err);
+
+    sandbox.scratch = plan->max_output < UINT64_MAX / SCRATCH_FACTOR
+                          ? plan->max_output * SCRATCH_FACTOR
+                          : plan->max_output;
+    sandbox.scratch = sandbox.scratch > SCRATCH_MIN ? sandbox.scratch : SCRATCH_MIN;
+    if (rc == 0 && plan->sandbox_off) {
+        rc = file_make_temp_dir(&c->dir, "kcast-compile", err);
+    }
+    if (rc == 0) {
+        rc = zygote_enter(c->zygote, &sandbox, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    c->spec.role = CHILD_JAIL;
+    c->spec.max_memory = plan->max_memory;
+    c->spec.max_output = plan->max_output;
+    c->spec.cpu_seconds = (uint64_t)ceil(plan->max_seconds) + 1;
+    snprintf(c->spec.flags, sizeof(c->spec.flags), "%s", plan->flags ? plan->flags : "");
+    snprintf(c->spec.dir, sizeof(c->spec.dir), "%s", c->dir ? c->dir : "");
+    set_name(&c->spec, plan->name);
+    return zygote_spawn(c->zygote, &c->spec, sizeof(c->spec), c->fd, JAIL_FILE_COUNT, ret_pid, err);
+}
+
+// Everything in the jail's pid namespace dies with its first process; without one, its session.
+static void kill_jail(const struct compilation *c, pid_t pid)
+{
+    if (c->plan->sandbox_off) {
+        (void)kill(-pid, SIGKILL);
+    }
+    (void)kill(pid, SIGKILL);
+}
+
+static void await(struct compilation *c, pid_t pid)
+{
+    uint64_t end = clock_now_ns(&clock_system) + (uint64_t)(c->plan->max_seconds * 1e9);
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    while (waitpid(pid, &c->status, WNOHANG) == 0) {
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        uint64_t now = clock_now_ns(&clock_system);
+        int left_ms = now < end ? (int)((end - now) / NS_PER_MS) + 1 : 0;
+        if (left_ms == 0) {
+            c->timed_out = true;
+            kill_jail(c, pid);
+            while (waitpid(pid, &c->status, 0) < 0 && errno == EINTR) {
+            }
+            break;
+        }
+        (void)poll(&ended, 1, pidfd >= 0 || left_ms < POLL_STEP_MS ? left_ms : POLL_STEP_MS);
+    }
+    if (c->plan->sandbox_off) {
+        (void)kill(-pid, SIGKILL); // what its children left behind
+    }
+    if (pidfd >= 0) {
+        close(pidfd);
+    }
+}
+
+// ---- what came of it ----
+
+static void refuse(struct compilation *c, enum verdict verdict, char *reason_take)
+{
+    if (c->compiled->verdict == VERDICT_NONE) {
+        c->compiled->verdict = verdict;
+        c->compiled->reason = reason_take;
+    } else {
+        free(reason_take);
+    }
+}
+
+static int take_log(struct compilation *c, struct err *err)
+{
+    struct bytes log;
+    int rc = read_back(c->fd[JAIL_LOG], COMPILE_LOG_MAX, &log, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    diagnose_clean((char *)log.data, log.len);
+    if (log.len > 0) {
+        c->compiled->log = (char *)log.data; // with the NUL that read_back left
+    } else {
+        bytes_clear(&log);
+    }
+    return 0;
+}
+
+static void harness_failure(struct compilation *c)
+{
+    const struct jail_outcome *outcome = &c->outcome;
+    struct diagnose_limits limits = {.max_memory = c->plan->max_memory,
+                                     .max_output = c->plan->max_output};
+
+    if (c->timed_out) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("compiling it takes longer than the %g seconds allowed",
+                         c->plan->max_seconds));
+    } else if (outcome->too_large) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("its object is larger than the %llu MiB allowed",
+                         (unsigned long long)(c->plan->max_output >> 20)));
+    } else if (!outcome->compiled) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
+    }
+}
+
+// What an object may not have. A damaged one is no failure of ours: the source made the assembler
+// write it.
+static void harness_object(struct compilation *c, const struct bytes *object,
+                           struct elf_facts *facts)
+{
+    *facts = (struct elf_facts){0};
+    struct err err = ERR_INIT;
+    if (elf_inspect(object, facts, &err) != 0) {
+        refuse(c, VERDICT_REJECTED, xstrdup(err.text));
+        return;
+    }
+    uint64_t memory = facts->bss_bytes + facts->data_bytes;
+    if (facts->bss_bytes > COMPILE_STATIC_MAX || facts->data_bytes > COMPILE_STATIC_MAX ||
+        memory > COMPILE_STATIC_MAX) {
+        refuse(c, VERDICT_COMPILE_ERROR,
+               xasprintf("its static data takes %.1f GiB, more than the %llu GiB allowed",
+                         (double)facts->bss_bytes / 0x1p30 + (double)facts->data_bytes / 0x1p30,
+                         (unsigned long long)(COMPILE_STATIC_MAX >> 30)));
+    }
+    if (facts->runs_when_loaded) {
+        refuse(c, VERDICT_REJECTED,
+               xstrdup("it runs code when it is loaded or unloaded (a constructor or destructor)"));
+    }
+    if (facts->has_ifunc) {
+        refuse(c, VERDICT_REJECTED,
+               xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
+    }
+    if (facts->needs[0] != '\0') {
+        diagnose_clean(facts->needs, strlen(facts->needs));
+        refuse(c, VERDICT_REJECTED, xasprintf("it needs the library %s", facts->needs));
+    }
+}
+
+static int take_features(struct compilation *c, const struct bytes *object,
+                         const struct elf_facts *facts, struct err *err)
+{
+    struct compiled *compiled = c->compiled;
+    struct bytes listing;
+    int rc = read_back(c->fd[JAIL_LISTING], JAIL_LISTING_MAX, &listing, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    double value[FEATURE_COUNT];
+    features_read((const char *)listing.data, listing.len, value);
+    bytes_clear(&listing);
+    for (size_t i = 0; i < FEATURE_COUNT; i++) {
+        features_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
+    }
+    features_add(&compiled->features, &compiled->features_count, "code_bytes",
+                 (double)facts->code_bytes);
+    features_add(&compiled->features, &compiled->features_count, "read_only_bytes",
+                 (double)facts->read_only_bytes);
+    features_add(&compiled->features, &compiled->features_count, "data_bytes",
+                 (double)facts->data_bytes);
+    features_add(&compiled->features, &compiled->features_count, "bss_bytes",
+                 (double)facts->bss_bytes);
+    features_add(&compiled->features, &compiled->features_count, "object_bytes",
+                 (double)object->len);
+    features_add(&compiled->features, &compiled->features_count, "source_bytes",
+                 (double)c->plan->source.len);
+    return 0;
+}
+
+static int take_outcome(struct compilation *c, struct bytes *ret_object, struct err *err)
+{
+    if (!c->timed_out &&
+        (pread(c->fd[JAIL_OUTCOME], &c->outcome, sizeof(c->outcome), 0) != sizeof(c->outcome) ||
+         !c->outcome.finished)) {
+        return err_set(err, ERR_SANDBOX, "the compile jail ended unexpectedly (wait status %d)",
+                       c->status);
+    }
+    c->outcome.setup[JAIL_TEXT_MAX - 1] = c->outcome.version[JAIL_TEXT_MAX - 1] = '\0';
+    if (c->outcome.setup[0] != '\0') {
+        return err_set(err, ERR_SANDBOX, "the compile jail cannot be set up: %s", c->outcome.setup);
+    }
+    int rc = 0;
+    rc = take_log(c, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!c->timed_out && WIFEXITED(c->outcome.compiler_status) &&
+        WEXITSTATUS(c->outcome.compiler_status) == 127) {
+        return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail");
+    }
+    harness_failure(c);
+    if (c->compiled->verdict != VERDICT_NONE) {
+        return 0;
+    }
+    rc = read_back(c->fd[JAIL_OBJECT], c->plan->max_output, ret_object, err);
+    struct elf_facts facts;
+    if (rc == 0) {
+        harness_object(c, ret_object, &facts);
+        c->compiled->object = digest_of(ret_object->data, ret_object->len);
+        rc = take_features(c, ret_object, &facts, err);
+    }
+    if (rc == 0 && c->compiled->verdict != VERDICT_NONE) {
+        bytes_clear(ret_object);
+    }
+    return rc;
+}
+
+int compile_run(const struct compile_plan *plan, struct zygote *zygote, struct compile_outcome *ret,
+                struct err *err)
+{
+    struct compilation c = {.plan = plan, .zygote = zygote};
+    struct compile_outcome outcome = {.compiled = xcalloc(1, sizeof(*outcome.compiled))};
+    uint64_t begin = clock_now_ns(&clock_system);
+
+    for (size_t i = 0; i < JAIL_FILE_COUNT; i++) {
+        c.fd[i] = -1;
+    }
+    c.compiled = outcome.compiled;
+    pid_t pid;
+    int rc = start(&c, &pid, err);
+    if (rc == 0) {
+        await(&c, pid);
+        rc = take_outcome(&c, &outcome.object, err);
+    }
+    if (rc == 0) {
+        c.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
+        c.compiled->toolchain =
+            c.outcome.version[0] != '\0' ? xasprintf("gcc %s", c.outcome.version) : NULL;
+        c.compiled->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
+        *ret = outcome;
+    } else {
+        message_clear(&compile_outcome_message, &outcome);
+    }
+    for (size_t i = 0; i < JAIL_FILE_COUNT; i++) {
+        if (c.fd[i] >= 0) {
+            close(c.fd[i]);
+        }
+    }
+    if (c.dir) {
+        struct err ignored = ERR_INIT;
+        (void)!file_remove_tree(c.dir, &ignored);
+        free(c.dir);
+    }
+    return rc;
+}

@@ -1,0 +1,179 @@
+#include "executor/cpu/diagnose.h"
+#include "common/mem.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUOTE_MAX 400
+
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+    size_t n = p[0] < 0x80                   ? 1
+               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                             : 0;
+
+    if (n == 0 || n > left) {
+        return 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)) {
+        return 0; // overlong, surrogate, beyond the last
+    }
+    return n;
+}
+
+void diagnose_clean(char *text, size_t len)
+{
+    unsigned char *p = (unsigned char *)text;
+
+    for (size_t i = 0; i < len;) {
+        size_t n = utf8_length(p + i, len - i);
+        if (n == 0 || (n == 1 && (p[i] < ' ' || p[i] == 0x7f) && p[i] != '\n' && p[i] != '\t')) {
+            p[i] = '?';
+            n = 1;
+        }
+        i += n;
+    }
+}
+
+// Takes out "./ccAbCdEf.o:", the random name of a temporary file.
+static void drop_temporaries(char *line)
+{
+    enum { BEFORE = 4, RANDOM = 6 };
+
+    for (char *found = strstr(line, "./cc"); found; found = strstr(found + 1, "./cc")) {
+        if (strlen(found) > BEFORE + RANDOM && strncmp(found + BEFORE + RANDOM, ".o:", 3) == 0) {
+            char *rest = found + BEFORE + RANDOM + 3;
+            memmove(found, rest, strlen(rest) + 1);
+        }
+    }
+}
+
+// A line of the log, malloc'd, cut.
+static char *line_at(const char *start)
+{
+    size_t len = strcspn(start, "\n");
+    char *line = xstrndup(start, len < QUOTE_MAX ? len : QUOTE_MAX);
+    drop_temporaries(line);
+    diagnose_clean(line, strlen(line)); // the cut may have split a character
+    return line;
+}
+
+static const char *next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return *line == '\n' ? line + 1 : line;
+}
+
+// The text between ` or ' and ' after `from` in the line, malloc'd; NULL when there is none.
+static char *quoted_name(const char *from)
+{
+    from += strcspn(from, "`'\n");
+    if (*from == '\0' || *from == '\n') {
+        return NULL;
+    }
+    from++;
+    size_t len = strcspn(from, "'\n");
+    return from[len] == '\'' && len > 0 && len < 200 ? xstrndup(from, len) : NULL;
+}
+
+static const char *find_in_line(const char *line, const char *text)
+{
+    const char *found = strstr(line, text);
+    return found && found < line + strcspn(line, "\n") ? found : NULL;
+}
+
+static char *undefined_symbol(const char *log, const char *name)
+{
+    bool in_glue = false;
+
+    for (const char *line = log; *line != '\0'; line = next_line(line)) {
+        const char *undefined = find_in_line(line, "undefined reference to "),
+                   *function = find_in_line(line, "in function `");
+        if (function) {
+            in_glue = strncmp(function, "in function `kcast_entry'", 25) == 0;
+        }
+        if (undefined) {
+            char *symbol = quoted_name(undefined), *sentence = NULL;
+            if (symbol) {
+                sentence = in_glue || find_in_line(line, "glue.c:")
+                               ? xasprintf("%s does not define `%s`", name, symbol)
+                               : xasprintf("%s uses `%s`, which is defined nowhere", name, symbol);
+            }
+            free(symbol);
+            return sentence;
+        }
+    }
+    return NULL;
+}
+
+static bool mentions(const char *log, const char *const *text, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(log, text[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *exhausted(const char *log, const struct diagnose_limits *limits)
+{
+    static const char *const memory[] = {
+        "out of memory",    "virtual memory exhausted",         "Cannot allocate memory",
+        "memory exhausted", "Killed signal terminated program", "std::bad_alloc"};
+    static const char *const output[] = {"File size limit exceeded", "No space left on device",
+                                         "File too large", "File truncated"};
+
+    if (mentions(log, output, ARRAY_LEN(output))) {
+        return xasprintf("compiling it writes more than the %llu MiB allowed",
+                         (unsigned long long)(limits->max_output >> 20));
+    }
+    if (mentions(log, memory, ARRAY_LEN(memory))) {
+        return xasprintf("compiling it takes more than the %llu MiB of memory allowed",
+                         (unsigned long long)(limits->max_memory >> 20));
+    }
+    if (strstr(log, "CPU time limit exceeded")) {
+        return xstrdup("compiling it takes longer than allowed");
+    }
+    return NULL;
+}
+
+// The linker's driver only says that the linker failed.
+static char *first_with(const char *log, const char *text)
+{
+    for (const char *line = log; *line != '\0'; line = next_line(line)) {
+        if (find_in_line(line, text) && strncmp(line, "collect2:", 9) != 0) {
+            return line_at(line);
+        }
+    }
+    return NULL;
+}
+
+char *diagnose(const char *log, const char *name, const struct diagnose_limits *limits)
+{
+    static const char *const mark[] = {
+        ": fatal error: ", ": Error: ", "error:", "multiple definition of", "/ld: "};
+    char *sentence = first_with(log, ": error: ");
+
+    if (!sentence) { // the compiler itself was content
+        sentence = exhausted(log, limits);
+    }
+    if (!sentence) {
+        sentence = undefined_symbol(log, name);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(mark) && !sentence; i++) {
+        sentence = first_with(log, mark[i]);
+    }
+    if (!sentence && *log != '\0') {
+        sentence = line_at(log);
+    }
+    return sentence ? sentence : xstrdup("the compiler failed without a word");
+}

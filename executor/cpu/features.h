@@ -1,0 +1,64 @@
+// Facts about compiled code, from what objdump -d says: how many instructions of which kind, how
+// wide, in which loops. They are what forecasts are learnt from, so names are stable: a name never
+// changes its meaning.
+#ifndef EXECUTOR_CPU_FEATURES_H
+#define EXECUTOR_CPU_FEATURES_H
+
+#include "proto/messages.h"
+#include <stddef.h>
+
+// name, meaning. Counts are static: of the code as it stands in the object, without kcast_entry and
+// linkage stubs.
+#define FEATURES(X)                                                                                \
+    X(instructions, "instructions, without padding")                                               \
+    X(scalar_fp, "floating-point instructions on one element")                                     \
+    X(vector_128, "vector instructions of 128 bits")                                               \
+    X(vector_256, "of 256 bits")                                                                   \
+    X(vector_512, "of 512 bits")                                                                   \
+    X(fma, "fused multiply-adds, any width")                                                       \
+    X(fp_mul, "floating-point or vector multiplications")                                          \
+    X(fp_add, "floating-point or vector additions and subtractions")                               \
+    X(div_sqrt, "divisions, square roots and their estimates")                                     \
+    X(converts, "conversions between number formats")                                              \
+    X(loads, "instructions that read memory")                                                      \
+    X(stores, "instructions that write memory")                                                    \
+    X(vector_loads, "loads of vectors")                                                            \
+    X(vector_stores, "stores of vectors")                                                          \
+    X(spills, "stores to the stack")                                                               \
+    X(reloads, "loads from the stack")                                                             \
+    X(gathers, "gathers and scatters")                                                             \
+    X(shuffles, "permutations, unpacks, blends, inserts, extracts")                                \
+    X(broadcasts, "broadcasts")                                                                    \
+    X(branches, "jumps")                                                                           \
+    X(calls, "calls")                                                                              \
+    X(prefetches, "prefetches")                                                                    \
+    X(functions, "functions")                                                                      \
+    X(loops, "jumps backwards within a function")                                                  \
+    X(loop_depth, "deepest nesting of loops")                                                      \
+    X(inner_instructions, "instructions in loops of the deepest nesting of their function")        \
+    X(inner_fma, "fused multiply-adds there")                                                      \
+    X(inner_vectors, "vector instructions there")                                                  \
+    X(inner_loads, "loads there")                                                                  \
+    X(inner_stores, "stores there")                                                                \
+    X(inner_calls, "calls there")                                                                  \
+    X(entry_bytes, "bytes of the entry function")                                                  \
+    X(function_bytes, "bytes of all functions")
+
+enum feature {
+#define X(name, text) FEATURE_##name,
+    FEATURES(X)
+#undef X
+        FEATURE_COUNT
+};
+
+extern const char *const feature_name[FEATURE_COUNT];
+
+// Reads objdump's output (any bytes; what is not understood is skipped; at most
+// FEATURES_INSTRUCTIONS_MAX instructions).
+#define FEATURES_INSTRUCTIONS_MAX ((size_t)1 << 20)
+void features_read(const char *text, size_t len, double ret[static FEATURE_COUNT]);
+
+// Adds a fact to a growing list.
+void features_add(struct fact **list, size_t *count, const char *name, double value);
+
+#endif

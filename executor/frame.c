@@ -1,0 +1,74 @@
+#include "executor/frame.h"
+#include "common/file.h"
+#include <errno.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#define HEAD 4
+
+static int read_whole(int fd, unsigned char *to, size_t len, size_t *ret_got, struct err *err)
+{
+    *ret_got = 0;
+    while (*ret_got < len) {
+        ssize_t n = read(fd, to + *ret_got, len - *ret_got);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return err_set_errno(err, ERR_SYSTEM, errno, "reading a frame");
+        }
+        if (n == 0) {
+            break;
+        }
+        *ret_got += (size_t)n;
+    }
+    return 0;
+}
+
+int frame_read(int fd, struct bytes *ret, size_t max, bool *ret_ended, struct err *err)
+{
+    unsigned char head[HEAD];
+    size_t got;
+    int rc = read_whole(fd, head, HEAD, &got, err);
+
+    *ret_ended = rc == 0 && got == 0;
+    if (rc != 0 || *ret_ended) {
+        return rc;
+    }
+    struct bytes bytes = {.len = 0};
+    for (size_t i = 0; i < HEAD; i++) {
+        bytes.len |= (size_t)head[i] << (8 * i);
+    }
+    if (got < HEAD) {
+        return err_set(err, ERR_PROTOCOL, "a frame ends within its length");
+    }
+    if (bytes.len > max) {
+        return err_set(err, ERR_LIMIT, "a frame of %zu bytes; the limit is %zu", bytes.len, max);
+    }
+    bytes.data = xmalloc(bytes.len + 1);
+    rc = read_whole(fd, bytes.data, bytes.len, &got, err);
+    if (rc == 0 && got < bytes.len) {
+        rc = err_set(err, ERR_PROTOCOL, "a frame of %zu bytes ends after %zu", bytes.len, got);
+    }
+    if (rc != 0) {
+        bytes_clear(&bytes);
+        return rc;
+    }
+    *ret = bytes;
+    return 0;
+}
+
+int frame_write(int fd, const struct bytes *bytes, struct err *err)
+{
+    if (bytes->len > UINT32_MAX) {
+        return err_set(err, ERR_LIMIT, "a frame of %zu bytes; the limit is 4 GiB", bytes->len);
+    }
+    unsigned char head[HEAD];
+    for (size_t i = 0; i < HEAD; i++) {
+        head[i] = (unsigned char)(bytes->len >> (8 * i));
+    }
+    int rc = file_write_fd(fd, head, HEAD, "a frame", err);
+    return rc == 0 && bytes->len > 0 ? file_write_fd(fd, bytes->data, bytes->len, "a frame", err)
+                                     : rc;
+}

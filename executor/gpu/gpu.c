@@ -1,0 +1,452 @@
+// Waiting is polling an event: the driver's own waits have no deadline. The first milliseconds are
+// spent without sleeping, because most of what is waited for takes microseconds.
+#include "executor/gpu/gpu.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "executor/gpu/kernels.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FLUSH_FACTOR 3 // times the L2 cache; less leaves some of it (docs/measuring.md)
+#define FLUSH_LEAST ((size_t)64 << 20)
+#define SPIN_NS (5 * NS_PER_MS)
+#define NAP_NS (50 * 1000)
+#define FINISH_NS (20 * NS_PER_S)
+#define THREADS 256
+#define BLOCKS_PER_MULTIPROCESSOR 4
+#define HEALTH_COUNT 4096
+
+// ---- which GPUs there are ----
+
+int gpu_count(struct driver *driver, char reason[static ERR_TEXT_MAX])
+{
+    reason[0] = '\0';
+    struct err err = ERR_INIT;
+    if (driver_load(driver, &err) != 0) {
+        (void)snprintf(reason, ERR_TEXT_MAX, "%s", err.text);
+        return 0;
+    }
+    cu_result result = driver->init(0);
+    int count = 0;
+    if (result == CU_OK) {
+        result = driver->device_count(&count);
+    }
+    char buf[256];
+    if (result != CU_OK) {
+        (void)snprintf(reason, ERR_TEXT_MAX, "the CUDA driver finds no GPU: %s",
+                       driver_error(driver, result, buf));
+        return 0;
+    }
+    if (count <= 0) {
+        (void)snprintf(reason, ERR_TEXT_MAX, "the CUDA driver knows of no GPU");
+    }
+    return count > 0 ? count : 0;
+}
+
+static void format_uuid(const struct cu_uuid *uuid, char out[static GPU_UUID_MAX])
+{
+    size_t len = (size_t)snprintf(out, GPU_UUID_MAX, "GPU-");
+
+    for (size_t i = 0; i < sizeof(uuid->byte); i++) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+
+        len += (size_t)snprintf(out + len, GPU_UUID_MAX - len, "%s%02x", dash, uuid->byte[i]);
+    }
+}
+
+static int read_attributes(struct gpu *gpu, struct err *err)
+{
+    int major = 0, minor = 0, clock_khz = 0, l2 = 0, smem = 0, smem_all = 0, rc = 0;
+    const struct {
+        int attribute, *value;
+    } wanted[] = {
+        {CU_ATTRIBUTE_MAJOR, &major},
+        {CU_ATTRIBUTE_MINOR, &minor},
+        {CU_ATTRIBUTE_CLOCK_RATE, &clock_khz},
+        {CU_ATTRIBUTE_L2_BYTES, &l2},
+        {CU_ATTRIBUTE_SMEM_PER_BLOCK_OPTIN, &smem},
+        {CU_ATTRIBUTE_SMEM_PER_MULTIPROCESSOR, &smem_all},
+        {CU_ATTRIBUTE_MULTIPROCESSORS, &gpu->multiprocessors},
+        {CU_ATTRIBUTE_THREADS_PER_MULTIPROCESSOR, &gpu->threads_per_multiprocessor},
+        {CU_ATTRIBUTE_REGISTERS_PER_MULTIPROCESSOR, &gpu->registers},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(wanted) && rc == 0; i++) {
+        rc = driver_check(
+            &gpu->driver,
+            gpu->driver.device_attribute(wanted[i].value, wanted[i].attribute, gpu->device),
+            "reading an attribute of the GPU", err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    (void)snprintf(gpu->target, sizeof(gpu->target), "sm_%d%d", major, minor);
+    gpu->clock_hz = clock_khz * 1e3;
+    gpu->l2_bytes = l2 > 0 ? (size_t)l2 : 0;
+    gpu->smem_optin = smem > 0 ? (size_t)smem : 0;
+    gpu->smem_multiprocessor = smem_all > 0 ? (size_t)smem_all : 0;
+    return 0;
+}
+
+int gpu_describe(struct gpu *gpu, const struct driver *driver, int ordinal, struct err *err)
+{
+    const struct driver *d = &gpu->driver;
+    struct cu_uuid uuid;
+
+    *gpu = (struct gpu){.driver = *driver};
+    int rc = driver_check(d, d->device_get(&gpu->device, ordinal), "finding the GPU", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = driver_check(d, d->device_uuid(&uuid, gpu->device), "the GPU's identifier", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = driver_check(d, d->device_name(gpu->name, (int)sizeof(gpu->name), gpu->device),
+                      "the GPU's name", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc =
+        driver_check(d, d->device_memory(&gpu->memory_bytes, gpu->device), "the GPU's memory", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = driver_check(d, d->driver_version(&gpu->driver_version), "the driver's version", err);
+out:
+    if (rc != 0) {
+        return rc;
+    }
+    gpu->name[sizeof(gpu->name) - 1] = '\0';
+    format_uuid(&uuid, gpu->uuid);
+    return read_attributes(gpu, err);
+}
+
+static int find(struct gpu *gpu, const char *uuid, struct err *err)
+{
+    char reason[ERR_TEXT_MAX], ordinal[16];
+    struct driver driver;
+    int count = gpu_count(&driver, reason);
+
+    if (count == 0) {
+        return err_set(err, ERR_NOT_FOUND, "%s", reason);
+    }
+    for (int i = 0; i < count; i++) {
+        int rc = gpu_describe(gpu, &driver, i, err);
+
+        (void)snprintf(ordinal, sizeof(ordinal), "%d", i);
+        if (rc != 0 || strcmp(gpu->uuid, uuid) == 0 || strcmp(ordinal, uuid) == 0) {
+            return rc;
+        }
+    }
+    return err_set(err, ERR_NOT_FOUND, "this machine has no GPU %s", uuid);
+}
+
+// ---- context ----
+
+static int load_kernels(struct gpu *gpu, struct err *err)
+{
+    static const char *const symbol[] = {
+#define X(id, name) name,
+        GPU_KERNELS(X)
+#undef X
+    };
+    struct driver *d = &gpu->driver;
+    struct bytes cubin;
+    int rc = kernels_build(gpu->target, &cubin, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_check(gpu, d->module_load(&gpu->kernels, cubin.data), "loading kernels", err);
+    bytes_clear(&cubin);
+    for (size_t i = 0; i < GPU_KERNEL_COUNT && rc == 0; i++) {
+        rc = gpu_check(gpu, d->module_function(&gpu->function[i], gpu->kernels, symbol[i]),
+                       symbol[i], err);
+    }
+    if (rc == 0) {
+        rc = gpu_check(gpu,
+                       d->function_set(gpu->function[GPU_SHARED_POISON],
+                                       CU_FUNCTION_MAX_DYNAMIC_SMEM, (int)gpu->smem_optin),
+                       "shared memory of the executor's kernel", err);
+    }
+    return rc;
+}
+
+static int make_context(struct gpu *gpu, struct err *err)
+{
+    struct driver *d = &gpu->driver;
+
+    // Fails where a context exists already, which is no harm.
+    (void)d->context_flags(gpu->device, CU_CONTEXT_SPIN);
+    int rc =
+        gpu_check(gpu, d->context_retain(&gpu->context, gpu->device), "making a CUDA context", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_check(gpu, d->context_set(gpu->context), "entering the CUDA context", err);
+    if (rc != 0) {
+        return rc;
+    }
+    // Device code may not print, nor allocate: the least that the driver accepts.
+    (void)d->context_limit(CU_LIMIT_PRINTF_BYTES, 4096);
+    (void)d->context_limit(CU_LIMIT_PERSISTING_L2, 0);
+    rc = gpu_check(gpu, d->stream_create(&gpu->stream, CU_STREAM_NON_BLOCKING), "making a stream",
+                   err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_check(gpu, d->event_create(&gpu->mark, CU_EVENT_DEFAULT), "making an event", err);
+    return rc;
+}
+
+static int make_memory(struct gpu *gpu, struct err *err)
+{
+    gpu->flush_bytes = FLUSH_FACTOR * gpu->l2_bytes;
+    gpu->flush_bytes = gpu->flush_bytes > FLUSH_LEAST ? gpu->flush_bytes : FLUSH_LEAST;
+    int rc = gpu_allocate(gpu, gpu->flush_bytes, &gpu->flush, err);
+    if (rc == 0) {
+        rc = gpu_allocate(gpu, GPU_SCRATCH_WORDS * sizeof(uint64_t), &gpu->words, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    gpu->host_words = aligned_alloc(4096, GPU_SCRATCH_WORDS * sizeof(uint64_t));
+    if (!gpu->host_words) {
+        return err_set(err, ERR_SYSTEM, "no memory for results");
+    }
+    return gpu_check(gpu,
+                     gpu->driver.host_register(gpu->host_words,
+                                               GPU_SCRATCH_WORDS * sizeof(uint64_t),
+                                               CU_HOST_REGISTER_PORTABLE),
+                     "pinning memory", err);
+}
+
+int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
+{
+    *gpu = (struct gpu){.device = 0};
+    int rc = find(gpu, uuid, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = make_context(gpu, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = load_kernels(gpu, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = make_memory(gpu, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_health(gpu, FINISH_NS, err);
+    return rc;
+}
+
+void gpu_close(struct gpu *gpu)
+{
+    if (gpu->context && !gpu->hung) {
+        gpu_release(gpu, &gpu->flush);
+        gpu_release(gpu, &gpu->words);
+        (void)gpu->driver.context_release(gpu->device); // which forgets the pinned memory
+        free(gpu->host_words);
+    }
+    *gpu = (struct gpu){.device = 0};
+}
+
+// ---- results ----
+
+static bool is_defect(cu_result result)
+{
+    return result == CU_ECC_UNCORRECTABLE || result == CU_NVLINK_UNCORRECTABLE ||
+           result == CU_CONTAINED;
+}
+
+bool gpu_is_defective(const struct gpu *gpu)
+{
+    return gpu->broken && is_defect(gpu->result);
+}
+
+int gpu_check(struct gpu *gpu, cu_result result, const char *what, struct err *err)
+{
+    bool breaks = is_defect(result) ||
+                  (result >= CU_ILLEGAL_ADDRESS && result < 800 &&
+                   result != CU_LAUNCH_OUT_OF_RESOURCES && result != CU_COOPERATIVE_TOO_LARGE);
+
+    if (breaks && !gpu->broken) {
+        gpu->broken = true;
+        gpu->result = result;
+    }
+    return driver_check(&gpu->driver, result, what, err);
+}
+
+const char *gpu_result_text(const struct gpu *gpu, char buf[static 256])
+{
+    return driver_error(&gpu->driver, gpu->result, buf);
+}
+
+// ---- waiting ----
+
+enum gpu_outcome gpu_wait(struct gpu *gpu, uint64_t limit_ns)
+{
+    static const struct timespec nap = {.tv_nsec = NAP_NS};
+    struct driver *d = &gpu->driver;
+    uint64_t start = clock_now_ns(&clock_system), elapsed;
+    cu_result result = d->event_record(gpu->mark, gpu->stream);
+
+    while (result == CU_OK || result == CU_NOT_READY) {
+        result = d->event_query(gpu->mark);
+        if (result == CU_OK) {
+            return GPU_DONE;
+        }
+        elapsed = clock_now_ns(&clock_system) - start;
+        if (result == CU_NOT_READY && elapsed > limit_ns) {
+            gpu->hung = true;
+            return GPU_TIMEOUT;
+        }
+        if (elapsed > SPIN_NS) {
+            (void)nanosleep(&nap, NULL);
+        }
+    }
+    gpu->broken = true;
+    gpu->result = result;
+    return GPU_FAULT;
+}
+
+int gpu_finish(struct gpu *gpu, const char *what, struct err *err)
+{
+    char buf[256];
+
+    switch (gpu_wait(gpu, FINISH_NS)) {
+    case GPU_DONE:
+        return 0;
+    case GPU_TIMEOUT:
+        return err_set(err, ERR_SYSTEM, "%s: the GPU does not answer", what);
+    default:
+        return err_set(err, ERR_SYSTEM, "%s: %s", what, gpu_result_text(gpu, buf));
+    }
+}
+
+// ---- the executor's kernels ----
+
+static int launch(struct gpu *gpu, enum gpu_kernel kernel, uint32_t blocks, uint32_t threads,
+                  uint32_t smem, void **parameters, struct err *err)
+{
+    struct cu_launch config = {
+        .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .smem = smem, .stream = gpu->stream};
+
+    return gpu_check(gpu, gpu->driver.launch(&config, gpu->function[kernel], parameters, NULL),
+                     "launching a kernel of the executor", err);
+}
+
+int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **parameters,
+            struct err *err)
+{
+    uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+    uint64_t blocks = (items + THREADS - 1) / THREADS;
+    bool single = kernel == GPU_STAMP || kernel == GPU_SPIN;
+
+    blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
+    return launch(gpu, kernel, single ? 1 : (uint32_t)blocks, single ? 1 : THREADS, 0, parameters,
+                  err);
+}
+
+int gpu_poison_shared(struct gpu *gpu, uint64_t key, struct err *err)
+{
+    uint32_t bytes = (uint32_t)gpu->smem_optin & ~3u;
+
+    return launch(gpu, GPU_SHARED_POISON, (uint32_t)gpu->multiprocessors, 1024, bytes,
+                  (void *[]){&bytes, &key}, err);
+}
+
+int gpu_flush(struct gpu *gpu, struct err *err)
+{
+    return gpu_check(gpu, gpu->driver.set_words(gpu->flush, 0, gpu->flush_bytes / 4, gpu->stream),
+                     "flushing the cache", err);
+}
+
+// ---- memory ----
+
+int gpu_allocate(struct gpu *gpu, size_t bytes, cu_pointer *ret, struct err *err)
+{
+    cu_pointer pointer = 0;
+    cu_result result = gpu->driver.allocate(&pointer, bytes > 0 ? bytes : 1);
+
+    if (result == CU_OUT_OF_MEMORY) {
+        return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
+                       (double)bytes / 0x1p20);
+    }
+    if (result == CU_OK) {
+        *ret = pointer;
+    }
+    return gpu_check(gpu, result, "allocating memory on the GPU", err);
+}
+
+void gpu_release(struct gpu *gpu, cu_pointer *pointer)
+{
+    if (*pointer != 0 && !gpu->hung) {
+        (void)gpu->driver.release(*pointer);
+    }
+    *pointer = 0;
+}
+
+cu_pointer gpu_word(const struct gpu *gpu, size_t index)
+{
+    return gpu->words + index * sizeof(uint64_t);
+}
+
+int gpu_clear_words(struct gpu *gpu, size_t first, size_t count, struct err *err)
+{
+    return gpu_check(gpu, gpu->driver.set_words(gpu_word(gpu, first), 0, 2 * count, gpu->stream),
+                     "clearing results", err);
+}
+
+int gpu_read_words(struct gpu *gpu, size_t first, size_t count, struct err *err)
+{
+    return gpu_check(gpu,
+                     gpu->driver.copy_to_host(gpu->host_words + first, gpu_word(gpu, first),
+                                              count * sizeof(uint64_t), gpu->stream),
+                     "reading results", err);
+}
+
+// ---- health ----
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+int gpu_health(struct gpu *gpu, uint64_t limit_ns, struct err *err)
+{
+    cu_pointer out = gpu_word(gpu, GPU_SCRATCH_WORDS - HEALTH_COUNT);
+    uint64_t count = HEALTH_COUNT, key = clock_now_ns(&clock_system);
+    const uint64_t *got = gpu->host_words + GPU_SCRATCH_WORDS - HEALTH_COUNT;
+    int rc = gpu_run(gpu, GPU_HEALTH, count, (void *[]){&out, &count, &key}, err);
+
+    if (rc == 0) {
+        rc = gpu_read_words(gpu, GPU_SCRATCH_WORDS - HEALTH_COUNT, HEALTH_COUNT, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (gpu_wait(gpu, limit_ns) != GPU_DONE) {
+        return err_set(err, ERR_SYSTEM, "the GPU does not answer the health check");
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t x = key + i;
+
+        for (uint64_t step = 0; step < 64; step++) {
+            x = mix(x) + step;
+        }
+        if (got[i] != x) {
+            return err_set(err, ERR_SYSTEM, "the GPU computes wrong values in the health check");
+        }
+    }
+    return 0;
+}

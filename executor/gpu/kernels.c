@@ -1,0 +1,45 @@
+#include "executor/gpu/kernels.h"
+#include "executor/gpu/compile/nvrtc.h"
+#include "executor/gpu/compile/toolkit.h"
+
+// The text of executor/gpu/kernels.cu, put here by the assembler; the compiler runs where the Makefile is.
+__asm__(".section .rodata\n"
+        "kernels_text:\n"
+        ".incbin \"executor/gpu/kernels.cu\"\n"
+        ".byte 0\n"
+        ".previous\n");
+extern const char kernels_text[];
+
+int kernels_build(const char *target, struct bytes *ret_cubin, struct err *err)
+{
+    struct nvrtc_input input = {.source = kernels_text, .file = "kernels.cu", .target = target};
+    struct nvrtc_output output = {.compiled = false};
+    struct toolkit toolkit;
+    int rc = toolkit_find(&toolkit, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct nvrtc *nvrtc = NULL;
+    rc = nvrtc_open(&nvrtc, &toolkit, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = nvrtc_compile(nvrtc, &input, &output, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (!output.compiled) {
+        rc = err_set(err, ERR_VERSION, "NVRTC refuses the executor's kernels: %.600s", output.log);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    *ret_cubin = output.cubin;
+    output.cubin = (struct bytes){.len = 0};
+out:
+    nvrtc_output_release(&output);
+    nvrtc_close(nvrtc);
+    toolkit_release(&toolkit);
+    return rc;
+}

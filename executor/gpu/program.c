@@ -1,0 +1,538 @@
+// Design note. The variant of a case is the one whose specialised values are the case's; its module is
+// loaded when first asked for. Device variables keep their values between launches on real hardware;
+// here each run begins with a copy of what they were when the module was loaded.
+#include "executor/gpu/program.h"
+#include "common/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TENSORMAP_BYTES 128
+#define SMEM_WITHOUT_ASKING 48 * 1024
+#define CLUSTER_PORTABLE 8
+#define GLOBAL_GAP 16 // bytes that alignment may leave between two variables of a module
+
+// ---- begin and end ----
+
+int program_create(struct program **ret, struct gpu *gpu, const struct problem *problem,
+                   enum manifest_role role, const struct bytes *object, struct err *err)
+{
+    struct program *program = xcalloc(1, sizeof(*program));
+
+    program->gpu = gpu;
+    program->problem = problem;
+    program->role = role;
+    int rc = message_read(&cuda_object_message, &program->object, object->data, object->len, err);
+    if (rc == 0) {
+        program->module = xcalloc(program->object.variants_count + 1, sizeof(*program->module));
+        rc = manifest_parse(&program->manifest, (const char *)program->object.source.data,
+                            program->object.source.len, "source", problem, role, err);
+    }
+    if (rc != 0) {
+        program_free(program);
+        return rc;
+    }
+    *ret = program;
+    return 0;
+}
+
+static void forget_launches(struct program *program)
+{
+    for (size_t i = 0; i < program->launch_count; i++) {
+        free(program->launch[i].value);
+    }
+    program->launch_count = 0;
+    program->current = NULL;
+}
+
+static void module_unload(struct program *program, struct program_module *module)
+{
+    for (size_t g = 0; g < module->global_count; g++) {
+        gpu_release(program->gpu, &module->global[g].pristine);
+    }
+    free(module->global);
+    if (module->module && !program->gpu->hung) {
+        (void)program->gpu->driver.module_unload(module->module);
+    }
+}
+
+void program_free(struct program *program)
+{
+    if (!program) {
+        return;
+    }
+    forget_launches(program);
+    for (size_t i = 0; program->module && i < program->object.variants_count; i++) {
+        module_unload(program, &program->module[i]);
+    }
+    for (size_t i = 0; i < MANIFEST_SCRATCH_MAX; i++) {
+        area_release(&program->scratch[i], program->gpu);
+    }
+    free(program->module);
+    manifest_free(program->manifest);
+    message_clear(&cuda_object_message, &program->object);
+    free(program);
+}
+
+// ---- modules ----
+
+static bool variant_fits(const struct program *program, const struct cuda_variant *variant,
+                         const struct shape_case *shape)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < program->problem->param_count; i++) {
+        if (program->manifest->specialized[i] &&
+            (at >= variant->values_count || (int64_t)variant->values[at++] != shape->i[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    cu_pointer x = ((const struct program_global *)a)->at,
+               y = ((const struct program_global *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+// Neighbours become one: a source that includes much of a library has hundreds of small ones.
+static void merge_globals(struct program_module *module)
+{
+    qsort(module->global, module->global_count, sizeof(*module->global), by_address);
+    size_t count = 0;
+    for (size_t i = 0; i < module->global_count; i++) {
+        const struct program_global next = module->global[i];
+        struct program_global *last = count > 0 ? &module->global[count - 1] : NULL;
+
+        if (last && next.at <= last->at + last->size + GLOBAL_GAP) {
+            cu_pointer end = next.at + next.size;
+
+            last->size = end > last->at + last->size ? end - last->at : last->size;
+        } else {
+            module->global[count++] = next;
+        }
+    }
+    module->global_count = count;
+}
+
+// A range may be several variables; the driver copies only within one.
+static int copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
+                      struct err *err)
+{
+    return gpu_run(gpu, GPU_COPY, bytes, (void *[]){&to, &from, &bytes}, err);
+}
+
+static int keep_globals(struct program *program, struct program_module *module, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    int rc = 0;
+
+    for (size_t i = 0; i < module->global_count && rc == 0; i++) {
+        struct program_global *global = &module->global[i];
+
+        rc = gpu_allocate(gpu, global->size, &global->pristine, err);
+        if (rc == 0) {
+            rc = copy_range(gpu, global->pristine, global->at, global->size, err);
+        }
+    }
+    return rc;
+}
+
+static int load_globals(struct program *program, const struct cuda_variant *variant,
+                        struct program_module *module, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
+    module->global = xcalloc(variant->globals_count + 1, sizeof(*module->global));
+    for (size_t i = 0; i < variant->globals_count; i++) {
+        struct program_global *global = &module->global[module->global_count];
+        cu_result result = gpu->driver.module_global(&global->at, &global->size, module->module,
+                                                     variant->globals[i].symbol);
+
+        if (result == CU_NOT_FOUND || (result == CU_OK && global->size == 0)) {
+            continue; // the compiler left it out
+        }
+        if (result != CU_OK) {
+            return gpu_check(gpu, result, "finding a device variable", err);
+        }
+        module->global_count++;
+    }
+    merge_globals(module);
+    return keep_globals(program, module, err);
+}
+
+static int choose_variant(struct program *program, const struct shape_case *shape,
+                          size_t *ret_variant, struct err *err)
+{
+    for (size_t i = 0; i < program->object.variants_count; i++) {
+        const struct cuda_variant *variant = &program->object.variants[i];
+        struct program_module *module = &program->module[i];
+
+        if (!variant_fits(program, variant, shape)) {
+            continue;
+        }
+        *ret_variant = i;
+        if (module->module) {
+            return 0;
+        }
+        cu_result result = program->gpu->driver.module_load(&module->module, variant->cubin.data);
+        if (result != CU_OK) {
+            module->module = NULL;
+            if (gpu_check(program->gpu, result, "the module cannot be loaded", err) != 0) {
+                return program->gpu->broken ? (int)err->code : PROGRAM_UNFIT;
+            }
+        }
+        int rc = load_globals(program, variant, module, err);
+        return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
+    }
+    return err_set(err, ERR_INTERNAL, "the object was not compiled for this case");
+}
+
+// ---- arguments ----
+
+static size_t place_of(size_t *used, size_t bytes)
+{
+    size_t at = (*used + bytes - 1) / bytes * bytes;
+
+    *used = at + bytes;
+    return at;
+}
+
+static int put_integer(unsigned char *to, uint64_t size, int64_t value, const char *kernel,
+                       size_t index, struct err *err)
+{
+    int32_t narrow = (int32_t)value;
+
+    if (size == 8) {
+        memcpy(to, &value, 8);
+        return 0;
+    }
+    if (size != 4 || narrow != value) {
+        (void)err_set(err, ERR_INVALID,
+                      "%s: argument %zu is %lld, which its %llu bytes cannot hold", kernel,
+                      index + 1, (long long)value, (unsigned long long)size);
+        return PROGRAM_UNFIT;
+    }
+    memcpy(to, &narrow, 4);
+    return 0;
+}
+
+static const int tensormap_type[] = {
+    // CUtensorMapDataType of each enum dtype; -1: none
+    [DTYPE_F32] = 7, [DTYPE_F64] = 8,  [DTYPE_I32] = 3,  [DTYPE_I64] = 5,  [DTYPE_U8] = 0,
+    [DTYPE_F16] = 6, [DTYPE_BF16] = 9, [DTYPE_E4M3] = 0, [DTYPE_E5M2] = 0, [DTYPE_I8] = 0,
+};
+
+static int put_tensormap(struct program *program, unsigned char *to,
+                         const struct manifest_tensormap *map, const struct shape_case *shape,
+                         const struct program_tensors *tensors, struct err *err)
+{
+    const struct tensor *tensor = &program->problem->tensor[map->tensor];
+    uint64_t extent[PROBLEM_RANK_MAX], stride[PROBLEM_RANK_MAX], step;
+    uint32_t box[PROBLEM_RANK_MAX], ones[PROBLEM_RANK_MAX];
+    int rank = (int)tensor->rank, rc = 0;
+    struct cu_tensormap *out = (struct cu_tensormap *)to;
+
+    if (!program->gpu->driver.tensormap_tiled) {
+        return err_set(err, ERR_UNSUPPORTED, "this CUDA driver knows no tensor maps");
+    }
+    step = dtype_size(tensor->dtype);
+    for (int axis = rank - 1, at = 0; axis >= 0 && rc == 0; axis--, at++) {
+        int64_t value = 0, edge = 0;
+
+        rc = expr_eval(&value, tensor->shape[axis], shape->i, err);
+        if (rc == 0) {
+            rc = manifest_eval(program->manifest, map->box[axis], shape, program->problem, &edge,
+                               err);
+        }
+        extent[at] = (uint64_t)value;
+        box[at] = (uint32_t)edge;
+        ones[at] = 1;
+        step *= extent[at];
+        stride[at] = step;
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    cu_result result = program->gpu->driver.tensormap_tiled(
+        out, tensormap_type[tensor->dtype], (uint32_t)rank,
+        (void *)(uintptr_t)tensors->tensor[map->tensor]->tensor, extent, stride, box, ones, 0,
+        map->swizzle == 128 ? 3 : (int)map->swizzle / 32, 2, 0); // swizzle by 32, 64, 128: 1, 2, 3
+    if (result != CU_OK) {
+        (void)err_set(err, ERR_INVALID, "tensormap %s is none for %s: the driver refuses it",
+                      map->name, tensor->name);
+        return PROGRAM_UNFIT;
+    }
+    return 0;
+}
+
+static int put_argument(struct program *program, const struct manifest_launch *launch, size_t index,
+                        uint64_t size, unsigned char *to, const struct shape_case *shape,
+                        const struct program_tensors *tensors, struct err *err)
+{
+    const struct manifest_arg *arg = &launch->arg[index];
+    const struct area *area = NULL;
+    int64_t value;
+    int rc;
+
+    switch (arg->kind) {
+    case ARG_TENSOR:
+        area = tensors->tensor[arg->index];
+        break;
+    case ARG_EXPECTED:
+        area = tensors->expected[arg->index];
+        break;
+    case ARG_SCALE:
+        area = tensors->scale[arg->index];
+        break;
+    case ARG_SCRATCH:
+        area = &program->scratch[arg->index];
+        break;
+    case ARG_TENSORMAP:
+        return put_tensormap(program, to, &program->manifest->tensormap[arg->index], shape, tensors,
+                             err);
+    case ARG_INTEGER:
+        rc = manifest_eval(program->manifest, arg->expr, shape, program->problem, &value, err);
+        return rc == 0 ? put_integer(to, size, value, launch->kernel, index, err) : PROGRAM_UNFIT;
+    case ARG_SCALAR:
+        if (size == 8) {
+            memcpy(to, &shape->f[arg->index], 8);
+        } else {
+            float narrow = (float)shape->f[arg->index];
+            memcpy(to, &narrow, 4);
+        }
+        return 0;
+    }
+    if (!area) {
+        return err_set(err, ERR_INTERNAL, "%s: argument %zu is nowhere", launch->kernel, index + 1);
+    }
+    memcpy(to, &area->tensor, 8);
+    return 0;
+}
+
+static const struct cuda_kernel *find_kernel(const struct cuda_variant *variant, const char *name)
+{
+    for (size_t i = 0; i < variant->kernels_count; i++) {
+        if (strcmp(variant->kernels[i].name, name) == 0) {
+            return &variant->kernels[i];
+        }
+    }
+    return NULL;
+}
+
+static int put_arguments(struct program *program, const struct cuda_kernel *kernel,
+                         const struct manifest_launch *launch, struct program_launch *out,
+                         const struct shape_case *shape, const struct program_tensors *tensors,
+                         struct err *err)
+{
+    // Room and alignment for the widest: a tensor map has to lie at a multiple of 64.
+    out->value = aligned_alloc(128, PROGRAM_PARAMETER_BYTES * 2);
+    if (!out->value) {
+        return err_set(err, ERR_SYSTEM, "no memory for the arguments of %s", launch->kernel);
+    }
+    if (kernel->sizes_count != launch->arg_count) {
+        (void)err_set(err, ERR_INVALID, "%s has %zu parameters, its launch line %zu arguments",
+                      launch->kernel, kernel->sizes_count, launch->arg_count);
+        return PROGRAM_UNFIT;
+    }
+    size_t used = 0;
+    int rc = 0;
+    for (size_t i = 0; i < launch->arg_count && rc == 0; i++) {
+        uint64_t size = kernel->sizes[i];
+        enum manifest_arg_kind kind = launch->arg[i].kind;
+        bool number = kind == ARG_INTEGER || kind == ARG_SCALAR;
+
+        if (size != (kind == ARG_TENSORMAP ? TENSORMAP_BYTES : 8) && !(number && size == 4)) {
+            (void)err_set(err, ERR_INVALID,
+                          "%s: parameter %zu has %llu bytes, which no argument of"
+                          " this kind has",
+                          launch->kernel, i + 1, (unsigned long long)size);
+            return PROGRAM_UNFIT;
+        }
+        size_t at = place_of(&used, (size_t)size);
+        if (used > PROGRAM_PARAMETER_BYTES * 2) {
+            (void)err_set(err, ERR_LIMIT, "%s has too many parameters", launch->kernel);
+            return PROGRAM_UNFIT;
+        }
+        out->parameter[i] = out->value + at;
+        rc = put_argument(program, launch, i, size, out->value + at, shape, tensors, err);
+    }
+    return rc;
+}
+
+// ---- one launch ----
+
+static void add_attributes(const struct manifest_launch *launch, const struct manifest_shape *shape,
+                           struct program_launch *out)
+{
+    struct cu_launch *config = &out->config;
+
+    if (shape->cluster[0] > 0) {
+        struct cu_attribute *attribute = &out->attribute[config->attribute_count++];
+
+        *attribute = (struct cu_attribute){.id = CU_LAUNCH_CLUSTER};
+        memcpy(attribute->value.cluster, shape->cluster, sizeof(shape->cluster));
+    }
+    if (launch->cooperative) {
+        out->attribute[config->attribute_count++] =
+            (struct cu_attribute){.id = CU_LAUNCH_COOPERATIVE, .value.flag = 1};
+    }
+    if (launch->pdl) {
+        out->attribute[config->attribute_count++] =
+            (struct cu_attribute){.id = CU_LAUNCH_PDL, .value.flag = 1};
+    }
+    config->attribute = out->attribute;
+}
+
+static int allow(struct program *program, struct program_launch *out, const char *kernel,
+                 struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    const uint32_t *cluster = out->attribute[0].value.cluster;
+    cu_result result = CU_OK;
+
+    if (out->config.smem > SMEM_WITHOUT_ASKING) {
+        result = gpu->driver.function_set(out->function, CU_FUNCTION_MAX_DYNAMIC_SMEM,
+                                          (int)out->config.smem);
+        if (result != CU_OK) {
+            (void)err_set(err, ERR_LIMIT,
+                          "%s asks for %u bytes of shared memory; a block has at most %zu here",
+                          kernel, out->config.smem, gpu->smem_optin);
+            return PROGRAM_UNFIT;
+        }
+    }
+    if (out->config.attribute_count > 0 && out->attribute[0].id == CU_LAUNCH_CLUSTER &&
+        cluster[0] * cluster[1] * cluster[2] > CLUSTER_PORTABLE) {
+        (void)gpu->driver.function_set(out->function, CU_FUNCTION_NON_PORTABLE_CLUSTER, 1);
+    }
+    return 0;
+}
+
+static int prepare_launch(struct program *program, size_t variant, size_t index,
+                          const struct shape_case *shape, const struct program_tensors *tensors,
+                          struct err *err)
+{
+    const struct manifest_launch *launch = &program->manifest->launch[index];
+    const struct cuda_kernel *kernel =
+        find_kernel(&program->object.variants[variant], launch->kernel);
+    struct program_launch *out = &program->launch[program->launch_count];
+    struct manifest_shape form;
+    int rc = manifest_launch_shape(program->manifest, index, shape, program->problem, &form, err);
+
+    if (rc != 0) {
+        return PROGRAM_UNFIT;
+    }
+    if (form.skipped) {
+        return 0;
+    }
+    if (!kernel) {
+        (void)err_set(err, ERR_INVALID, "the object has no kernel %s", launch->kernel);
+        return PROGRAM_UNFIT;
+    }
+    *out = (struct program_launch){.kernel = launch->kernel};
+    program->launch_count++;
+    rc = gpu_check(program->gpu,
+                   program->gpu->driver.module_function(
+                       &out->function, program->module[variant].module, kernel->symbol),
+                   launch->kernel, err);
+    if (rc != 0) {
+        return rc;
+    }
+    memcpy(out->config.grid, form.grid, sizeof(form.grid));
+    memcpy(out->config.block, form.block, sizeof(form.block));
+    out->config.smem = form.smem;
+    out->config.stream = program->gpu->stream;
+    add_attributes(launch, &form, out);
+    rc = allow(program, out, launch->kernel, err);
+    return rc == 0 ? put_arguments(program, kernel, launch, out, shape, tensors, err) : rc;
+}
+
+static int place_scratch(struct program *program, const struct shape_case *shape, struct err *err)
+{
+    for (size_t i = 0; i < program->manifest->scratch_count; i++) {
+        int64_t bytes = 0;
+        int rc = manifest_eval(program->manifest, program->manifest->scratch[i].bytes, shape,
+                               program->problem, &bytes, err);
+
+        if (rc != 0 || bytes < 1 || (uint64_t)bytes > MANIFEST_SCRATCH_BYTES_MAX) {
+            (void)err_set(err, ERR_LIMIT, "scratch %s: %lld bytes are not between 1 and %llu",
+                          program->manifest->scratch[i].name, (long long)bytes,
+                          (unsigned long long)MANIFEST_SCRATCH_BYTES_MAX);
+            return PROGRAM_UNFIT;
+        }
+        rc = area_place(&program->scratch[i], program->gpu, (size_t)bytes, err);
+        if (rc != 0) {
+            return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
+        }
+    }
+    return 0;
+}
+
+int program_prepare(struct program *program, const struct shape_case *shape,
+                    const struct program_tensors *tensors, struct err *err)
+{
+    forget_launches(program);
+    size_t variant = 0;
+    int rc = choose_variant(program, shape, &variant, err);
+    if (rc == 0) {
+        program->current = &program->module[variant];
+        rc = place_scratch(program, shape, err);
+    }
+    for (size_t i = 0; i < program->manifest->launch_count && rc == 0; i++) {
+        rc = prepare_launch(program, variant, i, shape, tensors, err);
+    }
+    return rc;
+}
+
+// ---- a run ----
+
+int program_reset(struct program *program, uint64_t key, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    int rc = 0;
+
+    for (size_t i = 0; i < program->manifest->scratch_count && rc == 0; i++) {
+        const struct area *area = &program->scratch[i];
+
+        rc = program->manifest->scratch[i].zero
+                 ? gpu_check(gpu, gpu->driver.set_bytes(area->tensor, 0, area->bytes, gpu->stream),
+                             "clearing scratch memory", err)
+                 : area_poison(area, gpu, key + i, err);
+    }
+    for (size_t i = 0; i < program->current->global_count && rc == 0; i++) {
+        const struct program_global *global = &program->current->global[i];
+
+        rc = copy_range(gpu, global->at, global->pristine, global->size, err);
+    }
+    return rc;
+}
+
+int program_run(struct program *program, struct err *err)
+{
+    for (size_t i = 0; i < program->launch_count; i++) {
+        struct program_launch *launch = &program->launch[i];
+        cu_result result =
+            program->gpu->driver.launch(&launch->config, launch->function, launch->parameter, NULL);
+
+        if (result != CU_OK) {
+            int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
+
+            (void)err_wrap(err, "%s", launch->kernel);
+            return program->gpu->broken ? rc : PROGRAM_UNFIT;
+        }
+    }
+    return 0;
+}
+
+bool program_guards(const struct program *program, struct gpu_zones *zones)
+{
+    for (size_t i = 0; i < program->manifest->scratch_count; i++) {
+        if (!area_guards(&program->scratch[i], zones)) {
+            return false;
+        }
+    }
+    return true;
+}

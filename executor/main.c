@@ -1,0 +1,233 @@
+// kcast-exec: compilations, measurements and probes, each in the mode of its kind. The only file here that
+// knows of cuda/.
+#include "common/file.h"
+#include "common/options.h"
+#include "common/version.h"
+#include "executor/cpu/compile.h"
+#include "executor/cpu/probe.h"
+#include "executor/gpu/compile/compile.h"
+#include "executor/gpu/probe.h"
+#include "executor/gpu/serve.h"
+#include "executor/measure.h"
+#include "executor/sandbox/cgroup.h"
+#include "executor/sandbox/child.h"
+#include "proto/messages.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+// Three objects of 32 MiB and the problem.
+#define PLAN_MAX ((size_t)128 << 20)
+
+struct exec_options {
+    char *cgroup;
+    bool help, version;
+};
+
+static const struct option_row option_table[] = {
+    {.name = "cgroup",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct exec_options, cgroup),
+     .argument = "DIR",
+     .help = "move into this control group (version 2) before anything else"},
+    {.name = "help",
+     .letter = 'h',
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct exec_options, help),
+     .help = "show this help"},
+    {.name = "version",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct exec_options, version),
+     .help = "show the version"},
+    {.name = NULL},
+};
+
+static void print_help(void)
+{
+    printf(
+        "usage: kcast-exec [options] MODE [GPU]\n"
+        "\n"
+        "Started by kcastd. A plan comes on stdin, a report goes to stdout, both packed; modes "
+        "that "
+        "serve do so\nuntil stdin ends, in frames of four bytes of length and the message.\n"
+        "\n"
+        "  compile           compile one C source in the compile jail\n"
+        "  measure           verify and time one C candidate against the baseline\n"
+        "  probe             try the sandbox and say what this machine can do; reads nothing\n"
+        "  cuda-compile      serve: compile sealed CUDA sources in the compile jail\n"
+        "  cuda-measure GPU  serve: verify and time sealed candidates on the GPU with this uuid or "
+        "number\n"
+        "  cuda-probe        say which GPUs there are and what they can do; reads nothing\n"
+        "  cuda-health GPU   say whether this GPU still works; reads nothing\n"
+        "\n");
+    options_print(option_table, stdout);
+}
+
+static int read_plan(const struct message *message, void *plan, struct err *err)
+{
+    struct bytes bytes;
+    int rc = file_read_fd(&bytes, STDIN_FILENO, PLAN_MAX, "the plan on stdin", err);
+
+    if (rc == 0) {
+        rc = message_read(message, plan, bytes.data, bytes.len, err);
+        bytes_clear(&bytes);
+    }
+    return rc;
+}
+
+static int write_outcome(const struct message *message, void *outcome, struct err *err)
+{
+    struct strbuf packed = STRBUF_INIT;
+    int rc = message_pack(message, outcome, &packed, err);
+
+    if (rc == 0) {
+        rc = file_write_fd(STDOUT_FILENO, packed.data, packed.len, "the report", err);
+    }
+    strbuf_release(&packed);
+    message_clear(message, outcome);
+    return rc;
+}
+
+static int run_compile(struct zygote *zygote, struct err *err)
+{
+    struct compile_plan plan;
+    struct compile_outcome outcome;
+    int rc = read_plan(&compile_plan_message, &plan, err);
+
+    if (rc == 0) {
+        rc = compile_run(&plan, zygote, &outcome, err);
+        message_clear(&compile_plan_message, &plan);
+    }
+    return rc == 0 ? write_outcome(&compile_outcome_message, &outcome, err) : rc;
+}
+
+static int run_measure(struct zygote *zygote, struct err *err)
+{
+    struct measure_plan plan;
+    struct measure_outcome outcome;
+    int rc = read_plan(&measure_plan_message, &plan, err);
+
+    if (rc == 0) {
+        rc = measure_run(&plan, zygote, &outcome, err);
+        message_clear(&measure_plan_message, &plan);
+    }
+    return rc == 0 ? write_outcome(&measure_outcome_message, &outcome, err) : rc;
+}
+
+static int run_probe(const struct child_context *context, struct err *err)
+{
+    struct probe_outcome outcome;
+    int rc = probe_run(context, &outcome, err);
+
+    return rc == 0 ? write_outcome(&probe_outcome_message, &outcome, err) : rc;
+}
+
+// The zygote is forked before the plan is read: neither it nor any runner ever holds the plan's
+// seed.
+static int run_c(const char *mode, struct err *err)
+{
+    struct child_context context;
+    bool compile = strcmp(mode, "compile") == 0, measure = strcmp(mode, "measure") == 0;
+    unsigned needs = compile   ? CHILD_NEEDS_JAIL
+                     : measure ? CHILD_NEEDS_RUNNER
+                               : CHILD_NEEDS_JAIL | CHILD_NEEDS_RUNNER;
+    int rc = child_context_init(&context, needs, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct zygote zygote = {.socket = -1};
+    if (compile || measure) {
+        rc = zygote_create(&zygote, child_main, &context, err);
+    }
+    if (rc == 0) {
+        rc = compile   ? run_compile(&zygote, err)
+             : measure ? run_measure(&zygote, err)
+                       : run_probe(&context, err);
+    }
+    zygote_release(&zygote);
+    child_context_release(&context);
+    return rc;
+}
+
+static int run_cuda_probe(struct err *err)
+{
+    struct cuda_probe_outcome outcome;
+    int rc = probe_cuda(&outcome, err);
+
+    return rc == 0 ? write_outcome(&cuda_probe_outcome_message, &outcome, err) : rc;
+}
+
+static int run_cuda_health(const char *uuid, struct err *err)
+{
+    struct empty outcome = {.unused = false};
+    int rc = probe_health(uuid, err);
+
+    return rc == 0 ? write_outcome(&empty_message, &outcome, err) : rc;
+}
+
+static int run_mode(char *const *args, size_t count, struct err *err)
+{
+    const char *mode = args[0];
+    bool measure = strcmp(mode, "cuda-measure") == 0;
+    bool gpu = measure || strcmp(mode, "cuda-health") == 0;
+
+    if (count != (gpu ? 2 : 1)) {
+        return err_set(
+            err, ERR_USAGE,
+            gpu ? "%s needs a GPU: its uuid or its number" : "%s takes no further argument", mode);
+    }
+    if (gpu) {
+        return measure ? serve_cuda(args[1], err) : run_cuda_health(args[1], err);
+    }
+    if (strcmp(mode, "cuda-compile") == 0) {
+        return serve_cuda_compile(err);
+    }
+    if (strcmp(mode, "cuda-probe") == 0) {
+        return run_cuda_probe(err);
+    }
+    if (strcmp(mode, "compile") == 0 || strcmp(mode, "measure") == 0 ||
+        strcmp(mode, "probe") == 0) {
+        return run_c(mode, err);
+    }
+    return err_set(err, ERR_USAGE,
+                   "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure,"
+                   " cuda-probe or cuda-health",
+                   mode);
+}
+
+int main(int argc, char **argv)
+{
+    struct exec_options options = {.help = false};
+    struct err err = ERR_INIT;
+    int rc = options_defaults(option_table, &options, &err);
+
+    // A killed daemon leaves nothing on its devices' cores: its children die with it, theirs with
+    // them.
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    char **args = NULL;
+    size_t count = 0;
+    if (rc == 0) {
+        rc = options_parse(option_table, &options, argc, argv, &args, &count, &err);
+    }
+    if (rc == 0 && options.help) {
+        print_help();
+    } else if (rc == 0 && options.version) {
+        printf("kcast-exec %s\n", KCAST_VERSION);
+    } else if (rc == 0 && count == 0) {
+        rc = err_set(&err, ERR_USAGE, "a mode is needed; see --help");
+    } else if (rc == 0) {
+        rc = options.cgroup ? cgroup_enter(options.cgroup, &err) : 0;
+        rc = rc == 0 ? run_mode(args, count, &err) : rc;
+    }
+    if (rc != 0) {
+        fprintf(stderr, "kcast-exec: %s\n", err.text);
+    }
+    free(args);
+    options_release(option_table, &options);
+    return rc == 0 ? EXIT_OK : err_exit(err.code);
+}

@@ -1,0 +1,410 @@
+// The root is a small tmpfs mounted over an existing directory in a mount namespace of our own,
+// then made the root by pivot_root.
+//
+//   jail    /usr (read-only, with whatever is mounted below), /lib* /bin /sbin as the host has
+//   them, ld.so.cache both    /dev/null, /dev/zero, each bound by itself; /job, a tmpfs of limited
+//   size, the only place to write
+//
+// There is no /proc (on machines other than x86 a copy of cpuinfo, by which gcc's -march=native
+// finds the processor).
+#include "executor/sandbox/root.h"
+#include "common/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOT_BYTES "4m"
+#define ROOT_INODES "4096"
+#define JOB_INODES "4096"
+
+// ---- id maps ----
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), failed;
+
+    if (fd < 0) {
+        return errno;
+    }
+    ssize_t n = write(fd, text, strlen(text));
+    failed = n == (ssize_t)strlen(text) ? 0 : errno;
+    close(fd);
+    return failed;
+}
+
+static int write_map(pid_t pid, const char *file, unsigned outside)
+{
+    char path[64], text[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    snprintf(text, sizeof(text), "%d %u 1", SANDBOX_ID, outside);
+    return write_text(path, text);
+}
+
+int root_write_maps(pid_t pid, struct err *err)
+{
+    int failed = EPERM;
+
+    if (geteuid() == 0) {
+        failed =
+            write_map(pid, "uid_map",
+                      SANDBOX_ID); // fails where that user does not exist, as in a nested namespace
+    }
+    if (failed != 0) {
+        failed = write_map(pid, "uid_map", geteuid());
+    }
+    if (failed != 0) {
+        return err_set_errno(err, ERR_SANDBOX, failed, "user map of the sandbox's namespace");
+    }
+    failed = geteuid() == 0 ? write_map(pid, "gid_map", SANDBOX_ID) : EPERM;
+    char path[64];
+    if (failed != 0) {
+        snprintf(path, sizeof(path), "/proc/%d/setgroups", pid);
+        (void)write_text(path, "deny");
+        failed = write_map(pid, "gid_map", getegid());
+    }
+    if (failed != 0) {
+        return err_set_errno(err, ERR_SANDBOX, failed, "group map of the sandbox's namespace");
+    }
+    return 0;
+}
+
+// *ret_entered tells whether a failure came after the point of no return.
+static int enter_user_namespace(const struct root_mapper *mapper, bool *ret_entered,
+                                struct err *err)
+{
+    char text[32] = "";
+
+    // Our own pid in the pid namespace that /proc was mounted for, which need not be ours.
+    ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+    pid_t pid = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+    if (pid <= 0) {
+        return err_set(err, ERR_SANDBOX,
+                       "/proc is not mounted here, and a user namespace needs /proc/PID/uid_map");
+    }
+    if (unshare(CLONE_NEWUSER) != 0) {
+        return err_set_errno(
+            err, ERR_SANDBOX, errno,
+            "user namespaces are not available (see user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)");
+    }
+    *ret_entered = true;
+    int rc = mapper->map(mapper->context, pid, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (setresgid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID) != 0 ||
+        setresuid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "becoming the sandbox's user");
+    }
+    return 0;
+}
+
+// ---- the root directory ----
+
+static int make_dir(const char *path, mode_t mode, struct err *err)
+{
+    if (mkdir(path, mode) != 0 && errno != EEXIST) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", path);
+    }
+    return 0;
+}
+
+// Read-only, also what is mounted below. Mounts that came from a more privileged namespace keep the
+// flags they are locked to.
+static int make_read_only(const char *path, struct err *err)
+{
+    struct mount_attr attributes = {.attr_set =
+                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+
+    if (syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)) ==
+        0) {
+        return 0;
+    }
+    struct statvfs fs;
+    if (statvfs(path, &fs) == 0) {
+        flags |= (fs.f_flag & ST_NOEXEC ? MS_NOEXEC : 0) |
+                 (fs.f_flag & ST_NOATIME ? MS_NOATIME : 0) |
+                 (fs.f_flag & ST_NODIRATIME ? MS_NODIRATIME : 0) |
+                 (fs.f_flag & ST_RELATIME ? MS_RELATIME : 0);
+    }
+    if (mount(NULL, path, NULL, flags, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s read-only in the sandbox", path);
+    }
+    return 0;
+}
+
+// The same directory or link as the host has at /name; nothing where the host has nothing.
+static int bring_dir(const char *name, bool required, struct err *err)
+{
+    char source[PATH_MAX], target[PATH_MAX], link[PATH_MAX];
+
+    snprintf(source, sizeof(source), "/%s", name);
+    snprintf(target, sizeof(target), "./%s", name);
+    struct stat st;
+    if (lstat(source, &st) != 0) {
+        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the compiler", source) : 0;
+    }
+    if (S_ISLNK(st.st_mode)) {
+        ssize_t n = readlink(source, link, sizeof(link) - 1);
+        if (n <= 0) {
+            return 0;
+        }
+        link[n] = '\0';
+        return symlink(link, target) == 0
+                   ? 0
+                   : err_set_errno(err, ERR_SANDBOX, errno, "link %s in the sandbox", source);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return 0;
+    }
+    int rc = make_dir(target, 0755, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
+    }
+    return make_read_only(target, err);
+}
+
+static int bring_file(const char *source, const char *target, bool required, struct err *err)
+{
+    if (access(source, F_OK) != 0) {
+        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the sandbox", source) : 0;
+    }
+    int fd = open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", target);
+    }
+    close(fd);
+    if (mount(source, target, NULL, MS_BIND, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
+    }
+    return 0;
+}
+
+#if !defined(__x86_64__) && !defined(__i386__)
+static void copy_cpuinfo(void)
+{
+    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC), out;
+
+    if (in < 0) {
+        return;
+    }
+    struct bytes text = {0};
+    struct err ignored = ERR_INIT;
+    if (file_read_fd(&text, in, 1 << 20, "/proc/cpuinfo", &ignored) == 0 &&
+        mkdir("./proc", 0755) == 0) {
+        out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+        if (out >= 0) {
+            if (file_write_fd(out, text.data, text.len, "cpuinfo", &ignored) != 0) {
+                (void)unlink("./proc/cpuinfo");
+            }
+            close(out);
+        }
+    }
+    bytes_clear(&text);
+    close(in);
+}
+#else
+static void copy_cpuinfo(void)
+{
+}
+#endif
+
+static int bring_toolchain(struct err *err)
+{
+    static const char *const dir[] = {"lib", "lib64", "lib32", "libx32", "bin", "sbin"};
+    int rc = bring_dir("usr", true, err);
+
+    for (size_t i = 0; i < ARRAY_LEN(dir) && rc == 0; i++) {
+        rc = bring_dir(dir[i], false, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = make_dir("./etc", 0755, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = bring_file("/etc/ld.so.cache", "./etc/ld.so.cache", false, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = bring_dir("etc/alternatives", false, err);
+out:
+    copy_cpuinfo();
+    return rc;
+}
+
+// The folder was opened before the stage was mounted, for that is where we then are.
+static int bring_toolkit(int folder, struct err *err)
+{
+    int rc = make_dir("." SANDBOX_TOOLKIT, 0755, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    char source[64];
+    snprintf(source, sizeof(source), "/proc/self/fd/%d", folder);
+    if (mount(source, "." SANDBOX_TOOLKIT, NULL, MS_BIND | MS_REC, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "binding the CUDA toolkit into the sandbox");
+    }
+    return make_read_only("." SANDBOX_TOOLKIT, err);
+}
+
+static int mount_scratch(uint64_t bytes, struct err *err)
+{
+    int rc = make_dir("." SANDBOX_DIR, 0777, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    char options[128];
+    snprintf(options, sizeof(options), "size=%llu,nr_inodes=" JOB_INODES ",mode=0777",
+             (unsigned long long)bytes);
+    if (mount("job", "." SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "mounting the sandbox's scratch directory");
+    }
+    return 0;
+}
+
+// A tmpfs over some directory that exists; it becomes the working directory.
+static int mount_stage(struct err *err)
+{
+    static const char *const stage[] = {"/tmp", "/run", "/mnt", "/var", "/dev"};
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(stage); i++) {
+        if (stat(stage[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
+            continue;
+        }
+        if (mount("kcast", stage[i], "tmpfs", MS_NOSUID | MS_NODEV,
+                  "size=" ROOT_BYTES ",nr_inodes=" ROOT_INODES ",mode=0755") != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno,
+                                 "a tmpfs for the sandbox's root cannot be mounted");
+        }
+        if (chdir(stage[i]) != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "entering %s", stage[i]);
+        }
+        return 0;
+    }
+    return err_set(err, ERR_SANDBOX, "there is no directory to mount the sandbox's root on");
+}
+
+static int build_root(const struct sandbox *sandbox, struct err *err)
+{
+    int toolkit = -1, rc;
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
+    }
+    if (sandbox->toolkit[0] != '\0') {
+        toolkit = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); // see stand_in_toolkit
+        if (toolkit < 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
+        }
+    }
+    rc = mount_stage(err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = make_dir("./dev", 0755, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = bring_file("/dev/null", "./dev/null", true, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = bring_file("/dev/zero", "./dev/zero", true, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (sandbox->kind == SANDBOX_JAIL) {
+        rc = bring_toolchain(err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    if (toolkit >= 0) {
+        rc = bring_toolkit(toolkit, err);
+    }
+    if (rc != 0) {
+        goto out;
+    }
+    rc = mount_scratch(sandbox->scratch, err);
+out:
+    if (toolkit >= 0) {
+        close(toolkit);
+    }
+    return rc;
+}
+
+static int move_in(struct err *err)
+{
+    if (syscall(SYS_pivot_root, ".", ".") != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "pivot_root");
+    }
+    if (umount2(".", MNT_DETACH) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "dropping the old root");
+    }
+    if (chdir("/") != 0 ||
+        mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) !=
+            0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "making the sandbox's root read-only");
+    }
+    if (chdir(SANDBOX_DIR) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "entering " SANDBOX_DIR);
+    }
+    return 0;
+}
+
+// The toolkit may lie where the sandbox's user cannot go, below root's home. A working directory is the one
+// place that a new mount namespace takes along.
+static int stand_in_toolkit(const struct sandbox *sandbox, struct err *err)
+{
+    if (sandbox->toolkit[0] != '\0' && chdir(sandbox->toolkit) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
+    }
+    return 0;
+}
+
+int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct err *err)
+{
+    if (sandbox->off) {
+        return 0;
+    }
+    int rc = stand_in_toolkit(sandbox, err);
+    if (rc != 0) {
+        return rc;
+    }
+    umask(0);
+    struct err reason = ERR_INIT;
+    bool entered = false;
+    sandbox->user_namespace = enter_user_namespace(mapper, &entered, &reason) == 0;
+    if (entered && !sandbox->user_namespace) {
+        return err_set(err, ERR_SANDBOX, "%s", reason.text);
+    }
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) != 0) {
+        int failed = errno;
+        if (reason.code != ERR_NONE) {
+            return err_set(err, ERR_SANDBOX, "%s", reason.text);
+        }
+        return err_set_errno(err, ERR_SANDBOX, failed, "namespaces for the sandbox");
+    }
+    rc = build_root(sandbox, err);
+    return rc == 0 ? move_in(err) : rc;
+}

@@ -1,0 +1,272 @@
+#include "executor/sandbox/zygote.h"
+#include "executor/sandbox/root.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum order_op { ORDER_ENTER = 1, ORDER_SPAWN };
+
+struct order {
+    enum order_op op;
+    struct sandbox sandbox; // ORDER_ENTER
+    size_t spec_len;        // ORDER_SPAWN
+    unsigned char spec[ZYGOTE_SPEC_MAX];
+};
+
+enum answer_op { ANSWER_MAP = 1, ANSWER_DONE };
+
+// From the zygote. After ANSWER_MAP it waits for a struct mapped.
+struct answer {
+    enum answer_op op;
+    pid_t pid; // ANSWER_MAP: as /proc shows it; ANSWER_DONE of a spawn: the child
+    struct err err;
+};
+
+// The parent's reply to ANSWER_MAP.
+struct mapped {
+    struct err err;
+};
+
+static int send_message(int socket, const void *data, size_t len, const int *fd, size_t fd_count)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(ZYGOTE_FD_MAX * sizeof(int))];
+    } control;
+    struct iovec piece = {.iov_base = (void *)data, .iov_len = len};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    if (fd_count > 0) {
+        memset(&control, 0, sizeof(control));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(header), fd, fd_count * sizeof(int));
+    }
+    ssize_t n;
+    do {
+        n = sendmsg(socket, &message, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    return n == (ssize_t)len ? 0 : -1;
+}
+
+// Returns the bytes received, 0 at the end, -1 on failure.
+static ssize_t receive_message(int socket, void *data, size_t size, int *fd, size_t *fd_count)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(ZYGOTE_FD_MAX * sizeof(int))];
+    } control;
+    struct iovec piece = {.iov_base = data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    if (fd) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        *fd_count = 0;
+    }
+    ssize_t n;
+    do {
+        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    if (n > 0 && fd) {
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        if (header && header->cmsg_type == SCM_RIGHTS) {
+            *fd_count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(fd, CMSG_DATA(header), *fd_count * sizeof(int));
+        }
+    }
+    return n;
+}
+
+// ---- the zygote's side ----
+
+static int ask_for_maps(void *context, pid_t pid, struct err *err)
+{
+    int socket = *(int *)context;
+    struct answer question = {.op = ANSWER_MAP, .pid = pid};
+    struct mapped mapped;
+
+    if (send_message(socket, &question, sizeof(question), NULL, 0) != 0 ||
+        receive_message(socket, &mapped, sizeof(mapped), NULL, NULL) != sizeof(mapped)) {
+        return err_set(err, ERR_SANDBOX, "the parent did not write the id maps");
+    }
+    return mapped.err.code == ERR_NONE ? 0 : err_set(err, mapped.err.code, "%s", mapped.err.text);
+}
+
+static pid_t clone_child(const struct sandbox *sandbox)
+{
+    unsigned long flags = CLONE_PARENT | SIGCHLD | (sandbox->off ? 0 : CLONE_NEWPID);
+    return (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0);
+}
+
+// exit_group as it is: a sanitizer's _exit does more than a confined process may.
+static void leave(int status)
+{
+    for (;;) {
+        (void)syscall(SYS_exit_group, status);
+    }
+}
+
+// The parent's stdin holds the plan and its stdout is the report's pipe: neither may live on in a
+// child.
+static void leave_parents_files(int socket)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null >= 0) {
+        (void)dup2(null, STDIN_FILENO);
+        (void)dup2(null, STDOUT_FILENO);
+    } else {
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+    }
+    sandbox_close_files(&socket, 1);
+}
+
+static void zygote_main(int socket, int (*child_main)(const struct zygote_child *),
+                        const void *context)
+{
+    static struct order order;
+    struct root_mapper mapper = {.map = ask_for_maps, .context = &socket};
+
+    leave_parents_files(socket);
+    struct sandbox sandbox = {.off = true};
+    int fd[ZYGOTE_FD_MAX];
+    size_t fd_count;
+    for (;;) {
+        ssize_t n = receive_message(socket, &order, sizeof(order), fd, &fd_count);
+        if (n != (ssize_t)sizeof(order)) {
+            _exit(0);
+        }
+        struct answer answer = {.op = ANSWER_DONE};
+        if (order.op == ORDER_ENTER) {
+            sandbox = order.sandbox;
+            (void)!root_enter(&sandbox, &mapper, &answer.err);
+        } else {
+            answer.pid = clone_child(&sandbox);
+            if (answer.pid == 0) {
+                struct zygote_child child = {.sandbox = &sandbox,
+                                             .spec = order.spec,
+                                             .spec_len = order.spec_len,
+                                             .fd = fd,
+                                             .fd_count = fd_count,
+                                             .alive_fd = socket,
+                                             .context = context};
+                leave(child_main(&child));
+            }
+            if (answer.pid < 0) {
+                err_set_errno(&answer.err, ERR_SANDBOX, errno, "cloning a sandboxed process");
+            }
+        }
+        for (size_t i = 0; i < fd_count; i++) {
+            close(fd[i]);
+        }
+        if (send_message(socket, &answer, sizeof(answer), NULL, 0) != 0) {
+            _exit(0);
+        }
+    }
+}
+
+// ---- the parent's side ----
+
+int zygote_create(struct zygote *zygote, int (*child_main)(const struct zygote_child *),
+                  const void *context, struct err *err)
+{
+    int pair[2];
+    pid_t pid, parent = getpid();
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "socketpair");
+    }
+    fflush(NULL);
+    pid = fork();
+    if (pid < 0) {
+        int failed = errno;
+        close(pair[0]);
+        close(pair[1]);
+        return err_set_errno(err, ERR_SYSTEM, failed, "fork");
+    }
+    if (pid == 0) {
+        close(pair[0]);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (getppid() != parent) {
+            _exit(0);
+        }
+        zygote_main(pair[1], child_main, context);
+    }
+    close(pair[1]);
+    zygote->pid = pid;
+    zygote->socket = pair[0];
+    return 0;
+}
+
+static int exchange(struct zygote *zygote, const struct order *order, const int *fd,
+                    size_t fd_count, struct answer *ret, struct err *err)
+{
+    if (send_message(zygote->socket, order, sizeof(*order), fd, fd_count) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno,
+                             "the sandbox's helper process does not listen");
+    }
+    for (;;) {
+        if (receive_message(zygote->socket, ret, sizeof(*ret), NULL, NULL) !=
+            (ssize_t)sizeof(*ret)) {
+            return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
+        }
+        if (ret->op == ANSWER_DONE) {
+            return ret->err.code == ERR_NONE ? 0 : err_set(err, ret->err.code, "%s", ret->err.text);
+        }
+        struct mapped mapped = {.err = ERR_INIT};
+        (void)!root_write_maps(ret->pid, &mapped.err);
+        if (send_message(zygote->socket, &mapped, sizeof(mapped), NULL, 0) != 0) {
+            return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
+        }
+    }
+}
+
+int zygote_enter(struct zygote *zygote, const struct sandbox *sandbox, struct err *err)
+{
+    struct order order = {.op = ORDER_ENTER, .sandbox = *sandbox};
+    struct answer answer;
+
+    return exchange(zygote, &order, NULL, 0, &answer, err);
+}
+
+int zygote_spawn(struct zygote *zygote, const void *spec, size_t spec_len, const int *fd,
+                 size_t fd_count, pid_t *ret_pid, struct err *err)
+{
+    struct order order = {.op = ORDER_SPAWN, .spec_len = spec_len};
+
+    if (spec_len > ZYGOTE_SPEC_MAX || fd_count > ZYGOTE_FD_MAX) {
+        return err_set(err, ERR_LIMIT, "too much for one child");
+    }
+    memcpy(order.spec, spec, spec_len);
+    struct answer answer;
+    int rc = exchange(zygote, &order, fd, fd_count, &answer, err);
+    if (rc == 0) {
+        *ret_pid = answer.pid;
+    }
+    return rc;
+}
+
+void zygote_release(struct zygote *zygote)
+{
+    if (zygote->pid > 0) {
+        close(zygote->socket);
+        (void)kill(zygote->pid, SIGKILL);
+        while (waitpid(zygote->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    *zygote = (struct zygote){.socket = -1};
+}

@@ -1,0 +1,231 @@
+#include "executor/timing.h"
+#include "common/stats.h"
+#include "executor/multimodal.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <string.h>
+
+size_t timing_look_blocks(size_t look)
+{
+    return (size_t)TIMING_FIRST_LOOK << look;
+}
+
+size_t timing_looks(uint64_t launches)
+{
+    size_t looks = 1;
+
+    while (looks < TIMING_LOOKS && (launches == 0 || 2 * timing_look_blocks(looks) <= launches)) {
+        looks++;
+    }
+    return looks;
+}
+
+double timing_block_log2(const struct timing_block *block)
+{
+    for (size_t arm = 0; arm < 2; arm++) {
+        if (!(block->cpu[arm][0] > 0) || !(block->cpu[arm][1] > 0)) {
+            return NAN;
+        }
+    }
+    return 0.5 * (log2(block->cpu[0][0]) + log2(block->cpu[0][1]) - log2(block->cpu[1][0]) -
+                  log2(block->cpu[1][1]));
+}
+
+static double excess(const double wall[2], const double cpu[2], double slack_ns)
+{
+    double sum = 0;
+    for (size_t i = 0; i < 2; i++) {
+        sum += 0.5 * log(fmax(wall[i] - slack_ns, cpu[i]) / cpu[i]);
+    }
+    return sum;
+}
+
+double timing_block_escape(const struct timing_block *block, double slack_ns)
+{
+    return excess(block->wall[1], block->cpu[1], slack_ns) -
+           excess(block->wall[0], block->cpu[0], slack_ns);
+}
+
+bool timing_block_void(const struct timing_block *block, double slack_ns)
+{
+    return !(fabs(timing_block_escape(block, slack_ns)) <= TIMING_CLOCKS_DIFFER);
+}
+
+void timing_add(struct timing_series *series, double log2_ratio)
+{
+    if (series->count < TIMING_BLOCKS_MAX) {
+        series->d[series->count++] = log2_ratio;
+    }
+}
+
+// Two processes with the same code differ by this share of the empty launch, one standard
+// deviation. Measured: A/A runs of kernels of 30 to 45 us, empty launch 2.0 us, differed by 40 to
+// 70 ns from pair of processes to pair of processes (docs/measuring.md).
+#define SYSTEMATIC_SHARE 0.03
+#define SYSTEMATIC_MAX 1.0
+// The half-width stays a little above the systematic part however many blocks there are.
+#define PRECISION_MARGIN 1.15
+
+double timing_systematic(double overhead_ns, double launch_ns)
+{
+    double share = SYSTEMATIC_SHARE * overhead_ns / launch_ns;
+    return share >= 0 ? fmin(share / log(2), SYSTEMATIC_MAX) : 0;
+}
+
+static double quantile(double degrees)
+{
+    return stats_t_quantile(1.0 - TIMING_ALPHA / TIMING_LOOKS / 2, degrees);
+}
+
+static void interval(struct timing_estimate *estimate)
+{
+    double sampled = estimate->standard_error * estimate->standard_error;
+    double all = sampled + estimate->systematic * estimate->systematic;
+    double half = INFINITY;
+
+    if (isfinite(all) && estimate->degrees > 0) {
+        // Welch and Satterthwaite; the systematic part is taken as known.
+        double degrees =
+            sampled > 0 ? estimate->degrees * (all / sampled) * (all / sampled) : INFINITY;
+        half = sqrt(all) * quantile(degrees);
+    }
+    estimate->lo = estimate->log2 - half;
+    estimate->hi = estimate->log2 + half;
+}
+
+struct timing_estimate timing_of(const struct timing_series *series)
+{
+    double sorted[TIMING_BLOCKS_MAX];
+
+    memcpy(sorted, series->d, series->count * sizeof(double));
+    struct stats_trimmed trimmed = stats_trimmed_mean(sorted, series->count, TIMING_TRIM);
+    struct timing_estimate estimate =
+        (struct timing_estimate){.log2 = trimmed.mean,
+                                 .standard_error = trimmed.standard_error,
+                                 .degrees = trimmed.degrees,
+                                 .systematic = series->systematic,
+                                 .blocks = series->count};
+    interval(&estimate);
+    return estimate;
+}
+
+// Launches are not quite independent: the rank sums of A/A runs spread by 1.2 to 1.3 times what
+// Wilcoxon's variance says (docs/measuring.md).
+#define DEPENDENCE 1.25
+
+// Up to this difference, as a share of the baseline's time, modes of both arms are the same.
+#define ALIKE 0.15
+
+// The times, each moved within its step by a sequence that fills it evenly (Weyl's, with the golden
+// ratio): equal readings of both arms must not pile up at a difference of 0.
+static void spread(const double *ns, size_t count, double quantum_ns, size_t start, double *ret)
+{
+    for (size_t i = 0; i < count; i++) {
+        double at = (double)(start + i) * 0.6180339887498949;
+
+        ret[i] = fmax(ns[i] + quantum_ns * (at - floor(at) - 0.5), 1e-3);
+    }
+}
+
+// log2 of baseline / candidate when the candidate takes shift less.
+static double ratio_of(double baseline, double shift)
+{
+    return log2(baseline / (baseline - shift));
+}
+
+struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
+                                          size_t count, double quantum_ns, double systematic)
+{
+    double baseline[2 * TIMING_BLOCKS_MAX], candidate[2 * TIMING_BLOCKS_MAX];
+    double sorted[2 * TIMING_BLOCKS_MAX], usual, z = quantile(INFINITY);
+    struct timing_estimate estimate = {.systematic = systematic, .blocks = count / 2};
+
+    spread(baseline_ns, count, quantum_ns, 0, baseline);
+    spread(candidate_ns, count, quantum_ns, count, candidate);
+    memcpy(sorted, baseline, count * sizeof(*sorted));
+    usual = stats_median(sorted, count);
+    struct stats_shift shift = multimodal_shift(candidate, baseline, count, DEPENDENCE * z);
+    if (fmax(fabs(shift.lo), fabs(shift.hi)) < ALIKE * usual) {
+        shift = (struct stats_shift){.shift = ratio_of(usual, shift.shift),
+                                     .lo = ratio_of(usual, shift.lo),
+                                     .hi = ratio_of(usual, shift.hi)};
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            baseline[i] = log2(baseline[i]);
+            candidate[i] = log2(candidate[i]);
+        }
+        shift = stats_shift(candidate, count, baseline, count, DEPENDENCE * z);
+    }
+    estimate.log2 = shift.shift;
+    estimate.standard_error = (shift.hi - shift.lo) / 2 / z;
+    estimate.degrees = count > 1 ? 2 * (double)count - 2 : 0;
+    interval(&estimate);
+    return estimate;
+}
+
+struct timing_estimate timing_combine(const struct timing_estimate *estimate, const double *weight,
+                                      size_t count)
+{
+    struct timing_estimate sum = {.log2 = 0};
+    double variance = 0, denominator = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double part =
+            weight[i] * weight[i] * estimate[i].standard_error * estimate[i].standard_error;
+        sum.log2 += weight[i] * estimate[i].log2;
+        sum.blocks += estimate[i].blocks;
+        sum.systematic +=
+            fabs(weight[i]) * estimate[i].systematic; // the same two processes in every case
+        variance += part;
+        denominator += part * part / fmax(estimate[i].degrees, 1e-9);
+    }
+    sum.standard_error = sqrt(variance);
+    sum.degrees = denominator > 0 ? variance * variance / denominator : INFINITY;
+    interval(&sum);
+    return sum;
+}
+
+static double half_width(const struct timing_estimate *estimate)
+{
+    return (estimate->hi - estimate->lo) / 2;
+}
+
+double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate)
+{
+    return fmax(rule->precision_log2, PRECISION_MARGIN * quantile(INFINITY) * estimate->systematic);
+}
+
+bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)
+{
+    bool differs = estimate->lo > 0 || estimate->hi < 0;
+    bool off_anchor = isnan(rule->anchor_log2) || estimate->lo > rule->anchor_log2 ||
+                      estimate->hi < rule->anchor_log2;
+
+    return (differs && off_anchor) || half_width(estimate) <= timing_precision(rule, estimate);
+}
+
+enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate)
+{
+    double precision = timing_precision(rule, estimate);
+    bool precise = half_width(estimate) <= precision;
+
+    // What is within the precision is not called a difference.
+    if (precise && fabs(estimate->log2) <= precision) {
+        return VERDICT_EQUIVALENT;
+    }
+    if (estimate->lo > 0) {
+        return VERDICT_FASTER;
+    }
+    if (estimate->hi < 0) {
+        return VERDICT_SLOWER;
+    }
+    return precise ? VERDICT_EQUIVALENT : VERDICT_INCONCLUSIVE;
+}
+
+void timing_describe(const struct timing_estimate *estimate, struct estimate *ret)
+{
+    ret->log2 = estimate->log2;
+    ret->lo = estimate->lo;
+    ret->hi = estimate->hi;
+    ret->blocks = estimate->blocks;
+}

@@ -1,0 +1,261 @@
+// Design note. An exchange lives from the arrival of its request to its answer; it is in one list
+// of the service, so that the few events that concern many (a connection ends, the service closes)
+// find them. An answer is packed straight into the frame that is sent.
+//
+// parked_max < exchanges_max keeps room for requests that are answered at once: parked ones alone
+// can never fill the service.
+#include "net/rpc/service_state.h"
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include "net/rpc/frames.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <utlist.h>
+
+// --- begin and end
+
+struct exchange *exchange_create(struct service *service, struct connection *connection)
+{
+    struct exchange *exchange = xcalloc(1, sizeof(*exchange));
+
+    exchange->service = service;
+    exchange->connection = connection;
+    exchange->arrived_ns = uv_hrtime();
+    DL_APPEND(service->exchanges, exchange);
+    service->exchange_count++;
+    return exchange;
+}
+
+void exchange_free(struct exchange *exchange)
+{
+    struct service *service = exchange->service;
+
+    DL_DELETE(service->exchanges, exchange);
+    service->exchange_count--;
+    service->parked -= exchange->parked;
+    free(exchange);
+    service_has_room(service);
+}
+
+static void drop(struct exchange *exchange)
+{
+    void (*on_drop)(void *waiter) = exchange->on_drop;
+    void *waiter = exchange->waiter;
+
+    exchange_free(exchange);
+    if (on_drop) {
+        on_drop(waiter);
+    }
+}
+
+void exchanges_leave(struct service *service, const struct connection *connection)
+{
+    struct exchange *exchange;
+    struct exchange *next;
+
+    // on_drop knows of its own exchange only, so the next one stays where it is.
+    DL_FOREACH_SAFE (service->exchanges, exchange, next) {
+        if (exchange->connection == connection) {
+            exchange->connection = NULL;
+            if (exchange->parked && exchange->on_drop) {
+                drop(exchange);
+            }
+        }
+    }
+}
+
+void exchanges_drop(struct service *service)
+{
+    while (service->exchanges) {
+        drop(service->exchanges);
+    }
+}
+
+// --- answers
+
+static void send_frame(struct exchange *exchange, struct strbuf *frame)
+{
+    frame_end(frame);
+    if (exchange->connection) {
+        stream_send(exchange->connection->stream, frame);
+    }
+    exchange_free(exchange);
+}
+
+void exchange_fail_busy(struct exchange *exchange, const struct err *error, uint64_t retry_after_ms)
+{
+    exchange->service->failures[err_index(error->code)]++;
+    struct strbuf frame = STRBUF_INIT;
+    frame_begin(&frame);
+    reply_pack_error(&frame, exchange->request_id, exchange->service->config.epoch, error,
+                     retry_after_ms);
+    send_frame(exchange, &frame);
+    strbuf_release(&frame);
+}
+
+void exchange_fail(struct exchange *exchange, const struct err *error)
+{
+    exchange_fail_busy(exchange, error, 0);
+}
+
+void exchange_reply(struct exchange *exchange, const struct message *message, const void *body)
+{
+    struct strbuf frame = STRBUF_INIT;
+
+    frame_begin(&frame);
+    struct err err = ERR_INIT;
+    if (reply_pack(&frame, exchange->request_id, exchange->service->config.epoch, message, body,
+                   &err) == 0) {
+        send_frame(exchange, &frame);
+    } else {
+        exchange_fail(exchange, &err);
+    }
+    strbuf_release(&frame);
+}
+
+bool exchange_park(struct exchange *exchange, void (*on_drop)(void *waiter), void *waiter)
+{
+    struct service *service = exchange->service;
+
+    if (service->parked >= service->config.parked_max) {
+        return false;
+    }
+    service->parked++;
+    exchange->parked = true;
+    exchange->on_drop = on_drop;
+    exchange->waiter = waiter;
+    return true;
+}
+
+uint64_t exchange_remaining_ms(const struct exchange *exchange)
+{
+    uint64_t passed_ms = (uv_hrtime() - exchange->arrived_ns) / NS_PER_MS;
+
+    if (exchange->deadline_ms == 0) {
+        return UINT64_MAX;
+    }
+    return passed_ms >= exchange->deadline_ms ? 0 : exchange->deadline_ms - passed_ms;
+}
+
+// --- requests
+
+bool exchange_read_body(struct exchange *exchange, const struct request *request,
+                        const struct message *message, void *body)
+{
+    static const unsigned char empty_map = 0x80; // an absent body is an empty message
+    struct err err = ERR_INIT;
+    const void *data = request->body.len > 0 ? (const void *)request->body.data : &empty_map;
+    size_t len = request->body.len > 0 ? request->body.len : 1;
+
+    if (message_read(message, body, data, len, &err) == 0) {
+        return true;
+    }
+    (void)err_wrap(&err, "%s", op_name(request->op));
+    exchange_fail(exchange, &err);
+    return false;
+}
+
+static void refuse_version(struct exchange *exchange, const struct hello_request *hello,
+                           const char *program)
+{
+    struct err err = ERR_INIT;
+
+    (void)err_set(&err, ERR_VERSION,
+                  "%s %s speaks protocol %d to %d, the caller %llu to %llu; bring both to the same "
+                  "release",
+                  program, KCAST_VERSION, KCAST_PROTOCOL_MIN, KCAST_PROTOCOL_MAX,
+                  (unsigned long long)hello->version_min, (unsigned long long)hello->version_max);
+    exchange_fail(exchange, &err);
+}
+
+void exchange_hello(struct exchange *exchange, const struct request *request, const char *program,
+                    const char *const *features, size_t feature_count, uint64_t wait_max_ms)
+{
+    struct hello_request hello;
+
+    if (!exchange_read_body(exchange, request, &hello_request_message, &hello)) {
+        return;
+    }
+    uint64_t version =
+        hello.version_max < KCAST_PROTOCOL_MAX ? hello.version_max : KCAST_PROTOCOL_MAX;
+    struct hello_reply reply;
+    if (version < hello.version_min || version < KCAST_PROTOCOL_MIN) {
+        refuse_version(exchange, &hello, program);
+    } else {
+        message_init(&hello_reply_message, &reply);
+        reply.version = version;
+        reply.program = (char *)(uintptr_t)program; // only packed, never freed
+        reply.release = (char *)(uintptr_t)KCAST_VERSION;
+        reply.features = (char **)(uintptr_t)features;
+        reply.features_count = feature_count;
+        reply.message_max = exchange->service->config.message_max;
+        reply.wait_max_ms = wait_max_ms;
+        reply.pid = (uint64_t)getpid();
+        exchange_reply(exchange, &hello_reply_message, &reply);
+    }
+    message_clear(&hello_request_message, &hello);
+}
+
+const struct caller *exchange_caller(const struct exchange *exchange)
+{
+    return &exchange->caller;
+}
+
+static bool admit(struct exchange *exchange, const struct request *request, struct err *err)
+{
+    struct service *service = exchange->service;
+    struct connection *connection = exchange->connection;
+    struct caller caller;
+
+    if (identity_admit(&service->identity, &connection->holder, request->token, request->op,
+                       (int64_t)time(NULL), &caller, err) != 0) {
+        service_tell(service, stream_peer(connection->stream), err->text);
+        return false;
+    }
+    (void)snprintf(exchange->tenant, sizeof(exchange->tenant), "%s", caller.tenant);
+    exchange->caller = (struct caller){.tenant = exchange->tenant, .role = caller.role};
+    return true;
+}
+
+static void handle(struct exchange *exchange, const struct request *request)
+{
+    struct service *service = exchange->service;
+
+    exchange->request_id = request->id;
+    exchange->deadline_ms = request->deadline_ms;
+    service->requests++;
+    struct err err = ERR_INIT;
+    if (request->version < KCAST_PROTOCOL_MIN || request->version > KCAST_PROTOCOL_MAX) {
+        (void)err_set(&err, ERR_VERSION, "protocol version %llu is not known here; this is %s",
+                      (unsigned long long)request->version, KCAST_VERSION);
+        exchange_fail(exchange, &err);
+    } else if (request->deadline_ms > 0 && exchange_remaining_ms(exchange) == 0) {
+        (void)err_set(&err, ERR_TIMED_OUT, "the deadline had passed when the request was read");
+        exchange_fail(exchange, &err);
+    } else if (!admit(exchange, request, &err)) {
+        exchange_fail(exchange, &err);
+    } else {
+        service->config.on_request(service->config.owner, exchange, request);
+    }
+}
+
+void exchange_serve(struct exchange *exchange, const void *data, size_t len)
+{
+    struct err err = ERR_INIT;
+    struct request request;
+
+    if (message_read(&request_message, &request, data, len, &err) == 0) {
+        handle(exchange, &request);
+        if (request.token) {
+            explicit_bzero(request.token, strlen(request.token));
+        }
+        message_clear(&request_message, &request);
+    } else {
+        exchange_fail(exchange, &err);
+    }
+}

@@ -1,0 +1,492 @@
+// Design note. Calls are in a table by id, sent or not, until they end; net/rpc/link.c makes the
+// connection on which they are sent. One timer serves the earliest of deadlines and what the link
+// waits for; it may fire too early, never too late, and everything is looked at then.
+//
+// The timer does nothing but wake the loop's poll, and a call that ends without a reply goes to the
+// list `ending` and does the same. on_wake then looks at the time and runs the callbacks. So a
+// reply that lies there already, because the program was busy elsewhere, is read before its call's
+// deadline is looked at; and as all callbacks run from the poll, a uv_run(UV_RUN_ONCE) in which one
+// ran returns (from a timer that is due when it begins it would go on to wait).
+//
+// A callback may do anything, also close the remote: its memory stays until the loop has closed the
+// handles.
+#include "net/rpc/remote_state.h"
+
+#include "common/clock.h"
+#include "common/version.h"
+#include "net/rpc/frames.h"
+#include "net/tls/tls.h"
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
+#define HELLO_TIMEOUT_MS 10000         // several attempts, where packets get lost
+
+static void on_timer(uv_timer_t *timer);
+
+// --- the end of calls
+
+static void free_call(struct call *call)
+{
+    strbuf_release(&call->frame);
+    free(call);
+}
+
+static void unlink_call(struct call *call)
+{
+    struct remote *remote = call->remote;
+
+    HASH_DEL(remote->calls, call);
+    remote->unsent -= !call->sent;
+}
+
+static void end_call(struct call *call, const struct err *why)
+{
+    unlink_call(call);
+    if (call->err.code == ERR_NONE) {
+        call->err = *why;
+    }
+    DL_APPEND(call->remote->ending, call);
+    if (!call->remote->closing) {
+        (void)uv_async_send(&call->remote->wake);
+    }
+}
+
+void remote_end_calls(struct remote *remote, const struct err *why, bool sent_only)
+{
+    struct call *call;
+    struct call *next;
+
+    HASH_ITER (hh, remote->calls, call, next) {
+        if (call->sent || !sent_only) {
+            end_call(call, why);
+        }
+    }
+}
+
+static void finish_calls(struct remote *remote)
+{
+    struct call *call;
+
+    while ((call = remote->ending)) {
+        DL_DELETE(remote->ending, call);
+        call->callback(call->owner, &call->err, 0, NULL);
+        free_call(call);
+    }
+}
+
+// --- the timer
+
+void remote_arm(struct remote *remote, uint64_t at_ns)
+{
+    uint64_t now_ns = uv_hrtime();
+
+    if (at_ns < remote->timer_ns && !remote->closing) {
+        remote->timer_ns = at_ns;
+        (void)uv_timer_start(&remote->timer, on_timer,
+                             at_ns > now_ns ? (at_ns - now_ns) / NS_PER_MS + 1 : 0, 0);
+    }
+}
+
+// --- replies
+
+// 0 with *body filled, or the error that the reply carries.
+static int read_body(const struct call *call, const struct reply *reply, void *body,
+                     struct err *err)
+{
+    static const unsigned char empty_map = 0x80;
+    bool empty = reply->body.len == 0;
+
+    if (reply->error) {
+        return err_set(err, err_from_name(reply->error), "%s",
+                       reply->text ? reply->text : reply->error);
+    }
+    return message_read(call->answer, body, empty ? (const void *)&empty_map : reply->body.data,
+                        empty ? 1 : reply->body.len, err);
+}
+
+static void finish_by_reply(struct call *call, const struct reply *reply)
+{
+    struct err err = ERR_INIT;
+    void *body = xcalloc(1, call->answer->size);
+    int rc = read_body(call, reply, body, &err);
+
+    unlink_call(call);
+    call->callback(call->owner, rc == 0 ? NULL : &err, reply->retry_after_ms,
+                   rc == 0 ? body : NULL);
+    if (rc == 0) {
+        message_clear(call->answer, body);
+    }
+    free(body);
+    free_call(call);
+}
+
+// A reply whose call has ended (its deadline passed) is nobody's. One without an id is about
+// something that the server could not read.
+bool remote_on_frame(void *owner, const void *data, size_t len)
+{
+    struct remote *remote = owner;
+    struct err err = ERR_INIT;
+    struct reply reply;
+
+    if (message_read(&reply_message, &reply, data, len, &err) != 0) {
+        stream_end(remote->stream, ERR_PROTOCOL, err.text);
+        return true;
+    }
+    struct call *call = NULL;
+    if (reply.id == 0) {
+        stream_end(remote->stream, ERR_PROTOCOL, reply.text ? reply.text : "a reply without an id");
+    } else {
+        HASH_FIND(hh, remote->calls, &reply.id, sizeof(reply.id), call);
+    }
+    if (call && call->sent) {
+        finish_by_reply(call, &reply);
+    } else if (reply.id != 0 && reply.id == remote->token_id && reply.error) {
+        (void)err_set(&err, err_from_name(reply.error), "%s: %s", remote->url,
+                      reply.text ? reply.text : reply.error);
+        remote_end_calls(remote, &err, true); // which will be refused as well, and say less
+    }
+    message_clear(&reply_message, &reply);
+    return true;
+}
+
+static void send_call(struct call *call)
+{
+    call->sent = true;
+    call->remote->unsent--;
+    stream_send(call->remote->stream, &call->frame);
+}
+
+void remote_send_calls(struct remote *remote)
+{
+    struct call *call;
+    struct call *next;
+
+    HASH_ITER (hh, remote->calls, call, next) {
+        if (!call->sent && call->err.code == ERR_NONE) {
+            send_call(call);
+        }
+    }
+}
+
+void remote_send_token(struct remote *remote)
+{
+    struct request request = {
+        .version = KCAST_PROTOCOL_MAX, .op = OP_HELLO, .token = remote->token};
+
+    if (!remote->token) {
+        return;
+    }
+    request.id = remote->token_id = ++remote->next_id;
+    struct strbuf frame = STRBUF_INIT;
+    frame_begin(&frame);
+    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
+                                  .version_max = KCAST_PROTOCOL_MAX};
+    struct strbuf body = STRBUF_INIT;
+    if (message_pack(&hello_request_message, &hello, &body, NULL) == 0) {
+        request.body = (struct bytes){(unsigned char *)body.data, body.len};
+        if (message_pack(&request_message, &request, &frame, NULL) == 0) {
+            frame_end(&frame);
+            stream_send(remote->stream, &frame);
+        }
+    }
+    strbuf_release(&frame);
+    strbuf_release(&body);
+}
+
+// --- time passes
+
+int remote_nobody(const struct remote *remote, struct err *err)
+{
+    return err_set(err, ERR_UNREACHABLE,
+                   "no %s answers on %s; start one, name another, or use --local: %s",
+                   remote->wanted, remote->url, remote->trouble.text);
+}
+
+static void end_overdue(struct remote *remote, uint64_t now_ns)
+{
+    struct err err = ERR_INIT;
+    struct call *call;
+    struct call *next;
+
+    HASH_ITER (hh, remote->calls, call, next) {
+        if (call->deadline_ns <= now_ns) {
+            bool waited = !call->sent && remote->trouble.code != ERR_NONE;
+
+            err_clear(&err);
+            if (waited && remote->wanted) {
+                (void)remote_nobody(remote, &err);
+            } else {
+                (void)err_set(&err, ERR_TIMED_OUT, "%s gave no answer within the deadline%s%s",
+                              remote->url, waited ? ": " : "", waited ? remote->trouble.text : "");
+            }
+            end_call(call, &err);
+        }
+    }
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct remote *remote = wake->data;
+    uint64_t now_ns = uv_hrtime();
+
+    end_overdue(remote, now_ns);
+    link_on_time(remote, now_ns);
+    const struct call *call;
+    for (call = remote->calls; call; call = call->hh.next) {
+        remote_arm(remote, call->deadline_ns);
+    }
+    finish_calls(remote);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct remote *remote = timer->data;
+
+    remote->timer_ns = UINT64_MAX;
+    (void)uv_async_send(&remote->wake);
+}
+
+// --- interface
+
+static int create(struct remote **ret, uv_loop_t *loop, const char *url, const struct url *address,
+                  struct err *err)
+{
+    struct remote *remote;
+
+    remote = xcalloc(1, sizeof(*remote));
+    int rc = uv_async_init(loop, &remote->wake, on_wake);
+    if (rc != 0) {
+        free(remote);
+        return err_set_errno(err, ERR_SYSTEM, -rc, "cannot prepare a connection to %s", url);
+    }
+    remote->wake.data = remote;
+    remote->loop = loop;
+    remote->url = xstrdup(url);
+    remote->address = *address;
+    remote->request_max = REQUEST_MAX;
+    remote->timer_ns = UINT64_MAX;
+    (void)uv_timer_init(loop, &remote->timer);
+    remote->timer.data = remote;
+    remote->handles = 2;
+    *ret = remote;
+    return 0;
+}
+
+int remote_create(struct remote **ret, uv_loop_t *loop, const char *url, struct err *err)
+{
+    struct url address;
+    int rc = url_parse(&address, url, err);
+
+    if (rc == 0 && address.tls) {
+        rc = err_set(err, ERR_INVALID, "%s needs certificates", url);
+    }
+    return rc == 0 ? create(ret, loop, url, &address, err) : rc;
+}
+
+int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url, struct tls *tls,
+                      const char *token, struct err *err)
+{
+    struct url address;
+    int rc = url_parse(&address, url, err);
+
+    if (rc == 0 && !address.tls) {
+        rc = err_set(err, ERR_INVALID, "%s is not encrypted; write tls://HOST:PORT", url);
+    }
+    rc = rc == 0 ? create(ret, loop, url, &address, err) : rc;
+    if (rc == 0) {
+        (*ret)->tls = tls_hold(tls);
+        (*ret)->token = token ? xstrdup(token) : NULL;
+    }
+    return rc;
+}
+
+void remote_expect(struct remote *remote, const char *name)
+{
+    free(remote->name);
+    remote->name = xstrdup(name);
+}
+
+const char *remote_url(const struct remote *remote)
+{
+    return remote->url;
+}
+
+static int pack(struct call *call, enum op op, const struct message *message, const void *body,
+                uint64_t deadline_ms, struct err *err)
+{
+    size_t max = call->remote->request_max;
+
+    frame_begin(&call->frame);
+    int rc = request_pack(&call->frame, op, call->id, deadline_ms, message, body, err);
+    if (rc != 0) {
+        return rc;
+    }
+    frame_end(&call->frame);
+    size_t len = call->frame.len - FRAMES_HEAD_LEN;
+    return len <= max ? 0
+                      : err_set(err, ERR_LIMIT, "a request %s of %zu bytes, and %s takes %zu",
+                                op_name(op), len, call->remote->url, max);
+}
+
+void remote_call(struct remote *remote, enum op op, const struct message *body_message,
+                 const void *body, const struct message *answer, uint64_t deadline_ms,
+                 remote_callback *callback, void *owner)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+
+    *call = (struct call){
+        .remote = remote,
+        .id = ++remote->next_id,
+        .frame = STRBUF_INIT,
+        .deadline_ns = uv_hrtime() + deadline_ms * NS_PER_MS,
+        .answer = answer,
+        .callback = callback,
+        .owner = owner,
+    };
+    HASH_ADD(hh, remote->calls, id, sizeof(call->id), call);
+    remote->unsent++;
+    if (pack(call, op, body_message, body, deadline_ms, &call->err) != 0) {
+        call->deadline_ns = 0; // the timer ends it with this error
+    } else if (remote->state == LINK_UP && stream_is_open(remote->stream)) {
+        send_call(call);
+    }
+    remote_arm(remote, call->deadline_ns);
+    link_arm(remote);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct remote *remote = handle->data;
+
+    if (--remote->handles == 0) {
+        if (remote->token) {
+            explicit_bzero(remote->token, strlen(remote->token));
+        }
+        tls_release(remote->tls);
+        free(remote->token);
+        free(remote->name);
+        free(remote->url);
+        free(remote);
+    }
+}
+
+void remote_close(struct remote *remote)
+{
+    if (!remote || remote->closing) {
+        return;
+    }
+    remote->closing = true;
+    link_close(remote);
+    struct err err = ERR_INIT;
+    (void)err_set(&err, ERR_STOPPED, "the connection to %s was closed", remote->url);
+    remote_end_calls(remote, &err, false);
+    finish_calls(remote);
+    uv_close((uv_handle_t *)&remote->timer, on_closed);
+    uv_close((uv_handle_t *)&remote->wake, on_closed);
+}
+
+// --- waiting calls
+
+struct wait_for {
+    bool done;
+    struct err err;
+    void *reply;
+    size_t size;
+};
+
+static void on_answer(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct wait_for *wait = owner;
+
+    (void)retry_after_ms;
+    wait->done = true;
+    if (error) {
+        wait->err = *error;
+    } else {
+        memcpy(wait->reply, reply, wait->size);
+        memset(reply, 0, wait->size);
+    }
+}
+
+static int wait_for(struct remote *remote, struct wait_for *wait, struct err *err)
+{
+    while (!wait->done) {
+        (void)uv_run(remote->loop, UV_RUN_ONCE);
+    }
+    return wait->err.code == ERR_NONE ? 0 : err_set(err, wait->err.code, "%s", wait->err.text);
+}
+
+int remote_call_sync(struct remote *remote, enum op op, const struct message *body_message,
+                     const void *body, const struct message *answer, void *reply,
+                     uint64_t deadline_ms, struct err *err)
+{
+    struct wait_for wait = {.reply = reply, .size = answer->size};
+
+    remote_call(remote, op, body_message, body, answer, deadline_ms, on_answer, &wait);
+    return wait_for(remote, &wait, err);
+}
+
+// --- HELLO
+
+struct greeting {
+    struct remote *remote;
+    const char *program;
+    remote_callback *callback;
+    void *owner;
+};
+
+static int check_hello(struct remote *remote, const char *program, const struct hello_reply *hello,
+                       struct err *err)
+{
+    if (!hello->program || strcmp(hello->program, program) != 0) {
+        return err_set(err, ERR_PROTOCOL,
+                       "%s is a %s where a %s is needed; check --pool and --worker", remote->url,
+                       hello->program ? hello->program : "program without a name", program);
+    }
+    if (hello->message_max > 0) {
+        remote->request_max = (size_t)hello->message_max;
+    }
+    return 0;
+}
+
+static void on_greeted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct greeting greeting = *(struct greeting *)owner;
+
+    free(owner);
+    greeting.remote->wanted = NULL;
+    struct err err = ERR_INIT;
+    if (!error && check_hello(greeting.remote, greeting.program, reply, &err) != 0) {
+        error = &err;
+        reply = NULL;
+    }
+    greeting.callback(greeting.owner, error, retry_after_ms, reply);
+}
+
+void remote_greet(struct remote *remote, const char *program, remote_callback *callback,
+                  void *owner)
+{
+    struct greeting *greeting = xcalloc(1, sizeof(*greeting));
+
+    *greeting = (struct greeting){
+        .remote = remote, .program = program, .callback = callback, .owner = owner};
+    remote->wanted = program;
+    remote->retry_ns = 0;
+    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
+                                  .version_max = KCAST_PROTOCOL_MAX,
+                                  .program = (char *)(uintptr_t) "kcast",
+                                  .release = (char *)(uintptr_t)KCAST_VERSION};
+    remote_call(remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
+                HELLO_TIMEOUT_MS, on_greeted, greeting);
+}
+
+int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
+                 struct err *err)
+{
+    struct wait_for wait = {.reply = ret, .size = sizeof(*ret)};
+
+    remote_greet(remote, program, on_answer, &wait);
+    return wait_for(remote, &wait, err);
+}

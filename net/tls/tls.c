@@ -1,0 +1,455 @@
+// Design note. mbedTLS asks for bytes through two callbacks; here they take from and append to
+// memory, so that the loop's own reads and writes do the rest. What arrives lies in `in` until it
+// is taken, at most IN_SIZE of it: the reader stops when that is full. An idle session has none.
+#include "net/tls/tls.h"
+
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include <arpa/inet.h>
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/error.h>
+#include <mbedtls/oid.h>
+#include <mbedtls/ssl.h>
+#include <mbedtls/x509_crt.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX ((size_t)1 << 20)
+#define IN_SIZE ((size_t)32 << 10)
+#define SAN_ADDRESS 7 // tag of a GeneralName that is an address
+#define ADDRESS_MAX 16
+
+struct tls {
+    size_t holders;
+    struct handshake *steps; // net/tls/handshake.c
+    mbedtls_entropy_context entropy;
+    mbedtls_ctr_drbg_context random;
+    mbedtls_x509_crt ca;
+    mbedtls_x509_crt cert;
+    mbedtls_pk_context key;
+    mbedtls_ssl_config config;
+};
+
+struct tls_session {
+    struct tls *tls;
+    mbedtls_ssl_context ssl;
+    char *in; // NULL: empty; what arrived is at [in_start, in_end)
+    size_t in_start;
+    size_t in_end;
+    struct strbuf out;
+    unsigned char address[ADDRESS_MAX]; // the host, when it is one
+    size_t address_len;                 // 0: it is a name
+};
+
+// --- files
+
+static const char *reason_of(int code, char *buf, size_t size)
+{
+    mbedtls_strerror(code, buf, size);
+    return buf;
+}
+
+// Whatever mbedTLS says about what a file has in it.
+static int wrong_file(struct err *err, const char *path, const char *what, int code)
+{
+    char text[128];
+
+    return err_set(err, ERR_INVALID, "%s: no %s in PEM: %s", path, what,
+                   code > 0 ? "a part of it cannot be read" : reason_of(code, text, sizeof(text)));
+}
+
+static int read_certificates(mbedtls_x509_crt *ret, const char *path, struct err *err)
+{
+    struct bytes data = {0};
+    int rc = file_read(&data, path, FILE_MAX, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    int code = mbedtls_x509_crt_parse(ret, data.data, data.len + 1); // with the NUL
+    bytes_clear(&data);
+    return code == 0 ? 0 : wrong_file(err, path, "certificate", code);
+}
+
+static int read_key(mbedtls_pk_context *ret, const char *path, struct err *err)
+{
+    struct bytes data = {0};
+    int rc = file_read_private(&data, path, FILE_MAX, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    int code = mbedtls_pk_parse_key(ret, data.data, data.len + 1, NULL, 0);
+    file_wipe(&data);
+    return code == 0 ? 0 : wrong_file(err, path, "key without a password", code);
+}
+
+static const char *flags_reason(uint32_t flags)
+{
+    if (flags & MBEDTLS_X509_BADCERT_EXPIRED) {
+        return "has expired";
+    }
+    if (flags & MBEDTLS_X509_BADCERT_FUTURE) {
+        return "is not valid yet (is the clock right?)";
+    }
+    if (flags & MBEDTLS_X509_BADCERT_MISSING) {
+        return "is missing";
+    }
+    if (flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) {
+        return "is not signed by our authority";
+    }
+    if (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) {
+        return "is for another host";
+    }
+    if (flags & (MBEDTLS_X509_BADCERT_KEY_USAGE | MBEDTLS_X509_BADCERT_EXT_KEY_USAGE)) {
+        return "is not for this side of a connection";
+    }
+    return "is not acceptable";
+}
+
+static bool is_for(const struct tls *tls, enum tls_side side)
+{
+    return side == TLS_SERVER ? mbedtls_x509_crt_check_extended_key_usage(
+                                    &tls->cert, MBEDTLS_OID_SERVER_AUTH,
+                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) == 0
+                              : mbedtls_x509_crt_check_extended_key_usage(
+                                    &tls->cert, MBEDTLS_OID_CLIENT_AUTH,
+                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_CLIENT_AUTH)) == 0;
+}
+
+static int check_own(struct tls *tls, enum tls_side side, const struct tls_files *files,
+                     struct err *err)
+{
+    if (!is_for(tls, side)) {
+        return err_set(err, ERR_INVALID, "%s is not a certificate for a %s", files->cert,
+                       side == TLS_SERVER ? "server" : "caller");
+    }
+    if (mbedtls_pk_check_pair(&tls->cert.pk, &tls->key) != 0) {
+        return err_set(err, ERR_INVALID, "%s is not the key of %s", files->key, files->cert);
+    }
+    uint32_t flags = 0;
+    if (mbedtls_x509_crt_verify(&tls->cert, &tls->ca, NULL, NULL, &flags, NULL, NULL) != 0) {
+        return err_set(err, ERR_INVALID, "%s: this certificate %s (%s)", files->cert,
+                       flags_reason(flags), files->ca);
+    }
+    return 0;
+}
+
+static int read_files(struct tls *tls, enum tls_side side, const struct tls_files *files,
+                      struct err *err)
+{
+    int rc = read_certificates(&tls->ca, files->ca, err);
+
+    rc = rc == 0 ? read_certificates(&tls->cert, files->cert, err) : rc;
+    rc = rc == 0 ? read_key(&tls->key, files->key, err) : rc;
+    return rc == 0 ? check_own(tls, side, files, err) : rc;
+}
+
+// --- settings
+
+static const int suites[] = {
+    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    0,
+};
+
+// Of certificates and of keys for one connection; the first that both know is taken. mbedTLS would
+// begin with the slowest.
+static const mbedtls_ecp_group_id curves[] = {
+    MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP384R1,
+    MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE,
+};
+
+static int configure(struct tls *tls, enum tls_side side)
+{
+    mbedtls_ssl_config *config = &tls->config;
+    int code = mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy, NULL, 0);
+
+    if (code == 0) {
+        code = mbedtls_ssl_config_defaults(
+            config, side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
+            MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    }
+    if (code == 0) {
+        code = mbedtls_ssl_conf_own_cert(config, &tls->cert, &tls->key);
+    }
+    mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->random);
+    mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
+    mbedtls_ssl_conf_ca_chain(config, &tls->ca, NULL);
+    mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+    mbedtls_ssl_conf_ciphersuites(config, suites);
+    mbedtls_ssl_conf_curves(config, curves);
+    mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
+    mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
+    return code;
+}
+
+int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *files, struct err *err)
+{
+    struct tls *tls = xcalloc(1, sizeof(*tls));
+
+    tls->holders = 1;
+    mbedtls_entropy_init(&tls->entropy);
+    mbedtls_ctr_drbg_init(&tls->random);
+    mbedtls_x509_crt_init(&tls->ca);
+    mbedtls_x509_crt_init(&tls->cert);
+    mbedtls_pk_init(&tls->key);
+    mbedtls_ssl_config_init(&tls->config);
+    int rc = read_files(tls, side, files, err);
+    char text[128];
+    int code;
+    if (rc == 0) {
+        code = configure(tls, side);
+        rc = code == 0 ? 0
+                       : err_set(err, ERR_SYSTEM, "TLS cannot be set up: %s",
+                                 reason_of(code, text, sizeof(text)));
+    }
+    if (rc != 0) {
+        tls_release(tls);
+        return rc;
+    }
+    *ret = tls;
+    return 0;
+}
+
+struct tls *tls_hold(struct tls *tls)
+{
+    tls->holders++;
+    return tls;
+}
+
+void tls_release(struct tls *tls)
+{
+    if (!tls || --tls->holders > 0) {
+        return;
+    }
+    mbedtls_ssl_config_free(&tls->config);
+    mbedtls_pk_free(&tls->key);
+    mbedtls_x509_crt_free(&tls->cert);
+    mbedtls_x509_crt_free(&tls->ca);
+    mbedtls_ctr_drbg_free(&tls->random);
+    mbedtls_entropy_free(&tls->entropy);
+    free(tls);
+}
+
+// --- sessions
+
+static int take_in(void *owner, unsigned char *to, size_t len)
+{
+    struct tls_session *session = owner;
+    size_t have = session->in_end - session->in_start;
+
+    if (have == 0) {
+        return MBEDTLS_ERR_SSL_WANT_READ;
+    }
+    len = len < have ? len : have;
+    memcpy(to, session->in + session->in_start, len);
+    session->in_start += len;
+    if (session->in_start == session->in_end) {
+        free(session->in);
+        session->in = NULL;
+        session->in_start = session->in_end = 0;
+    }
+    return (int)len;
+}
+
+static int give_out(void *owner, const unsigned char *data, size_t len)
+{
+    struct tls_session *session = owner;
+
+    strbuf_add(&session->out, data, len);
+    return (int)len;
+}
+
+// mbedTLS compares names only; an address is looked for here.
+static int check_address(void *owner, mbedtls_x509_crt *cert, int depth, uint32_t *flags)
+{
+    const struct tls_session *session = owner;
+
+    if (depth > 0) { // of the authority
+        return 0;
+    }
+    for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
+        if ((name->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK) == SAN_ADDRESS &&
+            name->buf.len == session->address_len &&
+            memcmp(name->buf.p, session->address, session->address_len) == 0) {
+            return 0;
+        }
+    }
+    *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
+    return 0;
+}
+
+static void expect_host(struct tls_session *session, const char *host)
+{
+    if (inet_pton(AF_INET, host, session->address) == 1) {
+        session->address_len = 4;
+    } else if (inet_pton(AF_INET6, host, session->address) == 1) {
+        session->address_len = 16;
+    }
+    if (session->address_len > 0) {
+        mbedtls_ssl_set_verify(&session->ssl, check_address, session);
+    }
+    if (mbedtls_ssl_set_hostname(&session->ssl, session->address_len > 0 ? NULL : host) != 0) {
+        abort(); // memory; or a name that url_parse does not let through
+    }
+}
+
+struct tls_session *tls_session_create(struct tls *tls, const char *host)
+{
+    struct tls_session *session = xcalloc(1, sizeof(*session));
+
+    session->tls = tls_hold(tls);
+    strbuf_init(&session->out, SIZE_MAX);
+    mbedtls_ssl_init(&session->ssl);
+    if (mbedtls_ssl_setup(&session->ssl, &tls->config) != 0) {
+        abort(); // memory
+    }
+    if (host) {
+        expect_host(session, host);
+    }
+    mbedtls_ssl_set_bio(&session->ssl, session, give_out, take_in, NULL);
+    return session;
+}
+
+void tls_session_free(struct tls_session *session)
+{
+    if (session) {
+        mbedtls_ssl_free(&session->ssl);
+        free(session->in);
+        strbuf_release(&session->out);
+        tls_release(session->tls);
+        free(session);
+    }
+}
+
+char *tls_session_room(struct tls_session *session, size_t *ret_len)
+{
+    if (!session->in) {
+        session->in = xmalloc(IN_SIZE);
+    }
+    if (session->in_start > 0) {
+        session->in_end -= session->in_start;
+        memmove(session->in, session->in + session->in_start, session->in_end);
+        session->in_start = 0;
+    }
+    *ret_len = IN_SIZE - session->in_end;
+    return session->in + session->in_end;
+}
+
+void tls_session_filled(struct tls_session *session, size_t len)
+{
+    session->in_end += len;
+}
+
+struct handshake **tls_session_steps(struct tls_session *session)
+{
+    return &session->tls->steps;
+}
+
+// --- what went wrong
+
+static int alert(const struct tls_session *session, struct err *err)
+{
+    unsigned char number = session->ssl.in_msg ? session->ssl.in_msg[1] : 0;
+
+    switch (number) {
+    case MBEDTLS_SSL_ALERT_MSG_CERT_EXPIRED:
+        return err_set(err, ERR_DENIED, "it says that our certificate has expired");
+    case MBEDTLS_SSL_ALERT_MSG_UNKNOWN_CA:
+        return err_set(err, ERR_DENIED, "it says that our certificate is of another authority");
+    case MBEDTLS_SSL_ALERT_MSG_NO_CERT:
+    case MBEDTLS_SSL_ALERT_MSG_BAD_CERT:
+    case MBEDTLS_SSL_ALERT_MSG_UNSUPPORTED_CERT:
+    case MBEDTLS_SSL_ALERT_MSG_CERT_REVOKED:
+    case MBEDTLS_SSL_ALERT_MSG_CERT_UNKNOWN:
+    case MBEDTLS_SSL_ALERT_MSG_ACCESS_DENIED:
+        return err_set(err, ERR_DENIED, "it does not accept our certificate (alert %u)", number);
+    default:
+        return err_set(err, ERR_PROTOCOL, "it refuses this TLS (alert %u)", number);
+    }
+}
+
+static int failed(const struct tls_session *session, int code, struct err *err)
+{
+    char text[128];
+
+    switch (code) {
+    case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED:
+        return err_set(err, ERR_DENIED, "its certificate %s",
+                       flags_reason(mbedtls_ssl_get_verify_result(&session->ssl)));
+    case MBEDTLS_ERR_SSL_BAD_HS_CERTIFICATE: // also when its use is another
+        return err_set(err, ERR_DENIED, "its certificate is not for this side of a connection");
+    case MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE:
+        return err_set(err, ERR_DENIED, "it shows no certificate");
+    case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
+        return alert(session, err);
+    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
+        return err_set(err, ERR_UNREACHABLE, "the other side closed it");
+    case MBEDTLS_ERR_SSL_INVALID_RECORD:
+    case MBEDTLS_ERR_SSL_BAD_HS_CLIENT_HELLO:
+        return err_set(err, ERR_PROTOCOL, "what came is no TLS");
+    default:
+        return err_set(err, ERR_PROTOCOL, "TLS failed: %s", reason_of(code, text, sizeof(text)));
+    }
+}
+
+// --- bytes
+
+int tls_session_greet(struct tls_session *session, bool *ret_done, struct err *err)
+{
+    int rc = mbedtls_ssl_handshake(&session->ssl);
+
+    if (rc != 0 && rc != MBEDTLS_ERR_SSL_WANT_READ) {
+        return failed(session, rc, err);
+    }
+    *ret_done = rc == 0;
+    return 0;
+}
+
+int tls_session_read(struct tls_session *session, void *to, size_t len, size_t *ret_len,
+                     struct err *err)
+{
+    int got = mbedtls_ssl_read(&session->ssl, to, len);
+
+    if (got == MBEDTLS_ERR_SSL_WANT_READ) {
+        got = 0;
+    } else if (got <= 0) {
+        return failed(session, got == 0 ? MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY : got, err);
+    }
+    *ret_len = (size_t)got;
+    return 0;
+}
+
+int tls_session_write(struct tls_session *session, const void *data, size_t len, struct err *err)
+{
+    const unsigned char *from = data;
+
+    while (len > 0) {
+        int put = mbedtls_ssl_write(&session->ssl, from, len);
+
+        if (put <= 0) {
+            return failed(session, put, err);
+        }
+        from += put;
+        len -= (size_t)put;
+    }
+    return 0;
+}
+
+bool tls_session_take(struct tls_session *session, char **ret, size_t *ret_len)
+{
+    if (session->out.len == 0) {
+        return false;
+    }
+    *ret_len = session->out.len;
+    *ret = strbuf_detach(&session->out);
+    return true;
+}

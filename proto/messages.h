@@ -1,0 +1,91 @@
+// Every message: struct <name> and its descriptor <name>_message, generated from the .def files.
+#ifndef PROTO_MESSAGES_H
+#define PROTO_MESSAGES_H
+
+#include "proto/message.h"
+
+// Wire type -> declaration of the field(s).
+#define DECL_u64(name) uint64_t name;
+#define DECL_i64(name) int64_t name;
+#define DECL_f64(name) double name;
+#define DECL_flag(name) bool name;
+#define DECL_text(name) char *name;
+#define DECL_bytes(name) struct bytes name;
+#define DECL_digest(name) struct digest name;
+#define DECL_f64s(name)                                                                            \
+    double *name;                                                                                  \
+    size_t name##_count;
+#define DECL_u64s(name)                                                                            \
+    uint64_t *name;                                                                                \
+    size_t name##_count;
+#define DECL_digests(name)                                                                         \
+    struct digest *name;                                                                           \
+    size_t name##_count;
+#define DECL_texts(name)                                                                           \
+    char **name;                                                                                   \
+    size_t name##_count;
+
+#define FIELD(key, type, name, presence, max) DECL_##type(name)
+#define FIELD_ONE(key, sub, name, presence) struct sub *name;
+#define FIELD_LIST(key, sub, name, presence, max)                                                  \
+    struct sub *name;                                                                              \
+    size_t name##_count;
+#define MESSAGE(name, ...)                                                                         \
+    struct name {                                                                                  \
+        __VA_ARGS__                                                                                \
+    };                                                                                             \
+    extern const struct message name##_message;
+#include "proto/daemon.def"
+#include "proto/envelope.def"
+#include "proto/exec.def"
+#include "proto/result.def"
+#include "proto/run.def"
+#include "proto/space.def"
+#include "proto/worker.def"
+#undef MESSAGE
+#undef FIELD
+#undef FIELD_ONE
+#undef FIELD_LIST
+
+// Every message, for tests, fuzzing and the documentation check.
+extern const struct message *const all_messages[];
+extern const size_t all_messages_count;
+
+// Operations: number, name, request message, reply message, meaning. Numbers are never used again.
+#define DAEMON_OPS(X)                                                                              \
+    X(1, HELLO, hello_request, hello_reply, "agree on a version, learn limits and features")       \
+    X(2, BLOB_PUT, blob_put, empty, "store bytes under their SHA-256")                             \
+    X(3, BLOB_HAVE, blob_have, blob_missing, "which of these are not stored yet")                  \
+    X(4, SUBMIT, submit, submitted, "create a job, or find the one that has this key")             \
+    X(5, WAIT, wait, waited, "long poll: until one of these jobs is finished")                     \
+    X(6, STATUS, status_request, status, "devices, queue, jobs")                                   \
+    X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                               \
+    X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                     \
+    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")                 \
+    X(20, BUDGET, budget_request, budget_list, "show or set weights and budgets of device time")   \
+    X(21, QUARANTINE, quarantine, empty,                                                           \
+      "let devices take no more jobs until they have passed a probe")                              \
+    X(22, PROBE, probe_request, probed, "try a device now and say what was found")
+#define WORKER_OPS(X)                                                                              \
+    X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")         \
+    X(33, OBSERVE, observe, observed, "how fast these candidates were")                            \
+    X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                   \
+    X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model")
+
+enum op {
+#define X(number, id, request, reply, text) OP_##id = number,
+    DAEMON_OPS(X) WORKER_OPS(X)
+#undef X
+};
+const char *op_name(uint64_t op); // "submit"; "unknown" for anything else
+
+// A packed envelope around a packed body. body_message may be NULL (no body).
+MUST_CHECK int request_pack(struct strbuf *out, uint64_t op, uint64_t id, uint64_t deadline_ms,
+                            const struct message *body_message, const void *body, struct err *err);
+MUST_CHECK int reply_pack(struct strbuf *out, uint64_t id, uint64_t epoch,
+                          const struct message *body_message, const void *body, struct err *err);
+// A reply that carries an error.
+void reply_pack_error(struct strbuf *out, uint64_t id, uint64_t epoch, const struct err *error,
+                      uint64_t retry_after_ms);
+
+#endif

@@ -1,0 +1,60 @@
+// Design note. Names and properties are rows of the X-macro tables in verdict.h; here they only
+// become const arrays indexed by number. Arguments are uint64_t because numbers arrive from the
+// wire and from files: anything may come, and what is not in the table is "unknown", has no ratio
+// and is not terminal (an unknown state must not make a client stop waiting).
+#include "proto/verdict.h"
+#include "common/mem.h"
+
+struct verdict_row {
+    const char *name;    // the word in reports and --json
+    const char *meaning; // half a sentence
+    bool ratio;          // correct, with an estimate
+};
+
+static const struct verdict_row verdict_table[] = {
+#define X(number, id, name, ratio, text) [number] = {name, text, ratio},
+    VERDICTS(X)
+#undef X
+};
+
+struct job_state_row {
+    const char *name; // the word in reports and --json
+    bool terminal;    // no edge leaves it
+};
+
+static const struct job_state_row job_state_table[] = {
+#define X(number, id, name, terminal, text) [number] = {name, terminal},
+    JOB_STATES(X)
+#undef X
+};
+
+bool verdict_known(uint64_t verdict)
+{
+    return verdict < ARRAY_LEN(verdict_table) && verdict_table[verdict].name;
+}
+
+const char *verdict_name(uint64_t verdict)
+{
+    return verdict_known(verdict) ? verdict_table[verdict].name : "unknown";
+}
+
+const char *verdict_meaning(uint64_t verdict)
+{
+    return verdict_known(verdict) ? verdict_table[verdict].meaning
+                                  : "a verdict this version does not know";
+}
+
+bool verdict_is_ratio(uint64_t verdict)
+{
+    return verdict_known(verdict) && verdict_table[verdict].ratio;
+}
+
+const char *job_state_name(uint64_t state)
+{
+    return state < ARRAY_LEN(job_state_table) ? job_state_table[state].name : "unknown";
+}
+
+bool job_state_is_terminal(uint64_t state)
+{
+    return state < ARRAY_LEN(job_state_table) && job_state_table[state].terminal;
+}

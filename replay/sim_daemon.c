@@ -1,0 +1,240 @@
+#include "replay/sim_daemon.h"
+#include "client/run/run_state.h"
+#include "common/mem.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#define COMPILE_LEAST_S 0.001 // of a compilation whose length is not known
+#define MEASURE_LEAST_S 0.001
+
+struct job {
+    struct sim_daemon_search *search; // NULL once that is gone
+    uint64_t number;
+    enum job_kind kind;
+    bool record;                             // a second measurement
+    const struct space_candidate *candidate; // NULL: not known
+    uint64_t priority;
+    job_client_callback *callback;
+    void *owner;
+    uint64_t tag;
+    struct job *prev, *next;
+};
+
+struct sim_daemon_search {
+    struct sim_daemon *sim_daemon;
+    const struct catalogue *catalogue;
+    struct job *waiting; // list: measurements, most urgent first
+    double used;         // device-seconds
+    struct sim_daemon_search *prev, *next;
+};
+
+struct sim_daemon {
+    struct sim *sim;
+    struct sim_daemon_config config;
+    unsigned measuring, compiling;
+    uint64_t jobs;
+    struct job *to_compile;             // list
+    struct job *running;                // list: on devices and in compile slots
+    struct sim_daemon_search *searches; // list
+};
+
+struct sim_daemon *sim_daemon_create(struct sim *sim, const struct sim_daemon_config *config)
+{
+    struct sim_daemon *sim_daemon = xcalloc(1, sizeof(*sim_daemon));
+
+    sim_daemon->sim = sim;
+    sim_daemon->config = *config;
+    return sim_daemon;
+}
+
+static void free_jobs(struct job **list)
+{
+    struct job *job, *next;
+
+    DL_FOREACH_SAFE (*list, job, next) {
+        DL_DELETE(*list, job);
+        free(job);
+    }
+}
+
+void sim_daemon_free(struct sim_daemon *sim_daemon)
+{
+    if (sim_daemon) {
+        free_jobs(&sim_daemon->to_compile);
+        free_jobs(&sim_daemon->running);
+        free(sim_daemon);
+    }
+}
+
+struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon,
+                                                   const struct catalogue *catalogue)
+{
+    struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
+
+    search->sim_daemon = sim_daemon;
+    search->catalogue = catalogue;
+    DL_APPEND(sim_daemon->searches, search);
+    return search;
+}
+
+void sim_daemon_search_free(struct sim_daemon_search *search)
+{
+    struct job *job, *next;
+
+    if (!search) {
+        return;
+    }
+    free_jobs(&search->waiting);
+    DL_FOREACH_SAFE (search->sim_daemon->to_compile, job, next) {
+        if (job->search == search) {
+            DL_DELETE(search->sim_daemon->to_compile, job);
+            free(job);
+        }
+    }
+    DL_FOREACH (search->sim_daemon->running, job) {
+        job->search = job->search == search ? NULL : job->search;
+    }
+    DL_DELETE(search->sim_daemon->searches, search);
+    free(search);
+}
+
+static void serve(struct sim_daemon *sim_daemon);
+
+// ---- the end of a job ----
+
+static const struct result *result_of(const struct job *job)
+{
+    const struct space_candidate *c = job->candidate;
+
+    return job->record && c->record ? c->record : c->result;
+}
+
+// What the daemon would say. Owns what it points to.
+static void make_info(const struct job *job, struct job_info *ret)
+{
+    const struct space_candidate *c = job->candidate;
+
+    message_init(&job_info_message, ret);
+    ret->job = job->number;
+    ret->kind = job->kind;
+    ret->state = JOB_DONE;
+    if (c && job->kind == JOB_COMPILE) {
+        ret->compiled = xmalloc(sizeof(*ret->compiled));
+        if (c->compiled) {
+            message_copy(&compiled_message, ret->compiled, c->compiled);
+        } else { // known to have been measured
+            message_init(&compiled_message, ret->compiled);
+        }
+    } else if (c && result_of(job)) {
+        ret->result = xmalloc(sizeof(*ret->result));
+        message_copy(&result_message, ret->result, result_of(job));
+    } else {
+        ret->state = JOB_BURIED;
+        ret->reason = xstrdup("the space does not know what comes of it");
+    }
+}
+
+static void on_done(void *owner, uint64_t tag)
+{
+    struct job *job = owner;
+    struct sim_daemon *sim_daemon = (struct sim_daemon *)(uintptr_t)tag;
+
+    *(job->kind == JOB_COMPILE ? &sim_daemon->compiling : &sim_daemon->measuring) -= 1;
+    DL_DELETE(sim_daemon->running, job);
+    if (job->search) {
+        struct job_info info;
+
+        make_info(job, &info);
+        job->callback(job->owner, job->tag, &info, NULL);
+        message_clear(&job_info_message, &info);
+    }
+    free(job);
+    serve(sim_daemon);
+}
+
+static void start(struct sim_daemon *sim_daemon, struct job *job, double seconds)
+{
+    *(job->kind == JOB_COMPILE ? &sim_daemon->compiling : &sim_daemon->measuring) += 1;
+    DL_APPEND(sim_daemon->running, job);
+    sim_after(sim_daemon->sim, seconds, on_done, job, (uint64_t)(uintptr_t)sim_daemon);
+}
+
+// ---- whose turn it is ----
+
+static struct sim_daemon_search *neediest(const struct sim_daemon *sim_daemon)
+{
+    struct sim_daemon_search *search, *found = NULL;
+
+    DL_FOREACH (sim_daemon->searches, search) {
+        if (search->waiting && (!found || search->used < found->used)) {
+            found = search;
+        }
+    }
+    return found;
+}
+
+static double compile_seconds(const struct job *job)
+{
+    const struct compiled *compiled = job->candidate ? job->candidate->compiled : NULL;
+
+    return compiled && compiled->seconds > COMPILE_LEAST_S ? compiled->seconds : COMPILE_LEAST_S;
+}
+
+static double measure_seconds(const struct job *job)
+{
+    double held = job->candidate ? run_state_held_seconds(result_of(job)) : 0;
+
+    return fmax(held, MEASURE_LEAST_S);
+}
+
+static void serve(struct sim_daemon *sim_daemon)
+{
+    while (sim_daemon->compiling < sim_daemon->config.compile_slots && sim_daemon->to_compile) {
+        struct job *job = sim_daemon->to_compile;
+
+        DL_DELETE(sim_daemon->to_compile, job);
+        start(sim_daemon, job, compile_seconds(job));
+    }
+    struct sim_daemon_search *search;
+    while (sim_daemon->measuring < sim_daemon->config.devices && (search = neediest(sim_daemon))) {
+        struct job *job = search->waiting;
+        double seconds = measure_seconds(job);
+
+        DL_DELETE(search->waiting, job);
+        search->used += seconds;
+        start(sim_daemon, job, seconds);
+    }
+}
+
+static int by_urgency(const struct job *a, const struct job *b)
+{
+    if (a->priority != b->priority) {
+        return a->priority < b->priority ? -1 : 1;
+    }
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+void sim_daemon_submit(struct sim_daemon_search *search, const struct job_spec *spec,
+                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag)
+{
+    struct sim_daemon *sim_daemon = search->sim_daemon;
+    struct job *job = xcalloc(1, sizeof(*job));
+
+    *job = (struct job){.search = search,
+                        .number = ++sim_daemon->jobs,
+                        .kind = (enum job_kind)spec->kind,
+                        .record = spec->fresh,
+                        .candidate = catalogue_find(search->catalogue, &spec->candidate),
+                        .priority = priority,
+                        .callback = callback,
+                        .owner = owner,
+                        .tag = tag};
+    if (job->kind == JOB_COMPILE) {
+        DL_APPEND(sim_daemon->to_compile, job);
+    } else {
+        DL_INSERT_INORDER(search->waiting, job, by_urgency);
+    }
+    serve(sim_daemon);
+}

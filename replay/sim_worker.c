@@ -1,0 +1,130 @@
+#include "replay/sim_worker.h"
+#include "client/pool/forecast_request.h"
+#include "common/mem.h"
+#include "worker/group.h"
+#include <stdlib.h>
+
+#define OBSERVE_MAX 256
+
+struct sim_worker {
+    struct sim *sim;
+    bool model;
+    struct group *group; // made at the first outcome
+    bool busy;
+    struct forecast_reply reply; // while asked
+    bool replies;
+    forecaster_callback *callback;
+    forecaster_told *told;
+    void *owner;
+    struct err failure;
+};
+
+struct sim_worker *sim_worker_create(struct sim *sim, bool model)
+{
+    struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
+
+    sim_worker->sim = sim;
+    sim_worker->model = model;
+    return sim_worker;
+}
+
+void sim_worker_free(struct sim_worker *sim_worker)
+{
+    if (sim_worker) {
+        if (sim_worker->replies) {
+            message_clear(&forecast_reply_message, &sim_worker->reply);
+        }
+        group_free(sim_worker->group);
+        free(sim_worker);
+    }
+}
+
+bool sim_worker_busy(const struct sim_worker *sim_worker)
+{
+    return sim_worker->busy;
+}
+
+const char *sim_worker_failure(const struct sim_worker *sim_worker)
+{
+    return sim_worker->failure.code != ERR_NONE ? sim_worker->failure.text : NULL;
+}
+
+static struct group *demand_group(struct sim_worker *sim_worker, const struct run_state *run_state)
+{
+    if (!sim_worker->group) {
+        sim_worker->group =
+            group_create(run_state->started.problem, run_state->session.device_class);
+    }
+    return sim_worker->group;
+}
+
+static void on_asked(void *owner, uint64_t tag)
+{
+    struct sim_worker *sim_worker = owner;
+    bool replies = sim_worker->replies;
+    struct forecast_reply reply = sim_worker->reply;
+
+    (void)tag;
+    sim_worker->busy = sim_worker->replies = false;
+    sim_worker->callback(sim_worker->owner, replies ? &reply : NULL,
+                         replies ? NULL : "there is no surrogate");
+    if (replies) {
+        message_clear(&forecast_reply_message, &reply);
+    }
+}
+
+void sim_worker_ask(struct sim_worker *sim_worker, const struct run_state *run_state,
+                    uint64_t first, uint64_t last, uint64_t visible, forecaster_callback *callback,
+                    void *owner)
+{
+    sim_worker->busy = true;
+    sim_worker->callback = callback;
+    sim_worker->owner = owner;
+    if (sim_worker->model) {
+        struct group *group = demand_group(sim_worker, run_state);
+        struct forecast_request request;
+
+        forecast_questions(run_state, first, last, visible, &request);
+        sim_worker->replies =
+            group_fit(group, &sim_worker->failure) == 0 &&
+            group_forecast(group, &request, &sim_worker->reply, &sim_worker->failure) == 0;
+        forecast_questions_free(&request);
+    }
+    for (size_t i = 0; sim_worker->replies && i < sim_worker->reply.forecasts_count; i++) {
+        sim_worker->reply.forecasts[i].engine = xstrdup("static");
+    }
+    sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_FORECAST_S : 0, on_asked, sim_worker,
+              0);
+}
+
+static void on_told(void *owner, uint64_t rows)
+{
+    struct sim_worker *sim_worker = owner;
+
+    sim_worker->busy = false;
+    sim_worker->told(sim_worker->owner, true, rows);
+}
+
+void sim_worker_tell(struct sim_worker *sim_worker, const struct run_state *run_state,
+                     uint64_t after, uint64_t last, forecaster_told *callback, void *owner)
+{
+    uint64_t next = after + 1;
+
+    sim_worker->busy = true;
+    sim_worker->told = callback;
+    sim_worker->owner = owner;
+    while (sim_worker->model && next <= last) {
+        struct group *group = demand_group(sim_worker, run_state);
+        struct observe observe;
+
+        forecast_outcomes(run_state, &next, last, OBSERVE_MAX, &observe);
+        for (size_t i = 0; i < observe.outcomes_count; i++) {
+            if (group_takes(&observe.outcomes[i])) {
+                group_add(group, &observe, &observe.outcomes[i]);
+            }
+        }
+        forecast_outcomes_free(&observe);
+    }
+    sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_OBSERVE_S : 0, on_told, sim_worker,
+              sim_worker->group ? group_rows(sim_worker->group) : 0);
+}

@@ -1,0 +1,136 @@
+#include "replay/variants.h"
+#include "client/policy/policy.h"
+#include "client/propose/strategy.h"
+#include "common/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The next word of a list, malloc'd; advances *list.
+static char *next_word(const char **list)
+{
+    const char *end = strchrnul(*list, ',');
+    char *word = xstrndup(*list, (size_t)(end - *list));
+
+    *list = *end != '\0' ? end + 1 : end;
+    return word;
+}
+
+static int add_variant(struct variant *variant, size_t *count, const struct variant *new,
+                       struct err *err)
+{
+    if (*count == TASKS_VARIANTS_MAX) {
+        return err_set(err, ERR_USAGE, "more than %d arms", TASKS_VARIANTS_MAX);
+    }
+    variant[(*count)++] = *new;
+    return 0;
+}
+
+static int add_pipeline(struct variant *variant, size_t *count, const struct policy *policy,
+                        const char *word, struct err *err)
+{
+    const struct strategy *strategy = strategy_find(word);
+    struct variant new = {.policy = policy->name, .surrogate = !policy->blind};
+
+    if (!strategy) {
+        return err_set(err, ERR_USAGE, "--strategy: there is no strategy \"%.60s\"", word);
+    }
+    new.strategy = strategy->name;
+    (void)snprintf(new.name, sizeof(new.name), "%s/%s", policy->name, strategy->name);
+    return add_variant(variant, count, &new, err);
+}
+
+static int add_policies(const struct variants_wanted *wanted, struct variant *variant,
+                        size_t *count, struct err *err)
+{
+    const char *policies = wanted->policies;
+    int rc = 0;
+
+    while (*policies != '\0' && rc == 0) {
+        char *word = next_word(&policies);
+        const struct policy *policy = policy_find(word);
+        const char *strategies = wanted->strategies;
+
+        if (!policy) {
+            rc = err_set(err, ERR_USAGE, "--policy: there is no policy \"%.60s\"", word);
+        }
+        while (*strategies != '\0' && rc == 0) {
+            char *strategy = next_word(&strategies);
+
+            rc = add_pipeline(variant, count, policy, strategy, err);
+            free(strategy);
+        }
+        free(word);
+    }
+    return rc;
+}
+
+static int add_peers(const struct variants_wanted *wanted, struct variant *variant, size_t *count,
+                     struct err *err)
+{
+    const char *peers = wanted->peers ? wanted->peers : "", *name;
+    int rc = 0;
+
+    while (*peers != '\0' && rc == 0) {
+        char *word = next_word(&peers);
+        const struct peer *peer = peer_find(word);
+
+        if (!peer) {
+            rc = err_set(err, ERR_USAGE, "--peers: there is no peer \"%.60s\"", word);
+        } else {
+            struct variant new = {.policy = peer->name, .strategy = "", .peer = peer};
+
+            (void)snprintf(new.name, sizeof(new.name), "%s", peer->name);
+            rc = add_variant(variant, count, &new, err);
+        }
+        free(word);
+    }
+    for (size_t i = 0; wanted->orders && rc == 0 && (name = orders_arm(wanted->orders, i)); i++) {
+        struct variant new = {.policy = name, .strategy = "", .peer = &peer_ordered};
+
+        (void)snprintf(new.name, sizeof(new.name), "%s", name);
+        rc = add_variant(variant, count, &new, err);
+    }
+    return rc;
+}
+
+int variants_make(const struct variants_wanted *wanted, struct variant *variant, size_t *ret,
+                  struct err *err)
+{
+    size_t count = 0;
+    int rc = add_policies(wanted, variant, &count, err);
+
+    if (rc == 0) {
+        rc = add_peers(wanted, variant, &count, err);
+    }
+    if (rc == 0 && count == 0) {
+        rc = err_set(err, ERR_USAGE, "--policy and --strategy, --peers and --orders name no arm");
+    }
+    *ret = count;
+    return rc;
+}
+
+int against_find(struct against *ret, const char *names, const struct variant *variant,
+                 size_t variants, struct err *err)
+{
+    ret->count = 0;
+    int rc = 0;
+    for (names = names ? names : ""; *names != '\0' && rc == 0;) {
+        char *word = next_word(&names);
+        size_t i = 0;
+
+        while (i < variants && strcmp(variant[i].name, word) != 0) {
+            i++;
+        }
+        if (i == variants) {
+            rc = err_set(err, ERR_USAGE, "--against: there is no arm \"%.60s\"", word);
+        } else if (ret->count < TASKS_VARIANTS_MAX) {
+            ret->variant[ret->count++] = i;
+        }
+        free(word);
+    }
+    if (rc == 0 && ret->count == 0) {
+        ret->variant[ret->count++] = 0;
+    }
+    return rc;
+}

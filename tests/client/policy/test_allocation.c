@@ -1,0 +1,162 @@
+// What generators brought and cost, and which one is next, on logs made by hand.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/policy/allocation.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+static struct estimate *speedup(double log2)
+{
+    struct estimate *ret = xcalloc(1, sizeof(*ret));
+
+    *ret = (struct estimate){.log2 = log2, .lo = log2, .hi = log2};
+    return ret;
+}
+
+// A candidate that held the device for so long; above 0, y is the log2 with which it becomes the
+// incumbent.
+static void add(struct run_state *run_state, uint64_t generator, double held, double y)
+{
+    size_t n = run_state->candidate_count++;
+
+    run_state->candidate = xrealloc(run_state->candidate, n + 1, sizeof(*run_state->candidate));
+    struct run_state_candidate *c = &run_state->candidate[n];
+    *c = (struct run_state_candidate){.proposed = {.candidate = n + 1, .generator = generator}};
+    c->compiled = xcalloc(1, sizeof(*c->compiled));
+    c->compiled->seconds = n % 2 == 0 ? 0.5 : NAN;
+    c->result = xcalloc(1, sizeof(*c->result));
+    c->result->seconds = xcalloc(1, sizeof(*c->result->seconds));
+    c->result->seconds->held = held;
+    if (y > 0) {
+        run_state->incumbent = xrealloc(run_state->incumbent, run_state->incumbent_count + 1,
+                                        sizeof(*run_state->incumbent));
+        run_state->incumbent[run_state->incumbent_count++] =
+            (struct run_state_incumbent){.event = {.candidate = n + 1, .speedup = speedup(y)}};
+    }
+}
+
+static void ask(struct run_state *run_state, uint64_t round, uint64_t tokens, double cost)
+{
+    struct run_asked *asked = xcalloc(1, sizeof(*asked));
+    struct run_event event = {
+        .sequence = run_state->last_sequence + 1, .kind = RUN_ASKED, .body = asked};
+
+    *asked = (struct run_asked){
+        .generator = 1, .round = round, .first_tokens = tokens, .first_cost = cost};
+    struct err err = ERR_INIT;
+    assert_int_equal(run_state_apply(run_state, &event, &err), 0);
+    free(asked);
+}
+
+static void begin(struct run_state *run_state)
+{
+    run_state_init(run_state);
+    run_state->last_sequence = 1;
+    run_state->started.seed = 1;
+}
+
+static void gains_and_costs_go_to_who_made_the_candidate(void **state)
+{
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    add(&run_state, 0, 2, 0.5);
+    ask(&run_state, 1, 1000, 0.25);
+    ask(&run_state, 2, 500, NAN);
+    ask(&run_state, 1, 1000, 0.25); // begins again: the same answers
+    ask(&run_state, 2, 500, NAN);
+    add(&run_state, 1, 3, 0.75);
+    add(&run_state, 0, 1, 0);
+    ask(&run_state, 1, 4000, NAN);
+    struct allot_share share[2];
+    allot_shares(&run_state, 3, 2, share);
+    assert_int_equal(share[0].considered, 2);
+    assert_int_equal(share[0].measured, 2);
+    assert_int_equal(share[0].improvements, 1);
+    assert_true(fabs(share[0].gain_log2 - 0.5) < 1e-12);
+    assert_true(fabs(share[0].cost - (3 + 0.1 * 1 + 2 * ALLOT_CANDIDATE_SECONDS)) < 1e-9);
+    assert_int_equal(share[1].tokens, 5500);
+    assert_true(fabs(share[1].gain_log2 - 0.25) < 1e-12);
+    assert_true(fabs(share[1].money - 0.25) < 1e-12);
+    // Money where there is a price, tokens where there is none.
+    assert_true(fabs(share[1].cost - (3 + ALLOT_CANDIDATE_SECONDS + 250 + 4)) < 1e-9);
+    allot_shares(&run_state, 1, 2, share);
+    assert_int_equal(share[1].considered, 0);
+    assert_int_equal(share[0].improvements, 1);
+    run_state_release(&run_state);
+}
+
+// How often each is chosen over many slots.
+static void count(const struct run_state *run_state, uint64_t visible, const bool *gone,
+                  size_t *chosen)
+{
+    chosen[0] = chosen[1] = chosen[2] = 0;
+    const uint64_t planned[2] = {0};
+    for (uint64_t slot = 1; slot <= 200; slot++) {
+        size_t choice = allot_choose(run_state, visible, 2, gone, planned, slot);
+
+        assert_int_equal(allot_choose(run_state, visible, 2, gone, planned, slot), choice);
+        chosen[choice]++;
+    }
+}
+
+static void only_what_is_visible_decides(void **state)
+{
+    const bool none[2] = {false, false}, first[2] = {true, false}, both[2] = {true, true};
+
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    size_t chosen[3];
+    count(&run_state, 0, none, chosen);
+    assert_int_equal(chosen[0], 200); // each in turn, at first
+    for (size_t i = 0; i < 8; i++) {
+        add(&run_state, 0, 1, 0);
+    }
+    count(&run_state, 0, none, chosen);
+    assert_int_equal(chosen[1], 200);
+    for (size_t i = 0; i < 8; i++) {
+        add(&run_state, 1, 1, 0.1 * (double)(i + 1));
+    }
+    count(&run_state, 16, none, chosen);
+    assert_true(chosen[1] > 180 && chosen[0] > 0); // it improves; the other is not starved
+    count(&run_state, 8, none, chosen);
+    assert_true(chosen[0] > 180); // as many were tried of both, and nothing else is known
+    count(&run_state, 16, first, chosen);
+    assert_int_equal(chosen[1], 200);
+    count(&run_state, 16, both, chosen);
+    assert_int_equal(chosen[2], 200);
+    run_state_release(&run_state);
+}
+
+static void money_counts(void **state)
+{
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    for (size_t i = 0; i < 16; i++) { // both improve equally
+        ask(&run_state, 1, 0, i % 2 == 0 ? 0.1 : 0);
+        add(&run_state, i % 2, 1, 0.1 * (double)(i + 1));
+    }
+    const bool none[2] = {false, false};
+    size_t chosen[3];
+    count(&run_state, 16, none, chosen);
+    assert_true(chosen[0] > 180);
+    run_state_release(&run_state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gains_and_costs_go_to_who_made_the_candidate),
+        cmocka_unit_test(only_what_is_visible_decides),
+        cmocka_unit_test(money_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

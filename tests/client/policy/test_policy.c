@@ -1,0 +1,277 @@
+// The router's policies: what is trusted, what is audited, and that it is always the same.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/policy/policy.h"
+#include "common/mem.h"
+#include "proto/bins.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Decides about candidate number `candidate`, whose forecast this is.
+static struct policy_decision decide(const char *name, const struct forecast *forecast,
+                                     uint64_t candidate, double audit)
+{
+    struct run_state_candidate *all = xcalloc((size_t)candidate, sizeof(*all));
+    struct run_state run_state = {.started = {.seed = 42, .confidence = 0.9, .audit = audit},
+                                  .candidate = all,
+                                  .candidate_count = (size_t)candidate};
+    struct policy_view view = {
+        .run_state = &run_state, .candidate = candidate, .first = candidate, .last = candidate};
+    const struct policy *policy = policy_find(name);
+    assert_non_null(policy);
+    all[candidate - 1].forecast = (struct forecast *)(uintptr_t)forecast;
+    char reason[] = "the worker sleeps";
+    all[candidate - 1].forecast_reason = reason;
+    struct policy_decision decision;
+    policy->decide(&view, &decision);
+    free(all);
+    return decision;
+}
+
+static void only_confident_forecasts_of_no_improvement_are_trusted(void **state)
+{
+    static const struct {
+        double p_improves, confidence;
+        enum decision decision;
+    } cases[] = {
+        {0.1, 0.95, DECISION_TRUST},   {0.1, 0.9, DECISION_TRUST},
+        {0.1, 0.89, DECISION_MEASURE}, {0.49, 0.99, DECISION_TRUST},
+        {0.5, 0.99, DECISION_MEASURE}, {0.9, 0.99, DECISION_MEASURE},
+        {0.1, 0, DECISION_MEASURE},    {NAN, 0.99, DECISION_MEASURE},
+        {0.1, NAN, DECISION_MEASURE},  {-0.1, 0.99, DECISION_MEASURE},
+        {0.1, 1.5, DECISION_MEASURE},  {0, 1, DECISION_TRUST},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct forecast forecast = {.p_improves = cases[i].p_improves,
+                                    .confidence = cases[i].confidence};
+        struct policy_decision decision = decide("threshold", &forecast, 1, 0);
+        assert_int_equal(decision.decision, cases[i].decision);
+        assert_true(decision.propensity == (decision.decision == DECISION_MEASURE ? 1 : 0));
+        assert_true(strlen(decision.reason) > 10);
+    }
+}
+
+static void without_a_forecast_is_measured_and_says_why(void **state)
+{
+    (void)state;
+    struct policy_decision decision = decide("threshold", NULL, 1, 0.5);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    assert_non_null(strstr(decision.reason, "the worker sleeps"));
+    assert_true(isnan(decision.confidence));
+}
+
+static void policy_all_trusts_nobody(void **state)
+{
+    (void)state;
+    struct forecast forecast = {.p_improves = 0, .confidence = 1};
+    assert_int_equal(decide("all", &forecast, 1, 0).decision, DECISION_MEASURE);
+    assert_int_equal(decide("all", NULL, 1, 0).decision, DECISION_MEASURE);
+}
+
+static void audits_have_their_share_and_are_reproducible(void **state)
+{
+    struct forecast doubtful = {.p_improves = 0.1, .confidence = 0.9},
+                    sure = {.p_improves = 0.1, .confidence = 0.999};
+    size_t doubtful_count = 0, sure_count = 0;
+    (void)state;
+    for (uint64_t i = 1; i <= 20000; i++) {
+        struct policy_decision a = decide("threshold", &doubtful, i, 0.2),
+                               b = decide("threshold", &doubtful, i, 0.2);
+        struct policy_decision c = decide("threshold", &sure, i, 0.2);
+        assert_int_equal(a.decision, b.decision);
+        assert_true(fabs(a.propensity - 0.2) < 1e-12);
+        assert_true(fabs(c.propensity - 0.1) < 1e-12);
+        doubtful_count += a.decision == DECISION_AUDIT;
+        sure_count += c.decision == DECISION_AUDIT;
+    }
+    assert_true(doubtful_count > 3800 && doubtful_count < 4200);
+    assert_true(sure_count > 1850 && sure_count < 2150);
+    assert_int_equal(decide("threshold", &doubtful, 1, 0).decision, DECISION_TRUST);
+    assert_int_equal(decide("threshold", &doubtful, 1, 1).decision, DECISION_AUDIT);
+}
+
+#define COUNT 100
+
+// Candidate i + 1 promises the more the greater i is; every tenth has no forecast.
+struct many {
+    struct run_state_candidate candidate[COUNT];
+    struct forecast forecast[COUNT];
+    double bins[COUNT][BIN_COUNT];
+    struct run_state run_state;
+};
+
+static void make_many(struct many *many)
+{
+    *many = (struct many){.run_state = {.candidate = many->candidate, .candidate_count = COUNT}};
+    many->run_state.started.seed = 42;
+    for (size_t i = 0; i < COUNT; i++) {
+        many->bins[i][bin_of(-0.6)] = 1 - (double)i / COUNT;
+        many->bins[i][bin_of(1.1)] = (double)i / COUNT;
+        many->forecast[i] = (struct forecast){.p_correct = 1,
+                                              .p_improves = 0.3,
+                                              .confidence = 0.9,
+                                              .trained_rows = 20,
+                                              .bins = many->bins[i],
+                                              .bins_count = BIN_COUNT};
+        many->candidate[i].forecast = i % 10 == 9 ? NULL : &many->forecast[i];
+    }
+}
+
+static double standing(const struct many *many, uint64_t candidate, uint64_t last,
+                       size_t *ret_compared)
+{
+    struct policy_view view = {.run_state = &many->run_state, .candidate = candidate, .last = last};
+    return policy_standing(&view, ret_compared);
+}
+
+static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
+{
+    (void)state;
+    struct many many;
+    make_many(&many);
+    size_t compared;
+    assert_true(standing(&many, 99, 99, &compared) == 0);
+    assert_int_equal(compared, POLICY_WINDOW);
+    assert_true(fabs(standing(&many, 51, 99, &compared) - 44.0 / 64) < 1e-9);
+    assert_true(standing(&many, 1, 20, &compared) > 0.9);
+    assert_int_equal(compared, 18);
+    assert_true(standing(&many, 10, 20, &compared) == 0 && compared == 0); // it has none
+    // What is certain to be a little faster is worth nothing beyond a better incumbent.
+    memset(many.bins[97], 0, sizeof(many.bins[97]));
+    many.bins[97][bin_of(0.3)] = 1;
+    assert_true(policy_promise(&many.forecast[97], 0) > 0.1);
+    assert_true(policy_promise(&many.forecast[97], 0.8) == 0);
+    assert_true(policy_promise(&many.forecast[50], 0.8) > 0.1);
+    many.forecast[50].p_correct = 0;
+    assert_true(policy_promise(&many.forecast[50], 0.8) == 0);
+    // Where nobody promises anything nobody stands out.
+    for (size_t i = 0; i < COUNT; i++) {
+        many.forecast[i].p_correct = 0;
+    }
+    assert_true(fabs(standing(&many, 99, 99, &compared) - 0.5) < 0.01);
+}
+
+static struct policy_decision decide_among(const char *name, struct many *many, uint64_t candidate,
+                                           uint64_t first, uint64_t last)
+{
+    struct policy_view view = {
+        .run_state = &many->run_state, .candidate = candidate, .first = first, .last = last};
+    struct policy_decision decision;
+    policy_find(name)->decide(&view, &decision);
+    return decision;
+}
+
+static void a_budget_measures_those_that_stand_well(void **state)
+{
+    (void)state;
+    struct many many;
+    make_many(&many);
+    many.run_state.started.share = 0.2;
+    many.run_state.started.confidence = 0.95;
+    struct policy_decision decision = decide_among("budget", &many, 97, 97, 99);
+    assert_true(decision.decision == DECISION_MEASURE && decision.propensity == 1);
+    decision = decide_among("budget", &many, 58, 97, 99);
+    assert_true(decision.decision == DECISION_TRUST && decision.propensity == 0);
+    many.run_state.started.audit = 0.25;
+    size_t audits = 0;
+    for (many.run_state.started.seed = 1; many.run_state.started.seed <= 4000;
+         many.run_state.started.seed++) {
+        decision = decide_among("budget", &many, 58, 97, 99);
+        assert_true(decision.propensity == 0.25);
+        audits += decision.decision == DECISION_AUDIT;
+    }
+    assert_true(audits > 850 && audits < 1150);
+    // What promises most is trusted all the same when its forecast is confident that it is no
+    // improvement.
+    many.forecast[96].p_improves = 0.01;
+    many.forecast[96].confidence = 0.99;
+    assert_int_equal(decide_among("budget", &many, 97, 97, 99).decision, DECISION_TRUST);
+    // Too few to compare with; a model that knows nothing; no forecast.
+    assert_int_equal(decide_among("budget", &many, 1, 1, 3).decision, DECISION_MEASURE);
+    many.forecast[57].trained_rows = 0;
+    assert_int_equal(decide_among("budget", &many, 58, 97, 99).decision, DECISION_MEASURE);
+    decision = decide_among("budget", &many, 60, 97, 99);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    assert_non_null(strstr(decision.reason, "no forecast"));
+}
+
+// Two candidates promise the same; one of them may also be very slow, and slow ones have taken long.
+static void what_takes_long_stands_behind_what_promises_as_much(void **state)
+{
+    (void)state;
+    struct many many;
+    make_many(&many);
+    memset(many.bins[97], 0, sizeof(many.bins[97]));
+    memset(many.bins[98], 0, sizeof(many.bins[98]));
+    many.bins[97][bin_of(1.1)] = many.bins[98][bin_of(1.1)] = 0.5;
+    many.bins[97][bin_of(-0.1)] = many.bins[98][bin_of(-2.5)] = 0.5;
+    size_t compared;
+    double first = standing(&many, 98, 99, &compared), second = standing(&many, 99, 99, &compared);
+    assert_true(fabs(first - second) < 1e-9);
+    struct result result[20];
+    struct estimate speedup[20];
+    struct accounts seconds[20];
+    for (size_t i = 0; i < 20; i++) {
+        message_init(&result_message, &result[i]);
+        message_init(&estimate_message, &speedup[i]);
+        speedup[i].log2 = i % 2 == 0 ? 0 : -3;
+        result[i].verdict = VERDICT_SLOWER;
+        result[i].speedup = &speedup[i];
+        seconds[i] = (struct accounts){.held = i % 2 == 0 ? 0.1 : 0.8};
+        result[i].seconds = &seconds[i];
+        many.candidate[i].result = &result[i];
+    }
+    many.run_state.candidate_count = COUNT;
+    struct policy_view view = {
+        .run_state = &many.run_state, .candidate = 98, .last = 99, .visible = 20};
+    first = policy_standing(&view, &compared);
+    view.candidate = 99;
+    second = policy_standing(&view, &compared);
+    assert_true(first < second);
+}
+
+static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
+{
+    (void)state;
+    struct many many;
+    make_many(&many);
+    size_t measured = 0;
+    for (uint64_t id = 41; id <= 56; id++) {
+        struct policy_decision decision = decide_among("published", &many, id, 41, 56);
+        measured += decision.decision == DECISION_MEASURE;
+        if (id > 52 || id == 50) { // the best, and one without a forecast, which is dropped
+            assert_int_equal(decision.decision, id == 50 ? DECISION_TRUST : DECISION_MEASURE);
+        }
+    }
+    assert_int_equal(measured, 4); // of 15 that are ranked
+    assert_true(policy_find("published")->rival && !policy_find("budget")->rival);
+}
+
+static void unknown_policy_is_not_found(void **state)
+{
+    (void)state;
+    assert_null(policy_find("hope"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_confident_forecasts_of_no_improvement_are_trusted),
+        cmocka_unit_test(without_a_forecast_is_measured_and_says_why),
+        cmocka_unit_test(policy_all_trusts_nobody),
+        cmocka_unit_test(audits_have_their_share_and_are_reproducible),
+        cmocka_unit_test(a_budget_measures_those_that_stand_well),
+        cmocka_unit_test(what_takes_long_stands_behind_what_promises_as_much),
+        cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
+        cmocka_unit_test(the_published_rule_measures_a_quarter_of_each_batch),
+        cmocka_unit_test(unknown_policy_is_not_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

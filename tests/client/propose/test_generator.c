@@ -1,0 +1,190 @@
+// Generators: the points of a template, folders and JSON lines of sources, and the sentences about
+// what is wrong with them.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/propose/generator.h"
+#include "common/file.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int create(struct generator **ret, const char *kind, const char *text, struct err *err)
+{
+    struct bytes bytes = {.data = (unsigned char *)(uintptr_t)text, .len = strlen(text)};
+    return generator_create(ret, kind, &bytes, "here", err);
+}
+
+static void template_gives_points_with_parameters_and_neighbours(void **state)
+{
+    (void)state;
+    struct generator *generator;
+    struct err err = ERR_INIT;
+    assert_int_equal(create(&generator, "tunable",
+                            "//@ tune A in (1, 2, 4)\n//@ tune B in (5, 7)\nint x;\n", &err),
+                     0);
+    assert_int_equal(generator->point_count, 6);
+    assert_int_equal(generator->axis_count, 2);
+    struct strbuf text = STRBUF_INIT;
+    generator->ops->name(generator, 3, &text);
+    assert_string_equal(strbuf_text(&text), "A=2 B=7");
+    strbuf_reset(&text);
+    generator->ops->source(generator, 3, &text);
+    assert_non_null(strstr(strbuf_text(&text), "#define A 2"));
+    assert_non_null(strstr(strbuf_text(&text), "int x;"));
+    struct fact *fact;
+    assert_int_equal(generator->ops->params(generator, 3, &fact), 2);
+    assert_string_equal(fact[1].name, "B");
+    assert_true(fact[1].value == 7);
+    double place[GENERATOR_AXIS_MAX];
+    generator->ops->place(generator, 3, place);
+    assert_true(place[0] == 0.5 && place[1] == 1);
+    size_t beside[16];
+    assert_int_equal(generator->ops->neighbours(generator, 3, beside, 16), 3);
+    assert_int_equal(generator->ops->neighbours(generator, 3, beside, 2), 2);
+    free(fact[0].name);
+    free(fact[1].name);
+    free(fact);
+    strbuf_release(&text);
+    generator_free(generator);
+}
+
+static void json_lines_give_names_and_sources(void **state)
+{
+    (void)state;
+    struct generator *generator;
+    struct err err = ERR_INIT;
+    assert_int_equal(create(&generator, "pool:x",
+                            "{\"name\": \"one\", \"source\": \"int a;\\n\"}\n\n  \n"
+                            "{\"source\": \"int b;\", \"other\": [1]}",
+                            &err),
+                     0);
+    assert_int_equal(generator->point_count, 2);
+    assert_int_equal(generator->axis_count, 0);
+    struct strbuf text = STRBUF_INIT;
+    generator->ops->name(generator, 0, &text);
+    generator->ops->source(generator, 0, &text);
+    generator->ops->name(generator, 1, &text);
+    generator->ops->source(generator, 1, &text);
+    assert_string_equal(strbuf_text(&text), "oneint a;\nline 4int b;");
+    strbuf_release(&text);
+    generator_free(generator);
+}
+
+static void bad_lines_are_named(void **state)
+{
+    static const struct {
+        const char *text, *sentence;
+    } cases[] = {
+        {"", "here holds no candidates"},
+        {"\n \n", "here holds no candidates"},
+        {"garbage", "here:1: no JSON"},
+        {"{\"source\": \"x\"}\n{\"source\": \"x\"", "here:2: no JSON"},
+        {"[]", "here:1: no JSON object"},
+        {"7", "here:1: no JSON"},
+        {"{}", "here:1: \"source\" is missing"},
+        {"{\"source\": \"\"}", "here:1: \"source\""},
+        {"{\"source\": 3}", "here:1: \"source\""},
+        {"{\"source\": \"x\", \"name\": 3}", "here:1: \"name\" is no text"},
+        {"{\"source\": \"a\\u0000b\"}", "here:1: no JSON"},
+        {"{\"source\": \"x\", \"source\": \"y\"}", "here:1: no JSON"},
+        {"{\"source\": \"\xff\"}", "here:1: no JSON"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct generator *generator = NULL;
+        struct err err = ERR_INIT;
+        assert_int_equal(create(&generator, "pool:x", cases[i].text, &err), ERR_INVALID);
+        if (strncmp(err.text, cases[i].sentence, strlen(cases[i].sentence)) != 0) {
+            fail_msg("'%s' gives '%s'", cases[i].text, err.text);
+        }
+    }
+}
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    struct err err = ERR_INIT;
+    char *path = xasprintf("%s/%s", folder, name);
+    assert_int_equal(file_replace(path, text, strlen(text), false, &err), 0);
+    free(path);
+}
+
+static void folder_gives_its_sources_in_order_of_names(void **state)
+{
+    struct problem problem = {.cuda = false};
+    struct problem_dir dir = {.problem = &problem};
+    (void)state;
+    char *folder = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(file_make_temp_dir(&folder, "kcast-test", &err), 0);
+    char *kind = xasprintf("pool:%s", folder);
+    struct bytes text = {0};
+    assert_int_equal(generator_read(&text, kind, &dir, &err), ERR_INVALID); // empty
+    err_clear(&err);
+    write_text(folder, "b.c", "int \"b\";\n");
+    write_text(folder, "a.c", "int a;\n");
+    write_text(folder, "c.txt", "no source");
+    write_text(folder, ".hidden.c", "no source");
+    assert_int_equal(generator_read(&text, kind, &dir, &err), 0);
+    struct generator *generator = NULL;
+    assert_int_equal(generator_create(&generator, kind, &text, folder, &err), 0);
+    assert_int_equal(generator->point_count, 2);
+    struct strbuf names = STRBUF_INIT;
+    generator->ops->name(generator, 0, &names);
+    generator->ops->name(generator, 1, &names);
+    generator->ops->source(generator, 1, &names);
+    assert_string_equal(strbuf_text(&names), "a.cb.cint \"b\";\n");
+    generator_free(generator);
+    bytes_clear(&text);
+    write_text(folder, "a.cu", "int cu;\n");
+    problem.cuda = true;
+    assert_int_equal(generator_read(&text, kind, &dir, &err), 0);
+    assert_int_equal(generator_create(&generator, kind, &text, folder, &err), 0);
+    assert_int_equal(generator->point_count, 1);
+    generator_free(generator);
+    bytes_clear(&text);
+    problem.cuda = false;
+    write_text(folder, "d.c", "\xff\xfe");
+    assert_int_equal(generator_read(&text, kind, &dir, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "d.c"));
+    assert_int_equal(file_remove_tree(folder, &err), 0);
+    strbuf_release(&names);
+    free(kind);
+    free(folder);
+}
+
+static void wrong_kinds_are_refused(void **state)
+{
+    struct problem problem = {.cuda = false};
+    struct problem_dir dir = {.path = (char *)(uintptr_t) "dir", .problem = &problem};
+    (void)state;
+    struct bytes text;
+    struct err err = ERR_INIT;
+    assert_int_equal(generator_read(&text, "dice", &dir, &err), ERR_USAGE);
+    err_clear(&err);
+    assert_int_equal(generator_read(&text, "tunable", &dir, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "template.c,"));
+    err_clear(&err);
+    problem.cuda = true;
+    assert_int_equal(generator_read(&text, "tunable", &dir, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "template.cu,"));
+    err_clear(&err);
+    assert_int_equal(generator_read(&text, "pool:", &dir, &err), ERR_USAGE);
+    err_clear(&err);
+    assert_int_equal(generator_read(&text, "pool:/nowhere/at/all", &dir, &err), ERR_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(template_gives_points_with_parameters_and_neighbours),
+        cmocka_unit_test(json_lines_give_names_and_sources),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(folder_gives_its_sources_in_order_of_names),
+        cmocka_unit_test(wrong_kinds_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

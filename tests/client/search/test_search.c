@@ -1,0 +1,717 @@
+// Whole searches by the real kcast against a daemon and a worker that invent their answers
+// (test_fake_pool.h): killed at every event, interrupted, cut off, out of disk space. What must
+// hold: the decisions are those of the undisturbed search, and no job ran that the undisturbed
+// search did not run.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/policy/allocation.h"
+#include "client/run/run.h"
+#include "client/run/run_state.h"
+#include "common/file.h"
+#include "tests/client/fake_daemon.h"
+#include <fcntl.h>
+#include <jansson.h>
+
+#define ARGUMENT_MAX 32
+
+struct fixture {
+    struct fake_process fake;
+    char *folder; // temporary
+    char *kcast;
+    char *problem;
+};
+
+struct ending {
+    int status; // exit code, or minus the signal
+    char *out, *err;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    const char *bin = getenv("KCAST_BIN"), *root = getenv("KCAST_ROOT");
+    f->kcast = bin ? xasprintf("%s/kcast", bin) : xstrdup("build/debug/bin/kcast");
+    f->problem = xasprintf("%s/tests/data/client/hill", root ? root : ".");
+    fake_start(&f->fake, 7);
+    struct err error = ERR_INIT;
+    if (file_make_temp_dir(&f->folder, "kcast-test", &error) != 0) {
+        return -1;
+    }
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    fake_stop(&f->fake);
+    struct err error = ERR_INIT;
+    int rc = file_remove_tree(f->folder, &error);
+    free(f->folder);
+    free(f->kcast);
+    free(f->problem);
+    free(f);
+    return rc;
+}
+
+static char *read_text(const char *path)
+{
+    struct bytes data;
+    struct err error = ERR_INIT;
+    assert_int_equal(file_read(&data, path, 1 << 24, &error), 0);
+    return (char *)data.data;
+}
+
+// Starts kcast with these arguments (NULL ends them) after --pool and --worker; output goes to
+// files in the folder.
+static pid_t spawn(struct fixture *f, const char *fault, const char *const *argument)
+{
+    char *argv[ARGUMENT_MAX] = {f->kcast, xasprintf("--pool=%s", f->fake.pool),
+                                xasprintf("--worker=%s", f->fake.worker)};
+    char *out = xasprintf("%s/out", f->folder), *err = xasprintf("%s/err", f->folder);
+    for (size_t i = 0; argument[i] && i + 4 < ARGUMENT_MAX; i++) {
+        argv[3 + i] = (char *)(uintptr_t)argument[i];
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fault) {
+            setenv("KCAST_DIE_AT", fault, 1);
+        }
+        dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+        dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    free(argv[1]);
+    free(argv[2]);
+    free(out);
+    free(err);
+    return pid;
+}
+
+static void collect(struct fixture *f, pid_t pid, struct ending *ret)
+{
+    int status;
+    char *out = xasprintf("%s/out", f->folder), *err = xasprintf("%s/err", f->folder);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    ret->out = read_text(out);
+    ret->err = read_text(err);
+    free(out);
+    free(err);
+}
+
+static void clear(struct ending *outcome)
+{
+    free(outcome->out);
+    free(outcome->err);
+}
+
+// Runs kcast to its end and checks how it ended.
+static void expect(struct fixture *f, int status, const char *fault, const char *const *argument)
+{
+    struct ending outcome;
+    collect(f, spawn(f, fault, argument), &outcome);
+    if (outcome.status != status) {
+        print_error("kcast %s (fault %s) ended with %d instead of %d: %s\n", argument[0],
+                    fault ? fault : "none", outcome.status, status, outcome.err);
+    }
+    assert_int_equal(outcome.status, status);
+    clear(&outcome);
+}
+
+static void forget(struct fixture *f)
+{
+    kill(f->fake.pid, SIGUSR1);
+}
+
+static char *run_path(struct fixture *f, const char *name)
+{
+    return xasprintf("%s/%s.run", f->folder, name);
+}
+
+// With batches that become wide, and a policy that compares forecasts.
+static void search_wide(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {
+        "search", f->problem, "--run", path,           "--seed", "11",      "--policy",
+        "budget", "--share",  "0.3",   "--batch",      "3",      "--wide",  "16",
+        "--json", "--audit",  "0.3",   "--candidates", "50",     "--quiet", NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
+// With a policy whose threshold follows from all outcomes.
+static void search_risk(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {
+        "search", f->problem,     "--run", path,      "--seed",  "11",      "--policy",
+        "risk",   "--candidates", "70",    "--alpha", "0.3",     "--delta", "0.3",
+        "--json", "--audit",      "0.3",   "--quiet", "--batch", "3",       NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
+// Candidates that are no better than the baseline, one JSON line each; their path.
+static char *useless_pool(struct fixture *f)
+{
+    char *path = xasprintf("%s/useless.jsonl", f->folder);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (int i = 0; i < 60; i++) {
+        fprintf(out,
+                "{\"name\":\"u%d\",\"source\":\"#define A 1\\n#define B 2\\n#define C %d\\n\"}\n",
+                i, 100 + i);
+    }
+    fclose(out);
+    return path;
+}
+
+// With three generators, one of which the worker is.
+static void search_list(struct fixture *f, int status, const char *fault, const char *path)
+{
+    char *pool = useless_pool(f), *names = xasprintf("tunable,llm,pool:%s", pool);
+    const char *const argument[] = {
+        "search", f->problem, "--run", path,     "--seed", "11",      "--candidates",
+        "60",     "--batch",  "4",     "--wide", "4",      "--audit", "0.3",
+        "--json", "--quiet",  "-g",    names,    NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+    free(pool);
+    free(names);
+}
+
+static void search(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {"search", f->problem,     "--run", path,      "--seed",
+                                    "11",     "--candidates", "28",    "--batch", "4",
+                                    "--json", "--audit",      "0.3",   "--quiet", NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
+static void resume(struct fixture *f, int status, const char *path)
+{
+    const char *const argument[] = {"resume", path, "--json", NULL};
+    expect(f, status, NULL, argument);
+}
+
+static void load(struct run_state *run_state, const char *path)
+{
+    run_state_init(run_state);
+    struct run *run = NULL;
+    struct err error = ERR_INIT;
+    if (run_open_read(&run, path, &error) != 0 || run_state_run(run_state, run, &error) != 0) {
+        fail_msg("%s", error.text);
+    }
+    run_close(run);
+}
+
+// How many jobs the daemon has run so far.
+static uint64_t jobs_run(struct fixture *f)
+{
+    const char *const argument[] = {"status", "--json", NULL};
+    struct ending outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    assert_non_null(object);
+    uint64_t jobs = (uint64_t)json_integer_value(json_object_get(object, "results_cached"));
+    clear(&outcome);
+    return jobs;
+}
+
+// The same proposals, decisions and incumbents.
+static void assert_same_decisions(const struct run_state *a, const struct run_state *b,
+                                  const char *fault)
+{
+    bool same =
+        a->candidate_count == b->candidate_count && a->incumbent_count == b->incumbent_count;
+    for (size_t i = 0; same && i < a->candidate_count; i++) {
+        const struct run_state_candidate *x = &a->candidate[i], *y = &b->candidate[i];
+        same = digest_equal(&x->proposed.source, &y->proposed.source) &&
+               x->proposed.generator == y->proposed.generator &&
+               x->decided.decision == y->decided.decision &&
+               x->object_duplicate_of == y->object_duplicate_of && (!x->record) == (!y->record) &&
+               (!x->result) == (!y->result) &&
+               (!x->decided.reason || strcmp(x->decided.reason, y->decided.reason) == 0);
+        if (!same) {
+            print_error("fault %s: candidate %zu differs: %s / %s\n", fault, i + 1,
+                        x->decided.reason ? x->decided.reason : "-",
+                        y->decided.reason ? y->decided.reason : "-");
+        }
+    }
+    for (size_t i = 0; same && i < a->incumbent_count; i++) {
+        same = a->incumbent[i].event.candidate == b->incumbent[i].event.candidate;
+    }
+    if (!same) {
+        fail_msg("fault %s: the decisions differ", fault);
+    }
+}
+
+// ---- tests ----
+
+static void search_finds_the_best_and_measures_little(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "whole");
+    const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "3",
+                                    "--candidates", "0",        "--batch", "4",  "--json", NULL};
+    forget(f);
+    struct ending outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    assert_non_null(object);
+    assert_int_equal(json_integer_value(json_object_get(object, "considered")), 60);
+    const json_t *best = json_object_get(object, "best");
+    assert_non_null(strstr(json_string_value(json_object_get(best, "name")), "A=8 B=4"));
+    assert_true(fabs(json_number_value(json_object_get(best, "speedup")) - exp2(1.502)) < 1e-6);
+    assert_non_null(strstr(outcome.err, "A=8 B=4"));
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_true(run_state.finished);
+    assert_string_equal(run_state.finish_reason, "every candidate considered");
+    assert_int_equal(run_state.candidate_count, 60);
+    assert_true(run_state.trusted > 10);
+    assert_true(run_state.reused > 0);
+    assert_true(run_state.compile_failed > 0);
+    assert_true(
+        run_state.measured + run_state.trusted + run_state.reused + run_state.compile_failed == 60);
+    assert_true(run_state_incumbent_log2(&run_state) > 1.4);
+    for (size_t i = (size_t)run_state.observed_candidates; i < run_state.candidate_count; i++) {
+        assert_null(run_state.candidate[i].result); // every outcome was told
+    }
+    run_state_release(&run_state);
+    clear(&outcome);
+    free(path);
+}
+
+static void decisions_do_not_depend_on_timing(void **state)
+{
+    struct fixture *f = *state, other = *f;
+    char *path_a = run_path(f, "timing-a"), *path_b = run_path(f, "timing-b");
+    struct run_state a, b;
+    fake_start(&other.fake, 4711);
+    search(f, 0, NULL, path_a);
+    search(&other, 0, NULL, path_b);
+    load(&a, path_a);
+    load(&b, path_b);
+    assert_same_decisions(&a, &b, "none");
+    run_state_release(&a);
+    run_state_release(&b);
+    fake_stop(&other.fake);
+    free(path_a);
+    free(path_b);
+}
+
+typedef void searching(struct fixture *f, int status, const char *fault, const char *path);
+
+// The same search, killed once and resumed, decides the same and runs so many jobs in all.
+static void killed_and_resumed(struct fixture *f, searching *begin, const char *fault,
+                               const struct run_state *expected, uint64_t jobs)
+{
+    char *killed = run_path(f, "killed");
+    uint64_t before = jobs_run(f);
+    begin(f, -SIGKILL, fault, killed);
+    resume(f, 0, killed);
+    struct run_state run_state;
+    load(&run_state, killed);
+    assert_true(run_state.finished);
+    assert_same_decisions(expected, &run_state, fault);
+    if (jobs_run(f) - before != jobs) {
+        fail_msg("%s: %llu jobs ran instead of %llu", fault,
+                 (unsigned long long)(jobs_run(f) - before), (unsigned long long)jobs);
+    }
+    run_state_release(&run_state);
+    (void)unlink(killed);
+    free(killed);
+}
+
+static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "undisturbed");
+    uint64_t before = jobs_run(f);
+    search(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    struct run_state expected;
+    load(&expected, path);
+    assert_true(expected.trusted > 0 && expected.audited > 0 && expected.incumbent_count > 0);
+    // Every event in an ordinary build, some of them in the slow ones.
+    const char *variant = getenv("KCAST_VARIANT");
+    bool slow = variant && strcmp(variant, "debug") != 0 && strcmp(variant, "release") != 0;
+    for (uint64_t n = 2; n < expected.last_sequence; n += slow ? 7 : 1) {
+        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
+        killed_and_resumed(f, search, fault, &expected, jobs);
+        free(fault);
+    }
+    run_state_release(&expected);
+    free(path);
+}
+
+static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "wide");
+    uint64_t before = jobs_run(f);
+    search_wide(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    struct run_state expected;
+    load(&expected, path);
+    assert_int_equal(expected.candidate_count, 50);
+    assert_true(expected.trusted > 5 && expected.audited > 0);
+    for (uint64_t n = 5; n < expected.last_sequence; n += 19) {
+        char *fault = xasprintf("event:%llu", (unsigned long long)n);
+        killed_and_resumed(f, search_wide, fault, &expected, jobs);
+        free(fault);
+    }
+    run_state_release(&expected);
+    free(path);
+}
+
+static void
+killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "risk");
+    uint64_t before = jobs_run(f);
+    search_risk(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    struct run_state expected;
+    load(&expected, path);
+    assert_true(expected.certifications > 0 && expected.trusted > 5 && expected.audited > 0);
+    for (uint64_t n = 9; n < expected.last_sequence; n += 37) {
+        char *fault = xasprintf("event:%llu", (unsigned long long)n);
+        killed_and_resumed(f, search_risk, fault, &expected, jobs);
+        free(fault);
+    }
+    run_state_release(&expected);
+    free(path);
+}
+
+static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "list");
+    uint64_t before = jobs_run(f);
+    search_list(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    struct run_state expected;
+    load(&expected, path);
+    assert_int_equal(expected.candidate_count, 60);
+    struct allot_share share[3];
+    allot_shares(&expected, 60, 3, share);
+    assert_true(share[0].considered > 0 && share[1].considered > 0 && share[2].considered > 0);
+    assert_true(share[1].tokens > 0 && share[1].cost > 0.1);
+    for (size_t i = 0; i < expected.candidate_count; i++) {
+        const struct run_proposed *proposed = &expected.candidate[i].proposed;
+        assert_int_equal(proposed->model, proposed->generator == 1);
+        assert_int_equal(proposed->point == 0, proposed->generator == 1);
+    }
+    for (uint64_t n = 7; n < expected.last_sequence; n += 11) {
+        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
+        killed_and_resumed(f, search_list, fault, &expected, jobs);
+        free(fault);
+    }
+    run_state_release(&expected);
+    free(path);
+}
+
+static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **state)
+{
+    struct fixture *f = *state;
+    char *pool = useless_pool(f), *names = xasprintf("pool:%s,tunable", pool);
+    char *path = run_path(f, "half"), *whole = run_path(f, "all");
+    const char *const half[] = {"search",  f->problem, "--run",  path, "--seed",       "3",
+                                "--batch", "4",        "--wide", "4",  "--candidates", "48",
+                                "-g",      names,      NULL};
+    const char *const all[] = {"search", f->problem, "--run",        whole, "--seed", "3",
+                               "-g",     names,      "--candidates", "0",   "--json", NULL};
+    forget(f);
+    expect(f, 0, NULL, half);
+    struct run_state run_state;
+    load(&run_state, path);
+    struct allot_share share[2];
+    allot_shares(&run_state, run_state.candidate_count, 2, share);
+    if (share[1].considered < 2 * share[0].considered || share[0].considered < 4) {
+        fail_msg("useless %llu, useful %llu", (unsigned long long)share[0].considered,
+                 (unsigned long long)share[1].considered);
+    }
+    assert_true(share[1].improvements > 0 && share[1].gain_log2 > 1.4);
+    assert_int_equal(share[0].improvements, 0);
+    run_state_release(&run_state);
+    forget(f);
+    struct ending outcome;
+    collect(f, spawn(f, NULL, all), &outcome);
+    assert_int_equal(outcome.status, 0);
+    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    const json_t *generators = json_object_get(object, "generators");
+    assert_int_equal(json_array_size(generators), 2);
+    for (size_t i = 0; i < 2; i++) { // each point of each, once
+        const json_t *row = json_array_get(generators, i);
+        assert_int_equal(json_integer_value(json_object_get(row, "considered")), 60);
+        assert_true(json_number_value(json_object_get(row, "cost")) > 0);
+    }
+    load(&run_state, whole);
+    assert_int_equal(run_state.candidate_count, 120);
+    assert_string_equal(run_state.finish_reason, "no generator has more candidates");
+    run_state_release(&run_state);
+    clear(&outcome);
+    free(pool);
+    free(names);
+    free(path);
+    free(whole);
+}
+
+// The worker knows 48 sources; what it cannot fill others do, and the search ends without error.
+static void a_language_model_with_nothing_new_leaves_the_search(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "leaves");
+    const char *const argument[] = {"search", f->problem,     "--run", path,      "--seed",
+                                    "3",      "--candidates", "0",     "--batch", "4",
+                                    "-g",     "llm,tunable",  NULL};
+    forget(f);
+    struct ending outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    assert_non_null(strstr(outcome.err, "the generator llm has left the search"));
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_true(run_state.asking_over);
+    struct allot_share share[2];
+    allot_shares(&run_state, run_state.candidate_count, 2, share);
+    assert_in_range(share[0].considered, 20, 48);
+    assert_int_equal(share[1].considered, 60);
+    run_state_release(&run_state);
+    clear(&outcome);
+    free(path);
+}
+
+static void interrupt_keeps_everything_and_says_how_to_go_on(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "interrupted");
+    const char *const argument[] = {"search", f->problem, "--run", path, "--seed",
+                                    "5",      "--batch",  "4",     NULL};
+    struct ending outcome;
+    collect(f, spawn(f, "interrupt:40", argument), &outcome);
+    assert_int_equal(outcome.status, EXIT_INTERRUPTED);
+    char *hint = xasprintf("kcast resume %s", path);
+    assert_non_null(strstr(outcome.err, hint));
+    clear(&outcome);
+    resume(f, 0, path);
+    resume(f, 0, path); // finished: the summary again
+    free(hint);
+    free(path);
+}
+
+static void daemon_that_loses_everything_is_given_the_same_jobs_again(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "restart");
+    const char *const argument[] = {"search",  f->problem,     "--run", path,      "--seed",
+                                    "11",      "--candidates", "28",    "--batch", "4",
+                                    "--audit", "0.3",          NULL};
+    struct fake_process other;
+    fake_start(&other, 3);
+    char *pool = xasprintf("--pool=%s", other.pool);
+    const char *const full[] = {pool,        argument[0],  argument[1],  argument[2], argument[3],
+                                argument[4], argument[5],  argument[6],  argument[7], argument[8],
+                                argument[9], argument[10], argument[11], NULL};
+    forget(f);
+    pid_t pid = spawn(f, "pause:50", full);
+    int status;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    fake_stop(&other);
+    fake_start_at(&other, 3, other.pool);
+    kill(pid, SIGCONT);
+    struct ending outcome;
+    collect(f, pid, &outcome);
+    if (outcome.status != 0) {
+        fail_msg("%s", outcome.err);
+    }
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_true(run_state.finished);
+    run_state_release(&run_state);
+    clear(&outcome);
+    fake_stop(&other);
+    free(pool);
+    free(path);
+}
+
+static void unreachable_daemon_is_one_sentence_and_leaves_no_run(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "nobody");
+    const char *const argument[] = {"search", f->problem, "--run", path, "--pool=tcp://127.0.0.1:9",
+                                    NULL};
+    struct ending outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, EXIT_UNREACHABLE);
+    assert_int_equal(strncmp(outcome.err, "kcast: ", 7), 0);
+    assert_ptr_equal(strchr(outcome.err, '\n'), outcome.err + strlen(outcome.err) - 1);
+    assert_false(file_exists(path));
+    clear(&outcome);
+    free(path);
+}
+
+static void without_a_worker_everything_is_measured_and_said_once(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "no-worker");
+    const char *const argument[] = {
+        "search", f->problem, "--run", path, "--candidates", "20", "--worker=tcp://127.0.0.1:9",
+        NULL};
+    struct ending outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    const char *said = strstr(outcome.err, "no forecasts");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "no forecasts"));
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_int_equal(run_state.trusted, 0);
+    assert_int_equal(run_state.measured + run_state.reused + run_state.compile_failed, 20);
+    run_state_release(&run_state);
+    clear(&outcome);
+    free(path);
+}
+
+static void limits_end_the_search(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "limit-n"), *path_b = run_path(f, "limit-b");
+    const char *const by_count[] = {"search", f->problem,    "--run",   path, "--measurements",
+                                    "9",      "--no-worker", "--batch", "4",  NULL};
+    const char *const by_time[] = {"search", f->problem, "--run", path_b,     "--budget",
+                                   "3s",     "--batch",  "4",     "--policy", "all",
+                                   "--seed", "7",        NULL};
+    expect(f, 0, NULL, by_count);
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_int_equal(run_state.measured, 9);
+    assert_string_equal(run_state.finish_reason, "9 measurements made");
+    run_state_release(&run_state);
+    expect(f, 0, NULL, by_time);
+    load(&run_state, path_b);
+    if (run_state.device_seconds <= 1.5 || run_state.device_seconds >= 5) {
+        fail_msg("%g device-seconds, %s", run_state.device_seconds, run_state.finish_reason);
+    }
+    assert_int_equal(run_state.trusted, 0);
+    run_state_release(&run_state);
+    free(path);
+    free(path_b);
+}
+
+static void one_run_has_one_driver_but_two_runs_go_on_at_once(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "first"), *path_b = run_path(f, "second");
+    const char *const argument[] = {"search",       f->problem, "--run", path,
+                                    "--candidates", "20",       NULL};
+    const char *const again[] = {"resume", path, NULL};
+    const char *const other[] = {"search", f->problem, "--run", path_b, "--candidates", "20", NULL};
+    int status;
+    pid_t pid = spawn(f, "pause:10", argument);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    expect(f, EXIT_UNREACHABLE, NULL, again);
+    expect(f, EXIT_INVALID, NULL, argument); // exists
+    expect(f, EXIT_OK, NULL, other);
+    kill(pid, SIGCONT);
+    struct ending outcome;
+    collect(f, pid, &outcome);
+    assert_int_equal(outcome.status, 0);
+    clear(&outcome);
+    free(path);
+    free(path_b);
+}
+
+static void full_disk_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char *script = xasprintf("mount -t tmpfs -o size=200k none %s/small || exit 99\n"
+                             "cd %s/small || exit 99\n"
+                             "%s --pool=%s --worker=%s -q search %s --run a.run --batch 4\n"
+                             "[ $? -eq 7 ] || exit 1\n"
+                             "mount -o remount,size=20m %s/small || exit 99\n"
+                             "cp a.run ../small.run\n"
+                             "%s --pool=%s --worker=%s -q resume a.run >/dev/null || exit 2\n"
+                             "cp a.run ../grown.run\n",
+                             f->folder, f->folder, f->kcast, f->fake.pool, f->fake.worker,
+                             f->problem, f->folder, f->kcast, f->fake.pool, f->fake.worker);
+    char *small = xasprintf("%s/small", f->folder), *grown = run_path(f, "grown");
+    struct err error = ERR_INIT;
+    assert_int_equal(file_make_dirs(small, &error), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("unshare", "unshare", "-rm", "sh", "-c", script, NULL);
+        _exit(99);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    free(script);
+    free(small);
+    if (WEXITSTATUS(status) == 99) {
+        free(grown);
+        skip(); // no user namespaces here
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+    struct run_state run_state;
+    load(&run_state, grown);
+    assert_true(run_state.finished);
+    run_state_release(&run_state);
+    free(grown);
+}
+
+static void run_of_another_version_is_refused_and_not_touched(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "version");
+    unsigned char format[4] = {0, 0, 0, 99}; // user_version is at byte 60 of a database
+    search(f, 0, NULL, path);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, format, 4, 60), 4);
+    close(fd);
+    char *before = read_text(path);
+    resume(f, EXIT_VERSION, path);
+    char *after = read_text(path);
+    assert_memory_equal(before, after, 100);
+    free(before);
+    free(after);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(search_finds_the_best_and_measures_little),
+        cmocka_unit_test(decisions_do_not_depend_on_timing),
+        cmocka_unit_test(interrupt_keeps_everything_and_says_how_to_go_on),
+        cmocka_unit_test(daemon_that_loses_everything_is_given_the_same_jobs_again),
+        cmocka_unit_test(unreachable_daemon_is_one_sentence_and_leaves_no_run),
+        cmocka_unit_test(without_a_worker_everything_is_measured_and_said_once),
+        cmocka_unit_test(limits_end_the_search),
+        cmocka_unit_test(one_run_has_one_driver_but_two_runs_go_on_at_once),
+        cmocka_unit_test(full_disk_loses_nothing),
+        cmocka_unit_test(run_of_another_version_is_refused_and_not_touched),
+        cmocka_unit_test(what_improves_is_given_more_and_all_is_considered_in_the_end),
+        cmocka_unit_test(a_language_model_with_nothing_new_leaves_the_search),
+        cmocka_unit_test(killed_with_several_generators_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_at_every_event_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(
+            killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

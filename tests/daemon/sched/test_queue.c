@@ -1,0 +1,498 @@
+// Who goes next: priority and age within a search, charged seconds between searches and between
+// tenants, classes, bounds, gates, several devices at once. Shares over time: test_shares.c.
+#include "common/mem.h"
+#include "common/stats.h"
+#include "daemon/sched/queue.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MANY 2000
+
+struct item {
+    struct queue_entry entry; // first
+    uint64_t search;
+    uint64_t number;
+};
+
+static const struct fair_terms plenty = {.devices = 0, .idle = 1000};
+
+static void add_as(struct queue *queue, struct item *item, enum queue_class in,
+                   const struct fair_who *who, uint64_t number, uint32_t devices)
+{
+    item->search = who->search;
+    item->number = number;
+    queue_add(queue, &item->entry, in, who, 0, number, devices);
+}
+
+static void add(struct queue *queue, struct item *item, uint64_t search, uint64_t priority,
+                uint64_t number)
+{
+    struct fair_who who = {.tenant = 1, .search = search, .tenant_weight = 1, .weight = 1};
+
+    item->search = search;
+    item->number = number;
+    queue_add(queue, &item->entry, QUEUE_NORMAL, &who, priority, number, 1);
+}
+
+static struct item *take(struct queue *queue, struct queue_ticket *ticket)
+{
+    struct item *item = (struct item *)queue_take(queue, &plenty, 0, ticket);
+
+    assert_true(queue_check(queue));
+    return item;
+}
+
+// Takes one and settles it with what it is said to have cost.
+static uint64_t serve(struct queue *queue, double seconds)
+{
+    struct queue_ticket ticket;
+    struct item *item = take(queue, &ticket);
+
+    assert_non_null(item);
+    queue_settle(queue, &ticket, seconds, false);
+    return item->number;
+}
+
+// One under these terms: its number, or NONE.
+#define NONE UINT64_MAX
+static uint64_t next(struct queue *queue, const struct fair_terms *terms, double now_s,
+                     struct queue_ticket *ticket)
+{
+    bool has = queue_has(queue, terms, now_s);
+    struct item *item = (struct item *)queue_take(queue, terms, now_s, ticket);
+
+    assert_int_equal(has, item);
+    assert_true(queue_check(queue));
+    return item ? item->number : NONE;
+}
+
+static void an_empty_queue_gives_nothing(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct queue_ticket ticket;
+    assert_null(queue_take(queue, &plenty, 0, &ticket));
+    assert_false(queue_has(queue, &plenty, 0));
+    assert_int_equal(queue_count(queue), 0);
+    assert_true(queue_check(queue));
+    queue_free(queue);
+    queue_free(NULL);
+}
+
+static void priority_then_age_within_a_search(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[4] = {0};
+    add(queue, &item[0], 1, 5, 10);
+    add(queue, &item[1], 1, 0, 11);
+    add(queue, &item[2], 1, 5, 9);
+    add(queue, &item[3], 1, 0, 12);
+    assert_int_equal(serve(queue, 1), 11);
+    assert_int_equal(serve(queue, 1), 12);
+    assert_int_equal(serve(queue, 1), 9);
+    assert_int_equal(serve(queue, 1), 10);
+    queue_free(queue);
+}
+
+static void a_removed_entry_does_not_come(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[3] = {0};
+    for (uint64_t i = 0; i < 3; i++) {
+        add(queue, &item[i], 1, 0, i);
+    }
+    queue_remove(queue, &item[0].entry);
+    assert_false(queue_holds(&item[0].entry));
+    queue_remove(queue, &item[0].entry); // no-op
+    assert_true(queue_check(queue));
+    assert_int_equal(serve(queue, 1), 1);
+    queue_remove(queue, &item[2].entry);
+    assert_int_equal(queue_count(queue), 0);
+    assert_true(queue_check(queue));
+    queue_free(queue);
+}
+
+static void the_last_entry_of_a_search_can_be_removed_while_another_waits(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[2] = {0};
+    add(queue, &item[0], 1, 0, 0);
+    add(queue, &item[1], 2, 0, 1);
+    queue_remove(queue, &item[0].entry);
+    assert_true(queue_check(queue));
+    assert_int_equal(serve(queue, 1), 1);
+    queue_free(queue);
+}
+
+static void a_newcomer_does_not_wait_for_a_flood(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *flood = xcalloc(MANY, sizeof(*flood));
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        add(queue, &flood[i], 1, 0, i);
+    }
+    for (int i = 0; i < 10; i++) {
+        (void)serve(queue, 1);
+    }
+    struct item one = {0};
+    add(queue, &one, 2, 0, MANY);
+    (void)serve(queue, 1); // at most one more of the flood
+    if (queue_holds(&one.entry)) {
+        assert_int_equal(serve(queue, 1), MANY);
+    }
+    queue_free(queue);
+    free(flood);
+}
+
+// Two searches whose jobs cost differently get the same seconds.
+static void searches_get_equal_seconds_whatever_their_jobs_cost(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *items = xcalloc(MANY, sizeof(*items));
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        add(queue, &items[i], i % 2, 0, i);
+    }
+    const double cost[2] = {0.2, 3.0};
+    double used[2] = {0, 0};
+    double total = 0;
+    while (total < 200) {
+        struct queue_ticket ticket;
+        struct item *item = take(queue, &ticket);
+
+        used[item->search] += cost[item->search];
+        total += cost[item->search];
+        queue_settle(queue, &ticket, cost[item->search], false);
+    }
+    assert_true(used[0] > 92 && used[0] < 108);
+    queue_free(queue);
+    free(items);
+}
+
+static void sleeping_gives_no_credit(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *items = xcalloc(MANY, sizeof(*items));
+
+    (void)state;
+    add(queue, &items[0], 2, 0, 0);
+    (void)serve(queue, 1); // search 2 was here once
+    for (uint64_t i = 1; i < 500; i++) {
+        add(queue, &items[i], 1, 0, i);
+    }
+    for (int i = 0; i < 100; i++) {
+        (void)serve(queue, 1);
+    }
+    for (uint64_t i = 500; i < 600; i++) {
+        add(queue, &items[i], 2, 0, i);
+    }
+    size_t served_of_late = 0;
+    for (int i = 0; i < 20; i++) {
+        served_of_late += serve(queue, 1) >= 500;
+    }
+    assert_in_range(served_of_late, 9, 11);
+    queue_free(queue);
+    free(items);
+}
+
+static double ahead_of_one;
+
+static void on_view(void *owner, enum queue_class in, const struct fair_view *view)
+{
+    (void)owner;
+    (void)in;
+    if (view->search == 1) {
+        ahead_of_one = view->ahead_s;
+    }
+}
+
+static double ahead(struct queue *queue)
+{
+    ahead_of_one = -1;
+    queue_visit(queue, on_view, NULL);
+    return ahead_of_one;
+}
+
+static void what_was_lost_is_given_back(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[2] = {0};
+    add(queue, &item[0], 1, 0, 0);
+    add(queue, &item[1], 1, 0, 1);
+    struct queue_ticket ticket;
+    (void)take(queue, &ticket);
+    assert_true(ahead(queue) > 0);
+    queue_refresh(queue, &ticket, 20);
+    assert_float_equal(ahead(queue), 20, 1e-9);
+    queue_refresh(queue, &ticket, 10); // less than was charged already
+    assert_float_equal(ahead(queue), 20, 1e-9);
+    queue_settle(queue, &ticket, 21, true);
+    assert_float_equal(ahead(queue), 0, 1e-12);
+    queue_settle(queue, &ticket, 1, false); // once is enough
+    assert_float_equal(ahead(queue), 0, 1e-12);
+    queue_free(queue);
+}
+
+// Ten searches of one tenant get together what the one of the other gets, times the weights.
+static void tenants_share_before_their_searches_do(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *items = xcalloc(MANY, sizeof(*items));
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        bool alone = i % 2 == 0;
+        struct fair_who who = {.tenant = alone ? 7 : 8,
+                               .search = alone ? 100 : 1 + i / 2 % 10,
+                               .tenant_weight = alone ? 3 : 1,
+                               .weight = 1};
+
+        add_as(queue, &items[i], QUEUE_NORMAL, &who, i, 1);
+    }
+    size_t served = 0;
+    for (int i = 0; i < 800; i++) {
+        served += serve(queue, 1) % 2 == 0;
+    }
+    assert_in_range(served, 595, 605);
+    queue_free(queue);
+    free(items);
+}
+
+static void one_search_holds_a_bounded_number_while_others_wait(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[12] = {0};
+    for (uint64_t i = 0; i < 10; i++) {
+        add(queue, &item[i], 1, 0, i);
+    }
+    struct queue_ticket ticket[12];
+    struct fair_terms terms = {.devices = 8, .idle = 8};
+    size_t held = 0;
+    // Alone it may have all but one of what there is, and then the last one too.
+    for (; held < 7; held++, terms.idle--) {
+        assert_int_equal(next(queue, &terms, 0, &ticket[held]), held);
+    }
+    // Another one comes; the bound of the first is now ceil(8 / 2) + 1.
+    add(queue, &item[10], 2, 0, 10);
+    assert_int_equal(next(queue, &terms, 0, &ticket[10]), 10);
+    add(queue, &item[11], 2, 0, 11);
+    queue_settle(queue, &ticket[10], 1000, false); // so that the first is behind
+    assert_int_equal(next(queue, &terms, 0, &ticket[11]), 11);
+    assert_int_equal(next(queue, &terms, 0, &ticket[7]), 7); // nobody else waits any more
+    for (size_t i = 0; i < 8; i++) {
+        queue_settle(queue, &ticket[i], 1, false);
+    }
+    queue_settle(queue, &ticket[11], 1, false);
+    queue_free(queue);
+}
+
+static bool is_even(void *owner, uint64_t search)
+{
+    (void)owner;
+    return search % 2 == 0;
+}
+
+static void a_search_behind_a_closed_gate_waits(void **state)
+{
+    struct queue *queue = queue_create();
+    struct fair_terms terms = {.devices = 1, .idle = 1, .may = is_even};
+
+    (void)state;
+    struct item item[2] = {0};
+    add(queue, &item[0], 1, 0, 0);
+    struct queue_ticket ticket;
+    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    add(queue, &item[1], 2, 0, 1);
+    assert_int_equal(next(queue, &terms, 0, &ticket), 1);
+    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    terms.may = NULL;
+    assert_int_equal(next(queue, &terms, 0, &ticket), 0);
+    queue_settle(queue, &ticket, 1, false);
+    queue_free(queue);
+}
+
+// Interactive ones go first for a fifth of the time, and behind the others for the rest of it.
+static void interactive_goes_first_within_its_share(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *items = xcalloc(MANY, sizeof(*items));
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        struct fair_who who = {.tenant = 1, .search = i % 2, .tenant_weight = 1, .weight = 1};
+
+        add_as(queue, &items[i], i % 2 ? QUEUE_INTERACTIVE : QUEUE_NORMAL, &who, i, 1);
+    }
+    struct fair_terms terms = {.devices = 1, .idle = 1};
+    struct queue_ticket ticket;
+    double now_s = 0;
+    // The burst: a fifth of a minute.
+    for (int i = 0; i < 12; i++, now_s += 1) {
+        assert_int_equal(next(queue, &terms, now_s, &ticket) % 2, 1);
+        queue_settle(queue, &ticket, 1, false);
+    }
+    size_t interactive = 0;
+    for (int i = 0; i < 1000; i++, now_s += 1) {
+        interactive += next(queue, &terms, now_s, &ticket) % 2;
+        queue_settle(queue, &ticket, 1, false);
+    }
+    assert_in_range(interactive, 198, 206);
+    queue_free(queue);
+    free(items);
+}
+
+static void scavenge_begins_only_where_nothing_else_could(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[3] = {0};
+    struct fair_who who[2] = {{.tenant = 1, .search = 1, .tenant_weight = 1, .weight = 1},
+                              {.tenant = 2, .search = 2, .tenant_weight = 9, .weight = 9}};
+    add_as(queue, &item[0], QUEUE_SCAVENGE, &who[1], 0, 1);
+    add_as(queue, &item[1], QUEUE_NORMAL, &who[0], 1, 1);
+    add_as(queue, &item[2], QUEUE_NORMAL, &who[0], 2, 1);
+    struct fair_terms terms = {.devices = 2, .idle = 2};
+    struct queue_ticket ticket;
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_int_equal(next(queue, &terms, 0, &ticket), i % 3);
+        queue_settle(queue, &ticket, 100, false);
+    }
+    queue_free(queue);
+}
+
+static void a_removed_entry_for_several_devices_keeps_none_free(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[2] = {0};
+    struct fair_who who = {.tenant = 1, .search = 1, .tenant_weight = 1, .weight = 1};
+    add_as(queue, &item[0], QUEUE_NORMAL, &who, 0, 4);
+    struct fair_terms terms = {.devices = 4, .idle = 1};
+    struct queue_ticket ticket;
+    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    struct fair_who other = {.tenant = 1, .search = 2, .tenant_weight = 1, .weight = 1};
+    add_as(queue, &item[1], QUEUE_NORMAL, &other, 1, 1);
+    assert_int_equal(next(queue, &terms, 100, &ticket), NONE); // kept free
+    terms.devices = 3; // a device went: it cannot ever fit now, and keeps nobody waiting
+    assert_true(queue_has(queue, &terms, 100));
+    terms.devices = 4;
+    queue_remove(queue, &item[0].entry);
+    assert_int_equal(next(queue, &terms, 100, &ticket), 1);
+    queue_settle(queue, &ticket, 1, false);
+    queue_free(queue);
+}
+
+// What was lost on a device waits for another one, and keeps nobody else from that device.
+static void who_avoids_a_device_lets_others_past(void **state)
+{
+    struct queue *queue = queue_create();
+
+    (void)state;
+    struct item item[4] = {0};
+    for (uint64_t i = 0; i < 3; i++) {
+        add(queue, &item[i], 7, 0, i);
+    }
+    item[0].entry.fair.avoid = item[1].entry.fair.avoid = 1;
+    struct queue_ticket ticket;
+    struct fair_terms terms = {.devices = 2, .idle = 1, .sole = 1};
+    assert_int_equal(next(queue, &terms, 0, &ticket), 2); // of the same search, and younger
+    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    assert_false(queue_has(queue, &terms, 0));
+    add(queue, &item[3], 8, 0, 3);
+    assert_int_equal(next(queue, &terms, 0, &ticket), 3); // of another one
+    queue_settle(queue, &ticket, 1, false);
+    terms.sole = 2;
+    assert_int_equal(next(queue, &terms, 0, &ticket), 0); // the other device
+    queue_settle(queue, &ticket, 1, false);
+    terms = (struct fair_terms){.devices = 1, .idle = 1, .sole = 1};
+    assert_int_equal(next(queue, &terms, 0, &ticket), 1); // there is no other any more
+    queue_settle(queue, &ticket, 1, false);
+    queue_free(queue);
+}
+
+// Random operations against a list that is searched.
+static void random_operations_keep_the_invariants(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item *items = xcalloc(MANY, sizeof(*items));
+
+    (void)state;
+    struct stats_rng rng;
+    stats_rng_init(&rng, 1, 0);
+    size_t held = 0;
+    for (uint64_t round = 0; round < 20000; round++) {
+        struct item *item = &items[stats_rng_below(&rng, MANY)];
+        struct queue_ticket ticket;
+
+        if (!queue_holds(&item->entry)) {
+            struct fair_who who = {.tenant = stats_rng_below(&rng, 3),
+                                   .tenant_weight = 0.5 + stats_rng_unit(&rng),
+                                   .weight = 0.5 + stats_rng_unit(&rng)};
+
+            who.search = who.tenant * 10 + stats_rng_below(&rng, 7);
+            add_as(queue, item, (enum queue_class)stats_rng_below(&rng, QUEUE_CLASS_COUNT), &who,
+                   round, 1);
+            held++;
+        } else if (stats_rng_below(&rng, 2) == 0) {
+            queue_remove(queue, &item->entry);
+            held--;
+        } else {
+            item = take(queue, &ticket);
+            queue_refresh(queue, &ticket, stats_rng_unit(&rng));
+            queue_settle(queue, &ticket, stats_rng_unit(&rng), stats_rng_below(&rng, 4) == 0);
+            held--;
+        }
+        assert_int_equal(queue_count(queue), held);
+        if (round % 64 == 0) {
+            queue_sweep(queue);
+            assert_true(queue_check(queue));
+        }
+    }
+    queue_free(queue);
+    free(items);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_queue_gives_nothing),
+        cmocka_unit_test(priority_then_age_within_a_search),
+        cmocka_unit_test(a_removed_entry_does_not_come),
+        cmocka_unit_test(the_last_entry_of_a_search_can_be_removed_while_another_waits),
+        cmocka_unit_test(a_newcomer_does_not_wait_for_a_flood),
+        cmocka_unit_test(searches_get_equal_seconds_whatever_their_jobs_cost),
+        cmocka_unit_test(sleeping_gives_no_credit),
+        cmocka_unit_test(what_was_lost_is_given_back),
+        cmocka_unit_test(tenants_share_before_their_searches_do),
+        cmocka_unit_test(one_search_holds_a_bounded_number_while_others_wait),
+        cmocka_unit_test(a_search_behind_a_closed_gate_waits),
+        cmocka_unit_test(interactive_goes_first_within_its_share),
+        cmocka_unit_test(scavenge_begins_only_where_nothing_else_could),
+        cmocka_unit_test(a_removed_entry_for_several_devices_keeps_none_free),
+        cmocka_unit_test(who_avoids_a_device_lets_others_past),
+        cmocka_unit_test(random_operations_keep_the_invariants),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+// A disassembler that does what a program may do: good work, none, too much, for ever. First by
+// itself, then in the compile jail, where a compilation must be none the worse for it; the jail's
+// part is skipped where there is no CUDA compiler.
+#include "common/file.h"
+#include "executor/gpu/compile/compile.h"
+#include "executor/gpu/compile/disassemble.h"
+#include "executor/sandbox/child.h"
+#include "proto/verdict.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ROOM 4096
+#define LONG_S 60.0 // more than anything here should take
+#define LINES                                                                                      \
+    "printf '        /*0000*/   LDG.E R1, desc[UR4][R2.64] ;\\n        /*0010*/ @P0 EXIT ;\\n'\n"
+
+static const char problem[] =
+    "{\"name\": \"p\", \"title\": \"p\", \"license\": \"MIT\", \"language\": \"cuda\","
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}],"
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
+    "\"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 100}],"
+    "\"bench\": [{\"params\": {\"n\": 1000}, \"weight\": 1}]},"
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
+static const char source[] = "//@ launch k grid=(1) block=(256) args=(x, y)\n"
+                             "extern \"C\" __global__ void k(const float *x, float *y)\n"
+                             "{ y[threadIdx.x] = x[threadIdx.x]; }\n";
+
+struct fixture {
+    char folder[64];
+    char *program, *file;
+    struct disassembler disassembler;
+    char text[ROOM];
+    size_t len;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+
+    snprintf(fixture->folder, sizeof(fixture->folder), "/tmp/kcast-disassemble-XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    assert_int_equal(chmod(fixture->folder, 0755), 0);
+    fixture->program = xasprintf("%s/bin", fixture->folder);
+    assert_int_equal(mkdir(fixture->program, 0755), 0);
+    free(fixture->program);
+    fixture->program = xasprintf("%s/bin/nvdisasm", fixture->folder);
+    fixture->file = xasprintf("%s/a.cubin", fixture->folder);
+    fixture->disassembler = (struct disassembler){fixture->program, fixture->file};
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const left[] = {"bin/nvdisasm", "bin", "a.cubin", "include", "lib64", ""};
+
+    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
+        char *path = xasprintf("%s/%s", fixture->folder, left[i]);
+
+        (void)remove(path);
+        free(path);
+    }
+    free(fixture->program);
+    free(fixture->file);
+    free(fixture);
+    return 0;
+}
+
+static void be(struct fixture *fixture, const char *commands)
+{
+    char *script = xasprintf("#!/bin/sh\n%s", commands);
+    struct err err = ERR_INIT;
+
+    assert_int_equal(file_replace(fixture->program, script, strlen(script), false, &err), 0);
+    assert_int_equal(chmod(fixture->program, 0755), 0);
+    free(script);
+}
+
+static bool run(struct fixture *fixture, const char *commands, double seconds, size_t room)
+{
+    be(fixture, commands);
+    (void)unlink(fixture->file);
+    const struct bytes cubin = {.data = (unsigned char *)(uintptr_t) "a cubin\n", .len = 8};
+    return disassemble(&fixture->disassembler, &cubin, seconds, fixture->text, room, &fixture->len);
+}
+
+static void expect_text(const struct fixture *fixture, const char *text)
+{
+    assert_int_equal(fixture->len, strlen(text));
+    assert_memory_equal(fixture->text, text, fixture->len);
+}
+
+// ---- by itself ----
+
+static void it_is_given_the_cubin_and_nothing_else(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_true(run(fixture, "echo $1 $2; cat $3; cat; echo lost >&2\n", LONG_S, ROOM));
+    expect_text(fixture, "-c -ndf\na cubin\n");
+    assert_true(run(fixture, "echo $HOME$KCAST_CUDA_HOME $LC_ALL\n", LONG_S, ROOM));
+    expect_text(fixture, "C\n");
+    assert_true(run(fixture, "exit 0\n", LONG_S, ROOM));
+    expect_text(fixture, "");
+    if (access("/proc/self/fd", X_OK) == 0) { // 3 is ls's own, and sh has its script at 10
+        assert_true(run(fixture, "ls /proc/self/fd | grep -v '^[012]$' | grep -c -v '^3$'; :\n",
+                        LONG_S, ROOM));
+        expect_text(fixture, "0\n");
+    }
+}
+
+static void what_fails_gives_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct disassembler none = {"/nowhere/nvdisasm", fixture->file};
+
+    assert_false(run(fixture, "echo something; exit 1\n", LONG_S, ROOM));
+    assert_false(run(fixture, "echo something; kill -9 $$\n", LONG_S, ROOM));
+    assert_false(run(fixture, "echo something\n", 0, ROOM));
+    (void)unlink(fixture->file);
+    const struct bytes cubin = {.data = (unsigned char *)(uintptr_t) "x", .len = 1};
+    assert_false(disassemble(&none, &cubin, LONG_S, fixture->text, ROOM, &fixture->len));
+    // What is there already is not written through.
+    assert_int_equal(access(fixture->file, F_OK), 0);
+    be(fixture, "echo something\n");
+    assert_false(
+        disassemble(&fixture->disassembler, &cubin, LONG_S, fixture->text, ROOM, &fixture->len));
+}
+
+static void what_does_not_end_is_ended(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_false(run(fixture, "while :; do echo on and on; done\n", LONG_S, ROOM));
+    assert_false(run(fixture, "exec sleep 1000\n", 0.1, ROOM));
+    assert_false(run(fixture, "echo something; exec sleep 1000 >/dev/null\n", 0.1, ROOM));
+    assert_false(run(fixture, "printf 12345678\n", LONG_S, 8)); // there may be more
+    assert_true(run(fixture, "printf 12345678\n", LONG_S, 9));
+}
+
+// ---- in the jail ----
+
+// A toolkit that is the machine's but for its disassembler.
+static bool make_toolkit(struct fixture *fixture, struct toolkit *ret, bool *ret_visible)
+{
+    char *include = xasprintf("%s/include", fixture->folder);
+    char *lib = xasprintf("%s/lib64", fixture->folder);
+    struct toolkit real;
+    struct err err = ERR_INIT;
+    char *name, *folder;
+
+    if (toolkit_find(&real, &err) != 0) {
+        printf("skipped because %s\n", err.text);
+        free(include);
+        free(lib);
+        return false;
+    }
+    folder = xstrdup(real.nvrtc);
+    name = strrchr(folder, '/');
+    *name++ = '\0';
+    assert_int_equal(symlink(real.include, include), 0);
+    assert_int_equal(symlink(folder, lib), 0);
+    *ret = (struct toolkit){.root = xstrdup(fixture->folder),
+                            .nvrtc = xasprintf("%s/%s", lib, name),
+                            .include = include,
+                            .nvdisasm = xstrdup(fixture->program)};
+    *ret_visible = strncmp(real.root, "/usr/", 5) == 0;
+    toolkit_release(&real);
+    free(folder);
+    free(lib);
+    return true;
+}
+
+static void compile(struct cuda_jail *jail, enum compile_role role, struct compile_outcome *ret)
+{
+    struct compile_plan plan;
+
+    message_init(&compile_plan_message, &plan);
+    plan.source = bytes_copy(source, strlen(source));
+    plan.problem = bytes_copy(problem, strlen(problem));
+    plan.header = xstrdup("");
+    plan.glue = xstrdup("");
+    plan.language = xstrdup("cuda");
+    plan.target = xstrdup("sm_90");
+    plan.role = role;
+    plan.max_seconds = LONG_S;
+    plan.max_memory = (uint64_t)4 << 30;
+    plan.max_output = (uint64_t)32 << 20;
+    struct err err = ERR_INIT;
+    if (compile_cuda(&plan, jail, ret, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    message_clear(&compile_plan_message, &plan);
+}
+
+// -1: not recorded.
+static double total_of(struct cuda_jail *jail)
+{
+    struct compile_outcome outcome;
+
+    compile(jail, COMPILE_CANDIDATE, &outcome);
+    assert_int_equal(outcome.compiled->verdict, VERDICT_NONE);
+    assert_true(outcome.object.len > 0);
+    double total = -1;
+    for (size_t i = 0; i < outcome.compiled->features_count; i++) {
+        if (strcmp(outcome.compiled->features[i].name, "sass_total") == 0) {
+            total = outcome.compiled->features[i].value;
+        }
+    }
+    message_clear(&compile_outcome_message, &outcome);
+    return total;
+}
+
+static void a_compilation_is_none_the_worse_for_it(void **state)
+{
+    static const struct {
+        const char *commands;
+        double total;
+    } cases[] = {
+        {LINES, 2},
+        {"echo no code\n", -1},
+        {LINES "exit 1\n", -1},
+        {"while :; do\n" LINES "done\n", -1},
+        {"exec sleep 1000\n", -1},                                   // three seconds
+        {"head -c 100000 /dev/zero; printf '\\377\\n'\n" LINES, -1}, // zeros end a text
+        {"printf '\\377\\376\\n'\n" LINES, 2},
+        {LINES, 2},
+    };
+    struct fixture *fixture = *state;
+    struct toolkit toolkit;
+    bool visible = false; // from within the jail
+
+    if (!make_toolkit(fixture, &toolkit, &visible)) {
+        skip();
+    }
+    be(fixture, LINES);
+    struct sandbox_filter filter;
+    struct err err = ERR_INIT;
+    assert_int_equal(sandbox_filter_build(&filter, STAGE_COMPILE, &err), 0);
+    struct zygote zygote;
+    assert_int_equal(zygote_create(&zygote, cuda_jail_child, &filter, &err), 0);
+    struct cuda_jail jail;
+    cuda_jail_init(&jail, &zygote, &toolkit, !visible);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        be(fixture, cases[i].commands);
+        if (total_of(&jail) != cases[i].total) {
+            fail_msg("%s", cases[i].commands);
+        }
+    }
+    cuda_jail_release(&jail);
+    zygote_release(&zygote);
+    sandbox_filter_release(&filter);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(it_is_given_the_cubin_and_nothing_else),
+        TEST(what_fails_gives_nothing),
+        TEST(what_does_not_end_is_ended),
+        TEST(a_compilation_is_none_the_worse_for_it),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

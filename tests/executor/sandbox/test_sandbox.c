@@ -1,0 +1,166 @@
+// The compile jail with sources that mean it ill, and the pre-flight's checks of both sandboxes.
+#include "tests/executor/fixture.h"
+
+struct expectation {
+    const char *candidate;
+    enum verdict verdict;
+    const char *reason; // part of it
+};
+
+static const struct expectation expectation[] = {
+    {"missing_entry", VERDICT_COMPILE_ERROR, "candidate.c does not define `window`"},
+    {"empty", VERDICT_COMPILE_ERROR, "candidate.c does not define `window`"},
+    {"undefined_helper", VERDICT_COMPILE_ERROR, "uses `helper`"},
+    {"syntax", VERDICT_COMPILE_ERROR, "candidate.c:3:16: error: expected ';'"},
+    {"signature", VERDICT_COMPILE_ERROR, "conflicting types for 'window'"},
+    {"twice", VERDICT_COMPILE_ERROR, "multiple definition of `kcast_entry'"},
+    {"binary", VERDICT_COMPILE_ERROR, "error:"},
+    {"include_loop", VERDICT_COMPILE_ERROR, "include"},
+    {"macro_bomb", VERDICT_COMPILE_ERROR, NULL},
+    {"huge_bss", VERDICT_COMPILE_ERROR, "static data takes 10.0 GiB"},
+    {"huge_data", VERDICT_COMPILE_ERROR, NULL},
+    {"huge_fill", VERDICT_COMPILE_ERROR, "writes more than"},
+    {"assembler_loop", VERDICT_COMPILE_ERROR, NULL},
+    {"constructor", VERDICT_REJECTED, "constructor"},
+    {"init_section", VERDICT_REJECTED, "constructor"},
+    {"ifunc", VERDICT_REJECTED, "ifunc"},
+};
+
+// What the host's files are safe from only in the sandbox.
+static const struct expectation confined[] = {
+    {"include_shadow", VERDICT_COMPILE_ERROR, "/etc/shadow: No such file"},
+    {"incbin_passwd", VERDICT_COMPILE_ERROR, "/etc/passwd"},
+};
+
+static void expect(const struct fixture *fixture, const struct expectation *expected)
+{
+    char *file = xasprintf("candidates/%s.c", expected->candidate);
+    struct compile_plan plan = fixture_compile_plan(fixture, file, false);
+
+    plan.max_memory = (uint64_t)1 << 30;
+    struct compile_outcome outcome = fixture_compile(fixture, &plan);
+    if (outcome.compiled->verdict != expected->verdict || !outcome.compiled->reason ||
+        (expected->reason && !strstr(outcome.compiled->reason, expected->reason))) {
+        fail_msg("%s: %s (%s), expected %s with \"%s\"", expected->candidate,
+                 verdict_name(outcome.compiled->verdict),
+                 outcome.compiled->reason ? outcome.compiled->reason : "-",
+                 verdict_name(expected->verdict), expected->reason ? expected->reason : "");
+    }
+    assert_int_equal(outcome.object.len, 0);
+    message_clear(&compile_outcome_message, &outcome);
+    free(file);
+}
+
+static void hostile_sources_get_a_verdict_and_a_sentence(void **state)
+{
+    for (size_t i = 0; i < ARRAY_LEN(expectation); i++) {
+        expect(*state, &expectation[i]);
+    }
+}
+
+static void jail_has_none_of_the_hosts_files(void **state)
+{
+    fixture_need_sandbox(*state);
+    for (size_t i = 0; i < ARRAY_LEN(confined); i++) {
+        expect(*state, &confined[i]);
+    }
+}
+
+static void compiler_is_stopped_at_its_time(void **state)
+{
+    struct compile_plan plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+
+    plan.max_seconds = 1e-4; // less than starting a process takes
+    struct compile_outcome outcome = fixture_compile(*state, &plan);
+    assert_int_equal(outcome.compiled->verdict, VERDICT_COMPILE_ERROR);
+    assert_non_null(strstr(outcome.compiled->reason, "longer than"));
+    message_clear(&compile_outcome_message, &outcome);
+}
+
+static void flags_and_name_are_used(void **state)
+{
+    struct compile_plan plan = fixture_compile_plan(*state, "candidates/syntax.c", false);
+
+    plan.name = xstrdup("other.c");
+    struct compile_outcome outcome = fixture_compile(*state, &plan);
+    assert_non_null(strstr(outcome.compiled->reason, "other.c:3:16"));
+    message_clear(&compile_outcome_message, &outcome);
+    plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+    plan.flags = xstrdup("-O1  -DN=5 ");
+    plan.name = xstrdup("../../etc/passwd.c"); // not taken
+    outcome = fixture_compile(*state, &plan);
+    assert_non_null(outcome.compiled->reason);
+    message_clear(&compile_outcome_message, &outcome);
+}
+
+static double feature(const struct compiled *compiled, const char *name)
+{
+    for (size_t i = 0; i < compiled->features_count; i++) {
+        if (strcmp(compiled->features[i].name, name) == 0) {
+            return compiled->features[i].value;
+        }
+    }
+    fail_msg("there is no feature %s", name);
+    return 0;
+}
+
+static void object_comes_back_with_its_digest_and_features(void **state)
+{
+    struct compile_plan plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+    struct compile_outcome outcome = fixture_compile(*state, &plan), again;
+    struct digest digest = digest_of(outcome.object.data, outcome.object.len);
+
+    assert_int_equal(outcome.compiled->verdict, VERDICT_NONE);
+    assert_null(outcome.compiled->reason);
+    assert_true(outcome.object.len > 0);
+    assert_true(digest_equal(&digest, &outcome.compiled->object));
+    assert_true(strncmp(outcome.compiled->toolchain, "gcc ", 4) == 0);
+    assert_true(feature(outcome.compiled, "instructions") > 0);
+    assert_true(feature(outcome.compiled, "loops") >= 1);
+    assert_true(feature(outcome.compiled, "functions") == 1);
+    assert_true(feature(outcome.compiled, "entry_bytes") > 0);
+    assert_true(feature(outcome.compiled, "object_bytes") == (double)outcome.object.len);
+    struct strbuf packed = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    assert_int_equal(message_pack(&compile_outcome_message, &outcome, &packed, &err), 0);
+    strbuf_release(&packed);
+    plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+    again = fixture_compile(*state, &plan);
+    assert_true(digest_equal(&again.compiled->object,
+                             &outcome.compiled->object)); // the same source, the same object
+    message_clear(&compile_outcome_message, &again);
+    message_clear(&compile_outcome_message, &outcome);
+}
+
+static void probe_finds_the_sandbox_tight(void **state)
+{
+    const struct fixture *fixture = *state;
+
+    fixture_need_sandbox(fixture);
+    struct probe_outcome outcome;
+    struct err err = ERR_INIT;
+    assert_int_equal(probe_run(&fixture->context, &outcome, &err), 0);
+    assert_true(outcome.sandbox);
+    assert_null(outcome.reason);
+    assert_true(strncmp(outcome.device_class, "cpu/", 4) == 0);
+    assert_non_null(strstr(outcome.device_class, "/gcc-"));
+    assert_true(outcome.facts_count >= 6);
+    for (size_t i = 0; i < outcome.facts_count; i++) {
+        assert_true(isfinite(outcome.facts[i].value) && outcome.facts[i].value >= 0);
+    }
+    message_clear(&probe_outcome_message, &outcome);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_sources_get_a_verdict_and_a_sentence),
+        cmocka_unit_test(jail_has_none_of_the_hosts_files),
+        cmocka_unit_test(compiler_is_stopped_at_its_time),
+        cmocka_unit_test(flags_and_name_are_used),
+        cmocka_unit_test(object_comes_back_with_its_digest_and_features),
+        cmocka_unit_test(probe_finds_the_sandbox_tight),
+    };
+
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

@@ -1,0 +1,307 @@
+// The sequential rule on simulated series: how often it calls equal code different, and how often
+// it finds a difference.
+#include "common/stats.h"
+#include "executor/timing.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define RUNS 2000
+
+// How launches vary: noise per launch, rare slow ones, and a drift over the series.
+struct world {
+    double sigma;   // standard deviation of ln(time)
+    double outlier; // share of launches that take 15 % longer
+    double drift;   // of ln(time) per launch
+};
+
+static double launch(struct stats_rng *rng, const struct world *world, double ln_time,
+                     size_t *index)
+{
+    double t = ln_time + world->sigma * stats_rng_normal(rng) + world->drift * (double)(*index)++;
+    if (stats_rng_unit(rng) < world->outlier) {
+        t += log(1.15);
+    }
+    return exp(t);
+}
+
+// One measurement of a candidate that is 2^log2 times as fast, by the rule that race.c follows.
+static enum verdict simulate(uint64_t seed, const struct world *world, double speedup_log2,
+                             struct timing_estimate *ret)
+{
+    struct stats_rng rng;
+
+    stats_rng_init(&rng, seed, 1);
+    struct timing_rule rule = {.precision_log2 = TIMING_PRECISION_LOG2, .anchor_log2 = NAN};
+    struct timing_series series = {.count = 0};
+    size_t index = 0;
+    for (size_t look = 0; look < TIMING_LOOKS; look++) {
+        while (series.count < timing_look_blocks(look)) {
+            struct timing_block block;
+            double candidate = log(1e5) - speedup_log2 * log(2);
+            block.cpu[0][0] = launch(&rng, world, log(1e5), &index);
+            block.cpu[1][0] = launch(&rng, world, candidate, &index);
+            block.cpu[1][1] = launch(&rng, world, candidate, &index);
+            block.cpu[0][1] = launch(&rng, world, log(1e5), &index);
+            timing_add(&series, timing_block_log2(&block));
+        }
+        *ret = timing_of(&series);
+        if (timing_decided(&rule, ret)) {
+            break;
+        }
+    }
+    return timing_verdict(&rule, ret);
+}
+
+static const struct world worlds[] = {
+    {.sigma = 0.008, .outlier = 0.01, .drift = 0},
+    {.sigma = 0.008, .outlier = 0.01, .drift = 1e-4},
+    {.sigma = 0.03, .outlier = 0.05, .drift = 0},
+    {.sigma = 0.001, .outlier = 0.02, .drift = 1e-5},
+};
+
+static void equal_code_is_called_different_in_at_most_one_run_of_twenty(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < sizeof(worlds) / sizeof(worlds[0]); w++) {
+        size_t wrong = 0, outside = 0;
+        for (uint64_t run = 0; run < RUNS; run++) {
+            struct timing_estimate estimate;
+            enum verdict verdict = simulate(run, &worlds[w], 0, &estimate);
+            wrong += verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
+            outside += estimate.lo > 0 || estimate.hi < 0;
+        }
+        assert_true(wrong <= RUNS / 20);
+        assert_true(outside <= RUNS / 20); // the interval covers the truth, whichever look stopped
+    }
+}
+
+static void two_percent_are_found_with_their_sign(void **state)
+{
+    size_t found = 0, covered = 0, blocks = 0;
+    double truth = log2(1.02);
+
+    (void)state;
+    for (uint64_t run = 0; run < RUNS; run++) {
+        struct timing_estimate estimate;
+        double sign = run % 2 ? -1 : 1;
+        enum verdict verdict = simulate(run, &worlds[0], sign * truth, &estimate);
+        found += verdict == (run % 2 ? VERDICT_SLOWER : VERDICT_FASTER);
+        covered += estimate.lo <= sign * truth && sign * truth <= estimate.hi;
+        blocks += estimate.blocks;
+    }
+    assert_true(found >= RUNS * 99 / 100);
+    assert_true(covered >= RUNS * 95 / 100);
+    assert_true(blocks <= RUNS * 20); // clear cases end at the first looks
+}
+
+// Launches of 5 us as a GPU's events give them: two modes 8 % apart, in steps of 32 ns.
+static double humped_launch(struct stats_rng *rng, double share, double scale)
+{
+    double ns = 5000 * scale * (1 + 0.004 * stats_rng_normal(rng));
+
+    if (stats_rng_unit(rng) < share) {
+        ns *= 1.08;
+    }
+    return 32 * round(ns / 32);
+}
+
+static void two_modes_do_not_blur_short_launches(void **state)
+{
+    static const double shares[] = {0.1, 0.3, 0.5};
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        double of_launches = 0, of_blocks = 0, scale = 1.03;
+        size_t wrong = 0, found = 0;
+
+        for (uint64_t run = 0; run < RUNS; run++) {
+            struct timing_estimate equal, slower, blocks;
+            struct stats_rng rng;
+
+            stats_rng_init(&rng, run, 3);
+            double ns[3][64];
+            for (size_t i = 0; i < 64; i++) {
+                ns[0][i] = humped_launch(&rng, shares[s], 1);
+                ns[1][i] = humped_launch(&rng, shares[s], 1);
+                ns[2][i] = humped_launch(&rng, shares[s], scale);
+            }
+            struct timing_series series = {.count = 0};
+            for (size_t i = 0; i < 32; i++) {
+                timing_add(&series, (log2(ns[0][2 * i] / ns[1][2 * i]) +
+                                     log2(ns[0][2 * i + 1] / ns[1][2 * i + 1])) /
+                                        2);
+            }
+            equal = timing_of_launches(ns[0], ns[1], 64, 32, 0);
+            slower = timing_of_launches(ns[0], ns[2], 64, 32, 0);
+            blocks = timing_of(&series);
+            of_launches += equal.log2 * equal.log2;
+            of_blocks += blocks.log2 * blocks.log2;
+            wrong += equal.lo > 0 || equal.hi < 0;
+            found += slower.hi < 0;
+            assert_true(slower.lo <= -log2(scale) + 0.02 && slower.hi >= -log2(scale) - 0.02);
+        }
+        assert_true(of_launches * 4 < of_blocks); // half the standard deviation, at least
+        assert_true(wrong <= RUNS / 100);         // the level of one look is 0.8 %
+        assert_true(found >= RUNS * 99 / 100);
+    }
+}
+
+static void launches_limit_the_looks(void **state)
+{
+    (void)state;
+    assert_int_equal(timing_looks(0), TIMING_LOOKS);
+    assert_int_equal(timing_looks(1), 1);
+    assert_int_equal(timing_looks(64), 3); // 32 blocks of two launches of each arm
+    assert_int_equal(timing_looks(511), TIMING_LOOKS - 1);
+    assert_int_equal(timing_looks(512), TIMING_LOOKS);
+    assert_int_equal(timing_looks(UINT64_MAX), TIMING_LOOKS);
+}
+
+static void anchor_keeps_the_paired_run_going(void **state)
+{
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = NAN};
+    struct timing_estimate estimate = {.log2 = 1, .lo = 0.9, .hi = 1.1};
+    assert_true(timing_decided(&rule, &estimate));
+    rule.anchor_log2 = 1.05;
+    assert_false(timing_decided(&rule, &estimate));
+    rule.anchor_log2 = 1.2;
+    assert_true(timing_decided(&rule, &estimate));
+    rule.precision_log2 = 0.1000001;
+    rule.anchor_log2 = 1.05;
+    assert_true(timing_decided(&rule, &estimate));
+}
+
+static void verdict_follows_the_interval(void **state)
+{
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 0.0036, .anchor_log2 = NAN};
+    const struct {
+        double log2, half;
+        enum verdict verdict;
+    } row[] = {
+        {0.5, 0.1, VERDICT_FASTER},
+        {-0.5, 0.1, VERDICT_SLOWER},
+        {0.001, 0.003, VERDICT_EQUIVALENT},
+        {0.1, 0.2, VERDICT_INCONCLUSIVE},
+        {0.002, 0.001, VERDICT_EQUIVALENT},
+        {0.004, 0.001, VERDICT_FASTER},
+        {0.0, INFINITY, VERDICT_INCONCLUSIVE},
+    };
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct timing_estimate estimate = {
+            .log2 = row[i].log2, .lo = row[i].log2 - row[i].half, .hi = row[i].log2 + row[i].half};
+        assert_int_equal(timing_verdict(&rule, &estimate), row[i].verdict);
+    }
+}
+
+static void linear_drift_cancels_within_a_block(void **state)
+{
+    (void)state;
+    struct timing_block block;
+    for (size_t i = 0; i < 2; i++) {
+        block.cpu[0][i] = 1000 * exp2(0.1 * (double)(i == 0 ? 0 : 3));
+        block.cpu[1][i] = 500 * exp2(0.1 * (double)(i + 1));
+    }
+    assert_true(fabs(timing_block_log2(&block) - 1) < 1e-12);
+    block.cpu[0][0] = 0;
+    assert_true(isnan(timing_block_log2(&block)));
+}
+
+static void blocks_are_void_when_the_clocks_disagree_about_the_arms(void **state)
+{
+    (void)state;
+    struct timing_block block = {.cpu = {{1000, 1000}, {1000, 1000}},
+                                 .wall = {{1100, 1100}, {1100, 1100}}};
+    assert_false(timing_block_void(&block, 100));
+    block.wall[1][0] = 1500;
+    assert_true(timing_block_void(&block, 100));
+    assert_true(timing_block_escape(&block, 100) > 0);
+    block.wall[0][1] = 1500; // both alike
+    assert_false(timing_block_void(&block, 100));
+    block.wall[1][0] = 1100;
+    assert_true(timing_block_escape(&block, 100) < 0);
+}
+
+static void combination_weighs_cases(void **state)
+{
+    struct timing_estimate each[2] = {
+        {.log2 = 1, .standard_error = 0.01, .degrees = 5, .blocks = 8},
+        {.log2 = -1, .standard_error = 0.02, .degrees = 9, .blocks = 16}};
+    double weight[2] = {0.75, 0.25};
+    struct timing_estimate both = timing_combine(each, weight, 2),
+                           one = timing_combine(each, (double[]){1}, 1);
+
+    (void)state;
+    assert_true(fabs(both.log2 - 0.5) < 1e-12);
+    assert_true(fabs(both.standard_error - hypot(0.0075, 0.005)) < 1e-12);
+    assert_true(both.degrees > 5 && both.degrees < 14);
+    assert_int_equal(both.blocks, 24);
+    assert_true(fabs(one.degrees - 5) < 1e-9 && one.log2 == 1);
+    assert_true(fabs((one.hi - one.lo) / 2 - 0.01 * stats_t_quantile(1 - 0.05 / 12, 5)) < 1e-9);
+}
+
+static void systematic_error_stays_however_many_blocks_there_are(void **state)
+{
+    (void)state;
+    struct timing_series series = {.count = 0};
+    series.systematic = timing_systematic(2000, 40000);
+    assert_true(series.systematic > 0.001 && series.systematic < 0.004);
+    assert_true(timing_systematic(2000, 4e9) < 1e-7);
+    assert_true(timing_systematic(2000, 0) <= 1);
+    assert_true(timing_systematic(NAN, NAN) == 0);
+    for (size_t i = 0; i < TIMING_BLOCKS_MAX; i++) {
+        timing_add(&series, 0.5 * series.systematic + (i % 2 ? 1e-6 : -1e-6));
+    }
+    struct timing_estimate estimate = timing_of(&series);
+    assert_true(estimate.lo < 0 && estimate.hi > 0);
+    assert_true((estimate.hi - estimate.lo) / 2 > 2 * series.systematic);
+    struct timing_rule rule = {.precision_log2 = 1e-6, .anchor_log2 = NAN};
+    assert_true(timing_decided(&rule, &estimate)); // more blocks would not help
+    assert_int_equal(timing_verdict(&rule, &estimate), VERDICT_EQUIVALENT);
+}
+
+static void few_blocks_decide_nothing(void **state)
+{
+    struct timing_series series = {.count = 0};
+    struct timing_estimate estimate = timing_of(&series);
+
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 0.0036, .anchor_log2 = NAN};
+    assert_false(timing_decided(&rule, &estimate));
+    timing_add(&series, 3);
+    estimate = timing_of(&series);
+    assert_false(timing_decided(&rule, &estimate));
+    assert_int_equal(timing_verdict(&rule, &estimate), VERDICT_INCONCLUSIVE);
+    for (size_t i = 0; i < 2 * TIMING_BLOCKS_MAX; i++) {
+        timing_add(&series, 3);
+    }
+    assert_int_equal(series.count, TIMING_BLOCKS_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_code_is_called_different_in_at_most_one_run_of_twenty),
+        cmocka_unit_test(two_percent_are_found_with_their_sign),
+        cmocka_unit_test(two_modes_do_not_blur_short_launches),
+        cmocka_unit_test(launches_limit_the_looks),
+        cmocka_unit_test(anchor_keeps_the_paired_run_going),
+        cmocka_unit_test(verdict_follows_the_interval),
+        cmocka_unit_test(linear_drift_cancels_within_a_block),
+        cmocka_unit_test(blocks_are_void_when_the_clocks_disagree_about_the_arms),
+        cmocka_unit_test(combination_weighs_cases),
+        cmocka_unit_test(systematic_error_stays_however_many_blocks_there_are),
+        cmocka_unit_test(few_blocks_decide_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+#include "common/file.h"
+#include "common/mem.h"
+#include "worker/llm/answer_cache.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// cmocka.h needs the four above.
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    char *dir, *path;
+    struct cache *cache;
+};
+
+static void open_cache(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+
+    if (cache_open(&f->cache, f->path, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    assert_int_equal(file_make_temp_dir(&f->dir, "kcast-cache", NULL), 0);
+    f->path = xasprintf("%s/answers.db", f->dir);
+    open_cache(f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    cache_close(f->cache);
+    assert_int_equal(file_remove_tree(f->dir, NULL), 0);
+    free(f->dir);
+    free(f->path);
+    free(f);
+    return 0;
+}
+
+static void add(struct fixture *f, const char *question, const char *model)
+{
+    struct digest digest = digest_of(question, strlen(question));
+    struct propose_reply reply;
+
+    message_init(&propose_reply_message, &reply);
+    reply.model = xstrdup(model);
+    cache_add(f->cache, &digest, &propose_reply_message, &reply);
+    message_clear(&propose_reply_message, &reply);
+}
+
+// The answer's model, or "".
+static const char *find(struct fixture *f, const char *question)
+{
+    static char model[64];
+    struct digest digest = digest_of(question, strlen(question));
+
+    model[0] = '\0';
+    struct propose_reply reply;
+    if (cache_find(f->cache, &digest, &propose_reply_message, &reply)) {
+        (void)snprintf(model, sizeof(model), "%s", reply.model);
+        message_clear(&propose_reply_message, &reply);
+    }
+    return model;
+}
+
+static void what_is_added_is_found_and_stays(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_string_equal(find(f, "one"), "");
+    add(f, "one", "m1");
+    add(f, "two", "m2");
+    add(f, "one", "other"); // the first answer counts
+    assert_string_equal(find(f, "one"), "m1");
+    assert_string_equal(find(f, "two"), "m2");
+    cache_close(f->cache);
+    open_cache(f);
+    assert_string_equal(find(f, "one"), "m1");
+}
+
+static void a_file_that_is_none_is_made_anew(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, "one", "m1");
+    cache_close(f->cache);
+    FILE *file = fopen(f->path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(fputs("this is no database\n", file) >= 0);
+    }
+    assert_int_equal(fclose(file), 0);
+    open_cache(f);
+    assert_string_equal(find(f, "one"), "");
+    add(f, "one", "m3");
+    assert_string_equal(find(f, "one"), "m3");
+}
+
+static void a_place_that_does_not_exist_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)f;
+    struct cache *cache = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(cache_open(&cache, "/nowhere/at/all/answers.db", &err), ERR_SYSTEM);
+    assert_non_null(strstr(err.text, "/nowhere/at/all/answers.db cannot be made"));
+    assert_null(cache);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_added_is_found_and_stays),
+        TEST(a_file_that_is_none_is_made_anew),
+        TEST(a_place_that_does_not_exist_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

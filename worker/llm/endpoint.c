@@ -1,0 +1,490 @@
+// Design note.
+//
+//   post ─▶ WAITING ─a place at some endpoint─▶ UNDER WAY ─▶ done
+//              ▲                                    │
+//              └── not before … ── passing failure ─┘
+//
+// Whether there is a place depends on four things of an endpoint: its breaker, its window (calls at
+// once), its buckets, and until when it asked to be left alone. pump() places what can be placed
+// and sets the timer for the moment when more might be. Waiting calls are a list in the order of
+// posting.
+#include "worker/llm/endpoint.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/version.h"
+#include "worker/llm/rate_limit.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BODY_MAX ((size_t)8 << 20)
+#define CONNECT_MS 10000
+#define WINDOW_FIRST 8.0
+
+struct endpoint {
+    struct endpoint_config config;
+    char *authorization; // "Authorization: Bearer …"; NULL: none
+    struct window window;
+    struct breaker breaker;
+    struct bucket requests, tokens;
+    uint64_t rest_until_ms;
+    struct endpoint_status status;
+};
+
+struct endpoint_waiter {
+    struct endpoints *all;
+    struct endpoint_waiter *next, **before;
+    struct endpoint_call call;
+    struct endpoint_result result;
+    uint64_t posted_ms, not_before_ms;
+    struct http_call *http; // under way
+    bool trial;             // it is the call by which an open breaker is tried
+};
+
+struct endpoints {
+    struct http *http;
+    struct endpoint *endpoint;
+    size_t count;
+    struct endpoint_waiter *waiter, **last;
+    struct stats_rng rng;
+    uv_timer_t timer;
+    bool closing;
+};
+
+static void pump(struct endpoints *all);
+
+static uint64_t now_ms(void)
+{
+    return clock_now_ns(&clock_system) / 1000000;
+}
+
+// ---- waiters ----
+
+static void append(struct endpoints *all, struct endpoint_waiter *waiter)
+{
+    waiter->before = all->last;
+    waiter->next = NULL;
+    *all->last = waiter;
+    all->last = &waiter->next;
+}
+
+static void take_out(struct endpoint_waiter *waiter)
+{
+    *waiter->before = waiter->next;
+    if (waiter->next) {
+        waiter->next->before = waiter->before;
+    } else {
+        waiter->all->last = waiter->before;
+    }
+}
+
+static void finish(struct endpoint_waiter *waiter)
+{
+    take_out(waiter);
+    waiter->call.done(waiter->call.owner, &waiter->result);
+    free(waiter);
+}
+
+// ---- what came ----
+
+static bool passes(const struct http_reply *reply)
+{
+    switch (reply->status) {
+    case 408:
+    case 429:
+    case 500:
+    case 502:
+    case 503:
+    case 504:
+    case 529:
+        return true;
+    default:
+        // What is too large, or comes from whom it should not, will be so again.
+        return reply->err.code != ERR_NONE && reply->err.code != ERR_LIMIT &&
+               reply->err.code != ERR_DENIED;
+    }
+}
+
+static void fail(struct endpoint *endpoint, uint64_t now)
+{
+    if (breaker_failure(&endpoint->breaker, now)) {
+        log_event(LOG_WARNING, "endpoint-rests endpoint=%s failures=%u", endpoint->config.url,
+                  endpoint->breaker.failures);
+    }
+}
+
+static void note(struct endpoint_waiter *waiter, struct endpoint *endpoint,
+                 const struct http_reply *reply)
+{
+    uint64_t now = now_ms();
+    double retry = rate_limit_retry_ms(reply->headers, (double)clock_wall_ns(&clock_system) * 1e-9);
+    bool crowded = reply->status == 429 || reply->status == 503 || reply->status == 529;
+
+    endpoint->status.in_flight--;
+    if (reply->status == 401 || reply->status == 403) {
+        if (breaker_open(&endpoint->breaker, now)) {
+            log_event(LOG_WARNING,
+                      "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing or not"
+                      " accepted\"",
+                      endpoint->config.url, reply->status);
+        }
+        return;
+    }
+    if (reply->err.code == ERR_LIMIT || reply->err.code == ERR_DENIED) {
+        endpoint->status.failures++;
+        waiter->result.maybe_billed += reply->sent;
+        fail(endpoint, now);
+        return;
+    }
+    if (!passes(reply)) {
+        window_success(&endpoint->window);
+        breaker_success(&endpoint->breaker);
+        return;
+    }
+    endpoint->status.failures++;
+    waiter->result.maybe_billed += reply->err.code != ERR_NONE && reply->sent;
+    if (crowded || reply->err.code == ERR_TIMED_OUT) {
+        window_refused(&endpoint->window, now);
+    }
+    if (crowded && !isnan(retry)) {
+        uint64_t until = now + (uint64_t)retry;
+
+        endpoint->rest_until_ms = until > endpoint->rest_until_ms ? until : endpoint->rest_until_ms;
+        endpoint->breaker.trying = false; // it answers, so it is there
+        return;
+    }
+    fail(endpoint, now);
+}
+
+static void on_reply(void *owner, const struct http_reply *reply)
+{
+    struct endpoint_waiter *waiter = owner;
+    struct endpoints *all = waiter->all;
+    struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
+    struct endpoint_result *result = &waiter->result;
+    bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
+
+    waiter->http = NULL;
+    note(waiter, endpoint, reply);
+    result->status = reply->status;
+    result->seconds = reply->seconds;
+    if (passes(reply) || (refused && all->count > 1)) {
+        result->err = reply->err;
+        if (reply->err.code == ERR_NONE) {
+            (void)err_set(&result->err, ERR_UNREACHABLE, "the endpoint answers with status %ld",
+                          reply->status);
+        }
+        waiter->not_before_ms =
+            now_ms() + (uint64_t)rate_limit_backoff_ms(&all->rng, result->attempts - 1);
+    } else {
+        result->err = reply->err;
+        result->body = reply->body;
+        finish(waiter);
+    }
+    pump(all);
+}
+
+// ---- placing ----
+
+// When this endpoint could take the call: 0 now (a place is then taken), else a time.
+static uint64_t place(struct endpoint *endpoint, const struct endpoint_waiter *waiter, uint64_t now)
+{
+    if (!breaker_allows(&endpoint->breaker, now)) {
+        return endpoint->breaker.trying ? UINT64_MAX : endpoint->breaker.until_ms;
+    }
+    if (endpoint->rest_until_ms > now) {
+        return endpoint->rest_until_ms;
+    }
+    if ((double)endpoint->status.in_flight + 1 > endpoint->window.limit) {
+        return UINT64_MAX; // until one comes back
+    }
+    double wait = bucket_take(&endpoint->requests, 1, now);
+    if (wait == 0) {
+        wait = bucket_take(&endpoint->tokens, waiter->call.tokens, now);
+        if (wait > 0) {
+            bucket_give_back(&endpoint->requests, 1);
+        }
+    }
+    return wait > 0 ? now + (uint64_t)wait : 0;
+}
+
+static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
+{
+    struct endpoints *all = waiter->all;
+    char *url = xasprintf("%s%s", endpoint->config.url, waiter->call.path);
+    const char *headers[] = {"Content-Type: application/json", endpoint->authorization, NULL};
+    struct http_request request = {.url = url, .headers = headers, .connect_ms = CONNECT_MS};
+
+    waiter->result.endpoint = (size_t)(endpoint - all->endpoint);
+    struct strbuf body = STRBUF_INIT;
+    waiter->call.build(waiter->call.owner, waiter->result.endpoint, &body);
+    request.body = strbuf_text(&body);
+    request.len = body.len;
+    request.deadline_ms = waiter->posted_ms + waiter->call.deadline_ms - now;
+    endpoint->status.requests++;
+    endpoint->status.retries += waiter->result.attempts > 0;
+    endpoint->status.in_flight++;
+    breaker_begins(&endpoint->breaker);
+    waiter->trial = endpoint->breaker.trying;
+    waiter->result.attempts++;
+    waiter->result.waited_s = (double)(now - waiter->posted_ms) / 1000;
+    waiter->http = http_start(all->http, &request, on_reply, waiter);
+    strbuf_release(&body);
+    free(url);
+}
+
+static bool has_model(const struct endpoint *endpoint, const char *model)
+{
+    return model && strcmp(endpoint->config.model, model) == 0;
+}
+
+// Whether a comes before b: one with the wanted model, then the one with fewer calls for its weight.
+static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
+{
+    if (has_model(a, model) != has_model(b, model)) {
+        return has_model(a, model);
+    }
+    return ((double)a->status.in_flight + 1) * b->config.weight <
+           ((double)b->status.in_flight + 1) * a->config.weight;
+}
+
+// The first endpoint that takes it; *ret_when when none does.
+static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
+                               uint64_t now, uint64_t *ret_when)
+{
+    *ret_when = UINT64_MAX;
+    bool tried[ENDPOINTS_MAX] = {false};
+    for (size_t round = 0; round < all->count; round++) {
+        struct endpoint *best = NULL;
+
+        for (size_t i = 0; i < all->count; i++) {
+            struct endpoint *e = &all->endpoint[i];
+
+            if (!tried[i] && (!best || comes_before(e, best, waiter->call.model))) {
+                best = e;
+            }
+        }
+        tried[best - all->endpoint] = true;
+        uint64_t when = place(best, waiter, now);
+        if (when == 0) {
+            return best;
+        }
+        *ret_when = when < *ret_when ? when : *ret_when;
+    }
+    return NULL;
+}
+
+static void give_up(struct endpoint_waiter *waiter)
+{
+    struct endpoint_result *result = &waiter->result;
+    struct err last = result->err;
+
+    result->err = (struct err)ERR_INIT;
+    (void)err_set(&result->err, ERR_TIMED_OUT, "no endpoint has answered within %.1f s%s%s",
+                  (double)waiter->call.deadline_ms / 1000, last.code != ERR_NONE ? ": " : "",
+                  last.text);
+    finish(waiter);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    pump(timer->data);
+}
+
+static void pump(struct endpoints *all)
+{
+    uint64_t now = now_ms(), next = UINT64_MAX;
+    struct endpoint_waiter *waiter, *following;
+    bool full = false;
+
+    for (waiter = all->waiter; waiter && !all->closing; waiter = following) {
+        uint64_t deadline = waiter->posted_ms + waiter->call.deadline_ms, when = 0;
+
+        following = waiter->next;
+        if (waiter->http) {
+            continue;
+        }
+        if (now >= deadline) {
+            give_up(waiter);
+            following = all->waiter; // whoever was told may have posted or cancelled
+            continue;
+        }
+        next = deadline < next ? deadline : next;
+        if (waiter->not_before_ms > now) {
+            next = waiter->not_before_ms < next ? waiter->not_before_ms : next;
+            continue;
+        }
+        if (full) {
+            continue; // what does not take this one does not take the next
+        }
+        struct endpoint *endpoint = choose(all, waiter, now, &when);
+        if (endpoint) {
+            begin(waiter, endpoint, now);
+        } else {
+            full = true;
+            next = when < next ? when : next;
+        }
+    }
+    if (!all->closing && next != UINT64_MAX) {
+        (void)uv_timer_start(&all->timer, on_timer, next > now ? next - now : 1, 0);
+    } else if (!all->closing) {
+        (void)uv_timer_stop(&all->timer);
+    }
+}
+
+struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpoint_call *call)
+{
+    struct endpoint_waiter *waiter = xcalloc(1, sizeof(*waiter));
+
+    waiter->all = all;
+    waiter->call = *call;
+    waiter->result.err = (struct err)ERR_INIT;
+    waiter->posted_ms = now_ms();
+    append(all, waiter);
+    (void)uv_timer_start(&all->timer, on_timer, 0, 0);
+    return waiter;
+}
+
+void endpoints_cancel(struct endpoint_waiter *waiter)
+{
+    struct endpoints *all = waiter->all;
+    struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
+
+    if (waiter->http) {
+        http_cancel(waiter->http);
+        endpoint->status.in_flight--;
+        endpoint->breaker.trying &= !waiter->trial;
+    }
+    take_out(waiter);
+    free(waiter);
+    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // there is a place now
+}
+
+// ---- life ----
+
+static void copy_config(struct endpoint *endpoint, const struct endpoint_config *config)
+{
+    uint64_t now = now_ms();
+
+    endpoint->config = *config;
+    endpoint->config.url = xstrdup(config->url);
+    endpoint->config.model = xstrdup(config->model);
+    endpoint->config.key = NULL;
+    endpoint->authorization =
+        config->key ? xasprintf("Authorization: Bearer %s", config->key) : NULL;
+    window_init(&endpoint->window, WINDOW_FIRST, config->in_flight);
+    bucket_init(&endpoint->requests, config->requests_per_minute, now);
+    bucket_init(&endpoint->tokens, config->tokens_per_minute, now);
+}
+
+// The url goes into logs and has the path appended.
+static int check_url(const char *url, size_t number, struct err *err)
+{
+    const char *host = strstr(url, "://");
+
+    host = host ? host + 3 : url;
+    if (memchr(host, '@', strcspn(host, "/"))) {
+        return err_set(err, ERR_USAGE,
+                       "the url of endpoint %zu names a user or a key; give the key in a file",
+                       number);
+    }
+    if (strpbrk(url, "?# \t\r\n")) {
+        return err_set(err, ERR_USAGE,
+                       "the url of endpoint %zu has a query, a fragment or a blank; give only the"
+                       " part before /chat/completions",
+                       number);
+    }
+    return 0;
+}
+
+int endpoints_create(struct endpoints **ret, uv_loop_t *loop, const struct endpoint_config *config,
+                     size_t count, const char *ca_file, struct err *err)
+{
+    struct http_config http = {
+        .user_agent = "kernelcast/" KCAST_VERSION, .body_max = BODY_MAX, .ca_file = ca_file};
+
+    if (count == 0 || count > ENDPOINTS_MAX) {
+        return err_set(err, ERR_USAGE, "%zu endpoints are named; 1 to %d can be used", count,
+                       ENDPOINTS_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (check_url(config[i].url, i + 1, err) != 0) {
+            return ERR_USAGE;
+        }
+    }
+    struct endpoints *all;
+    all = xcalloc(1, sizeof(*all));
+    if (http_create(&all->http, loop, &http, err) != 0) {
+        free(all);
+        return (int)err->code;
+    }
+    all->last = &all->waiter;
+    all->endpoint = xcalloc(count, sizeof(*all->endpoint));
+    all->count = count;
+    for (size_t i = 0; i < count; i++) {
+        copy_config(&all->endpoint[i], &config[i]);
+    }
+    stats_rng_init(&all->rng, stats_entropy(), 1);
+    (void)uv_timer_init(loop, &all->timer);
+    all->timer.data = all;
+    *ret = all;
+    return 0;
+}
+
+size_t endpoints_count(const struct endpoints *all)
+{
+    return all->count;
+}
+
+const struct endpoint_config *endpoints_config(const struct endpoints *all, size_t endpoint)
+{
+    return &all->endpoint[endpoint].config;
+}
+
+void endpoints_status(const struct endpoints *all, size_t endpoint, struct endpoint_status *ret)
+{
+    const struct endpoint *e = &all->endpoint[endpoint];
+
+    *ret = e->status;
+    ret->limit = e->window.limit;
+    ret->open = !breaker_allows(&e->breaker, now_ms());
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct endpoints *all = handle->data;
+
+    for (size_t i = 0; i < all->count; i++) {
+        struct endpoint *e = &all->endpoint[i];
+
+        free((char *)(uintptr_t)e->config.url);
+        free((char *)(uintptr_t)e->config.model);
+        if (e->authorization) {
+            explicit_bzero(e->authorization, strlen(e->authorization));
+            free(e->authorization);
+        }
+    }
+    free(all->endpoint);
+    free(all);
+}
+
+void endpoints_close(struct endpoints *all)
+{
+    if (!all) {
+        return;
+    }
+    all->closing = true;
+    while (all->waiter) {
+        struct endpoint_waiter *waiter = all->waiter;
+
+        if (waiter->http) {
+            http_cancel(waiter->http);
+        }
+        (void)err_set(&waiter->result.err, ERR_STOPPED, "the worker is stopping");
+        finish(waiter);
+    }
+    http_close(all->http);
+    uv_close((uv_handle_t *)&all->timer, on_closed);
+}

@@ -1,0 +1,276 @@
+// Everything is on the loop thread. A FORECAST is answered when the questions of all its candidates
+// are; one that has no answer is a forecast with confidence 0 and a reason, so that its candidate is
+// measured and never lost. OBSERVE waits for the disk, which is milliseconds.
+#include "worker/llm/engine_llm.h"
+#include "common/mem.h"
+#include "worker/llm/llm.h"
+#include "worker/track_record.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENGINE_NAME "llm"
+
+struct engine {
+    uv_loop_t *loop;
+    struct llm *llm;
+    struct history *history;
+    char *model; // "llm MODEL"
+    uint64_t forecasts;
+};
+
+// One FORECAST.
+struct batch {
+    struct engine *engine;
+    struct forecast_request request;
+    struct forecast_reply reply;
+    size_t open;
+    struct question {
+        struct batch *batch;
+        size_t index;
+    } * question;
+    engine_done *done;
+    void *owner;
+    bool asked; // all questions are
+};
+
+// A call that is answered from the loop, never inside itself.
+struct later {
+    uv_timer_t timer;
+    struct err err;
+    const struct message *message;
+    union {
+        struct observed observed;
+        struct worker_status status;
+        struct forecast_reply nothing;
+    } reply;
+    engine_done *done;
+    void *owner;
+};
+
+// ---- answers that are there already ----
+
+static void free_later(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    struct later *later = timer->data;
+
+    later->done(later->owner, later->err.code != ERR_NONE ? &later->err : NULL,
+                later->err.code != ERR_NONE ? NULL : &later->reply);
+    message_clear(later->message, &later->reply);
+    uv_close((uv_handle_t *)timer, free_later);
+}
+
+static struct later *begin_later(struct engine *engine, const struct message *message,
+                                 engine_done *done, void *owner)
+{
+    struct later *later = xcalloc(1, sizeof(*later));
+
+    later->err = (struct err)ERR_INIT;
+    later->message = message;
+    later->done = done;
+    later->owner = owner;
+    message_init(message, &later->reply);
+    (void)uv_timer_init(engine->loop, &later->timer);
+    later->timer.data = later;
+    (void)uv_timer_start(&later->timer, on_later, 0, 0);
+    return later;
+}
+
+// ---- FORECAST ----
+
+static void finish_if_done(struct batch *batch)
+{
+    if (!batch->asked || batch->open > 0) {
+        return;
+    }
+    batch->done(batch->owner, NULL, &batch->reply);
+    message_clear(&forecast_request_message, &batch->request);
+    message_clear(&forecast_reply_message, &batch->reply);
+    free(batch->question);
+    free(batch);
+}
+
+static void fill(struct batch *batch, size_t index, const struct llm_answer *answer)
+{
+    struct forecast *forecast = &batch->reply.forecasts[index];
+
+    forecast->seconds = answer->seconds;
+    forecast->input_tokens = answer->input_tokens;
+    forecast->output_tokens = answer->output_tokens;
+    forecast->cost = answer->cost;
+    if (answer->reason) {
+        forecast->confidence = 0;
+        forecast->reason = xasprintf("%.500s", answer->reason);
+        return;
+    }
+    forecast->raw = xcalloc(1, sizeof(*forecast->raw));
+    message_init(&raw_forecast_message, forecast->raw);
+    forecast->raw->model = xstrdup(batch->engine->model);
+    forecast->raw->p_correct = answer->p_correct;
+    forecast->raw->bins = xcalloc(BIN_COUNT, sizeof(double));
+    forecast->raw->bins_count = BIN_COUNT;
+    memcpy(forecast->raw->bins, answer->bins, sizeof(answer->bins));
+    forecast->rung = xstrdup(answer->rung);
+    history_judge(batch->engine->history, &batch->request, forecast);
+    batch->engine->forecasts++;
+}
+
+static void on_answer(void *owner, const struct llm_answer *answer)
+{
+    struct question *question = owner;
+    struct batch *batch = question->batch;
+
+    fill(batch, question->index, answer);
+    batch->open--;
+    finish_if_done(batch);
+}
+
+static void llm_engine_forecast(void *opaque, struct forecast_request *request_take,
+                                engine_done *done, void *owner)
+{
+    struct engine *engine = opaque;
+    struct batch *batch = xcalloc(1, sizeof(*batch));
+    size_t count = request_take->candidates_count;
+
+    batch->engine = engine;
+    batch->request = *request_take;
+    memset(request_take, 0, sizeof(*request_take));
+    batch->done = done;
+    batch->owner = owner;
+    batch->question = xcalloc(count + 1, sizeof(*batch->question));
+    message_init(&forecast_reply_message, &batch->reply);
+    batch->reply.forecasts = xcalloc(count + 1, sizeof(*batch->reply.forecasts));
+    batch->reply.forecasts_count = count;
+    for (size_t i = 0; i < count; i++) {
+        message_init(&forecast_message, &batch->reply.forecasts[i]);
+        batch->reply.forecasts[i].id = batch->request.candidates[i].id;
+        batch->reply.forecasts[i].engine = xstrdup(ENGINE_NAME);
+        batch->question[i] = (struct question){.batch = batch, .index = i};
+        batch->open++;
+        llm_forecast(engine->llm, &batch->request, i, on_answer, &batch->question[i]);
+    }
+    batch->asked = true;
+    if (count == 0) { // nobody would call back
+        (void)begin_later(engine, &forecast_reply_message, done, owner);
+        message_clear(&forecast_request_message, &batch->request);
+        message_clear(&forecast_reply_message, &batch->reply);
+        free(batch->question);
+        free(batch);
+    }
+}
+
+// ---- PROPOSE ----
+
+struct proposing {
+    engine_done *done;
+    void *owner;
+};
+
+static void on_proposed(void *owner, const struct propose_reply *reply)
+{
+    struct proposing proposing = *(struct proposing *)owner;
+
+    free(owner);
+    proposing.done(proposing.owner, NULL, reply);
+}
+
+static void llm_engine_propose(void *opaque, struct propose_request *request_take,
+                               engine_done *done, void *owner)
+{
+    struct engine *engine = opaque;
+    struct proposing *proposing = xcalloc(1, sizeof(*proposing));
+
+    *proposing = (struct proposing){.done = done, .owner = owner};
+    llm_propose(engine->llm, request_take, on_proposed, proposing);
+}
+
+// ---- the others ----
+
+static void llm_engine_observe(void *opaque, struct observe *request_take, engine_done *done,
+                               void *owner)
+{
+    struct engine *engine = opaque;
+    struct observe request = *request_take;
+    struct later *later = begin_later(engine, &observed_message, done, owner);
+
+    memset(request_take, 0, sizeof(*request_take));
+    if (history_tell(engine->history, &request, &later->reply.observed, &later->err) != 0) {
+        later->reply.observed = (struct observed){.added = 0}; // later->err says why
+    } else {
+        llm_tell(engine->llm, &request);
+    }
+    message_clear(&observe_message, &request);
+}
+
+static void llm_engine_status(void *opaque, engine_done *done, void *owner)
+{
+    struct engine *engine = opaque;
+    struct worker_status *status =
+        &begin_later(engine, &worker_status_message, done, owner)->reply.status;
+
+    status->engine = xstrdup(ENGINE_NAME);
+    status->forecasts = engine->forecasts;
+    history_status(engine->history, status);
+    llm_status(engine->llm, status);
+}
+
+// ---- life ----
+
+static void free_engine(struct engine *engine)
+{
+    history_close(engine->history);
+    free(engine->model);
+    free(engine);
+}
+
+static int llm_engine_open(void **ret, const struct engine_config *config, struct err *err)
+{
+    if (!config->llm || config->llm->count == 0) {
+        return err_set(
+            err, ERR_USAGE,
+            "--engine llm needs --endpoint and --model: there is no language model to ask");
+    }
+    struct engine *engine;
+    engine = xcalloc(1, sizeof(*engine));
+    char *path = xasprintf("%s/llm.db", config->state_dir);
+    engine->loop = config->loop;
+    int rc = history_open(&engine->history, path, err);
+    free(path);
+    if (rc == 0) {
+        path = xasprintf("%s/answers.db", config->state_dir);
+        rc = llm_create(&engine->llm, config->loop, config->llm, path, err);
+        free(path);
+    }
+    if (rc != 0) {
+        free_engine(engine);
+        return rc;
+    }
+    engine->model = xasprintf(ENGINE_NAME " %.200s", llm_model(engine->llm));
+    *ret = engine;
+    return 0;
+}
+
+// What is open is answered inside llm_close; answers that wait for the loop own what they need.
+static void llm_engine_close(void *opaque)
+{
+    struct engine *engine = opaque;
+
+    llm_close(engine->llm);
+    free_engine(engine);
+}
+
+const struct engine_ops engine_llm = {
+    .name = ENGINE_NAME,
+    .help = "asks language models, and corrects them by what was measured",
+    .open = llm_engine_open,
+    .forecast = llm_engine_forecast,
+    .observe = llm_engine_observe,
+    .propose = llm_engine_propose,
+    .status = llm_engine_status,
+    .close = llm_engine_close,
+};

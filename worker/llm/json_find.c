@@ -1,0 +1,23 @@
+#include "worker/llm/json_find.h"
+#include <string.h>
+
+void json_find_init(struct json_find *find, const char *text)
+{
+    *find = (struct json_find){.at = text};
+}
+
+json_t *json_find_next(struct json_find *find)
+{
+    // Bounded: a text of nothing but braces would cost its length squared.
+    while (find->tries++ < JSON_FIND_TRIES && (find->at = strchr(find->at, '{'))) {
+        json_error_t where;
+        json_t *object = json_loads(find->at, JSON_DISABLE_EOF_CHECK, &where);
+
+        if (object) {
+            find->at += where.position; // behind it
+            return object;
+        }
+        find->at++;
+    }
+    return NULL;
+}

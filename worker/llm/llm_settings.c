@@ -1,0 +1,165 @@
+#include "worker/llm/llm_settings.h"
+#include "common/file.h"
+#include "common/mem.h"
+#include "common/parse.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEY_MAX 4096
+
+// The key is one line; blanks round it do not belong to it.
+static char *trim(char *text)
+{
+    size_t len = strlen(text);
+
+    while (len > 0 && isspace((unsigned char)text[len - 1])) {
+        text[--len] = '\0';
+    }
+    while (isspace((unsigned char)*text)) {
+        text++;
+    }
+    return text;
+}
+
+static int check_key(const char *key, const char *where, struct err *err)
+{
+    if (key[0] == '\0') {
+        return err_set(err, ERR_INVALID, "%s holds no key", where);
+    }
+    for (const char *c = key; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return err_set(err, ERR_INVALID,
+                           "the key in %s has a character that no key has; it must be one line",
+                           where);
+        }
+    }
+    return 0;
+}
+
+static int read_key(char **ret, const char *path, struct err *err)
+{
+    const char *variable = getenv(LLM_KEY_VARIABLE);
+
+    *ret = NULL;
+    struct bytes bytes = {.data = NULL};
+    struct stat stat_of;
+    char *text;
+    int rc = 0;
+    if (path) {
+        if (stat(path, &stat_of) == 0 && (stat_of.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+            return err_set(err, ERR_DENIED,
+                           "%s can be read by others; chmod 600 it, for it holds a key", path);
+        }
+        rc = file_read(&bytes, path, KEY_MAX, err);
+        if (rc != 0) {
+            return rc;
+        }
+        text = xstrndup((const char *)bytes.data, bytes.len);
+        explicit_bzero(bytes.data, bytes.len);
+        bytes_clear(&bytes);
+    } else if (variable && variable[0] != '\0') {
+        text = xstrdup(variable);
+    } else {
+        return 0; // local servers need none
+    }
+    rc = check_key(trim(text), path ? path : "$" LLM_KEY_VARIABLE, err);
+    if (rc == 0) {
+        *ret = xstrdup(trim(text));
+    }
+    explicit_bzero(text, strlen(text));
+    free(text);
+    return rc;
+}
+
+static int read_endpoint(struct endpoint_config *endpoint, char *text,
+                         const struct llm_settings *settings, struct err *err)
+{
+    char *star = strrchr(text, '*');
+
+    *endpoint = (struct endpoint_config){
+        .model = settings->model,
+        .weight = 1,
+        .requests_per_minute = settings->requests_per_minute,
+        .tokens_per_minute = settings->tokens_per_minute,
+        .in_flight = (double)settings->at_once,
+        .price_input = settings->price_input,
+        .price_cached = settings->price_cached,
+        .price_output = settings->price_output,
+    };
+    if (star) {
+        *star = '\0';
+        if (parse_f64(&endpoint->weight, star + 1, 1e-3, 1e3, "--endpoint URL*WEIGHT", err) != 0) {
+            return ERR_USAGE;
+        }
+    }
+    size_t len = strlen(text);
+    while (len > 0 && text[len - 1] == '/') {
+        text[--len] = '\0';
+    }
+    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) {
+        return err_set(err, ERR_USAGE, "--endpoint %s: not a http:// or https:// url", text);
+    }
+    endpoint->url = xstrdup(text);
+    return 0;
+}
+
+int llm_settings_read(struct llm_config *ret, const struct llm_settings *settings, struct err *err)
+{
+    char *list, *next, *text, *key = NULL;
+
+    *ret = (struct llm_config){
+        .ca_file = settings->ca_file,
+        .samples = settings->samples,
+        .max_tokens = settings->max_tokens,
+        .temperature = settings->temperature,
+        .deadline_ms = settings->deadline_ns / 1000000,
+        .tokens_per_search = settings->tokens_per_search,
+        .cost_per_search = settings->cost_per_search,
+    };
+    if (!settings->endpoint) {
+        return 0;
+    }
+    if (!settings->model) {
+        return err_set(err, ERR_USAGE, "--endpoint needs --model: which model is to be asked");
+    }
+    int rc = read_key(&key, settings->key_file, err);
+    ret->endpoints = xcalloc(ENDPOINTS_MAX, sizeof(*ret->endpoints));
+    next = list = xstrdup(settings->endpoint);
+    while (rc == 0 && (text = strsep(&next, ","))) {
+        if (ret->count == ENDPOINTS_MAX) {
+            rc = err_set(err, ERR_USAGE, "--endpoint names more than %d", ENDPOINTS_MAX);
+            break;
+        }
+        rc = read_endpoint(&ret->endpoints[ret->count], text, settings, err);
+        if (rc == 0) {
+            ret->endpoints[ret->count++].key = key ? xstrdup(key) : NULL;
+        }
+    }
+    if (key) {
+        explicit_bzero(key, strlen(key));
+        free(key);
+    }
+    free(list);
+    if (rc != 0) {
+        llm_settings_release(ret);
+    }
+    return rc;
+}
+
+void llm_settings_release(struct llm_config *config)
+{
+    for (size_t i = 0; i < config->count; i++) {
+        char *key = (char *)(uintptr_t)config->endpoints[i].key;
+
+        free((char *)(uintptr_t)config->endpoints[i].url);
+        if (key) {
+            explicit_bzero(key, strlen(key));
+            free(key);
+        }
+    }
+    free(config->endpoints);
+    config->endpoints = NULL;
+    config->count = 0;
+}
