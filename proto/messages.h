@@ -52,25 +52,26 @@ extern const struct message *const all_messages[];
 extern const size_t all_messages_count;
 
 // Operations: number, name, request message, reply message, meaning. Numbers are never used again.
-#define DAEMON_OPS(X)                                                                              \
-    X(1, HELLO, hello_request, hello_reply, "agree on a version, learn limits and features")       \
-    X(2, BLOB_PUT, blob_put, empty, "store bytes under their SHA-256")                             \
-    X(3, BLOB_HAVE, blob_have, blob_missing, "which of these are not stored yet")                  \
-    X(4, SUBMIT, submit, submitted, "create a job, or find the one that has this key")             \
-    X(5, WAIT, wait, waited, "long poll: until one of these jobs is finished")                     \
-    X(6, STATUS, status_request, status, "devices, queue, jobs")                                   \
-    X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                               \
-    X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                     \
-    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")                 \
-    X(20, BUDGET, budget_request, budget_list, "show or set weights and budgets of device time")   \
-    X(21, QUARANTINE, quarantine, empty,                                                           \
-      "let devices take no more jobs until they have passed a probe")                              \
+// clang-format off
+#define DAEMON_OPS(X)                                                                                    \
+    X(1, HELLO, hello_request, hello_reply, "agree on a version, learn limits and features")             \
+    X(2, BLOB_PUT, blob_put, empty, "store bytes under their SHA-256")                                   \
+    X(3, BLOB_HAVE, blob_have, blob_missing, "which of these are not stored yet")                        \
+    X(4, SUBMIT, submit, submitted, "create a job, or find the one that has this key")                   \
+    X(5, WAIT, wait, waited, "long poll: until one of these jobs is finished")                           \
+    X(6, STATUS, status_request, status, "devices, queue, jobs")                                         \
+    X(7, CANCEL, job_ids, job_infos, "stop jobs, wherever they are")                                     \
+    X(8, ACK, job_ids, empty, "the results have arrived and may be forgotten")                           \
+    X(9, DRAIN, drain, empty, "let devices take no more jobs, or take them again")                       \
+    X(20, BUDGET, budget_request, budget_list, "show or set weights and budgets of device time")         \
+    X(21, QUARANTINE, quarantine, empty, "let devices take no more jobs until they have passed a probe") \
     X(22, PROBE, probe_request, probed, "try a device now and say what was found")
-#define WORKER_OPS(X)                                                                              \
-    X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")         \
-    X(33, OBSERVE, observe, observed, "how fast these candidates were")                            \
-    X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                   \
+#define WORKER_OPS(X)                                                                             \
+    X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")        \
+    X(33, OBSERVE, observe, observed, "how fast these candidates were")                           \
+    X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                  \
     X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model")
+// clang-format on
 
 enum op {
 #define X(number, id, request, reply, text) OP_##id = number,

@@ -6,19 +6,20 @@
 #include <stdint.h>
 
 // number, id, name, is a ratio (correct, with an estimate), meaning. Numbers are on the wire and in files: never reused.
-#define VERDICTS(X)                                                                                \
-    X(0, NONE, "none", false, "not measured")                                                      \
-    X(1, FASTER, "faster", true, "correct, and the interval lies above the baseline")              \
-    X(2, SLOWER, "slower", true, "correct, and the interval lies below the baseline")              \
-    X(3, EQUIVALENT, "equivalent", true, "correct, and within the precision of the baseline")      \
-    X(4, INCONCLUSIVE, "inconclusive", true, "correct, but the cap was reached before a decision") \
-    X(5, WRONG, "wrong", false, "an output was outside its error bound")                           \
-    X(6, COMPILE_ERROR, "compile-error", false, "the compiler or linker refused it")               \
-    X(7, CRASH, "crash", false, "it ended by a signal or left its function otherwise")             \
-    X(8, TIMEOUT, "timeout", false, "a launch took longer than allowed")                           \
-    X(9, REJECTED, "rejected", false, "it breaks the rules for candidates")                        \
-    X(10, QUARANTINED, "quarantined", false,                                                       \
-      "physically impossible or tampering; kept with its evidence, never scored")
+// clang-format off
+#define VERDICTS(X)                                                                                                      \
+    X(0, NONE, "none", false, "not measured")                                                                            \
+    X(1, FASTER, "faster", true, "correct, and the interval lies above the baseline")                                    \
+    X(2, SLOWER, "slower", true, "correct, and the interval lies below the baseline")                                    \
+    X(3, EQUIVALENT, "equivalent", true, "correct, and within the precision of the baseline")                            \
+    X(4, INCONCLUSIVE, "inconclusive", true, "correct, but the cap was reached before a decision")                       \
+    X(5, WRONG, "wrong", false, "an output was outside its error bound")                                                 \
+    X(6, COMPILE_ERROR, "compile-error", false, "the compiler or linker refused it")                                     \
+    X(7, CRASH, "crash", false, "it ended by a signal or left its function otherwise")                                   \
+    X(8, TIMEOUT, "timeout", false, "a launch took longer than allowed")                                                 \
+    X(9, REJECTED, "rejected", false, "it breaks the rules for candidates")                                              \
+    X(10, QUARANTINED, "quarantined", false, "physically impossible or tampering; kept with its evidence, never scored")
+// clang-format on
 
 enum verdict {
 #define X(number, id, name, ratio, text) VERDICT_##id = number,
@@ -38,14 +39,16 @@ enum compile_role { COMPILE_CANDIDATE, COMPILE_BASELINE, COMPILE_REFERENCE };
 enum job_kind { JOB_COMPILE = 1, JOB_MEASURE = 2 };
 
 // number, id, name, terminal, meaning
-#define JOB_STATES(X)                                                                              \
-    X(0, QUEUED, "queued", false, "accepted and journalled, not started")                          \
-    X(1, COMPILING, "compiling", false, "waiting for the compile jail")                            \
-    X(2, READY, "ready", false, "compiled, waiting for a device")                                  \
-    X(3, RUNNING, "running", false, "on a device")                                                 \
-    X(4, DONE, "done", true, "has a result")                                                       \
-    X(5, CANCELLED, "cancelled", true, "stopped by its client")                                    \
+// clang-format off
+#define JOB_STATES(X)                                                                    \
+    X(0, QUEUED, "queued", false, "accepted and journalled, not started")                \
+    X(1, COMPILING, "compiling", false, "waiting for the compile jail")                  \
+    X(2, READY, "ready", false, "compiled, waiting for a device")                        \
+    X(3, RUNNING, "running", false, "on a device")                                       \
+    X(4, DONE, "done", true, "has a result")                                             \
+    X(5, CANCELLED, "cancelled", true, "stopped by its client")                          \
     X(6, BURIED, "buried", true, "lost its executor too often; parked, with the reason")
+// clang-format on
 
 enum job_state {
 #define X(number, id, name, terminal, text) JOB_##id = number,
