@@ -212,7 +212,8 @@ install:
 	install -m 755 build/release/bin/kcastd build/release/bin/kcast build/release/bin/kcast-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/release/bin/kcast-exec build/release/bin/kcast-replay $(DESTDIR)$(PREFIX)/libexec/kernelcast
 	cp -R problems $(DESTDIR)$(PREFIX)/share/kernelcast/
-	install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
+	install -m 644 README.md NEWS.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
+	cp -R docs/design docs/decisions $(DESTDIR)$(PREFIX)/share/doc/kernelcast/
 
 clean:
 	rm -rf build

@@ -25,7 +25,7 @@ done | sort -u | while read -r library; do
 done
 chmod u+w "$root"/lib/*
 cp -R problems "$root/share/kernelcast/"
-cp README.md LICENSE docs/*.md "$root/share/doc/kernelcast/"
+cp -R README.md NEWS.md LICENSE docs/*.md docs/design docs/decisions "$root/share/doc/kernelcast/"
 mkdir -p "$(dirname "$output")"
 tar -C "$work" --owner=0 --group=0 --sort=name -cJf "$output" kernelcast
 echo "$output: $(du -h "$output" | cut -f1)"
