@@ -256,7 +256,7 @@ static void add_objection(const struct trial *trial, struct strbuf *out)
         strbuf_addf(out, "\"%s\" could not be tried (%s): %s.\n", trial->name,
                     verdict_name(trial->verdict), reason);
     } else if (trial->kind == TRIAL_MUTANT) {
-        strbuf_addf(out, "The impostor \"%s\", which %s, was taken for correct: %s.\n", trial->name,
+        strbuf_addf(out, "The mutant \"%s\", which %s, was taken for correct: %s.\n", trial->name,
                     trial->what, trial->meaning);
     } else if (strcmp(trial->name, honest_name(HONEST_BASELINE)) == 0) {
         strbuf_addf(out, "The baseline does not agree with the reference (%s): %s.\n",
