@@ -301,7 +301,7 @@ static void every_mutant_compiles_and_spoils_the_result(void **state)
             strbuf_release(&reason);
         }
         if (applicable != samples[s].applicable) {
-            fail_msg("%s: %zu of %zu impostors apply", problem->name, applicable,
+            fail_msg("%s: %zu of %zu mutants apply", problem->name, applicable,
                      samples[s].applicable);
         }
         dlclose(honest_handle);
