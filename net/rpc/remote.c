@@ -21,7 +21,6 @@
 #include <utlist.h>
 
 #define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
-#define HELLO_TIMEOUT_MS 10000         // several attempts, where packets get lost
 
 static void on_timer(uv_timer_t *timer);
 
@@ -426,60 +425,6 @@ int remote_call_sync(struct remote *remote, enum op op, const struct message *bo
 
     remote_call(remote, op, body_message, body, answer, deadline_ms, on_answer, &wait);
     return wait_for(remote, &wait, err);
-}
-
-// --- HELLO
-
-struct greeting {
-    struct remote *remote;
-    const char *program;
-    remote_callback *callback;
-    void *owner;
-};
-
-static int check_hello(struct remote *remote, const char *program, const struct hello_reply *hello,
-                       struct err *err)
-{
-    if (!hello->program || strcmp(hello->program, program) != 0) {
-        return err_set(err, ERR_PROTOCOL,
-                       "%s is a %s where a %s is needed; check --pool and --worker", remote->url,
-                       hello->program ? hello->program : "program without a name", program);
-    }
-    if (hello->message_max > 0) {
-        remote->request_max = (size_t)hello->message_max;
-    }
-    return 0;
-}
-
-static void on_greeted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
-{
-    struct greeting greeting = *(struct greeting *)owner;
-
-    free(owner);
-    greeting.remote->wanted = NULL;
-    struct err err = ERR_INIT;
-    if (!error && check_hello(greeting.remote, greeting.program, reply, &err) != 0) {
-        error = &err;
-        reply = NULL;
-    }
-    greeting.callback(greeting.owner, error, retry_after_ms, reply);
-}
-
-void remote_greet(struct remote *remote, const char *program, remote_callback *callback,
-                  void *owner)
-{
-    struct greeting *greeting = xcalloc(1, sizeof(*greeting));
-
-    *greeting = (struct greeting){
-        .remote = remote, .program = program, .callback = callback, .owner = owner};
-    remote->wanted = program;
-    remote->retry_ns = 0;
-    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
-                                  .version_max = KCAST_PROTOCOL_MAX,
-                                  .program = (char *)(uintptr_t) "kcast",
-                                  .release = (char *)(uintptr_t)KCAST_VERSION};
-    remote_call(remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
-                HELLO_TIMEOUT_MS, on_greeted, greeting);
 }
 
 int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,

@@ -54,8 +54,8 @@ MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
                                 struct err *err);
 
 // HELLO, waiting: checks that the peer is `program` and shares a protocol version. ERR_UNREACHABLE
-// at once when nobody listens there, after ten seconds when nothing comes back at all. *ret is
-// owned by the caller.
+// at once when nobody listens there, after ten seconds when nothing comes back at all, and after
+// thirty when connections are taken and come to nothing. *ret is owned by the caller.
 MUST_CHECK int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
                             struct err *err);
 // The same without waiting: the callback gets a struct hello_reply. program is not copied.

@@ -40,9 +40,10 @@ struct remote {
     uint64_t timer_ns; // when it fires; UINT64_MAX: it does not
     enum link_state state;
     uint64_t retry_ns;       // DOWN: not before
-    uint64_t link_due_ns;    // CONNECTING: the address is given up
+    uint64_t link_due_ns;    // the address is given up, unless it has greeted by then
     uint64_t backoff_ns;     // after the last attempt; 0: it succeeded
     const char *wanted;      // the program whose HELLO is asked for; NULL: none
+    bool was_slow;           // since HELLO was sent, a connection was taken and came to nothing
     struct resolve *resolve; // RESOLVING
     struct stream *stream;   // CONNECTING, UP
     struct err trouble;      // why there is no connection
@@ -75,6 +76,8 @@ bool remote_on_frame(void *owner, const void *data, size_t len);
 void link_arm(struct remote *remote);
 // What is due: begins to connect when a call waits, gives up an address that does not answer.
 void link_on_time(struct remote *remote, uint64_t now_ns);
+// Since HELLO was sent the other side has taken a connection, and did not refuse or end it soon.
+bool link_is_slow(const struct remote *remote);
 // No callback of the link runs any more.
 void link_close(struct remote *remote);
 

@@ -232,7 +232,13 @@ static void record_start(struct bench *b, uint64_t candidates)
 
 static void start_pipeline(struct bench *b)
 {
-    struct pipeline_peers peers = {&b->peers, submit, ack, &b->peers, ask, tell, busy};
+    struct pipeline_peers peers = {.pool = &b->peers,
+                                   .submit = submit,
+                                   .ack = ack,
+                                   .forecaster = &b->peers,
+                                   .ask = ask,
+                                   .tell = tell,
+                                   .busy = busy};
     const struct generator *generator = b->generator;
     struct err err = ERR_INIT;
 

@@ -49,12 +49,14 @@ at() { # HOST COMMAND… : runs it there
     shift
     nsenter -t "${!name}" -n "$@"
 }
-# cable HOST good|lossy|cut|deaf : lossy loses a fifth of the packets, cut all of them, both ways; deaf all that come from the host.
+# cable HOST good|lossy|cut|mute|deaf : lossy loses a fifth of the packets, cut all of them, mute those that carry something,
+# both ways; deaf all that come from the host.
 cable() {
     local near=accept far=accept
     case $2 in
     lossy) near='numgen random mod 100 < 20 drop' far=$near ;;
     cut) near=drop far=drop ;;
+    mute) near='tcp flags & psh == psh drop' far=$near ;;
     deaf) near=drop ;;
     esac
     at "$1" nft -f - <<<"table inet cable { }; flush table inet cable; table inet cable { chain in { type filter hook input priority 0; iifname uplink $far; }; }"
