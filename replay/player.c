@@ -21,38 +21,6 @@ struct player {
     double ended_at; // simulated; NaN: not yet
 };
 
-// ---- peers ----
-
-static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
-                   job_client_callback *callback, void *owner, uint64_t tag)
-{
-    (void)key; // a player submits nothing twice
-    sim_daemon_submit(pool, spec, priority, callback, owner, tag);
-}
-
-static void ack(void *pool, uint64_t job)
-{
-    (void)pool;
-    (void)job;
-}
-
-static void ask(void *sim_worker, const struct run_state *run_state, uint64_t first, uint64_t last,
-                uint64_t visible, forecaster_callback *callback, void *owner)
-{
-    sim_worker_ask(sim_worker, run_state, first, last, visible, callback, owner);
-}
-
-static void tell(void *sim_worker, const struct run_state *run_state, uint64_t after, uint64_t last,
-                 forecaster_told *callback, void *owner)
-{
-    sim_worker_tell(sim_worker, run_state, after, last, callback, owner);
-}
-
-static bool busy(const void *sim_worker)
-{
-    return sim_worker_busy(sim_worker);
-}
-
 // ---- the first events ----
 
 static struct digest identity_of(const struct space_head *head)
@@ -129,8 +97,6 @@ int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_d
                   const struct player_config *config, struct err *err)
 {
     struct player *player = xcalloc(1, sizeof(*player));
-    struct pipeline_peers peers = {
-        .submit = submit, .ack = ack, .ask = ask, .tell = tell, .busy = busy};
     const struct generator *generator = catalogue_generator(config->catalogue);
 
     player->config = *config;
@@ -139,8 +105,6 @@ int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_d
     run_state_init(&player->run_state);
     player->jobs = sim_daemon_search_create(sim_daemon, config->catalogue);
     player->sim_worker = sim_worker_create(sim, config->surrogate);
-    peers.pool = player->jobs;
-    peers.forecaster = player->sim_worker;
     int rc = run_create_in_memory(&player->run, err);
     if (rc != 0) {
         goto out;
@@ -157,8 +121,9 @@ int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_d
     if (rc != 0) {
         goto out;
     }
-    rc = pipeline_create(&player->pipeline, player->run, &player->run_state, &peers, NULL,
-                         &generator, 1, err);
+    rc = pipeline_create(&player->pipeline, player->run, &player->run_state,
+                         sim_daemon_search_jobs(player->jobs), sim_worker_peer(player->sim_worker),
+                         NULL, &generator, 1, err);
     if (rc != 0) {
         goto out;
     }

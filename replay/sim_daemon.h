@@ -4,7 +4,7 @@
 #ifndef REPLAY_SIM_DAEMON_H
 #define REPLAY_SIM_DAEMON_H
 
-#include "client/pool/job_client.h"
+#include "client/pool/peers.h"
 #include "replay/catalogue.h"
 #include "replay/sim.h"
 #include <stddef.h>
@@ -24,9 +24,8 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
                                                    const struct catalogue *catalogue);
 void sim_daemon_search_free(
     struct sim_daemon_search *search); // its jobs' callbacks do not run; NULL is fine
-// As job_client_submit (client/pool/job_client.h). The spec's candidate names a candidate of the catalogue, else the job is
-// buried.
-void sim_daemon_submit(struct sim_daemon_search *search, const struct job_spec *spec,
-                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag);
+// Its jobs are submitted by this, which stays the search's; keys do not matter. The spec's candidate names
+// a candidate of the catalogue, else the job is buried.
+struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search);
 
 #endif

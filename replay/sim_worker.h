@@ -3,7 +3,7 @@
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 
-#include "client/pool/forecaster.h"
+#include "client/pool/peers.h"
 #include "replay/sim.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,13 +17,8 @@ struct sim_worker;
 struct sim_worker *sim_worker_create(struct sim *sim, bool model);
 void sim_worker_free(struct sim_worker *sim_worker); // its callbacks do not run; NULL is fine
 
-// As forecaster_ask, forecaster_tell and forecaster_busy (client/pool/forecaster.h).
-void sim_worker_ask(struct sim_worker *sim_worker, const struct run_state *run_state,
-                    uint64_t first, uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner);
-void sim_worker_tell(struct sim_worker *sim_worker, const struct run_state *run_state,
-                     uint64_t after, uint64_t last, forecaster_told *callback, void *owner);
-bool sim_worker_busy(const struct sim_worker *sim_worker);
+// It is asked and told by this, which stays the simulated worker's.
+struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker);
 // The sentence of the last failure; NULL when there was none.
 const char *sim_worker_failure(const struct sim_worker *sim_worker);
 

@@ -1,14 +1,15 @@
-// Talking to the worker.
+// Asking and telling the worker.
 //
-// One call at a time. A failure opens a breaker: the next 1, 2, 4, … 64 batches are not asked
-// about, so that a worker that hangs costs its deadline rarely; an answer closes it. After a
-// failure a HELLO finds out first whether there is a worker at all, which answers it however much
-// it has to think about: a forecast that finds no connection would wait for one as long as it may
-// think. What could not be told is told later, since the search counts what was told. A callback
-// that is due without a call (no worker, breaker open) comes from a zero-length timer, so that
-// callers see the same order of things either way.
+// One call at a time. client/pool/worker_link.c knows whether there is a worker, and looks for one that is
+// away; until it has been found, questions are answered with "none" and outcomes stay untold, which
+// costs the search no time. What could not be told is told later, since the search counts what was
+// told. A callback that is due without a call comes from a zero-length timer, so that callers see the
+// same order of things either way.
 #include "client/pool/forecaster.h"
 
+#include "client/pool/forecast_request.h"
+#include "client/pool/worker_link.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -18,24 +19,22 @@
 #define MODELS_MS 600000  // of a forecast by language models
 #define OBSERVE_MS 30000
 #define OBSERVE_MAX 256 // outcomes of one message
-#define SKIP_MAX 64
 
 struct forecaster {
-    struct session *session;
-    struct remote *worker; // NULL: none
-    char *engine;
+    struct forecast_peer peer;
+    struct worker_link *link; // NULL: --no-worker
     search_text_reader *read;
     void *read_owner;
     void (*notice)(void *owner, const char *sentence);
     void *notice_owner;
-    bool said;                // the failure
-    char *reason;             // why there are no forecasts now
-    unsigned skip, skip_next; // batches that are not asked about
-    bool busy;
-    struct call *call; // in submission
+    bool answered; // ever
+    bool said;     // that there are no forecasts
+    char *reason;  // why there are none now
+    bool closing;
+    uint64_t called_ns; // when the call in submission began
     uv_timer_t *timer;
-    forecaster_callback *callback;
-    forecaster_told *told;
+    forecast_peer_callback *callback;
+    forecast_peer_told *told;
     void *owner;
     const struct run_state *run_state; // while asking or telling
     uint64_t first, last, visible;     // what is asked
@@ -43,128 +42,92 @@ struct forecaster {
     uint64_t rows;
 };
 
-// In submission; outlives the forecaster.
-struct call {
-    struct forecaster *forecaster; // NULL once that is gone
-};
-
 static void tell_more(struct forecaster *forecaster);
 static void finish_telling(struct forecaster *forecaster, bool ok);
+
+static struct forecaster *forecaster_of(struct forecast_peer *peer)
+{
+    return (struct forecaster *)((uintptr_t)peer - offsetof(struct forecaster, peer));
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_now_ns(&clock_system);
+}
+
+static void say(const struct forecaster *forecaster, const char *sentence)
+{
+    if (forecaster->notice) {
+        forecaster->notice(forecaster->notice_owner, sentence);
+    }
+}
 
 static void fail(struct forecaster *forecaster, const struct err *error)
 {
     free(forecaster->reason);
     forecaster->reason = xasprintf("the worker gave none: %.900s", error->text);
-    forecaster->skip = forecaster->skip_next;
-    forecaster->skip_next =
-        forecaster->skip_next * 2 < SKIP_MAX ? forecaster->skip_next * 2 : SKIP_MAX;
-    if (!forecaster->said && forecaster->notice) {
+    if (!forecaster->said) {
         char *sentence = xasprintf("no forecasts, so everything is measured: %s", error->text);
-        forecaster->notice(forecaster->notice_owner, sentence);
+        say(forecaster, sentence);
         free(sentence);
     }
     forecaster->said = true;
 }
 
+// A call ended with this error. Only time that was spent waiting for nothing is held against the
+// worker: one whose connection broke may be there again at once.
+static void lose(struct forecaster *forecaster, const struct err *error)
+{
+    uint64_t waited_ms = (now_ns() - forecaster->called_ns) / NS_PER_MS;
+    worker_link_lost(forecaster->link, error->code == ERR_TIMED_OUT ? waited_ms : 0);
+    fail(forecaster, error);
+}
+
 static void succeed(struct forecaster *forecaster)
 {
-    if (forecaster->said && forecaster->notice) {
-        forecaster->notice(forecaster->notice_owner, "the worker answers again");
+    if (forecaster->said) {
+        say(forecaster, forecaster->answered ? "the worker answers again" : "the worker answers");
     }
     forecaster->said = false;
-    forecaster->skip_next = 1;
+    forecaster->answered = true;
+    worker_link_proved(forecaster->link);
 }
 
-struct forecaster *forecaster_create(struct session *session,
-                                     void (*notice)(void *owner, const char *sentence), void *owner)
+static const struct worker_abilities *abilities(const struct forecaster *forecaster)
 {
-    struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->session = session;
-    forecaster->notice = notice;
-    forecaster->notice_owner = owner;
-    forecaster->skip_next = 1;
-    forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
-    uv_timer_init(session_loop(session), forecaster->timer);
-    forecaster->timer->data = forecaster;
-    struct err error = ERR_INIT;
-    struct worker_status status;
-    if (session_options(session)->no_worker) {
-        forecaster->reason = xstrdup("--no-worker was given");
-    } else if (session_worker(session, &forecaster->worker, &error) != 0) {
-        forecaster->worker = NULL;
-        fail(forecaster, &error);
-    } else if (remote_call_sync(forecaster->worker, OP_WORKER_STATUS, NULL, NULL,
-                                &worker_status_message, &status, 5000, &error) == 0) {
-        forecaster->engine = status.engine;
-        status.engine = NULL;
-        message_clear(&worker_status_message, &status);
-    }
-    return forecaster;
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
-void forecaster_free(struct forecaster *forecaster)
-{
-    if (!forecaster) {
-        return;
-    }
-    if (forecaster->call) {
-        forecaster->call->forecaster = NULL;
-    }
-    uv_close((uv_handle_t *)forecaster->timer, free_handle);
-    free(forecaster->engine);
-    free(forecaster->reason);
-    free(forecaster);
-}
-
-void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *read, void *owner)
-{
-    forecaster->read = read;
-    forecaster->read_owner = owner;
+    return forecaster->link ? worker_link_abilities(forecaster->link) : NULL;
 }
 
 // Sources are only sent to who reads them.
 static bool asks_models(const struct forecaster *forecaster)
 {
-    return forecaster->read && forecaster->engine && strcmp(forecaster->engine, "static") != 0;
+    return forecaster->read && abilities(forecaster) && abilities(forecaster)->reads_sources;
 }
 
 const char *forecaster_engine(const struct forecaster *forecaster)
 {
-    return forecaster->engine;
-}
-
-bool forecaster_busy(const struct forecaster *forecaster)
-{
-    return forecaster->busy;
+    return abilities(forecaster) ? abilities(forecaster)->engine : NULL;
 }
 
 // ---- asking ----
 
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
 {
-    forecaster_callback *callback = forecaster->callback;
+    forecast_peer_callback *callback = forecaster->callback;
     forecaster->callback = NULL;
-    forecaster->busy = false;
+    forecaster->peer.busy = false;
     callback(forecaster->owner, reply, reason);
 }
 
 static void on_forecasts(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
-    struct call *call = owner;
-    struct forecaster *forecaster = call->forecaster;
+    struct forecaster *forecaster = owner;
     (void)retry_after_ms;
-    free(call);
-    if (!forecaster) {
+    if (forecaster->closing) {
         return;
     }
-    forecaster->call = NULL;
     if (error) {
-        fail(forecaster, error);
+        lose(forecaster, error);
         finish(forecaster, NULL, forecaster->reason);
     } else {
         succeed(forecaster);
@@ -179,11 +142,11 @@ static void on_nobody_asked(uv_timer_t *timer)
     finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
 }
 
-static struct call *begin_call(struct forecaster *forecaster)
+// The connection for a call that begins now; the worker is there.
+static struct remote *begin_call(struct forecaster *forecaster)
 {
-    forecaster->call = xcalloc(1, sizeof(*forecaster->call));
-    forecaster->call->forecaster = forecaster;
-    return forecaster->call;
+    forecaster->called_ns = now_ns();
+    return worker_link_remote(forecaster->link);
 }
 
 // The sources, and what there is to know about the search. A blob that cannot be read leaves its
@@ -229,24 +192,16 @@ static void ask_now(struct forecaster *forecaster)
     if (asks_models(forecaster)) {
         add_texts(forecaster, forecaster->run_state, forecaster->visible, &request);
     }
-    remote_call(forecaster->worker, OP_FORECAST, &forecast_request_message, &request,
+    remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
                 &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
-                on_forecasts, begin_call(forecaster));
+                on_forecasts, forecaster);
     release_texts(&request);
     forecast_questions_free(&request);
 }
 
-static void on_there(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+static void on_greeted(void *owner, const struct err *error)
 {
-    struct call *call = owner;
-    struct forecaster *forecaster = call->forecaster;
-    (void)retry_after_ms;
-    (void)reply;
-    free(call);
-    if (!forecaster) {
-        return;
-    }
-    forecaster->call = NULL;
+    struct forecaster *forecaster = owner;
     bool telling = forecaster->told;
     if (error) {
         fail(forecaster, error);
@@ -262,29 +217,28 @@ static void on_there(void *owner, const struct err *error, uint64_t retry_after_
     }
 }
 
-static void look_whether_there(struct forecaster *forecaster)
+static bool is_away(const struct forecaster *forecaster)
 {
-    remote_greet(forecaster->worker, "kcast-worker", on_there, begin_call(forecaster));
+    return !forecaster->link || !worker_link_remote(forecaster->link);
 }
 
-void forecaster_ask(struct forecaster *forecaster, const struct run_state *run_state,
-                    uint64_t first, uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner)
+static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
 {
-    forecaster->busy = true;
+    struct forecaster *forecaster = forecaster_of(peer);
+    forecaster->peer.busy = true;
     forecaster->run_state = run_state;
     forecaster->first = first;
     forecaster->last = last;
     forecaster->visible = visible;
     forecaster->callback = callback;
     forecaster->owner = owner;
-    if (!forecaster->worker || forecaster->skip > 0) {
-        forecaster->skip -= forecaster->skip > 0;
+    if (is_away(forecaster)) {
         uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
-    } else if (forecaster->said) {
-        look_whether_there(forecaster);
-    } else {
+    } else if (worker_link_is_greeted(forecaster->link)) {
         ask_now(forecaster);
+    } else {
+        worker_link_greet(forecaster->link, on_greeted, forecaster);
     }
 }
 
@@ -292,24 +246,21 @@ void forecaster_ask(struct forecaster *forecaster, const struct run_state *run_s
 
 static void finish_telling(struct forecaster *forecaster, bool ok)
 {
-    forecaster_told *told = forecaster->told;
+    forecast_peer_told *told = forecaster->told;
     forecaster->told = NULL;
-    forecaster->busy = false;
+    forecaster->peer.busy = false;
     told(forecaster->owner, ok, forecaster->rows);
 }
 
 static void on_observed(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
-    struct call *call = owner;
-    struct forecaster *forecaster = call->forecaster;
+    struct forecaster *forecaster = owner;
     (void)retry_after_ms;
-    free(call);
-    if (!forecaster) {
+    if (forecaster->closing) {
         return;
     }
-    forecaster->call = NULL;
     if (error) {
-        fail(forecaster, error);
+        lose(forecaster, error);
         finish_telling(forecaster, false);
         return;
     }
@@ -335,26 +286,79 @@ static void tell_more(struct forecaster *forecaster)
     if (observe.outcomes_count == 0) {
         uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
     } else {
-        remote_call(forecaster->worker, OP_OBSERVE, &observe_message, &observe, &observed_message,
-                    OBSERVE_MS, on_observed, begin_call(forecaster));
+        remote_call(begin_call(forecaster), OP_OBSERVE, &observe_message, &observe,
+                    &observed_message, OBSERVE_MS, on_observed, forecaster);
     }
     forecast_outcomes_free(&observe);
 }
 
-void forecaster_tell(struct forecaster *forecaster, const struct run_state *run_state,
-                     uint64_t after, uint64_t last, forecaster_told *callback, void *owner)
+static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_peer_told *callback, void *owner)
 {
-    forecaster->busy = true;
+    struct forecaster *forecaster = forecaster_of(peer);
+    forecaster->peer.busy = true;
     forecaster->told = callback;
     forecaster->owner = owner;
     forecaster->run_state = run_state;
     forecaster->tell_next = after + 1;
     forecaster->tell_last = last;
-    if (!forecaster->worker || forecaster->skip > 0) {
+    if (is_away(forecaster)) {
         uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
-    } else if (forecaster->said) {
-        look_whether_there(forecaster);
-    } else {
+    } else if (worker_link_is_greeted(forecaster->link)) {
         tell_more(forecaster);
+    } else {
+        worker_link_greet(forecaster->link, on_greeted, forecaster);
     }
+}
+
+// ---- interface ----
+
+struct forecaster *forecaster_create(struct session *session,
+                                     void (*notice)(void *owner, const char *sentence), void *owner)
+{
+    struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
+    forecaster->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    forecaster->notice = notice;
+    forecaster->notice_owner = owner;
+    forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
+    uv_timer_init(session_loop(session), forecaster->timer);
+    forecaster->timer->data = forecaster;
+    if (session_options(session)->no_worker) {
+        forecaster->reason = xstrdup("--no-worker was given");
+        return forecaster;
+    }
+    struct err why = ERR_INIT;
+    forecaster->link = worker_link_create(session, &why);
+    if (why.code != ERR_NONE) {
+        fail(forecaster, &why);
+    }
+    return forecaster;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void forecaster_free(struct forecaster *forecaster)
+{
+    if (!forecaster) {
+        return;
+    }
+    forecaster->closing = true;
+    worker_link_free(forecaster->link);
+    uv_close((uv_handle_t *)forecaster->timer, free_handle);
+    free(forecaster->reason);
+    free(forecaster);
+}
+
+void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *read, void *owner)
+{
+    forecaster->read = read;
+    forecaster->read_owner = owner;
+}
+
+struct forecast_peer *forecaster_peer(struct forecaster *forecaster)
+{
+    return &forecaster->peer;
 }

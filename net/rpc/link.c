@@ -31,6 +31,7 @@ static void on_greeting(void *owner)
     struct remote *remote = owner;
 
     remote->state = LINK_UP;
+    remote->connections++;
     remote->backoff_ns = 0;
     err_clear(&remote->trouble);
     remote_send_token(remote);

@@ -312,6 +312,11 @@ const char *remote_url(const struct remote *remote)
     return remote->url;
 }
 
+uint64_t remote_connection(const struct remote *remote)
+{
+    return remote->state == LINK_UP && stream_is_open(remote->stream) ? remote->connections : 0;
+}
+
 static int pack(struct call *call, enum op op, const struct message *message, const void *body,
                 uint64_t deadline_ms, struct err *err)
 {

@@ -24,6 +24,9 @@ MUST_CHECK int remote_create_tls(struct remote **ret, uv_loop_t *loop, const cha
 // of the addresses that a name has. Before the first call; copied. Only where there is TLS.
 void remote_expect(struct remote *remote, const char *name);
 const char *remote_url(const struct remote *remote);
+// The number of the connection that there is now, counted from 1; 0: there is none. What HELLO said
+// holds for one connection: behind the next one there may be another program.
+uint64_t remote_connection(const struct remote *remote);
 // Pending calls get their callback with ERR_STOPPED before this returns. Freed when the loop has
 // closed the handles. May be called from a callback. NULL is fine.
 void remote_close(struct remote *remote);

@@ -39,6 +39,7 @@ struct remote {
     int handles;       // not closed yet
     uint64_t timer_ns; // when it fires; UINT64_MAX: it does not
     enum link_state state;
+    uint64_t connections;    // that have been up, with the present one
     uint64_t retry_ns;       // DOWN: not before
     uint64_t link_due_ns;    // the address is given up, unless it has greeted by then
     uint64_t backoff_ns;     // after the last attempt; 0: it succeeded

@@ -79,9 +79,11 @@ bool exchange_park(struct exchange *exchange, void (*on_drop)(void *waiter), voi
 // Milliseconds that the caller is still willing to wait; UINT64_MAX when it gave no deadline.
 uint64_t exchange_remaining_ms(const struct exchange *exchange);
 
-// HELLO is the same for every server; answers the exchange.
+// HELLO is the same for every server; answers the exchange. worker: what a kcast-worker says of itself
+// besides; NULL for other programs.
 void exchange_hello(struct exchange *exchange, const struct request *request, const char *program,
-                    const char *const *features, size_t feature_count, uint64_t wait_max_ms);
+                    const char *const *features, size_t feature_count, uint64_t wait_max_ms,
+                    const struct worker_abilities *worker);
 
 // Reads the body of a request; answers the exchange with the error and returns false when it is
 // invalid.

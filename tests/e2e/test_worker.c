@@ -154,6 +154,7 @@ static uint64_t outcomes_known(struct fixture *f)
     return outcomes;
 }
 
+// And what it can do: callers send sources to engines that read them, and ask others for no candidates.
 static void hello_names_the_program(void **state)
 {
     struct fixture *f = *state;
@@ -161,6 +162,10 @@ static void hello_names_the_program(void **state)
     assert_int_equal(remote_hello(f->remote, "kcast-worker", &hello, NULL), 0);
     assert_int_equal(hello.pid, f->program.pid);
     assert_string_equal(hello.features[0], "static");
+    assert_non_null(hello.worker);
+    assert_string_equal(hello.worker->engine, "static");
+    assert_false(hello.worker->reads_sources);
+    assert_false(hello.worker->proposes);
     message_clear(&hello_reply_message, &hello);
 }
 

@@ -76,7 +76,7 @@ static inline void on_request(void *owner, struct exchange *exchange, const stru
     struct waited none = {0};
 
     if (request->op == OP_HELLO) {
-        exchange_hello(exchange, request, "kcastd", features, 2, 20000);
+        exchange_hello(exchange, request, "kcastd", features, 2, 20000, NULL);
     } else if (request->op == OP_STATUS) {
         answer_status(exchange, request);
     } else if (request->op == OP_BLOB_HAVE) {
