@@ -23,7 +23,7 @@ done
 # library header -> the modules that may include it
 declare -A owner=(
     [msgpack]='proto/message.c' [sqlite3.h]='daemon/ledger|worker/store|worker/cache|client/run'
-    [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/model/boost.c' [curl/]='worker/llm/http.c' [seccomp.h]='exec/sandbox|exec/seccomp|exec/filter'
+    [jansson.h]='contract/problem|client/|worker/answer|worker/json_find|worker/ask' [xgboost/]='worker/model/boost.c' [curl/]='worker/llm/http.c' [seccomp.h]='exec/filter'
     [ini.h]='common/options.c' [curses.h]='client/top/top_screen.c' [zlib.h]='client/space/space.c' [mbedtls/]='common/digest.c|net/tls/tls.c|net/tls/authority.c'
 )
 for header in "${!owner[@]}"; do

@@ -412,7 +412,7 @@ static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened
     assert_true(share[1].tokens > 0 && share[1].cost > 0.1);
     for (size_t i = 0; i < expected.candidate_count; i++) {
         const struct run_proposed *proposed = &expected.candidate[i].proposed;
-        assert_int_equal(proposed->model, proposed->generator == 1);
+        assert_int_equal(!!proposed->model, proposed->generator == 1);
         assert_int_equal(proposed->point == 0, proposed->generator == 1);
     }
     for (uint64_t n = 7; n < expected.last_sequence; n += 11) {
