@@ -117,6 +117,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/suppo
 $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
+$(B)/tests/support/fake_exec: $(B)/tests/support/exec_stub.o $(B)/tests/support/exec_bad.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
 $(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/kernels_host.c common/err.c common/mem.c common/parse.c)

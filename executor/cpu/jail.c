@@ -1,4 +1,4 @@
-#include "executor/sandbox/jail.h"
+#include "executor/cpu/jail.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include <errno.h>
@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JAIL_PROCESSES 64
-#define JAIL_FILES 256
 #define OUT_FILE "out.so"
 
 static int copy_file(int from, const char *to, struct err *err)
@@ -40,15 +38,11 @@ static int copy_file(int from, const char *to, struct err *err)
 static int set_up(const struct zygote_child *child, const struct jail_spec *spec,
                   const struct sandbox_filter *filter, struct err *err)
 {
-    struct sandbox_limits limits = {
-        .file_size = spec->max_output,
-        .cpu_seconds = spec->cpu_seconds,
-        // Counted within the user namespace; elsewhere the user's other processes would count.
-        .processes = child->sandbox->off || !child->sandbox->user_namespace ? 0 : JAIL_PROCESSES,
-        .files = JAIL_FILES,
-    };
+    struct sandbox_limits limits = sandbox_jail_limits(child->sandbox);
     int null, rc = 0;
 
+    limits.file_size = spec->max_output;
+    limits.cpu_seconds = spec->cpu_seconds;
     if (child->sandbox->off) {
         (void)setsid(); // so that the parent can kill all of us
         if (chdir(spec->dir) != 0) {

@@ -1,7 +1,7 @@
 // Input tensors from a seed. The value of an element depends on (key, tensor, distribution, index)
 // only, so that whoever has the seed in the report can make the very same inputs again.
-#ifndef EXECUTOR_CPU_INPUTS_H
-#define EXECUTOR_CPU_INPUTS_H
+#ifndef EXECUTOR_INPUTS_H
+#define EXECUTOR_INPUTS_H
 
 #include "problem/problem.h"
 #include <stddef.h>

@@ -6,7 +6,7 @@
 // 1 exponentials (Devroye 1986, V.3.1): no sorting
 //
 // Values are made in blocks of doubles and then stored as the tensor's dtype.
-#include "executor/cpu/inputs.h"
+#include "executor/inputs.h"
 #include "common/stats.h"
 #include <float.h>
 #include <math.h>

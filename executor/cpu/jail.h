@@ -1,9 +1,9 @@
 // The child that runs the compiler: process 1 of its pid namespace. Its own code is trusted, gcc
 // and objdump, which work on hostile text, are its children and get none of its descriptors.
-#ifndef EXECUTOR_SANDBOX_JAIL_H
-#define EXECUTOR_SANDBOX_JAIL_H
+#ifndef EXECUTOR_CPU_JAIL_H
+#define EXECUTOR_CPU_JAIL_H
 
-#include "executor/sandbox/control.h"
+#include "executor/cpu/control.h"
 #include "executor/sandbox/zygote.h"
 #include <stdint.h>
 

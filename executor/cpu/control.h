@@ -1,7 +1,7 @@
 // The page that harness and runner share, and what a runner is told when it starts. The harness trusts
 // nothing that it reads here: the candidate can write to all of it.
-#ifndef EXECUTOR_SANDBOX_CONTROL_H
-#define EXECUTOR_SANDBOX_CONTROL_H
+#ifndef EXECUTOR_CPU_CONTROL_H
+#define EXECUTOR_CPU_CONTROL_H
 
 #include "executor/sandbox/sandbox.h"
 #include "problem/problem.h"

@@ -1,6 +1,6 @@
 // Input generators: the same seed gives the same values, and values follow their distribution.
 #include "common/stats.h"
-#include "executor/cpu/inputs.h"
+#include "executor/inputs.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-// What a process cloned from the zygote becomes: one dispatcher over the roles of executor/sandbox/control.h.
-#ifndef EXECUTOR_SANDBOX_CHILD_H
-#define EXECUTOR_SANDBOX_CHILD_H
+// What a process cloned from the zygote becomes: one dispatcher over the roles of executor/cpu/control.h.
+#ifndef EXECUTOR_CPU_CHILD_H
+#define EXECUTOR_CPU_CHILD_H
 
 #include "common/err.h"
 #include "executor/cpu/runner.h"

@@ -1,6 +1,6 @@
-#include "executor/sandbox/child.h"
+#include "executor/cpu/child.h"
 #include "executor/cpu/check.h"
-#include "executor/sandbox/jail.h"
+#include "executor/cpu/jail.h"
 #include <string.h>
 
 int child_context_init(struct child_context *context, unsigned needs, struct err *err)
