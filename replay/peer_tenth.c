@@ -2,8 +2,8 @@
 // which the static engine's model learns, from nothing; it forecasts all the others once, and those that
 // promise most beyond the best so far (policy_promise: P(correct) times the expected excess) are the
 // other half. A candidate that does not compile is never among them.
+#include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
-#include "client/pool/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"

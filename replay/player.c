@@ -1,5 +1,5 @@
 #include "replay/player.h"
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"

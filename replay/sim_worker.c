@@ -1,5 +1,5 @@
 #include "replay/sim_worker.h"
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "common/mem.h"
 #include "worker/group.h"
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // kcast forecast: compiles the files that are named and asks the worker how fast they will be.
 // Measures nothing.
+#include "client/cmd/candidates.h"
 #include "client/command.h"
-#include "client/pool/candidates.h"
+#include "client/forecast/forecast_request.h"
 #include "client/pool/daemon_pool.h"
-#include "client/pool/forecast_request.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"

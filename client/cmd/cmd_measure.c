@@ -1,7 +1,7 @@
 // kcast measure: measures the files that are named, prints each as soon as it and those before it
 // are done.
+#include "client/cmd/candidates.h"
 #include "client/command.h"
-#include "client/pool/candidates.h"
 #include "client/pool/daemon_pool.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"

@@ -1,6 +1,6 @@
 // Who works for a pipeline: one that compiles and measures, and one that forecasts. Each has two kinds,
 // which embed the struct here: daemons (client/daemon pool.h) and the simulated one (replay/sim_daemon.h), the worker
-// (client/pool/forecaster.h) and the simulated one (replay/sim_worker.h). Callbacks never run inside a call.
+// (client/forecast/forecaster.h) and the simulated one (replay/sim_worker.h). Callbacks never run inside a call.
 #ifndef CLIENT_POOL_PEERS_H
 #define CLIENT_POOL_PEERS_H
 
@@ -44,7 +44,7 @@ typedef void forecast_peer_told(void *owner, bool ok, uint64_t rows);
 struct forecast_peer {
     bool busy; // the peer's to set
     // Asks about those of candidates first … last for which forecast_wants
-    // (client/pool/forecast_request.h), with what came of candidates 1 … visible.
+    // (client/forecast/forecast_request.h), with what came of candidates 1 … visible.
     void (*ask)(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
                 uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner);
     // Tells the outcomes of candidates after + 1 … last.

@@ -4,8 +4,8 @@
 #ifndef CLIENT_SEARCH_PIPELINE_H
 #define CLIENT_SEARCH_PIPELINE_H
 
+#include "client/forecast/proposer.h"
 #include "client/pool/peers.h"
-#include "client/pool/proposer.h"
 #include "client/propose/generator.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"

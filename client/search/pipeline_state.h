@@ -4,10 +4,10 @@
 #ifndef CLIENT_SEARCH_PIPELINE_STATE_H
 #define CLIENT_SEARCH_PIPELINE_STATE_H
 
+#include "client/forecast/forecast_request.h"
+#include "client/forecast/proposer.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
-#include "client/pool/forecast_request.h"
-#include "client/pool/proposer.h"
 #include "client/propose/generator_list.h"
 #include "client/propose/strategy.h"
 #include "client/search/pipeline.h"

@@ -3,10 +3,10 @@
 // event of the session.
 #include "client/search/search.h"
 
+#include "client/forecast/forecaster.h"
 #include "client/pool/daemon_pool.h"
 #include "client/pool/daemons.h"
 #include "client/pool/device_choice.h"
-#include "client/pool/forecaster.h"
 #include "client/propose/generator_list.h"
 #include "client/search/pipeline.h"
 #include "client/search/progress.h"

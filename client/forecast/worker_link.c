@@ -12,7 +12,7 @@
 // A connection that broke while nothing was under way is made again by net/rpc/remote.c at the next call,
 // and another program may be there by now. So the number of the connection that was greeted is kept,
 // and whoever is about to call greets first when it is another one.
-#include "client/pool/worker_link.h"
+#include "client/forecast/worker_link.h"
 
 #include "common/mem.h"
 #include "common/version.h"

@@ -1,4 +1,4 @@
-#include "client/pool/share_table.h"
+#include "client/cmd/share_table.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include <math.h>

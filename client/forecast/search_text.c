@@ -1,4 +1,4 @@
-#include "client/search/search_text.h"
+#include "client/forecast/search_text.h"
 #include "common/mem.h"
 #include "problem/problem.h"
 #include <math.h>

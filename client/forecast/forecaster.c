@@ -1,14 +1,14 @@
 // Asking and telling the worker.
 //
-// One call at a time. client/pool/worker_link.c knows whether there is a worker, and looks for one that is
+// One call at a time. client/forecast/worker_link.c knows whether there is a worker, and looks for one that is
 // away; until it has been found, questions are answered with "none" and outcomes stay untold, which
 // costs the search no time. What could not be told is told later, since the search counts what was
 // told. A callback that is due without a call comes from a zero-length timer, so that callers see the
 // same order of things either way.
-#include "client/pool/forecaster.h"
+#include "client/forecast/forecaster.h"
 
-#include "client/pool/forecast_request.h"
-#include "client/pool/worker_link.h"
+#include "client/forecast/forecast_request.h"
+#include "client/forecast/worker_link.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include <math.h>

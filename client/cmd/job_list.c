@@ -1,4 +1,4 @@
-#include "client/pool/job_list.h"
+#include "client/cmd/job_list.h"
 
 #include "client/show.h"
 #include "common/mem.h"

@@ -1,4 +1,4 @@
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "client/policy/allocation.h"
 #include "common/mem.h"
 #include "proto/verdict.h"

@@ -1,4 +1,4 @@
-#include "client/pool/candidates.h"
+#include "client/cmd/candidates.h"
 
 #include "common/file.h"
 #include "common/stats.h"

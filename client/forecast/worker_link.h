@@ -1,8 +1,8 @@
 // The worker of a search: which of the urls of --worker answers, and what it says of itself. One that
 // is away is looked for in the background, with back-off, until it comes. Called by
-// client/pool/forecaster.c; knows nothing of what the worker is asked and told.
-#ifndef CLIENT_POOL_WORKER_LINK_H
-#define CLIENT_POOL_WORKER_LINK_H
+// client/forecast/forecaster.c; knows nothing of what the worker is asked and told.
+#ifndef CLIENT_FORECAST_WORKER_LINK_H
+#define CLIENT_FORECAST_WORKER_LINK_H
 
 #include "client/session.h"
 #include "common/err.h"

@@ -1,10 +1,10 @@
 // The search's talk with a worker that writes candidates: a round of requests at once. Decides
 // nothing, records nothing.
-#ifndef CLIENT_POOL_PROPOSER_H
-#define CLIENT_POOL_PROPOSER_H
+#ifndef CLIENT_FORECAST_PROPOSER_H
+#define CLIENT_FORECAST_PROPOSER_H
 
+#include "client/forecast/search_text.h"
 #include "client/run/run_state.h"
-#include "client/search/search_text.h"
 #include "client/session.h"
 #include "common/err.h"
 #include "proto/messages.h"

@@ -1,6 +1,6 @@
 // The candidates that a command line names: files of source code.
-#ifndef CLIENT_POOL_CANDIDATES_H
-#define CLIENT_POOL_CANDIDATES_H
+#ifndef CLIENT_CMD_CANDIDATES_H
+#define CLIENT_CMD_CANDIDATES_H
 
 #include "client/pool/daemon_pool.h"
 #include "common/err.h"

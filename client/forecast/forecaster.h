@@ -1,11 +1,11 @@
 // The search's talk with the worker: asks for forecasts of a batch, tells outcomes. That a worker is
 // not there or fails is said once, and candidates are measured instead until it has been found
-// (client/pool/worker_link.h). Decides nothing, records nothing.
-#ifndef CLIENT_POOL_FORECASTER_H
-#define CLIENT_POOL_FORECASTER_H
+// (client/forecast/worker_link.h). Decides nothing, records nothing.
+#ifndef CLIENT_FORECAST_FORECASTER_H
+#define CLIENT_FORECAST_FORECASTER_H
 
+#include "client/forecast/search_text.h"
 #include "client/pool/peers.h"
-#include "client/search/search_text.h"
 #include "client/session.h"
 #include "common/err.h"
 

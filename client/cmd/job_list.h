@@ -1,6 +1,6 @@
 // Jobs as `kcast jobs` and `kcast cancel` print them.
-#ifndef CLIENT_POOL_JOB_LIST_H
-#define CLIENT_POOL_JOB_LIST_H
+#ifndef CLIENT_CMD_JOB_LIST_H
+#define CLIENT_CMD_JOB_LIST_H
 
 #include "client/pool/daemons.h"
 #include "common/err.h"

@@ -1,4 +1,4 @@
-#include "client/pool/proposer.h"
+#include "client/forecast/proposer.h"
 #include "common/mem.h"
 #include "net/rpc/remote.h"
 #include "proto/verdict.h"

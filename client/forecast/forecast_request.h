@@ -1,6 +1,6 @@
 // What a worker is asked and told about a run's candidates, as messages. Pure.
-#ifndef CLIENT_POOL_FORECAST_REQUEST_H
-#define CLIENT_POOL_FORECAST_REQUEST_H
+#ifndef CLIENT_FORECAST_FORECAST_REQUEST_H
+#define CLIENT_FORECAST_FORECAST_REQUEST_H
 
 #include "client/run/run_state.h"
 #include "proto/messages.h"

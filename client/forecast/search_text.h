@@ -1,7 +1,7 @@
 // What a language model reads of a search besides the candidate: the problem, the baseline, the best so
 // far, what has been measured. Built from the run state and the run file's blobs.
-#ifndef CLIENT_SEARCH_SEARCH_TEXT_H
-#define CLIENT_SEARCH_SEARCH_TEXT_H
+#ifndef CLIENT_FORECAST_SEARCH_TEXT_H
+#define CLIENT_FORECAST_SEARCH_TEXT_H
 
 #include "client/run/run_state.h"
 #include "common/err.h"

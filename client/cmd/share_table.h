@@ -1,6 +1,6 @@
 // Shares of device time and budgets, as people and scripts read them.
-#ifndef CLIENT_POOL_SHARE_TABLE_H
-#define CLIENT_POOL_SHARE_TABLE_H
+#ifndef CLIENT_CMD_SHARE_TABLE_H
+#define CLIENT_CMD_SHARE_TABLE_H
 
 #include "proto/messages.h"
 #include <jansson.h>
