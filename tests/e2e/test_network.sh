@@ -30,7 +30,7 @@ case_loss() {
     nsenter -t "$stranger" -n bash -c 'ulimit -n 4096; n=0; while [ $n -lt 1000 ]; do
         exec {fd}<>/dev/tcp/10.9.1.2/'$port' || exit 1
         [ $((n % 2)) = 0 ] || printf "\x16\x03\x01\x02\x00\x01" >&$fd
-        n=$((n + 1)); done; echo there; exec sleep 600' >"$dir/strangers.out" 2>"$dir/strangers.err" &
+        n=$((n + 1)); done; echo there; exec tail -f /dev/null' >"$dir/strangers.out" 2>"$dir/strangers.err" &
     pids+=($!)
     await 60 grep -q there "$dir/strangers.out"
     gate_open middle
@@ -75,7 +75,7 @@ case_cut() {
     silent=$((SECONDS - began))
     await 20 no_connections host1
     await 60 more_runs "$before"
-    while [ $((SECONDS - began)) -lt 30 ]; do pause_a_little; done
+    await 60 has_been 30 "$began"
     [ "$(grep -c 'waiting for it' "$dir/cut.err")" -eq 1 ] || die "it was said more than once"
     cable host1 good
     await 60 says cut 'the daemon answers again'
@@ -83,6 +83,7 @@ case_cut() {
     nothing_twice cut host1
     echo "cut: said after $silent s"
 }
+has_been() { [ $((SECONDS - $2)) -ge "$1" ]; } # SECONDS SINCE
 more_runs() { [ "$(runs host1.runs)" -gt "$1" ]; }
 
 # The cable is cut for good. Who begins is told within seconds; a search under way waits, can be ended, and goes on with another daemon,
@@ -174,7 +175,6 @@ case_deaf() {
     nothing_twice deaf host1
 }
 has_measured() { [ "$(measured "$1")" -eq "$2" ]; } # all of the first two batches, and the two best of them once more
-is_stopped() { [ "$(ps -o stat= -p "$1" | cut -c1)" = T ]; }
 
 # A caller vanishes behind a cut cable: its connection is freed, its jobs run on, and their results are there when it resumes.
 case_vanished() {

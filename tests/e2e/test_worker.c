@@ -5,6 +5,7 @@
 #include "common/strbuf.h"
 #include "net/rpc/remote.h"
 #include "tests/support/program.h"
+#include "tests/support/until.h"
 #include "tests/worker/space.h"
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -335,22 +336,19 @@ static char *get(const char *url, const char *path)
     return strbuf_detach(&answer);
 }
 
+static bool http_has(const char *url, const char *path, const char *text)
+{
+    char *answer = get(url, path);
+    bool found = strstr(answer, text);
+
+    free(answer);
+    return found;
+}
+
 // Asks until the answer has this in it, which happens as soon as the engine has answered once.
 static void expect_http(const char *url, const char *path, const char *text)
 {
-    bool found = false;
-
-    for (int i = 0; i < 6000 && !found; i++) {
-        char *answer = get(url, path);
-        found = strstr(answer, text);
-        if (!found) {
-            (void)usleep(10000);
-        }
-        free(answer);
-    }
-    if (!found) {
-        fail_msg("GET %s never has %s", path, text);
-    }
+    UNTIL(http_has(url, path, text));
 }
 
 static void who_watches_it_is_served(void **state)

@@ -9,6 +9,7 @@
 #include "net/rpc/remote.h"
 #include "net/rpc/service.h"
 #include "net/rpc/url.h"
+#include "tests/support/until.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -377,10 +378,8 @@ static inline int raw_accept(struct fixture *f, int listener)
 {
     int fd;
 
-    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0) {
-        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        (void)usleep(100);
-    }
+    UNTIL(((void)uv_run(&f->loop, UV_RUN_NOWAIT),
+           (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0));
     return fd;
 }
 

@@ -25,8 +25,13 @@ void exec_bad_compile(const char *text)
 // A descendant in a session of its own that holds nothing of ours open; its pid is in the file.
 static void make_orphan(const char *path)
 {
-    pid_t pid = fork();
+    int written[2]; // closed when it is
+    char byte;
 
+    if (pipe(written) != 0) {
+        _exit(1);
+    }
+    pid_t pid = fork();
     if (pid == 0) {
         (void)setsid();
         (void)signal(SIGTERM, SIG_IGN);
@@ -38,11 +43,13 @@ static void make_orphan(const char *path)
             fprintf(file, "%d\n", (int)getpid());
             (void)fclose(file);
         }
+        close(written[0]);
+        close(written[1]);
         exec_sleep_forever();
     }
-    while (!file_exists(path)) {
-        (void)usleep(1000);
-    }
+    close(written[1]);
+    (void)!read(written[0], &byte, 1);
+    close(written[0]);
 }
 
 static void flood(void)

@@ -1,5 +1,6 @@
 // Who must not get in over TLS, and that the others are served meanwhile.
 #include "tests/net/bare_caller.h"
+#include "tests/support/until.h"
 
 // --- who does not
 
@@ -122,9 +123,7 @@ static void an_expired_certificate_is_refused(void **state)
     if (!tls) {
         return; // this machine took three seconds to get here; the case above holds
     }
-    while ((int64_t)time(NULL) <= s->now_s + 3) {
-        (void)usleep(20000);
-    }
+    UNTIL((int64_t)time(NULL) > s->now_s + 3);
     assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, service_url(s->f.service), tls,
                                        s->submit_token, &err),
                      0);
