@@ -10,8 +10,12 @@
 #include "daemon/devices/administration.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/devices/device.h"
+#include "daemon/run/executors.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/reply.h"
+#include "daemon/sched/scheduler.h"
+#include "daemon/store/ledger.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +31,7 @@ struct inspection {
 };
 
 struct administration {
-    struct administration_config config;
+    const struct daemon_parts *parts;
     struct inspection *inspection; // of each device
     size_t pending;
     bool stopped;
@@ -81,7 +85,7 @@ static bool find_all(const struct administration *administration, struct exchang
         (void)err_set(&err, ERR_USAGE, "no device is named");
     }
     for (size_t i = 0; i < count; i++) {
-        if (!devices_find(administration->config.devices, names[i])) {
+        if (!devices_find(administration->parts->devices, names[i])) {
             (void)err_set(&err, ERR_NOT_FOUND, "no device %s here; `kcast status` lists them",
                           names[i]);
         }
@@ -113,19 +117,19 @@ void administration_drain(struct administration *administration, struct exchange
     }
     struct order_errand *errand = new_errand(administration, exchange, drain->devices_count);
     for (size_t i = 0; i < drain->devices_count; i++) {
-        struct device *device = devices_find(administration->config.devices, drain->devices[i]);
+        struct device *device = devices_find(administration->parts->devices, drain->devices[i]);
 
         if (drain->undrain) {
             device_undrain(device);
-            ledger_drop_order(administration->config.ledger, ledger_name(device), LEDGER_DRAIN,
+            ledger_drop_order(administration->parts->ledger, ledger_name(device), LEDGER_DRAIN,
                               on_kept, errand);
         } else {
             device_drain(device, drain->reason);
-            ledger_order(administration->config.ledger, ledger_name(device), LEDGER_DRAIN,
+            ledger_order(administration->parts->ledger, ledger_name(device), LEDGER_DRAIN,
                          drain->reason, on_kept, errand);
         }
     }
-    administration->config.on_change(administration->config.owner);
+    scheduler_kick(administration->parts->scheduler);
 }
 
 void administration_quarantine(struct administration *administration, struct exchange *exchange,
@@ -137,10 +141,10 @@ void administration_quarantine(struct administration *administration, struct exc
     struct order_errand *errand = new_errand(administration, exchange, quarantine->devices_count);
     for (size_t i = 0; i < quarantine->devices_count; i++) {
         struct device *device =
-            devices_find(administration->config.devices, quarantine->devices[i]);
+            devices_find(administration->parts->devices, quarantine->devices[i]);
 
         device_quarantine_by_operator(device, quarantine->reason);
-        ledger_order(administration->config.ledger, ledger_name(device), LEDGER_QUARANTINE,
+        ledger_order(administration->parts->ledger, ledger_name(device), LEDGER_QUARANTINE,
                      quarantine->reason, on_kept, errand);
     }
 }
@@ -164,7 +168,7 @@ static void fill_facts(struct probed *probed, const struct device *device,
 static int judge_core(const struct administration *administration, const struct device *device,
                       const struct probe_outcome *outcome, struct err *err)
 {
-    if (!outcome->sandbox && !administration->config.sandbox_off) {
+    if (!outcome->sandbox && !administration->parts->limits.sandbox_off) {
         return err_set(err, ERR_SANDBOX, "the sandbox cannot be set up any more: %s",
                        outcome->reason ? outcome->reason : "kcast-exec probe gives no reason");
     }
@@ -179,7 +183,7 @@ static void tell(struct inspection *inspection, const char *failure, double seco
                  struct probe_outcome *outcome)
 {
     const struct device *device =
-        &inspection->administration->config.devices->device[inspection->device];
+        &inspection->administration->parts->devices->device[inspection->device];
     struct exchange *exchange = inspection->exchange;
 
     inspection->exchange = NULL;
@@ -216,18 +220,18 @@ static void give_up(struct inspection *inspection, const struct err *why)
     inspection->exchange = NULL;
     inspection->wanted = false;
     device_inspection_fails(
-        &inspection->administration->config.devices->device[inspection->device]);
+        &inspection->administration->parts->devices->device[inspection->device]);
     if (exchange) {
         exchange_fail(exchange, why);
     }
-    inspection->administration->config.on_change(inspection->administration->config.owner);
+    scheduler_kick(inspection->administration->parts->scheduler);
 }
 
 static void on_probed(void *owner, struct executor_end *end)
 {
     struct inspection *inspection = owner;
-    const struct administration_config *config = &inspection->administration->config;
-    struct device *device = &config->devices->device[inspection->device];
+    const struct daemon_parts *parts = inspection->administration->parts;
+    struct device *device = &parts->devices->device[inspection->device];
     bool passed = end->ok;
 
     inspection->executor = NULL;
@@ -246,24 +250,24 @@ static void on_probed(void *owner, struct executor_end *end)
                  judge_core(inspection->administration, device, &outcome, &err) == 0;
     }
     if (passed && device->operator_quarantine[0]) {
-        ledger_drop_order(config->ledger, ledger_name(device), LEDGER_QUARANTINE, NULL, NULL);
+        ledger_drop_order(parts->ledger, ledger_name(device), LEDGER_QUARANTINE, NULL, NULL);
     }
     device_inspection_ends(device, passed ? NULL : err.text, clock_now_ns(&clock_system));
     tell(inspection, passed ? NULL : err.text, end->seconds, &outcome);
     message_clear(&probe_outcome_message, &outcome);
-    config->on_change(config->owner);
+    scheduler_kick(parts->scheduler);
 }
 
 static void begin(struct inspection *inspection)
 {
-    const struct administration_config *config = &inspection->administration->config;
-    struct device *device = &config->devices->device[inspection->device];
+    const struct daemon_parts *parts = inspection->administration->parts;
+    struct device *device = &parts->devices->device[inspection->device];
     struct executor_config executor = {
         .mode = device_is_gpu(device) ? "cuda-health" : "probe",
         .argument = device_is_gpu(device) ? device->uuid : NULL,
         .outcome_max = OUTCOME_MAX,
         .deadline_ms = ADMINISTRATION_PROBE_MS,
-        .grace_ms = config->grace_ms,
+        .grace_ms = parts->limits.grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
         .on_end = on_probed,
         .owner = inspection,
@@ -271,7 +275,7 @@ static void begin(struct inspection *inspection)
     struct bytes nothing = {0};
     struct err err = ERR_INIT;
 
-    if (executor_start(&inspection->executor, config->executors, &executor, &nothing, &err) != 0) {
+    if (executor_start(&inspection->executor, parts->executors, &executor, &nothing, &err) != 0) {
         inspection->executor = NULL;
         give_up(inspection, &err);
     }
@@ -280,7 +284,7 @@ static void begin(struct inspection *inspection)
 static void advance(struct inspection *inspection)
 {
     const struct device *device =
-        &inspection->administration->config.devices->device[inspection->device];
+        &inspection->administration->parts->devices->device[inspection->device];
 
     if (!inspection->wanted || inspection->executor) {
         return;
@@ -305,13 +309,13 @@ static void on_drop(void *waiter)
 void administration_probe(struct administration *administration, struct exchange *exchange,
                           const struct probe_request *request)
 {
-    struct device *device = devices_find(administration->config.devices, request->device);
+    struct device *device = devices_find(administration->parts->devices, request->device);
 
     if (!find_all(administration, exchange, (char **)(uintptr_t)&request->device, 1)) {
         return;
     }
     struct inspection *inspection =
-        &administration->inspection[device - administration->config.devices->device];
+        &administration->inspection[device - administration->parts->devices->device];
     struct err err = ERR_INIT;
     if (device->loss[0]) {
         (void)err_set(&err, ERR_SYSTEM, "%s cannot be probed: %s", device->name, device->loss);
@@ -332,15 +336,15 @@ void administration_probe(struct administration *administration, struct exchange
 
 void administration_vacate(struct administration *administration)
 {
-    for (size_t i = 0; i < administration->config.devices->count; i++) {
-        device_drain(&administration->config.devices->device[i],
+    for (size_t i = 0; i < administration->parts->devices->count; i++) {
+        device_drain(&administration->parts->devices->device[i],
                      "kcastd ends when its devices are idle");
     }
 }
 
 void administration_tick(struct administration *administration)
 {
-    for (size_t i = 0; !administration->stopped && i < administration->config.devices->count; i++) {
+    for (size_t i = 0; !administration->stopped && i < administration->parts->devices->count; i++) {
         advance(&administration->inspection[i]);
     }
 }
@@ -349,7 +353,7 @@ void administration_tick(struct administration *administration)
 
 static void apply(void *owner, const char *name, uint64_t kind, const char *reason)
 {
-    struct devices *devices = ((struct administration *)owner)->config.devices;
+    struct devices *devices = ((struct administration *)owner)->parts->devices;
     struct device *device = NULL;
 
     for (size_t i = 0; i < devices->count; i++) {
@@ -366,19 +370,19 @@ static void apply(void *owner, const char *name, uint64_t kind, const char *reas
     }
 }
 
-int administration_create(struct administration **ret, const struct administration_config *config,
+int administration_create(struct administration **ret, const struct daemon_parts *parts,
                           struct err *err)
 {
     struct administration *administration = xcalloc(1, sizeof(*administration));
 
-    administration->config = *config;
+    administration->parts = parts;
     administration->inspection =
-        xcalloc(config->devices->count + 1, sizeof(*administration->inspection));
-    for (size_t i = 0; i < config->devices->count; i++) {
+        xcalloc(parts->devices->count + 1, sizeof(*administration->inspection));
+    for (size_t i = 0; i < parts->devices->count; i++) {
         administration->inspection[i] =
             (struct inspection){.administration = administration, .device = i};
     }
-    int rc = ledger_load_administration(config->ledger, apply, administration, err);
+    int rc = ledger_load_administration(parts->ledger, apply, administration, err);
     if (rc != 0) {
         administration_free(administration);
         return rc;
@@ -395,7 +399,7 @@ void administration_stop(struct administration *administration)
     administration->stopped = true;
     struct err err = ERR_INIT;
     (void)err_set(&err, ERR_BUSY, "kcastd is stopping");
-    for (size_t i = 0; i < administration->config.devices->count; i++) {
+    for (size_t i = 0; i < administration->parts->devices->count; i++) {
         struct inspection *inspection = &administration->inspection[i];
 
         if (inspection->executor) {

@@ -3,30 +3,17 @@
 #ifndef DAEMON_DEVICES_ADMINISTRATION_H
 #define DAEMON_DEVICES_ADMINISTRATION_H
 
-#include "daemon/devices/device.h"
-#include "daemon/run/executors.h"
-#include "daemon/store/ledger.h"
+#include "daemon/parts.h"
 #include "net/rpc/service.h"
 
 #define ADMINISTRATION_PROBE_MS 60000 // longest probe
 
 struct administration;
 
-struct administration_config {
-    struct devices *devices; // no more are added from now on
-    struct ledger *ledger;
-    struct executors *executors;
-    uint64_t grace_ms;
-    bool sandbox_off;
-    // A device may take jobs that could not before.
-    void (*on_change)(void *owner);
-    void *owner;
-};
-
 // Before the ledger's thread starts: gives the devices their orders again. ERR_CORRUPT as
-// ledger_load.
-MUST_CHECK int administration_create(struct administration **ret,
-                                     const struct administration_config *config, struct err *err);
+// ledger_load. No more devices are added from now on; parts outlive it.
+MUST_CHECK int administration_create(struct administration **ret, const struct daemon_parts *parts,
+                                     struct err *err);
 // Each answers the exchange, now or later. Naming a device that is not there is ERR_NOT_FOUND, and
 // then no device is touched.
 void administration_drain(struct administration *administration, struct exchange *exchange,

@@ -15,14 +15,15 @@ static int start(struct probing *probing, const char *mode,
         .mode = mode,
         .outcome_max = OUTCOME_MAX,
         .deadline_ms = PROBE_MS,
-        .grace_ms = probing->config.grace_ms,
+        .grace_ms = probing->config.parts->limits.grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
         .on_end = on_end,
         .owner = probing,
     };
     struct bytes nothing = {0};
 
-    return executor_start(&probing->executor, probing->config.executors, &probe, &nothing, err);
+    return executor_start(&probing->executor, probing->config.parts->executors, &probe, &nothing,
+                          err);
 }
 
 static void tell(struct probing *probing, const struct err *error)
@@ -39,7 +40,7 @@ static int add_gpus(const struct probing_config *config, const struct executor_e
                      : err_set(&reason, ERR_SYSTEM, "%s", end->reason);
 
     if (rc == 0) {
-        rc = device_spec_gpus(config->device_spec, &outcome, config->devices, err);
+        rc = device_spec_gpus(config->device_spec, &outcome, config->parts->devices, err);
         message_clear(&cuda_probe_outcome_message, &outcome);
     } else if (config->device_spec->must) {
         *err = reason;
@@ -71,11 +72,11 @@ static int add_cores(const struct probing_config *config, const struct executor_
     if (rc != 0) {
         return rc;
     }
-    if (!outcome.sandbox && !config->sandbox_off) {
+    if (!outcome.sandbox && !config->parts->limits.sandbox_off) {
         rc = err_set(err, ERR_SANDBOX, "the sandbox cannot be set up here: %s",
                      outcome.reason ? outcome.reason : "kcast-exec probe gives no reason");
     } else if (config->cores->device_count > 0) {
-        devices_add_cpus(config->devices, config->cores->device, config->cores->device_count,
+        devices_add_cpus(config->parts->devices, config->cores->device, config->cores->device_count,
                          &outcome);
     }
     message_clear(&probe_outcome_message, &outcome);

@@ -6,16 +6,14 @@
 #include "daemon/devices/cores.h"
 #include "daemon/devices/device.h"
 #include "daemon/devices/device_spec.h"
+#include "daemon/parts.h"
 #include "daemon/run/executors.h"
 
 // What is pointed to outlives the probing.
 struct probing_config {
-    struct executors *executors;
-    struct devices *devices; // initialised
+    const struct daemon_parts *parts; // executors, limits, and devices that are initialised
     const struct device_spec *device_spec;
     const struct cores *cores;
-    uint64_t grace_ms;
-    bool sandbox_off;
     // Once, from the loop: the devices are there, or error says why they cannot be served. Not
     // after probing_stop.
     void (*on_end)(void *owner, const struct err *error);

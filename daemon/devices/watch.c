@@ -10,8 +10,10 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "daemon/devices/health.h"
+#include "daemon/devices/nvml.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/process_tree.h"
+#include "daemon/sched/scheduler.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +22,7 @@
 #define PROBE_OUTCOME_MAX 1024
 
 struct watch {
-    struct watch_config config;
+    const struct daemon_parts *parts;
     uv_loop_t *loop;
     uv_timer_t timer;
     bool timer_closed;
@@ -77,7 +79,7 @@ static void read_work(uv_work_t *work)
     }
     if (watch->nvml) {
         nvml_read(watch->nvml, watch->now);
-        if (watch->knows_pids && !watch->config.share) {
+        if (watch->knows_pids && !watch->parts->limits.share_gpus) {
             find_strangers(watch);
         }
     }
@@ -88,41 +90,44 @@ static void read_work(uv_work_t *work)
 static void on_probe_end(void *owner, struct executor_end *end)
 {
     struct watch *watch = owner;
-    struct device *device = &watch->config.devices->device[watch->probed];
+    struct device *device = &watch->parts->devices->device[watch->probed];
 
     watch->probe = NULL;
     if (end->stopped) {
         return;
     }
     device_probe_ends(device, end->ok ? NULL : end->reason, clock_now_ns(&clock_system));
-    watch->config.on_change(watch->config.owner);
+    scheduler_kick(watch->parts->scheduler);
 }
 
 // One at a time.
 static void probe(struct watch *watch)
 {
-    struct device *device = devices_to_probe(watch->config.devices);
+    struct device *device = devices_to_probe(watch->parts->devices);
     struct executor_config config = {
         .mode = "cuda-health",
         .outcome_max = PROBE_OUTCOME_MAX,
         .deadline_ms = PROBE_MS,
-        .grace_ms = watch->config.grace_ms,
+        .grace_ms = watch->parts->limits.grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
         .on_end = on_probe_end,
         .owner = watch,
     };
 
-    if (!device || watch->probe || watch->stopped) {
+    if (!device || watch->probe || watch->stopped ||
+        executor_pool_held(watch->parts->executors) > 0) {
         return;
     }
     config.argument = device->uuid;
-    watch->probed = (size_t)(device - watch->config.devices->device);
+    watch->probed = (size_t)(device - watch->parts->devices->device);
     device_probe_begins(device);
     struct bytes nothing = {0};
     struct err err = ERR_INIT;
-    if (executor_start(&watch->probe, watch->config.executors, &config, &nothing, &err) != 0) {
+    if (executor_start(&watch->probe, watch->parts->executors, &config, &nothing, &err) != 0) {
         watch->probe = NULL;
-        device_probe_ends(device, err.text, clock_now_ns(&clock_system));
+        log_event(LOG_WARNING, "probe-waits device=%s seconds=%u reason=\"%s\"", device->name,
+                  executor_pool_held(watch->parts->executors), err.text);
+        device_probe_put_off(device);
     }
 }
 
@@ -171,7 +176,7 @@ static void judge(struct watch *watch)
     uint64_t now_ns = clock_now_ns(&clock_system);
 
     for (size_t i = 0; i < watch->count; i++) {
-        struct device *device = &watch->config.devices->device[watch->index[i]];
+        struct device *device = &watch->parts->devices->device[watch->index[i]];
         bool twice = watch->stranger[i] == watch->stranger_before[i];
         struct health health;
 
@@ -192,12 +197,12 @@ static void tell(struct watch *watch)
     watch->told = true;
     if (!watch->nvml) {
         log_event(LOG_WARNING, "gpu-health state=unknown reason=\"%s\"", watch->err.text);
-    } else if (!watch->knows_pids && !watch->config.share) {
+    } else if (!watch->knows_pids && !watch->parts->limits.share_gpus) {
         log_event(LOG_INFO, "gpu-health state=on processes=unknown reason=\"in a container with"
                             " process numbers of its own\"");
     } else {
         log_event(LOG_INFO, "gpu-health state=on processes=%s",
-                  watch->config.share ? "shared" : "known");
+                  watch->parts->limits.share_gpus ? "shared" : "known");
     }
 }
 
@@ -232,20 +237,20 @@ static void plan(struct watch *watch)
     bool busy = false;
 
     for (size_t i = 0; i < watch->count; i++) {
-        busy |= watch->config.devices->device[watch->index[i]].job != 0;
+        busy |= watch->parts->devices->device[watch->index[i]].job != 0;
     }
     (void)uv_timer_start(&watch->timer, on_timer, busy ? WATCH_BUSY_MS : WATCH_MS, 0);
 }
 
 // ---- life ----
 
-struct watch *watch_create(uv_loop_t *loop, const struct watch_config *config)
+struct watch *watch_create(const struct daemon_parts *parts)
 {
-    const struct devices *devices = config->devices;
+    const struct devices *devices = parts->devices;
     struct watch *watch = xcalloc(1, sizeof(*watch));
 
-    watch->config = *config;
-    watch->loop = loop;
+    watch->parts = parts;
+    watch->loop = parts->loop;
     watch->err = (struct err)ERR_INIT;
     watch->uuid = xcalloc(devices->count + 1, sizeof(*watch->uuid));
     watch->index = xcalloc(devices->count + 1, sizeof(*watch->index));
@@ -263,7 +268,7 @@ struct watch *watch_create(uv_loop_t *loop, const struct watch_config *config)
         watch_free(watch);
         return NULL;
     }
-    (void)uv_timer_init(loop, &watch->timer);
+    (void)uv_timer_init(parts->loop, &watch->timer);
     watch->timer.data = watch;
     (void)uv_timer_start(&watch->timer, on_timer, 0, 0);
     return watch;

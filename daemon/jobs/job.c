@@ -1,23 +1,25 @@
 // Design note. The edges:
 //
-//   QUEUED     COMPILING   its compilations are not all in the cache
-//              DONE        answered from a cache
-//              BURIED      after a restart: its problem can no longer be read
+//   QUEUED     COMPILING   it is being prepared: its problem is read, its sources are compiled
+//              DONE        answered from the cache of results
+//              BURIED      after a restart: what it is to do can no longer be read
 //   COMPILING  READY       everything is compiled
 //              DONE        a COMPILE job; or candidate, baseline or reference do not compile
-//              BURIED      the compile jail was lost twice
+//              BURIED      the compile jail was lost twice, or its problem has gone
 //   READY      RUNNING     a device is held, the ledger knows
 //              DONE        an equal job has been measured in the meantime
 //              QUEUED      a compiled object has gone from the store: compile again
 //   RUNNING    DONE        reported
-//              READY       the executor was lost for the first time
-//              BURIED      the executor was lost twice
+//              READY       the executor was lost for the first time, or could not be started
+//              BURIED      the executor was lost twice, or its plan is too large to be sent
 //   any of these four -> CANCELLED
 //
 // A restart does not use edges: it makes new jobs, all of them QUEUED or terminal.
 #include "daemon/jobs/job.h"
 #include "common/log.h"
+#include "proto/messages.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define TO(state) (1U << JOB_##state)
 
@@ -55,4 +57,29 @@ void job_set_state(struct job *job, enum job_state state)
         job->search->unfinished--;
     }
     job->state = (uint8_t)state;
+    if (state != JOB_READY && state != JOB_RUNNING) {
+        job_drop_compiled(job);
+    }
+}
+
+void job_carry_compiled(struct job *job, struct compiled *compiled_taken)
+{
+    char *log = compiled_taken->log;
+
+    if (log && strlen(log) > JOB_LOG_MAX) {
+        compiled_taken->log = xstrndup(log, JOB_LOG_MAX);
+        free(log);
+    }
+    job_drop_compiled(job);
+    job->compiled = xmemdup(compiled_taken, sizeof(*compiled_taken));
+    message_init(&compiled_message, compiled_taken);
+}
+
+void job_drop_compiled(struct job *job)
+{
+    if (job->compiled) {
+        message_clear(&compiled_message, job->compiled);
+        free(job->compiled);
+        job->compiled = NULL;
+    }
 }

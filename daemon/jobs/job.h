@@ -14,8 +14,10 @@
 
 #define JOB_LOST_MAX 2         // executors; then the job is BURIED
 #define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
+#define JOB_LOG_MAX 4096       // bytes of a compiler's warnings that a job carries
 
 struct account;
+struct compiled;
 struct device_class;
 struct tenant_jobs;
 struct preparation;
@@ -52,7 +54,6 @@ struct job {
     struct device_class *device_class; // where it is to run, or would; NULL: problem not read yet
     struct digest candidate;           // blob of the source
     struct digest spec;                // SHA-256 of the packed job_spec
-    struct digest object;              // blob of the compiled candidate, from READY on
     double anchor_log2;                // job_spec; NaN when absent
     double precision_log2;             // job_spec; NaN when absent
     double max_seconds;                // job_spec; NaN when absent
@@ -61,6 +62,7 @@ struct job {
     uint64_t priority;                 // submit
     uint64_t submitted_ns;             // monotonic; start of the process for reloaded ones
     int64_t finished_s;                // wall clock, 0 before
+    struct compiled *compiled;         // of its candidate; READY and RUNNING, else NULL
     struct queue_entry queued;         // QUEUED: intake; READY: its class's queue
     struct preparation *preparation;   // while it is being compiled, else NULL
     struct run *run;                   // while a device is held for it, else NULL
@@ -74,6 +76,7 @@ struct job {
     uint8_t disturbed;     // measurements that were given up because something else was at work
     uint8_t kind;          // enum job_kind
     uint8_t state;         // enum job_state; only job_set_state writes it
+    uint8_t cause;         // enum job_cause, of CANCELLED and BURIED
     uint8_t wanted_class;  // enum queue_class, as its client wants it
     bool fresh;            // job_spec
     bool journalled;       // the ledger has it: other SUBMITs may be answered by it
@@ -90,7 +93,14 @@ bool job_edge_allowed(enum job_state from, enum job_state to);
 
 // The one place where a job changes its state. Keeps the census and the search's count. An edge
 // that is not in the table is a defect: it is logged and the process aborts (the ledger then knows
-// the last state that was true).
+// the last state that was true). What a job carries of its compilation is
+// freed when it has ended or is to be compiled again.
 void job_set_state(struct job *job, enum job_state state);
+
+// What its candidate's compilation gave, for its measurement and its result. Takes the insides of
+// *compiled_taken; of a longer log the first JOB_LOG_MAX bytes, because many jobs wait at once.
+void job_carry_compiled(struct job *job, struct compiled *compiled_taken);
+// Frees that. No-op when there is nothing.
+void job_drop_compiled(struct job *job);
 
 #endif

@@ -131,6 +131,7 @@ void job_table_remove(struct job_table *jobs, struct job *job)
     struct search *search = job->search;
 
     drop_result(jobs, job);
+    job_drop_compiled(job);
     jobs->census.state[job->state]--;
     search->tenant_jobs->count--;
     if (!job_state_is_terminal(job->state)) {

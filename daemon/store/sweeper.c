@@ -32,7 +32,9 @@ static struct list needed(const struct sweeper *sweeper)
     for (; job; job = job->by_id.next) {
         if (!job_state_is_terminal(job->state)) {
             keep(&list, &job->candidate);
-            keep(&list, &job->object);
+            if (job->compiled) {
+                keep(&list, &job->compiled->object);
+            }
         }
     }
     return list;

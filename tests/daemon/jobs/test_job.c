@@ -1,10 +1,12 @@
 // The states of a job and the edges between them; the table of jobs.
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_table.h"
+#include "proto/messages.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -219,6 +221,52 @@ static void one_tenant_does_not_fill_the_job_table(void **state)
     job_table_free(jobs);
 }
 
+static struct compiled compiled_with_log(size_t len)
+{
+    struct compiled compiled;
+
+    message_init(&compiled_message, &compiled);
+    compiled.log = xcalloc(len + 1, 1);
+    memset(compiled.log, 'w', len);
+    return compiled;
+}
+
+static void what_was_compiled_is_carried_to_the_end_and_no_further(void **state)
+{
+    struct job_table *jobs = job_table_create(1000, NULL);
+    struct job *job = job_table_add(jobs, 1, "t", "s", "k", JOB_COMPILING);
+    struct compiled compiled = compiled_with_log(10);
+
+    (void)state;
+    job_carry_compiled(job, &compiled);
+    assert_null(compiled.log); // taken
+    job_set_state(job, JOB_READY);
+    job_set_state(job, JOB_RUNNING);
+    job_set_state(job, JOB_READY); // its device was lost
+    assert_string_equal(job->compiled->log, "wwwwwwwwww");
+    job_set_state(job, JOB_QUEUED); // its object was lost
+    assert_null(job->compiled);
+    compiled = compiled_with_log(10);
+    job_set_state(job, JOB_COMPILING);
+    job_carry_compiled(job, &compiled);
+    job_set_state(job, JOB_READY);
+    job_set_state(job, JOB_DONE);
+    assert_null(job->compiled);
+    job_table_free(jobs);
+}
+
+static void of_a_long_log_the_beginning_is_carried(void **state)
+{
+    struct job_table *jobs = job_table_create(1000, NULL);
+    struct job *job = job_table_add(jobs, 1, "t", "s", "k", JOB_COMPILING);
+    struct compiled compiled = compiled_with_log(60000);
+
+    (void)state;
+    job_carry_compiled(job, &compiled);
+    assert_int_equal(strlen(job->compiled->log), JOB_LOG_MAX);
+    job_table_free(jobs); // what is carried goes with it
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +280,8 @@ int main(void)
         cmocka_unit_test(jobs_are_found_by_number_and_by_key),
         cmocka_unit_test(resident_results_stay_within_their_bound),
         cmocka_unit_test(a_hundred_thousand_jobs_are_small),
+        cmocka_unit_test(what_was_compiled_is_carried_to_the_end_and_no_further),
+        cmocka_unit_test(of_a_long_log_the_beginning_is_carried),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,8 @@ static void what_jobs_need_stays(void **state)
     static const bool needed[BLOBS] = {true, true, true, true, true, false, false};
     static const bool none[BLOBS] = {false};
     struct fixture *fixture = *state;
-    struct setups *setups = setups_create(fixture->store, NULL, NULL, NULL);
+    const struct daemon_parts parts = {.blobs = fixture->store};
+    struct setups *setups = setups_create(&parts);
     struct job_table *jobs = job_table_create(1000, NULL);
     struct job *waiting = job_table_add(jobs, 1, "local", "s", "waiting", JOB_QUEUED);
     struct job *done = job_table_add(jobs, 2, "local", "s", "done", JOB_DONE);
@@ -118,7 +119,9 @@ static void what_jobs_need_stays(void **state)
     waiting->setup =
         setup_acquire(setups, &digest[PROBLEM], &digest[REFERENCE], &digest[BASELINE], NULL);
     waiting->candidate = digest[WAITING];
-    waiting->object = digest[OBJECT];
+    struct compiled compiled = {0};
+    compiled.object = digest[OBJECT];
+    job_carry_compiled(waiting, &compiled);
     done->candidate = digest[DONE];
     tick(fixture, &sweeper); // the first one
     expect(fixture, all);
@@ -135,7 +138,7 @@ static void what_jobs_need_stays(void **state)
     job_table_free(jobs);
     setups_free(setups);
 
-    setups = setups_create(fixture->store, NULL, NULL, NULL);
+    setups = setups_create(&parts);
     jobs = job_table_create(1000, NULL);
     sweeper.setups = setups;
     sweeper.jobs = jobs;
@@ -162,7 +165,8 @@ static void a_stopped_sweep_removes_nothing(void **state)
 {
     static const bool all[BLOBS] = {true, true, true, true, true, true, true};
     struct fixture *fixture = *state;
-    struct setups *setups = setups_create(fixture->store, NULL, NULL, NULL);
+    const struct daemon_parts parts = {.blobs = fixture->store};
+    struct setups *setups = setups_create(&parts);
     struct job_table *jobs = job_table_create(1000, NULL);
     struct sweeper sweeper = {
         .loop = &fixture->loop,
