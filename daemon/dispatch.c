@@ -5,16 +5,16 @@
 // are zero the service can be closed without pulling an exchange from under anybody.
 #include "daemon/dispatch.h"
 #include "common/log.h"
-#include "daemon/devices/administration.h"
 #include "daemon/devices/device.h"
 #include "daemon/jobs/answer.h"
+#include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/sched/budgets.h"
 #include "daemon/status.h"
 #include "daemon/store/blob.h"
+#include "daemon/upkeep/administration.h"
 #include <stdlib.h>
 
 #define FEATURE_MAX 5

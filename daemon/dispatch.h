@@ -3,7 +3,7 @@
 #ifndef DAEMON_DISPATCH_H
 #define DAEMON_DISPATCH_H
 
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include "net/rpc/service.h"
 
 #define DISPATCH_WAIT_MAX_MS 20000 // longest WAIT

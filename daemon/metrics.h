@@ -4,7 +4,7 @@
 #define DAEMON_METRICS_H
 
 #include "common/strbuf.h"
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 
 #define METRICS_SEARCHES_MAX 64 // series about searches; the rest is summed up without a name
 

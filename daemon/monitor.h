@@ -3,7 +3,7 @@
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H
 
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include "net/http/http_server.h"
 
 struct monitor;

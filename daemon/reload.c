@@ -1,9 +1,9 @@
 #include "daemon/reload.h"
 #include "common/log.h"
 #include "daemon/jobs/completion.h"
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/lifecycle.h"
 #include "daemon/jobs/submission.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define DAEMON_RELOAD_H
 
 #include "common/err.h"
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 
 // Before ledger_start: makes every job of the ledger. ERR_CORRUPT when one is in no known state.
 MUST_CHECK int reload_jobs(const struct daemon_parts *parts, struct err *err);

@@ -3,14 +3,14 @@
 // those that it has no room for.
 #include "daemon/status.h"
 #include "common/clock.h"
-#include "daemon/counters.h"
 #include "daemon/jobs/answer.h"
+#include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
-#include "daemon/jobs/job_table.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/jobs/wait.h"
 #include "daemon/run/compiler.h"
-#include "daemon/sched/budgets.h"
-#include "daemon/sched/scheduler.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
 #include "net/rpc/service.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef DAEMON_STATUS_H
 #define DAEMON_STATUS_H
 
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include "net/auth/caller.h"
 #include "proto/messages.h"
 

@@ -3,8 +3,8 @@
 #ifndef DAEMON_JOBS_ANSWER_H
 #define DAEMON_JOBS_ANSWER_H
 
-#include "daemon/jobs/job_table.h"
-#include "daemon/parts.h"
+#include "daemon/state/job_table.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/ledger.h"
 #include "net/rpc/service.h"
 

@@ -3,10 +3,10 @@
 #ifndef DAEMON_JOBS_COMPLETION_H
 #define DAEMON_JOBS_COMPLETION_H
 
-#include "daemon/counters.h"
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/parts.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/ledger.h"
 #include "proto/messages.h"
 

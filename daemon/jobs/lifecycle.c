@@ -24,12 +24,12 @@
 #include "common/log.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/preparation.h"
+#include "daemon/jobs/scheduler.h"
+#include "daemon/jobs/spending.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
-#include "daemon/sched/scheduler.h"
-#include "daemon/sched/spending.h"
 #include <stdlib.h>
 
 #define HELD_KEEP 0.8 // of the running mean of what a measurement setup's measurements take

@@ -4,8 +4,8 @@
 #ifndef DAEMON_JOBS_PREPARATION_H
 #define DAEMON_JOBS_PREPARATION_H
 
-#include "daemon/jobs/job.h"
-#include "daemon/parts.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 #include "proto/messages.h"
 
 enum prepared {

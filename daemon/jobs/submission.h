@@ -3,8 +3,8 @@
 #ifndef DAEMON_JOBS_SUBMISSION_H
 #define DAEMON_JOBS_SUBMISSION_H
 
-#include "daemon/jobs/job.h"
-#include "daemon/parts.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 #include "proto/messages.h"
 
 struct submissions; // those under way

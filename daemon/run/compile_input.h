@@ -6,7 +6,7 @@
 #include "common/digest.h"
 #include "common/mem.h"
 #include "daemon/devices/device.h"
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include "proto/verdict.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -17,7 +17,7 @@
 // no job. One that cannot be stored for another reason cannot be used, and the request is lost.
 #include "daemon/run/compiler.h"
 #include "common/log.h"
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 #include "daemon/store/cache.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #define DAEMON_RUN_COMPILER_H
 
 #include "common/digest.h"
-#include "daemon/parts.h"
 #include "daemon/run/compile_input.h"
 #include "daemon/run/executors.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 #include "proto/messages.h"

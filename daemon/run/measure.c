@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "common/stats.h"
 #include "daemon/jobs/completion.h"
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"

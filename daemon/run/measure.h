@@ -5,11 +5,11 @@
 #define DAEMON_RUN_MEASURE_H
 
 #include "daemon/devices/device.h"
-#include "daemon/jobs/job.h"
-#include "daemon/parts.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/executors.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 

@@ -4,8 +4,8 @@
 #ifndef DAEMON_RUN_SETUP_H
 #define DAEMON_RUN_SETUP_H
 
-#include "daemon/parts.h"
 #include "daemon/run/compiler.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/secret.h"
 #include <uthash.h>

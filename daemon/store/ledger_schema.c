@@ -79,7 +79,7 @@ static const char migration_3[] =
     ") STRICT;";
 
 static const char migration_4[] =
-    // What an operator wants of a device (daemon/devices/administration.h), until he takes it back. device: a GPU's
+    // What an operator wants of a device (daemon/upkeep/administration.h), until he takes it back. device: a GPU's
     // UUID, a core's name. kind: enum ledger_order_kind.
     "CREATE TABLE device_order ("
     "  device TEXT NOT NULL,"

@@ -1,11 +1,11 @@
 // What the daemon does for a request before it answers: nothing of it waits for the disk on the
 // loop's thread.
 #include "common/file.h"
-#include "daemon/counters.h"
 #include "daemon/dispatch.h"
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/blob.h"
 #include "proto/verdict.h"
 #include "tests/support/service_pair.h"

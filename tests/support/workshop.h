@@ -5,12 +5,12 @@
 #define TESTS_SUPPORT_WORKSHOP_H
 
 #include "common/clock.h"
-#include "daemon/counters.h"
 #include "daemon/devices/device.h"
-#include "daemon/jobs/job.h"
 #include "daemon/jobs/submission.h"
-#include "daemon/parts.h"
 #include "daemon/run/executors.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/secret.h"
 
 // A run of kcast-exec that has begun and that nobody has answered yet.

@@ -1,8 +1,8 @@
 // A job's way through the stages, with executors that the test answers for.
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/sched/account.h"
-#include "daemon/sched/scheduler.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/blob.h"
 #include "proto/messages.h"
 #include "proto/verdict.h"

@@ -1,7 +1,7 @@
 // What a SUBMIT becomes: a job, the job that its key has, an answer from the cache, or a refusal.
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/job_table.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/workshop.h"

@@ -1,6 +1,6 @@
 // The states of a job and the edges between them; the table of jobs.
-#include "daemon/jobs/job.h"
-#include "daemon/jobs/job_table.h"
+#include "daemon/state/job.h"
+#include "daemon/state/job_table.h"
 #include "proto/messages.h"
 #include <setjmp.h>
 #include <stdarg.h>

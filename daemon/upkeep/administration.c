@@ -7,14 +7,14 @@
 // goes on without it, because the device waits for its end. A core is tried by `kcast-exec probe`:
 // the sandbox works, and the machine is still of the class whose results are compared. A GPU by
 // `cuda-health`, as after its quarantine.
-#include "daemon/devices/administration.h"
+#include "daemon/upkeep/administration.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/run/executors.h"
 #include "daemon/run/measure.h"
-#include "daemon/run/reply.h"
-#include "daemon/sched/scheduler.h"
+#include "daemon/run/outcome.h"
 #include "daemon/store/ledger.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // What the daemon consists of, as one thing that is handed to every module that needs several of
 // the others. daemon.c owns and fills it; everybody else reads it, at the time of need, because a
 // part may be made later than the module that uses it. Declares, and includes nothing.
-#ifndef DAEMON_PARTS_H
-#define DAEMON_PARTS_H
+#ifndef DAEMON_STATE_PARTS_H
+#define DAEMON_STATE_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 // When blobs are swept, and what is spared: everything that an unfinished job or a problem that is
 // known needs. A full disk makes it sweep early. Reads jobs and measurement setups, changes neither.
-#ifndef DAEMON_STORE_SWEEPER_H
-#define DAEMON_STORE_SWEEPER_H
+#ifndef DAEMON_UPKEEP_SWEEPER_H
+#define DAEMON_UPKEEP_SWEEPER_H
 
-#include "daemon/jobs/job_table.h"
 #include "daemon/run/setup.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/blob_sweep.h"
 #include <stdbool.h>

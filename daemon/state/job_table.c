@@ -4,7 +4,7 @@
 //
 // Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs
 // that the ledger could not take (unsaved): those stay until they are acknowledged.
-#include "daemon/jobs/job_table.h"
+#include "daemon/state/job_table.h"
 #include "daemon/sched/account.h"
 #include <math.h>
 #include <stdlib.h>

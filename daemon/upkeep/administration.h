@@ -1,9 +1,9 @@
 // What operators want of devices: DRAIN, QUARANTINE, PROBE. Carries it out, and keeps drains and
 // quarantines in the ledger, so that a restart changes nothing.
-#ifndef DAEMON_DEVICES_ADMINISTRATION_H
-#define DAEMON_DEVICES_ADMINISTRATION_H
+#ifndef DAEMON_UPKEEP_ADMINISTRATION_H
+#define DAEMON_UPKEEP_ADMINISTRATION_H
 
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include "net/rpc/service.h"
 
 #define ADMINISTRATION_PROBE_MS 60000 // longest probe

@@ -15,7 +15,7 @@
 //   any of these four -> CANCELLED
 //
 // A restart does not use edges: it makes new jobs, all of them QUEUED or terminal.
-#include "daemon/jobs/job.h"
+#include "daemon/state/job.h"
 #include "common/log.h"
 #include "proto/messages.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // The table of searches is in the order in which they were heard of: uthash keeps the order of
 // insertion, and who is heard of again is taken out and put back.
-#include "daemon/counters.h"
+#include "daemon/state/counters.h"
 #include "common/mem.h"
 #include <stdlib.h>
 

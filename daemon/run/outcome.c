@@ -3,7 +3,7 @@
 // must be finite and within what physics and the method allow, because it goes into the ledger,
 // into the cache and into other people's reports. A report that fails is the executor's failure,
 // never the candidate's.
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // Holds jobs to the budgets of their search and tenant: which have no hope, what those that run are
 // charged, and that the ledger knows it. Ends no job itself.
-#ifndef DAEMON_SCHED_SPENDING_H
-#define DAEMON_SCHED_SPENDING_H
+#ifndef DAEMON_JOBS_SPENDING_H
+#define DAEMON_JOBS_SPENDING_H
 
-#include "daemon/jobs/job.h"
-#include "daemon/parts.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 
 // Why there is no budget left for this job, as a sentence, malloc'd; NULL when there is some. A
 // compilation takes no device time and needs none.

@@ -1,7 +1,7 @@
 // What kcast-exec says, held against what it was asked: a report is believed only where it can be
 // true. Pure functions.
-#ifndef DAEMON_RUN_REPLY_H
-#define DAEMON_RUN_REPLY_H
+#ifndef DAEMON_RUN_OUTCOME_H
+#define DAEMON_RUN_OUTCOME_H
 
 #include "common/err.h"
 #include "proto/messages.h"

@@ -1,9 +1,9 @@
 // Watches over the GPUs: reads them, tells the devices what health.h makes of it, and probes those
 // that have to be. Without NVML nothing is read; GPUs are still probed.
-#ifndef DAEMON_DEVICES_WATCH_H
-#define DAEMON_DEVICES_WATCH_H
+#ifndef DAEMON_UPKEEP_WATCH_H
+#define DAEMON_UPKEEP_WATCH_H
 
-#include "daemon/parts.h"
+#include "daemon/state/parts.h"
 #include <stdbool.h>
 
 #define WATCH_MS 1000     // from reading to reading

@@ -2,12 +2,12 @@
 // the queue of every class of devices, and decides whose turn it is where compilations and
 // measurements exclude each other. Tells its owner which job may begin; knows nothing of what the
 // job does then.
-#ifndef DAEMON_SCHED_SCHEDULER_H
-#define DAEMON_SCHED_SCHEDULER_H
+#ifndef DAEMON_JOBS_SCHEDULER_H
+#define DAEMON_JOBS_SCHEDULER_H
 
 #include "daemon/devices/device.h"
-#include "daemon/jobs/job.h"
-#include "daemon/parts.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 
 struct scheduler;
 

@@ -1,9 +1,9 @@
-#include "daemon/sched/spending.h"
+#include "daemon/jobs/spending.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
-#include "daemon/jobs/job_table.h"
 #include "daemon/run/measure.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 

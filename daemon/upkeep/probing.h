@@ -1,13 +1,13 @@
 // Finding out at start what this machine has: kcast-exec probe, and where GPUs are wanted
 // kcast-exec cuda-probe. Fills the devices.
-#ifndef DAEMON_DEVICES_PROBING_H
-#define DAEMON_DEVICES_PROBING_H
+#ifndef DAEMON_UPKEEP_PROBING_H
+#define DAEMON_UPKEEP_PROBING_H
 
 #include "daemon/devices/cores.h"
 #include "daemon/devices/device.h"
 #include "daemon/devices/device_spec.h"
-#include "daemon/parts.h"
 #include "daemon/run/executors.h"
+#include "daemon/state/parts.h"
 
 // What is pointed to outlives the probing.
 struct probing_config {

@@ -5,15 +5,15 @@
 //
 // A process that uses a GPU and is not ours counts when it is seen twice in a row: one that has
 // just ended may have lost its parent before the driver has forgotten it.
-#include "daemon/devices/watch.h"
+#include "daemon/upkeep/watch.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "daemon/devices/health.h"
 #include "daemon/devices/nvml.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/process_tree.h"
-#include "daemon/sched/scheduler.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

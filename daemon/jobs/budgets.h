@@ -1,6 +1,6 @@
 // Weights and budgets as callers see them: answers BUDGET, and says in STATUS who has which share.
-#ifndef DAEMON_SCHED_BUDGETS_H
-#define DAEMON_SCHED_BUDGETS_H
+#ifndef DAEMON_JOBS_BUDGETS_H
+#define DAEMON_JOBS_BUDGETS_H
 
 #include "daemon/devices/device.h"
 #include "daemon/sched/account.h"

@@ -1,9 +1,9 @@
 // Design note. One after the other, because each measures what the machine can do. A failure of the
 // first is one of the daemon; of the second only where a GPU was asked for by name.
-#include "daemon/devices/probing.h"
+#include "daemon/upkeep/probing.h"
 #include "common/log.h"
 #include "daemon/run/measure.h"
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 
 #define PROBE_MS 60000
 #define OUTCOME_MAX ((size_t)1 << 20)

@@ -1,11 +1,11 @@
 // What operators want of devices: carried out, kept, tried by a fake executor, and answered.
 #include "common/clock.h"
 #include "common/file.h"
-#include "daemon/devices/administration.h"
 #include "daemon/devices/device.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/run/executors.h"
-#include "daemon/sched/scheduler.h"
 #include "daemon/store/ledger.h"
+#include "daemon/upkeep/administration.h"
 #include "tests/support/program.h"
 #include "tests/support/service_pair.h"
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 // One run on one device: what goes into its result, how it ends, what it is charged.
-#include "daemon/jobs/job_table.h"
+#include "daemon/jobs/scheduler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
-#include "daemon/sched/scheduler.h"
+#include "daemon/state/job_table.h"
 #include "proto/verdict.h"
 #include "tests/support/workshop.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "daemon/sched/budgets.h"
+#include "daemon/jobs/budgets.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include <math.h>

@@ -13,13 +13,13 @@
 //
 // Invariants: `preparing` counts the tickets of the intake that are not settled, `running` the
 // devices that are held for jobs; after scheduler_stop nothing begins.
-#include "daemon/sched/scheduler.h"
+#include "daemon/jobs/scheduler.h"
 #include "common/clock.h"
-#include "daemon/counters.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/executors.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/counters.h"
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // What happened since the start, counted: results by verdict, ends by state, seconds of devices and
 // compilers, and what each search used, for a bounded number of searches. Written by the modules
 // where it happens; read by status.c and metrics.c. Knows nothing of what it counts.
-#ifndef DAEMON_COUNTERS_H
-#define DAEMON_COUNTERS_H
+#ifndef DAEMON_STATE_COUNTERS_H
+#define DAEMON_STATE_COUNTERS_H
 
 #include "proto/verdict.h"
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // One job: what it is to do, where it is, and the only function that moves it from one state to
 // another.
-#ifndef DAEMON_JOBS_JOB_H
-#define DAEMON_JOBS_JOB_H
+#ifndef DAEMON_STATE_JOB_H
+#define DAEMON_STATE_JOB_H
 
 #include "common/digest.h"
 #include "common/mem.h"

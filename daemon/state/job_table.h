@@ -1,10 +1,10 @@
 // The table of jobs: every job that is not finished, and every finished one whose result has not
 // been acknowledged. Owns jobs and searches, finds them by number and by key, and keeps the results
 // of recently finished jobs in memory within a bound. Knows nothing of what moves them.
-#ifndef DAEMON_JOBS_JOB_TABLE_H
-#define DAEMON_JOBS_JOB_TABLE_H
+#ifndef DAEMON_STATE_JOB_TABLE_H
+#define DAEMON_STATE_JOB_TABLE_H
 
-#include "daemon/jobs/job.h"
+#include "daemon/state/job.h"
 
 struct account;
 struct account_table;

@@ -1,7 +1,7 @@
 // Sweeping the blobs of a daemon: what its jobs and problems need stays, however old it is.
 #include "common/file.h"
 #include "daemon/store/blob.h"
-#include "daemon/store/sweeper.h"
+#include "daemon/upkeep/sweeper.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // Design note. What is needed is noted on the loop, in one moment; the walk takes its time on a
 // thread. What becomes needed meanwhile was asked for meanwhile, and so is new to the walk.
-#include "daemon/store/sweeper.h"
+#include "daemon/upkeep/sweeper.h"
 #include "common/log.h"
 #include <stdlib.h>
 

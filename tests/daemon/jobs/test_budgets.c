@@ -1,7 +1,7 @@
 // Weights and budgets as callers see and change them.
 #include "common/clock.h"
 #include "common/file.h"
-#include "daemon/sched/budgets.h"
+#include "daemon/jobs/budgets.h"
 #include "tests/support/service_pair.h"
 #include <math.h>
 #include <setjmp.h>
