@@ -8,17 +8,17 @@
 #include "common/err.h"
 #include "proto/messages.h"
 
-#define CACHE_ENTRIES_MAX 50000 // when there are more at the start, the oldest go
+#define ANSWER_CACHE_ENTRIES_MAX 50000 // when there are more at the start, the oldest go
 
-struct cache;
+struct answer_cache;
 
-MUST_CHECK int cache_open(struct cache **ret, const char *path, struct err *err);
-void cache_close(struct cache *cache); // NULL is fine
+MUST_CHECK int answer_cache_open(struct answer_cache **ret, const char *path, struct err *err);
+void answer_cache_close(struct answer_cache *cache); // NULL is fine
 
 // Reads the answer into *ret, a struct of that message; false when there is none.
-bool cache_find(struct cache *cache, const struct digest *question, const struct message *message,
+bool answer_cache_find(struct answer_cache *cache, const struct digest *question, const struct message *message,
                 void *ret);
-void cache_add(struct cache *cache, const struct digest *question, const struct message *message,
+void answer_cache_add(struct answer_cache *cache, const struct digest *question, const struct message *message,
                const void *answer);
 
 #endif

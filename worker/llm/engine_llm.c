@@ -4,7 +4,7 @@
 #include "worker/llm/engine_llm.h"
 #include "common/mem.h"
 #include "worker/llm/llm.h"
-#include "worker/track_record.h"
+#include "worker/outcomes/history.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     forecast->raw->bins_count = BIN_COUNT;
     memcpy(forecast->raw->bins, answer->bins, sizeof(answer->bins));
     forecast->rung = xstrdup(answer->rung);
-    history_judge(batch->engine->history, &batch->request, forecast);
+    history_recalibrate(batch->engine->history, &batch->request, forecast);
     batch->engine->forecasts++;
 }
 
@@ -199,7 +199,7 @@ static void llm_engine_observe(void *opaque, struct observe *request_take, engin
     struct later *later = begin_later(engine, &observed_message, done, owner);
 
     memset(request_take, 0, sizeof(*request_take));
-    if (history_tell(engine->history, &request, &later->reply.observed, &later->err) != 0) {
+    if (history_add(engine->history, &request, &later->reply.observed, &later->err) != 0) {
         later->reply.observed = (struct observed){.added = 0}; // later->err says why
     } else {
         llm_tell(engine->llm, &request);

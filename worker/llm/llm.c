@@ -19,12 +19,12 @@
 #define TRIES 8
 
 struct question {
-    struct llm_talk talk; // first
+    struct llm_question talk; // first
     uint64_t samples;     // usable ones so far
     double correct_sum, bins[BIN_COUNT];
     uint64_t correct_count;
     bool cached;
-    enum ask_rung rung;
+    enum output_format rung;
     void (*done)(void *owner, const struct llm_answer *answer);
     void *owner;
 };
@@ -54,11 +54,11 @@ static void remember(const struct question *question)
     forecast.p_correct = mean_correct(question);
     forecast.bins = bins;
     forecast.bins_count = BIN_COUNT;
-    forecast.rung = (char *)(uintptr_t)ask_rung_name(question->rung);
-    cache_add(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
+    forecast.rung = (char *)(uintptr_t)output_format_name(question->rung);
+    answer_cache_add(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
 }
 
-static void finish(struct llm_talk *talk)
+static void finish(struct llm_question *talk)
 {
     struct question *question = (struct question *)talk;
     struct llm_answer answer = {
@@ -72,7 +72,7 @@ static void finish(struct llm_talk *talk)
     if (question->samples > 0) {
         mean_bins(question, answer.bins);
         answer.p_correct = mean_correct(question);
-        answer.rung = ask_rung_name(question->rung);
+        answer.rung = output_format_name(question->rung);
         if (!question->cached) {
             remember(question);
         }
@@ -80,7 +80,7 @@ static void finish(struct llm_talk *talk)
         answer.reason = talk->reason;
     }
     question->done(question->owner, &answer);
-    llm_talk_release(talk);
+    llm_question_release(talk);
     free(question);
 }
 
@@ -101,27 +101,27 @@ static void pool(struct question *question, const struct answer_forecast *foreca
 // Whether the question goes on with another request.
 static bool read_answer(struct question *question, const struct endpoint_result *result)
 {
-    struct llm_talk *talk = &question->talk;
-    struct ask_style *style = &talk->style[result->endpoint];
+    struct llm_question *talk = &question->talk;
+    struct request_style *style = &talk->style[result->endpoint];
     struct err err = ERR_INIT, why = ERR_INIT;
     struct answer answer;
     int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
 
-    llm_talk_charge(talk, result->endpoint, &answer.usage);
+    llm_question_charge(talk, result->endpoint, &answer.usage);
     if (rc == 0 && answer.has_forecast) {
-        ask_usable(style, &talk->used);
+        request_style_usable(style, &talk->used);
         question->rung = talk->used.rung;
         pool(question, &answer.forecast);
         talk->tries = 0;
     } else {
-        ask_unusable(style, &talk->used);
+        request_style_unusable(style, &talk->used);
         (void)snprintf(talk->reason, sizeof(talk->reason), "%s", rc == 0 ? why.text : err.text);
     }
     answer_release(&answer);
     return question->samples < talk->llm->config.samples && talk->tries < TRIES;
 }
 
-static bool share(struct llm_talk *talk, const struct llm_talk *from)
+static bool share(struct llm_question *talk, const struct llm_question *from)
 {
     struct question *question = (struct question *)talk;
     const struct question *first = (const struct question *)from;
@@ -138,7 +138,7 @@ static bool share(struct llm_talk *talk, const struct llm_talk *from)
     return true;
 }
 
-static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
+static bool answered(struct llm_question *talk, const struct endpoint_result *result)
 {
     bool refused = result->status == 400 || result->status == 404 || result->status == 415 ||
                    result->status == 422;
@@ -146,7 +146,7 @@ static bool answered(struct llm_talk *talk, const struct endpoint_result *result
     if (result->status == 200) {
         return read_answer((struct question *)talk, result);
     }
-    if (refused && ask_refused(&talk->style[result->endpoint], &talk->used,
+    if (refused && request_style_refused(&talk->style[result->endpoint], &talk->used,
                                (const char *)result->body.data, result->body.len)) {
         (void)snprintf(talk->reason, sizeof(talk->reason),
                        "the endpoint refuses every way to ask (status %ld)", result->status);
@@ -159,7 +159,7 @@ static bool answered(struct llm_talk *talk, const struct endpoint_result *result
 
 // ---- questions ----
 
-static struct digest key_of(const struct llm_talk *talk)
+static struct digest key_of(const struct llm_question *talk)
 {
     const struct llm *llm = talk->llm;
     struct digest_state *state = digest_begin();
@@ -177,7 +177,7 @@ static bool known(struct question *question)
 {
     struct forecast forecast;
     bool found =
-        cache_find(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
+        answer_cache_find(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
 
     if (!found) {
         return false;
@@ -190,7 +190,7 @@ static bool known(struct question *question)
             question->correct_sum = forecast.p_correct;
             question->correct_count = 1;
         }
-        question->rung = ask_rung_of(forecast.rung);
+        question->rung = output_format_of(forecast.rung);
         question->cached = true;
         question->talk.llm->hits++;
     }
@@ -202,10 +202,10 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner)
 {
     struct question *question = xcalloc(1, sizeof(*question));
-    struct llm_talk *talk = &question->talk;
+    struct llm_question *talk = &question->talk;
     struct strbuf search = STRBUF_INIT, candidate = STRBUF_INIT;
 
-    *talk = (struct llm_talk){
+    *talk = (struct llm_question){
         .llm = llm,
         .rules = strbuf_text(&llm->rules),
         .spend = xstrdup(request->search ? request->search : ""),
@@ -221,7 +221,7 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
         (void)snprintf(talk->reason, sizeof(talk->reason),
                        "the request has no %s for a language model to read",
                        request->context ? "source of the candidate" : "context");
-        llm_talk_finish_soon(talk);
+        llm_question_finish_soon(talk);
         return;
     }
     prompt_search(&search, request);
@@ -230,9 +230,9 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
     talk->last = strbuf_detach(&candidate);
     talk->key = key_of(talk);
     if (known(question)) {
-        llm_talk_finish_soon(talk);
+        llm_question_finish_soon(talk);
     } else {
-        llm_talk_begin(talk);
+        llm_question_begin(talk);
     }
 }
 
@@ -256,8 +256,8 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->in_flight = now.in_flight;
         info->at_once = now.limit;
         info->open = now.open;
-        info->rung = xstrdup(ask_rung_name(llm->style[i].rung));
-        writers_status(llm->writers, config->model, info);
+        info->rung = xstrdup(output_format_name(llm->style[i].rung));
+        model_choice_status(llm->writers, config->model, info);
     }
     status->input_tokens = llm->book.input_tokens;
     status->output_tokens = llm->book.output_tokens;
@@ -276,7 +276,7 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
                const char *cache_path, struct err *err)
 {
     struct llm *llm = xcalloc(1, sizeof(*llm));
-    int rc = cache_open(&llm->cache, cache_path, err);
+    int rc = answer_cache_open(&llm->cache, cache_path, err);
 
     llm->config = *config;
     llm->config.endpoints = NULL;
@@ -288,11 +288,11 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
                               config->ca_file, err);
     }
     if (rc != 0) {
-        cache_close(llm->cache);
+        answer_cache_close(llm->cache);
         free(llm);
         return rc;
     }
-    llm->writers = writers_create(config->endpoints, config->count);
+    llm->writers = model_choice_create(config->endpoints, config->count);
     prompt_rules(&llm->rules);
     llm->rules_digest = digest_of(llm->rules.data, llm->rules.len);
     (void)uv_timer_init(loop, &llm->timer);
@@ -306,9 +306,9 @@ static void on_closed(uv_handle_t *handle)
     struct llm *llm = handle->data;
 
     spend_book_release(&llm->book);
-    cache_close(llm->cache);
+    answer_cache_close(llm->cache);
     strbuf_release(&llm->rules);
-    writers_free(llm->writers);
+    model_choice_free(llm->writers);
     free(llm);
 }
 
@@ -319,6 +319,6 @@ void llm_close(struct llm *llm)
     }
     llm->closing = true;
     endpoints_close(llm->endpoints); // answers what is under way
-    llm_talk_finish_all(llm);
+    llm_question_finish_all(llm);
     uv_close((uv_handle_t *)&llm->timer, on_closed);
 }

@@ -43,12 +43,12 @@ const char *llm_model(const struct llm *llm); // of the first endpoint
 // not inside this call.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner);
-// Asks for new candidates, first of all the model that worker/llm/writers.h chooses. *request_take is taken (its insides; the struct is zeroed). done runs once,
+// Asks for new candidates, first of all the model that worker/llm/model_choice.h chooses. *request_take is taken (its insides; the struct is zeroed). done runs once,
 // on the loop, not inside this call; reply is valid during it, and has a reason when it has no
 // proposals.
 void llm_propose(struct llm *llm, struct propose_request *request_take,
                  void (*done)(void *owner, const struct propose_reply *reply), void *owner);
-// Learns from outcomes whose candidates bring something (worker/llm/writers.h).
+// Learns from outcomes whose candidates bring something (worker/llm/model_choice.h).
 void llm_tell(struct llm *llm, const struct observe *observe);
 // Adds endpoints and sums.
 void llm_status(const struct llm *llm, struct worker_status *status);

@@ -14,7 +14,7 @@
 #define TRIES 3 // answers without a program, requests of another form included
 
 struct wish {
-    struct llm_talk talk; // first
+    struct llm_question talk; // first
     struct propose_request request;
     char *rules;
     struct propose_reply reply;
@@ -22,12 +22,12 @@ struct wish {
     void *owner;
 };
 
-static const char *model_of(const struct llm_talk *talk)
+static const char *model_of(const struct llm_question *talk)
 {
     return endpoints_config(talk->llm->endpoints, talk->endpoint)->model;
 }
 
-static void finish(struct llm_talk *talk)
+static void finish(struct llm_question *talk)
 {
     struct wish *wish = (struct wish *)talk;
 
@@ -42,7 +42,7 @@ static void finish(struct llm_talk *talk)
     wish->reply.cost = talk->cost;
     wish->reply.seconds = talk->seconds;
     if (talk->model) {
-        writers_asked(talk->llm->writers, talk->model, talk->tries > 0 ? model_of(talk) : NULL,
+        model_choice_record(talk->llm->writers, talk->model, talk->tries > 0 ? model_of(talk) : NULL,
                       wish->reply.proposals_count > 0, talk->cost,
                       talk->input_tokens + talk->output_tokens);
     }
@@ -53,7 +53,7 @@ static void finish(struct llm_talk *talk)
     wish->done(wish->owner, &wish->reply);
     message_clear(&propose_request_message, &wish->request);
     message_clear(&propose_reply_message, &wish->reply);
-    llm_talk_release(talk);
+    llm_question_release(talk);
     free(wish->rules);
     free(wish);
 }
@@ -63,13 +63,13 @@ static void finish(struct llm_talk *talk)
 // True when there is at least one program.
 static bool read_answer(struct wish *wish, const struct endpoint_result *result)
 {
-    struct llm_talk *talk = &wish->talk;
+    struct llm_question *talk = &wish->talk;
     struct err err = ERR_INIT, why = ERR_INIT;
     struct answer answer;
     int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
     bool whole = !answer.finish || strcmp(answer.finish, "length") != 0;
 
-    llm_talk_charge(talk, result->endpoint, &answer.usage);
+    llm_question_charge(talk, result->endpoint, &answer.usage);
     char *source[PROPOSALS_MAX];
     size_t count = 0;
     if (rc != 0) {
@@ -98,10 +98,10 @@ static void remember(const struct wish *wish)
     reply.cached = true; // and its tokens and cost are 0, as they will be then
     reply.first_tokens = wish->talk.input_tokens + wish->talk.output_tokens;
     reply.first_cost = wish->talk.cost;
-    cache_add(wish->talk.llm->cache, &wish->talk.key, &propose_reply_message, &reply);
+    answer_cache_add(wish->talk.llm->cache, &wish->talk.key, &propose_reply_message, &reply);
 }
 
-static bool share(struct llm_talk *talk, const struct llm_talk *from)
+static bool share(struct llm_question *talk, const struct llm_question *from)
 {
     struct wish *wish = (struct wish *)talk;
     const struct wish *first = (const struct wish *)from;
@@ -117,7 +117,7 @@ static bool share(struct llm_talk *talk, const struct llm_talk *from)
     return true;
 }
 
-static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
+static bool answered(struct llm_question *talk, const struct endpoint_result *result)
 {
     struct wish *wish = (struct wish *)talk;
     bool again;
@@ -129,7 +129,7 @@ static bool answered(struct llm_talk *talk, const struct endpoint_result *result
         }
     } else {
         again =
-            result->status == 400 && ask_refused(&talk->style[result->endpoint], &talk->used,
+            result->status == 400 && request_style_refused(&talk->style[result->endpoint], &talk->used,
                                                  (const char *)result->body.data, result->body.len);
         (void)snprintf(talk->reason, sizeof(talk->reason), "the endpoint answers with status %ld",
                        result->status);
@@ -148,7 +148,7 @@ static char *text_of(void (*write)(struct strbuf *out, const struct propose_requ
     return strbuf_detach(&text);
 }
 
-static struct digest key_of(const struct llm_talk *talk)
+static struct digest key_of(const struct llm_question *talk)
 {
     struct digest_state *state = digest_begin();
 
@@ -165,7 +165,7 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
                  void (*done)(void *owner, const struct propose_reply *reply), void *owner)
 {
     struct wish *wish = xcalloc(1, sizeof(*wish));
-    struct llm_talk *talk = &wish->talk;
+    struct llm_question *talk = &wish->talk;
 
     wish->request = *request_take;
     memset(request_take, 0, sizeof(*request_take));
@@ -177,7 +177,7 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
     struct strbuf rules = STRBUF_INIT;
     prompt_propose_rules(&rules, language ? language : "C");
     wish->rules = strbuf_detach(&rules);
-    *talk = (struct llm_talk){
+    *talk = (struct llm_question){
         .llm = llm,
         .rules = wish->rules,
         .search = text_of(prompt_propose_search, &wish->request),
@@ -189,16 +189,16 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
         .finish = finish,
     };
     talk->key = key_of(talk);
-    if (cache_find(llm->cache, &talk->key, &propose_reply_message, &wish->reply)) {
+    if (answer_cache_find(llm->cache, &talk->key, &propose_reply_message, &wish->reply)) {
         llm->hits++;
-        llm_talk_finish_soon(talk);
+        llm_question_finish_soon(talk);
     } else {
-        talk->model = writers_choose(llm->writers, &talk->key);
-        llm_talk_begin(talk);
+        talk->model = model_choice_choose(llm->writers, &talk->key);
+        llm_question_begin(talk);
     }
 }
 
 void llm_tell(struct llm *llm, const struct observe *observe)
 {
-    writers_tell(llm->writers, observe);
+    model_choice_observe(llm->writers, observe);
 }
