@@ -1,28 +1,32 @@
-// How far the engine's calls can be believed, by its own record. A call is "improves the incumbent"
-// (p >= 1/2) or "does not"; the record holds calls that were made before their outcome was known.
-#ifndef WORKER_CALIBRATION_CALIBRATE_H
-#define WORKER_CALIBRATION_CALIBRATE_H
+// The decisions that follow from forecasts, and how often they were right. A decision is "improves
+// the incumbent" (stated probability p >= 1/2) or "does not". Holds the decisions of one forecaster
+// on one group whose outcome is known, and estimates from them how far the next one can be trusted.
+// Called by the group and by the history. Pure numbers.
+#ifndef WORKER_CALIBRATION_DECISIONS_H
+#define WORKER_CALIBRATION_DECISIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#define DECISION_WEIGHT_MAX 20.0 // most decisions that one may stand for
+
 struct decisions;
 
 struct decisions *decisions_create(void);
-void decisions_free(struct decisions *calibration);
+void decisions_free(struct decisions *decisions); // NULL is fine
 
-// Notes one call, in the order of the outcomes. p: the stated probability of an improvement, in [0,
-// 1]. propensity: the probability with which the candidate was chosen for measuring, in (0, 1]; the
-// call stands for 1 / propensity calls (at most DECISION_WEIGHT_MAX).
-#define DECISION_WEIGHT_MAX 20.0
-void decisions_add(struct decisions *calibration, double p, bool improved, double propensity);
+// Adds one decision, in the order of the outcomes. p: the probability of an improvement that was
+// stated before the outcome was known, in [0, 1]. propensity: the probability with which the
+// candidate was chosen for measuring, in (0, 1]. The decision stands for 1 / propensity decisions,
+// at most DECISION_WEIGHT_MAX (inverse propensity weighting).
+void decisions_add(struct decisions *decisions, double p, bool improved, double propensity);
 
-// The probability that the call of a candidate with stated probability p is right, in [0, 1]. See
-// calibrate.c.
-double decisions_confidence(const struct decisions *calibration, double p);
+// The confidence: the probability that the decision on a candidate with the stated probability p is
+// right, in [0, 1]. decisions.c has the formula.
+double decisions_confidence(const struct decisions *decisions, double p);
 
-size_t decisions_count(const struct decisions *calibration);
-// Weighted share of right calls; NaN when there are none.
-double decisions_accuracy(const struct decisions *calibration);
+size_t decisions_count(const struct decisions *decisions);
+// The weighted share of right decisions; NaN when there are none.
+double decisions_accuracy(const struct decisions *decisions);
 
 #endif
