@@ -1,4 +1,6 @@
+// The cache as an SQLite file without synchronous writes.
 #include "worker/llm/answer_cache.h"
+
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -7,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define APPLICATION_ID "0x6b636163" // "kcac"
-#define ANSWER_MAX ((size_t)4 << 20)
+#define APPLICATION_ID "0x6b636163"  // "kcac"
+#define ANSWER_MAX ((size_t)4 << 20) // bytes of one packed answer
 
 struct answer_cache {
     sqlite3 *db;
@@ -20,6 +22,7 @@ static bool execute(struct answer_cache *cache, const char *sql)
     return sqlite3_exec(cache->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
+// Closes the file. Half-opened ones too.
 static void shut(struct answer_cache *cache)
 {
     sqlite3_finalize(cache->find);
@@ -28,6 +31,7 @@ static void shut(struct answer_cache *cache)
     *cache = (struct answer_cache){.db = NULL};
 }
 
+// Opens or creates the file and deletes the oldest entries beyond the maximum.
 static bool try_open(struct answer_cache *cache, const char *path)
 {
     char trim[160];
@@ -91,8 +95,8 @@ void answer_cache_close(struct answer_cache *cache)
     }
 }
 
-bool answer_cache_find(struct answer_cache *cache, const struct digest *question, const struct message *message,
-                void *ret)
+bool answer_cache_find(struct answer_cache *cache, const struct digest *question,
+                       const struct message *message, void *ret)
 {
     sqlite3_bind_blob(cache->find, 1, question->byte, DIGEST_LEN, SQLITE_STATIC);
     struct err err = ERR_INIT;
@@ -105,8 +109,8 @@ bool answer_cache_find(struct answer_cache *cache, const struct digest *question
     return found;
 }
 
-void answer_cache_add(struct answer_cache *cache, const struct digest *question, const struct message *message,
-               const void *answer)
+void answer_cache_add(struct answer_cache *cache, const struct digest *question,
+                      const struct message *message, const void *answer)
 {
     struct strbuf body;
 
@@ -115,7 +119,7 @@ void answer_cache_add(struct answer_cache *cache, const struct digest *question,
     if (message_pack(message, answer, &body, &err) == 0 && !body.truncated) {
         sqlite3_bind_blob(cache->add, 1, question->byte, DIGEST_LEN, SQLITE_STATIC);
         sqlite3_bind_blob64(cache->add, 2, body.data, body.len, SQLITE_STATIC);
-        (void)sqlite3_step(cache->add); // a full disk only means paying again
+        (void)sqlite3_step(cache->add); // a full disk only means to pay again
         sqlite3_reset(cache->add);
         sqlite3_clear_bindings(cache->add);
     }

@@ -1,4 +1,5 @@
 #include "worker/llm/chat_request.h"
+
 #include "common/mem.h"
 #include "proto/bins.h"
 #include "worker/llm/answer.h"
@@ -6,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOGPROBS_TOP 20
+#define LOGPROBS_TOP 20 // most that endpoints give per token
 
-const char *output_format_name(enum output_format rung)
+const char *output_format_name(enum output_format format)
 {
     static const char *const name[] = {
 #define X(id, text) [OUTPUT_##id] = text,
@@ -16,20 +17,22 @@ const char *output_format_name(enum output_format rung)
 #undef X
     };
 
-    return name[rung];
+    return name[format];
 }
 
 enum output_format output_format_of(const char *name)
 {
-    int rung = 0;
+    int format = 0;
 
-    while (rung < OUTPUT_TEXT && strcmp(output_format_name((enum output_format)rung), name) != 0) {
-        rung++;
+    while (format < OUTPUT_TEXT &&
+           strcmp(output_format_name((enum output_format)format), name) != 0) {
+        format++;
     }
-    return (enum output_format)rung;
+    return (enum output_format)format;
 }
 
-// {"bin", "p": {"A" …}, "p_correct"}: all required, nothing else, no references.
+// The JSON schema of a forecast: "bin", "p" with one number per letter, and "p_correct". All are
+// required and nothing else is allowed. No references, which some endpoints do not know.
 static json_t *schema(void)
 {
     json_t *letters = json_array(), *shares = json_object(), *all = json_array();
@@ -48,6 +51,7 @@ static json_t *schema(void)
                      shares, "p_correct", "type", "number");
 }
 
+// Adds the tool that hands in a forecast. Takes choice.
 static void add_tool(json_t *body, json_t *choice)
 {
     json_object_set_new(body, "tools",
@@ -57,9 +61,9 @@ static void add_tool(json_t *body, json_t *choice)
     json_object_set_new(body, "tool_choice", choice);
 }
 
-static void add_rung(json_t *body, enum output_format rung)
+static void add_format(json_t *body, enum output_format format)
 {
-    switch (rung) {
+    switch (format) {
     case OUTPUT_SCHEMA:
         json_object_set_new(body, "response_format",
                             json_pack("{s:s, s:{s:s, s:b, s:o}}", "type", "json_schema",
@@ -81,58 +85,63 @@ static void add_rung(json_t *body, enum output_format rung)
     }
 }
 
-void chat_request_body(struct strbuf *out, const struct chat_request *ask, const struct request_style *style)
+void chat_request_body(struct strbuf *out, const struct chat_request *request,
+                       const struct request_style *style)
 {
-    char *user = xasprintf("%s%s", ask->search, ask->candidate), *text;
+    char *user = xasprintf("%s%s", request->search, request->candidate);
     json_t *body =
-        json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "model", ask->model, "messages", "role",
-                  "system", "content", ask->rules, "role", "user", "content", user);
+        json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "model", request->model, "messages", "role",
+                  "system", "content", request->rules, "role", "user", "content", user);
 
     json_object_set_new(body, style->completion ? "max_completion_tokens" : "max_tokens",
-                        json_integer((json_int_t)ask->max_tokens));
+                        json_integer((json_int_t)request->max_tokens));
     if (!style->no_temperature) {
-        json_object_set_new(body, "temperature", json_real(ask->temperature));
+        json_object_set_new(body, "temperature", json_real(request->temperature));
     }
-    if (ask->forecast) {
-        add_rung(body, style->rung);
-        // A tool call's arguments come without them.
-        if (!style->no_logprobs && style->rung != OUTPUT_FORCED && style->rung != OUTPUT_REQUIRED) {
+    if (request->forecast) {
+        add_format(body, style->format);
+        // The arguments of a tool call come without log-probabilities.
+        if (!style->no_logprobs && style->format != OUTPUT_FORCED &&
+            style->format != OUTPUT_REQUIRED) {
             json_object_set_new(body, "logprobs", json_true());
             json_object_set_new(body, "top_logprobs", json_integer(LOGPROBS_TOP));
         }
     }
-    text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(6));
     strbuf_adds(out, text ? text : "{}");
     free(text);
     free(user);
     json_decref(body);
 }
 
-static bool next_rung(struct request_style *style)
+// Falls back to the next format. Returns false after the last one.
+static bool next_format(struct request_style *style)
 {
     style->unusable = 0;
-    if (style->rung + 1 == OUTPUT_FORMAT_COUNT) {
+    if (style->format + 1 == OUTPUT_FORMAT_COUNT) {
         return false;
     }
-    style->rung++;
+    style->format++;
     return true;
 }
 
+// Whether two styles ask in the same way.
 static bool is_same(const struct request_style *a, const struct request_style *b)
 {
-    return a->rung == b->rung && a->no_logprobs == b->no_logprobs &&
+    return a->format == b->format && a->no_logprobs == b->no_logprobs &&
            a->no_temperature == b->no_temperature && a->completion == b->completion;
 }
 
-bool request_style_refused(struct request_style *style, const struct request_style *used, const char *body,
-                 size_t len)
+bool request_style_refused(struct request_style *style, const struct request_style *used,
+                           const char *body, size_t len)
 {
     char *text = xstrndup(body, len);
     bool changed = true;
 
-    // What it complains about, when it says so; else the next rung.
+    // Drops the field that the endpoint complains about, if it names one; otherwise falls back to
+    // the next format.
     if (!is_same(style, used)) {
-        changed = true;
+        changed = true; // another request has changed the style already
     } else if (!style->no_logprobs && strstr(text, "logprobs")) {
         style->no_logprobs = true;
     } else if (!style->completion && strstr(text, "max_completion_tokens")) {
@@ -140,7 +149,7 @@ bool request_style_refused(struct request_style *style, const struct request_sty
     } else if (!style->no_temperature && strstr(text, "temperature")) {
         style->no_temperature = true;
     } else {
-        changed = next_rung(style);
+        changed = next_format(style);
     }
     free(text);
     return changed;
@@ -148,8 +157,9 @@ bool request_style_refused(struct request_style *style, const struct request_sty
 
 void request_style_unusable(struct request_style *style, const struct request_style *used)
 {
-    if (is_same(style, used) && ++style->unusable >= REQUEST_STYLE_UNUSABLE_MAX && !next_rung(style)) {
-        style->rung = OUTPUT_SCHEMA;
+    if (is_same(style, used) && ++style->unusable >= REQUEST_STYLE_UNUSABLE_MAX &&
+        !next_format(style)) {
+        style->format = OUTPUT_SCHEMA;
     }
 }
 

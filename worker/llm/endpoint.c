@@ -1,14 +1,15 @@
-// Design note.
+// Design note. The states of a call, which a waiter stands for:
 //
-//   post ─▶ WAITING ─a place at some endpoint─▶ UNDER WAY ─▶ done
-//              ▲                                    │
-//              └── not before … ── passing failure ─┘
+//   posted --> WAITING --an endpoint takes it--> OPEN --> done
+//                 ^                               |
+//                 +---- not before a time ---- passing failure
 //
-// Whether there is a place depends on four things of an endpoint: its breaker, its window (calls at
-// once), its buckets, and until when it asked to be left alone. pump() places what can be placed
-// and sets the timer for the moment when more might be. Waiting calls are a list in the order of
-// posting.
+// Whether an endpoint takes a call depends on four things: its circuit breaker, its window (how
+// many calls may be open at once), its token buckets, and until when it asked the client to wait.
+// dispatch() starts the calls that can be started and sets the timer for the moment when more might
+// be. Waiters are a list in the order of posting.
 #include "worker/llm/endpoint.h"
+
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -19,17 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BODY_MAX ((size_t)8 << 20)
+#define BODY_MAX ((size_t)8 << 20) // bytes of an answer
 #define CONNECT_MS 10000
-#define WINDOW_FIRST 8.0
+#define WINDOW_FIRST 8.0 // calls at once to an endpoint of which nothing is known
 
 struct endpoint {
     struct endpoint_config config;
-    char *authorization; // "Authorization: Bearer …"; NULL: none
+    char *authorization; // the header "Authorization: Bearer KEY"; NULL: none
     struct window window;
     struct breaker breaker;
     struct bucket requests, tokens;
-    uint64_t rest_until_ms;
+    uint64_t wait_until_ms; // it asked for no requests until then
     struct endpoint_status status;
 };
 
@@ -39,21 +40,21 @@ struct endpoint_waiter {
     struct endpoint_call call;
     struct endpoint_result result;
     uint64_t posted_ms, not_before_ms;
-    struct http_call *http; // under way
-    bool trial;             // it is the call by which an open breaker is tried
+    struct http_call *http; // the open request; NULL: the call is waiting
+    bool trial;             // it is the one request that an open breaker lets through
 };
 
 struct endpoints {
     struct http *http;
     struct endpoint *endpoint;
     size_t count;
-    struct endpoint_waiter *waiter, **last;
+    struct endpoint_waiter *waiter, **last; // list; last is where the next one is linked
     struct stats_rng rng;
     uv_timer_t timer;
     bool closing;
 };
 
-static void pump(struct endpoints *all);
+static void dispatch(struct endpoints *all);
 
 static uint64_t now_ms(void)
 {
@@ -87,8 +88,9 @@ static void finish(struct endpoint_waiter *waiter)
     free(waiter);
 }
 
-// ---- what came ----
+// ---- results ----
 
+// Whether the failure may pass, so that the request should be tried again.
 static bool passes(const struct http_reply *reply)
 {
     switch (reply->status) {
@@ -101,12 +103,13 @@ static bool passes(const struct http_reply *reply)
     case 529:
         return true;
     default:
-        // What is too large, or comes from whom it should not, will be so again.
+        // An answer that is too large, or from a server that is not trusted, will be so again.
         return reply->err.code != ERR_NONE && reply->err.code != ERR_LIMIT &&
                reply->err.code != ERR_DENIED;
     }
 }
 
+// Counts a failure for the circuit breaker.
 static void fail(struct endpoint *endpoint, uint64_t now)
 {
     if (breaker_failure(&endpoint->breaker, now)) {
@@ -115,8 +118,9 @@ static void fail(struct endpoint *endpoint, uint64_t now)
     }
 }
 
-static void note(struct endpoint_waiter *waiter, struct endpoint *endpoint,
-                 const struct http_reply *reply)
+// Updates what limits the endpoint after a request.
+static void update_limits(struct endpoint_waiter *waiter, struct endpoint *endpoint,
+                          const struct http_reply *reply)
 {
     uint64_t now = now_ms();
     double retry = rate_limit_retry_ms(reply->headers, (double)clock_wall_ns(&clock_system) * 1e-9);
@@ -151,8 +155,8 @@ static void note(struct endpoint_waiter *waiter, struct endpoint *endpoint,
     if (crowded && !isnan(retry)) {
         uint64_t until = now + (uint64_t)retry;
 
-        endpoint->rest_until_ms = until > endpoint->rest_until_ms ? until : endpoint->rest_until_ms;
-        endpoint->breaker.trying = false; // it answers, so it is there
+        endpoint->wait_until_ms = until > endpoint->wait_until_ms ? until : endpoint->wait_until_ms;
+        endpoint->breaker.trying = false; // it answers, so that it can be tried again
         return;
     }
     fail(endpoint, now);
@@ -167,7 +171,7 @@ static void on_reply(void *owner, const struct http_reply *reply)
     bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
 
     waiter->http = NULL;
-    note(waiter, endpoint, reply);
+    update_limits(waiter, endpoint, reply);
     result->status = reply->status;
     result->seconds = reply->seconds;
     if (passes(reply) || (refused && all->count > 1)) {
@@ -183,22 +187,24 @@ static void on_reply(void *owner, const struct http_reply *reply)
         result->body = reply->body;
         finish(waiter);
     }
-    pump(all);
+    dispatch(all);
 }
 
-// ---- placing ----
+// ---- dispatching ----
 
-// When this endpoint could take the call: 0 now (a place is then taken), else a time.
-static uint64_t place(struct endpoint *endpoint, const struct endpoint_waiter *waiter, uint64_t now)
+// When this endpoint can take the call: 0: now, and its tokens have then been taken from the
+// buckets; else a time in milliseconds; UINT64_MAX: not before another request ends.
+static uint64_t reserve(struct endpoint *endpoint, const struct endpoint_waiter *waiter,
+                        uint64_t now)
 {
     if (!breaker_allows(&endpoint->breaker, now)) {
         return endpoint->breaker.trying ? UINT64_MAX : endpoint->breaker.until_ms;
     }
-    if (endpoint->rest_until_ms > now) {
-        return endpoint->rest_until_ms;
+    if (endpoint->wait_until_ms > now) {
+        return endpoint->wait_until_ms;
     }
     if ((double)endpoint->status.in_flight + 1 > endpoint->window.limit) {
-        return UINT64_MAX; // until one comes back
+        return UINT64_MAX;
     }
     double wait = bucket_take(&endpoint->requests, 1, now);
     if (wait == 0) {
@@ -210,6 +216,7 @@ static uint64_t place(struct endpoint *endpoint, const struct endpoint_waiter *w
     return wait > 0 ? now + (uint64_t)wait : 0;
 }
 
+// Makes a request of the call to an endpoint that has taken it.
 static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
 {
     struct endpoints *all = waiter->all;
@@ -240,7 +247,8 @@ static bool has_model(const struct endpoint *endpoint, const char *model)
     return model && strcmp(endpoint->config.model, model) == 0;
 }
 
-// Whether a comes before b: one with the wanted model, then the one with fewer calls for its weight.
+// Whether a is preferred to b. An endpoint with the wanted model is; otherwise the one with fewer
+// open calls for its weight.
 static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
 {
     if (has_model(a, model) != has_model(b, model)) {
@@ -250,7 +258,8 @@ static bool comes_before(const struct endpoint *a, const struct endpoint *b, con
            ((double)b->status.in_flight + 1) * a->config.weight;
 }
 
-// The first endpoint that takes it; *ret_when when none does.
+// The most preferred endpoint that takes the call. NULL when none does; *ret_when is then when one
+// can.
 static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
                                uint64_t now, uint64_t *ret_when)
 {
@@ -267,7 +276,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
             }
         }
         tried[best - all->endpoint] = true;
-        uint64_t when = place(best, waiter, now);
+        uint64_t when = reserve(best, waiter, now);
         if (when == 0) {
             return best;
         }
@@ -276,6 +285,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
     return NULL;
 }
 
+// Ends a call whose deadline has passed.
 static void give_up(struct endpoint_waiter *waiter)
 {
     struct endpoint_result *result = &waiter->result;
@@ -290,10 +300,11 @@ static void give_up(struct endpoint_waiter *waiter)
 
 static void on_timer(uv_timer_t *timer)
 {
-    pump(timer->data);
+    dispatch(timer->data);
 }
 
-static void pump(struct endpoints *all)
+// Starts the calls that can be started, ends those whose deadline has passed and sets the timer.
+static void dispatch(struct endpoints *all)
 {
     uint64_t now = now_ms(), next = UINT64_MAX;
     struct endpoint_waiter *waiter, *following;
@@ -308,7 +319,7 @@ static void pump(struct endpoints *all)
         }
         if (now >= deadline) {
             give_up(waiter);
-            following = all->waiter; // whoever was told may have posted or cancelled
+            following = all->waiter; // the callback may have posted or cancelled calls
             continue;
         }
         next = deadline < next ? deadline : next;
@@ -317,7 +328,7 @@ static void pump(struct endpoints *all)
             continue;
         }
         if (full) {
-            continue; // what does not take this one does not take the next
+            continue; // endpoints that did not take a call before do not take this one
         }
         struct endpoint *endpoint = choose(all, waiter, now, &when);
         if (endpoint) {
@@ -359,10 +370,10 @@ void endpoints_cancel(struct endpoint_waiter *waiter)
     }
     take_out(waiter);
     free(waiter);
-    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // there is a place now
+    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // another call may be started now
 }
 
-// ---- life ----
+// ---- opening and closing ----
 
 static void copy_config(struct endpoint *endpoint, const struct endpoint_config *config)
 {
@@ -379,7 +390,7 @@ static void copy_config(struct endpoint *endpoint, const struct endpoint_config 
     bucket_init(&endpoint->tokens, config->tokens_per_minute, now);
 }
 
-// The url goes into logs and has the path appended.
+// The URL goes into logs, so that it must hold no key, and gets a path appended.
 static int check_url(const char *url, size_t number, struct err *err)
 {
     const char *host = strstr(url, "://");
@@ -414,8 +425,7 @@ int endpoints_create(struct endpoints **ret, uv_loop_t *loop, const struct endpo
             return ERR_USAGE;
         }
     }
-    struct endpoints *all;
-    all = xcalloc(1, sizeof(*all));
+    struct endpoints *all = xcalloc(1, sizeof(*all));
     if (http_create(&all->http, loop, &http, err) != 0) {
         free(all);
         return (int)err->code;

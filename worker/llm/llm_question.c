@@ -1,3 +1,4 @@
+// The requests of a question: makes them, charges them, and decides whether to ask again.
 #include "worker/llm/llm_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,100 +6,102 @@
 
 #define BYTES_PER_TOKEN 3.5 // of source code, for estimates
 
-static double estimate_tokens(const struct llm_question *talk)
+// An estimate of the input tokens of one request.
+static double estimate_tokens(const struct llm_question *question)
 {
-    return (double)(strlen(talk->rules) + strlen(talk->search) + strlen(talk->last)) /
+    return (double)(strlen(question->rules) + strlen(question->search) + strlen(question->last)) /
            BYTES_PER_TOKEN;
 }
 
-bool llm_question_may_ask(struct llm_question *talk)
+bool llm_question_may_ask(struct llm_question *question)
 {
     struct err err = ERR_INIT;
 
-    if (spend_may_spend(&talk->llm->book, talk->spend, &err) != 0) {
-        (void)snprintf(talk->reason, sizeof(talk->reason), "%s", err.text);
-        talk->own_end = true;
+    if (spend_may_spend(&question->llm->book, question->spend, &err) != 0) {
+        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
+        question->own_end = true;
         return false;
     }
     return true;
 }
 
-void llm_question_charge(struct llm_question *talk, size_t endpoint, const struct answer_usage *usage)
+void llm_question_charge(struct llm_question *question, size_t endpoint,
+                         const struct answer_usage *usage)
 {
-    struct llm *llm = talk->llm;
+    struct llm *llm = question->llm;
 
-    talk->input_tokens += usage->input;
-    talk->output_tokens += usage->output;
-    talk->cost +=
-        spend_charge(&llm->book, talk->spend, endpoints_config(llm->endpoints, endpoint), usage);
+    question->input_tokens += usage->input;
+    question->output_tokens += usage->output;
+    question->cost += spend_charge(&llm->book, question->spend,
+                                   endpoints_config(llm->endpoints, endpoint), usage);
 }
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
 {
-    struct llm_question *talk = owner;
-    struct chat_request ask = {
-        .model = endpoints_config(talk->llm->endpoints, endpoint)->model,
-        .rules = talk->rules,
-        .search = talk->search,
-        .candidate = talk->last,
-        .max_tokens = talk->llm->config.max_tokens,
-        .temperature = talk->llm->config.temperature,
-        .forecast = talk->forecast,
+    struct llm_question *question = owner;
+    struct chat_request request = {
+        .model = endpoints_config(question->llm->endpoints, endpoint)->model,
+        .rules = question->rules,
+        .search = question->search,
+        .candidate = question->last,
+        .max_tokens = question->llm->config.max_tokens,
+        .temperature = question->llm->config.temperature,
+        .forecast = question->forecast,
     };
 
-    talk->used = talk->style[endpoint];
-    chat_request_body(body, &ask, &talk->used);
+    question->used = question->style[endpoint];
+    chat_request_body(body, &request, &question->used);
 }
 
 static void on_result(void *owner, const struct endpoint_result *result)
 {
-    struct llm_question *talk = owner;
+    struct llm_question *question = owner;
 
-    talk->endpoint = result->endpoint;
-    talk->seconds += result->seconds;
+    question->endpoint = result->endpoint;
+    question->seconds += result->seconds;
     for (unsigned i = 0; i < result->maybe_billed; i++) {
-        struct answer_usage usage = {.input = (uint64_t)estimate_tokens(talk)};
+        struct answer_usage usage = {.input = (uint64_t)estimate_tokens(question)};
 
-        llm_question_charge(talk, result->endpoint, &usage);
+        llm_question_charge(question, result->endpoint, &usage);
     }
     bool again = false;
     if (result->err.code != ERR_NONE) {
-        (void)snprintf(talk->reason, sizeof(talk->reason), "%s", result->err.text);
-        talk->own_end = result->err.code == ERR_TIMED_OUT;
+        (void)snprintf(question->reason, sizeof(question->reason), "%s", result->err.text);
+        question->own_end = result->err.code == ERR_TIMED_OUT;
     } else {
-        again = talk->answered(talk, result);
+        again = question->answered(question, result);
     }
-    if (again && !talk->llm->closing && llm_question_may_ask(talk)) {
-        llm_question_post(talk);
+    if (again && !question->llm->closing && llm_question_may_ask(question)) {
+        llm_question_post(question);
     } else {
-        llm_question_end(talk);
+        llm_question_end(question);
     }
 }
 
-void llm_question_post(struct llm_question *talk)
+void llm_question_post(struct llm_question *question)
 {
-    const struct llm_config *config = &talk->llm->config;
+    const struct llm_config *config = &question->llm->config;
     struct endpoint_call call = {
         .path = "/chat/completions",
         .build = build,
         .done = on_result,
-        .owner = talk,
-        .deadline_ms = talk->deadline_ms,
-        .tokens = estimate_tokens(talk) + (double)config->max_tokens,
-        .model = talk->model,
+        .owner = question,
+        .deadline_ms = question->deadline_ms,
+        .tokens = estimate_tokens(question) + (double)config->max_tokens,
+        .model = question->model,
     };
 
-    talk->tries++;
-    (void)endpoints_post(talk->llm->endpoints, &call);
+    question->tries++;
+    (void)endpoints_post(question->llm->endpoints, &call);
 }
 
 void llm_question_finish_all(struct llm *llm)
 {
     while (llm->ready) {
-        struct llm_question *talk = llm->ready;
+        struct llm_question *question = llm->ready;
 
-        llm->ready = talk->next;
-        talk->finish(talk);
+        llm->ready = question->next;
+        question->finish(question);
     }
 }
 
@@ -107,16 +110,16 @@ static void on_ready(uv_timer_t *timer)
     llm_question_finish_all(timer->data);
 }
 
-void llm_question_finish_soon(struct llm_question *talk)
+void llm_question_finish_soon(struct llm_question *question)
 {
-    talk->next = talk->llm->ready;
-    talk->llm->ready = talk;
-    (void)uv_timer_start(&talk->llm->timer, on_ready, 0, 0);
+    question->next = question->llm->ready;
+    question->llm->ready = question;
+    (void)uv_timer_start(&question->llm->timer, on_ready, 0, 0);
 }
 
-void llm_question_release(struct llm_question *talk)
+void llm_question_release(struct llm_question *question)
 {
-    free(talk->search);
-    free(talk->last);
-    free(talk->spend);
+    free(question->search);
+    free(question->last);
+    free(question->spend);
 }

@@ -7,24 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLD_MAX 1024 // gains whose keys are remembered
+#define SEEN_MAX 1024 // outcomes with an improvement whose keys are remembered
 
-_Static_assert(ENDPOINTS_MAX <= BANDIT_OPTIONS_MAX, "an arm for each endpoint");
+_Static_assert(ENDPOINTS_MAX <= BANDIT_OPTIONS_MAX, "an option for each endpoint");
 
 struct model_choice {
     struct bandit bandit;
-    char *model[ENDPOINTS_MAX]; // of each arm
-    uint64_t answers[ENDPOINTS_MAX];
-    struct digest told[TOLD_MAX]; // keys of outcomes with a gain; the oldest are overwritten
-    uint64_t told_count;
+    char *model[ENDPOINTS_MAX];      // of each option
+    uint64_t answers[ENDPOINTS_MAX]; // of each option
+    struct digest
+        seen[SEEN_MAX]; // keys of outcomes with an improvement; the oldest are overwritten
+    uint64_t seen_count;
 };
 
-// The model's arm; the count of arms when it has none.
-static size_t find(const struct model_choice *writers, const char *model)
+// The model's option; the number of options when it has none.
+static size_t find(const struct model_choice *choice, const char *model)
 {
     size_t option = 0;
 
-    while (option < writers->bandit.count && strcmp(writers->model[option], model) != 0) {
+    while (option < choice->bandit.count && strcmp(choice->model[option], model) != 0) {
         option++;
     }
     return option;
@@ -32,46 +33,47 @@ static size_t find(const struct model_choice *writers, const char *model)
 
 struct model_choice *model_choice_create(const struct endpoint_config *config, size_t count)
 {
-    struct model_choice *writers = xcalloc(1, sizeof(*writers));
+    struct model_choice *choice = xcalloc(1, sizeof(*choice));
     double weight[ENDPOINTS_MAX] = {0}, sum = 0;
 
     for (size_t i = 0; i < count; i++) {
-        size_t option = find(writers, config[i].model);
+        size_t option = find(choice, config[i].model);
 
-        if (option == writers->bandit.count) {
-            writers->model[option] = xstrdup(config[i].model);
-            writers->bandit.count++;
+        if (option == choice->bandit.count) {
+            choice->model[option] = xstrdup(config[i].model);
+            choice->bandit.count++;
         }
         weight[option] += config[i].weight;
         sum += config[i].weight;
     }
-    bandit_init(&writers->bandit, writers->bandit.count, BANDIT_KEEP);
-    for (size_t i = 0; i < writers->bandit.count; i++) {
-        writers->bandit.option[i].weight = weight[i] * (double)writers->bandit.count / sum;
+    bandit_init(&choice->bandit, choice->bandit.count, BANDIT_KEEP);
+    for (size_t i = 0; i < choice->bandit.count; i++) {
+        choice->bandit.option[i].weight = weight[i] * (double)choice->bandit.count / sum;
     }
-    return writers;
+    return choice;
 }
 
-void model_choice_free(struct model_choice *writers)
+void model_choice_free(struct model_choice *choice)
 {
-    if (writers) {
-        for (size_t i = 0; i < writers->bandit.count; i++) {
-            free(writers->model[i]);
+    if (choice) {
+        for (size_t i = 0; i < choice->bandit.count; i++) {
+            free(choice->model[i]);
         }
-        free(writers);
+        free(choice);
     }
 }
 
-const char *model_choice_choose(struct model_choice *writers, const struct digest *question)
+const char *model_choice_next(struct model_choice *choice, const struct digest *question)
 {
     uint64_t random;
 
     memcpy(&random, question->byte, sizeof(random));
-    size_t option = bandit_choose(&writers->bandit, (double)(random >> 11) * 0x1p-53);
-    writers->bandit.option[option].pending++;
-    return writers->model[option];
+    size_t option = bandit_choose(&choice->bandit, (double)(random >> 11) * 0x1p-53);
+    choice->bandit.option[option].pending++;
+    return choice->model[option];
 }
 
+// The mean cost of a question; a guess while nothing has been paid.
 static double mean_cost(const struct bandit *bandit)
 {
     double cost = 0, count = 0;
@@ -83,60 +85,61 @@ static double mean_cost(const struct bandit *bandit)
     return count > 0 && cost > 0 ? cost / count : 1000 * MODEL_CHOICE_TOKEN_PRICE;
 }
 
-void model_choice_record(struct model_choice *writers, const char *chosen, const char *model, bool answered,
-                   double cost, uint64_t tokens)
+void model_choice_record(struct model_choice *choice, const char *chosen, const char *model,
+                         bool answered, double cost, uint64_t tokens)
 {
-    size_t option = model ? find(writers, model) : writers->bandit.count;
+    size_t option = model ? find(choice, model) : choice->bandit.count;
     double paid = cost > 0 ? cost : (double)tokens * MODEL_CHOICE_TOKEN_PRICE;
 
-    writers->bandit.option[find(writers, chosen)].pending--;
-    if (option == writers->bandit.count) {
+    choice->bandit.option[find(choice, chosen)].pending--;
+    if (option == choice->bandit.count) {
         return;
     }
-    writers->answers[option] += answered;
-    bandit_add(&writers->bandit, option, 0,
-               answered ? paid : fmax(paid, mean_cost(&writers->bandit)));
+    choice->answers[option] += answered;
+    bandit_add(&choice->bandit, option, 0,
+               answered ? paid : fmax(paid, mean_cost(&choice->bandit)));
     log_event(LOG_INFO, "proposed model=%s answered=%d paid=%.4g share=%.2f", model, (int)answered,
-              paid, bandit_share(&writers->bandit, option));
+              paid, bandit_share(&choice->bandit, option));
 }
 
-// Whether it is new; it is not the next time.
-static bool remember(struct model_choice *writers, const char *key)
+// Whether the key is new. Remembers it.
+static bool remember(struct model_choice *choice, const char *key)
 {
     struct digest digest = digest_of(key, strlen(key));
-    uint64_t known = writers->told_count < TOLD_MAX ? writers->told_count : TOLD_MAX;
+    uint64_t known = choice->seen_count < SEEN_MAX ? choice->seen_count : SEEN_MAX;
 
     for (uint64_t i = 0; i < known; i++) {
-        if (digest_equal(&writers->told[i], &digest)) {
+        if (digest_equal(&choice->seen[i], &digest)) {
             return false;
         }
     }
-    writers->told[writers->told_count++ % TOLD_MAX] = digest;
+    choice->seen[choice->seen_count++ % SEEN_MAX] = digest;
     return true;
 }
 
-void model_choice_observe(struct model_choice *writers, const struct observe *observe)
+void model_choice_observe(struct model_choice *choice, const struct observe *observe)
 {
     for (size_t i = 0; i < observe->outcomes_count; i++) {
         const struct outcome *outcome = &observe->outcomes[i];
-        size_t option = outcome->model ? find(writers, outcome->model) : writers->bandit.count;
+        size_t option = outcome->model ? find(choice, outcome->model) : choice->bandit.count;
 
-        if (option < writers->bandit.count && outcome->gain_log2 > 0 &&
-            isfinite(outcome->gain_log2) && outcome->key && remember(writers, outcome->key)) {
-            bandit_credit(&writers->bandit, option, outcome->gain_log2, 0);
-            log_event(LOG_INFO, "improved model=%s gain_log2=%.4f key=%s", writers->model[option],
+        if (option < choice->bandit.count && outcome->gain_log2 > 0 &&
+            isfinite(outcome->gain_log2) && outcome->key && remember(choice, outcome->key)) {
+            bandit_credit(&choice->bandit, option, outcome->gain_log2, 0);
+            log_event(LOG_INFO, "improved model=%s gain_log2=%.4f key=%s", choice->model[option],
                       outcome->gain_log2, outcome->key);
         }
     }
 }
 
-void model_choice_status(const struct model_choice *writers, const char *model, struct endpoint_info *info)
+void model_choice_status(const struct model_choice *choice, const char *model,
+                         struct endpoint_info *info)
 {
-    size_t option = find(writers, model);
+    size_t option = find(choice, model);
 
-    if (option < writers->bandit.count) {
-        info->proposals = writers->answers[option];
-        info->share = bandit_share(&writers->bandit, option);
-        info->gain_log2 = writers->bandit.option[option].all_reward;
+    if (option < choice->bandit.count) {
+        info->proposals = choice->answers[option];
+        info->share = bandit_share(&choice->bandit, option);
+        info->gain_log2 = choice->bandit.option[option].all_reward;
     }
 }

@@ -374,7 +374,7 @@ static void the_model_whose_candidates_improve_is_asked_first(void **state)
                                   .model = f->asked[0].proposed.model,
                                   .gain_log2 = able ? 0.1 : NAN,
                                   .key = key};
-        llm_tell(f->llm, &(struct observe){.outcomes = &outcome, .outcomes_count = 1});
+        llm_observe(f->llm, &(struct observe){.outcomes = &outcome, .outcomes_count = 1});
         count[able]++;
         free(key);
     }

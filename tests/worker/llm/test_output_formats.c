@@ -1,5 +1,6 @@
-// Every rung of the ladder against a real server, whose base is in KCAST_MODEL_URL (e2e/test_model.sh
-// starts one): it understands the request, counts tokens, and what it answers is read.
+// Every output format against a real server, whose base URL is in KCAST_MODEL_URL
+// (e2e/test_model.sh starts one). The server understands the request and counts tokens, and its
+// answer can be read.
 #include "common/strbuf.h"
 #include "proto/bins.h"
 #include "worker/llm/answer.h"
@@ -18,7 +19,7 @@
 #define DEADLINE_MS 100000
 #define MAX_TOKENS 300
 
-struct talk {
+struct exchange {
     struct request_style style;
     bool done;
     long status;
@@ -30,51 +31,52 @@ struct talk {
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
 {
-    const struct talk *talk = owner;
-    struct chat_request ask = {.model = "smollm2",
-                               .search = "Problem: sum of an array, in c\nDevice: cpu\n",
-                               .candidate =
-                                   "\nThe candidate:\ndouble s = 0; for (i = 0; i < n; i++) s += "
-                                   "x[i];\nIt is the baseline itself. How fast is it? Answer with "
-                                   "the JSON object only.\n",
-                               .max_tokens = MAX_TOKENS,
-                               .temperature = 0,
-                               .forecast = true};
+    const struct exchange *exchange = owner;
+    struct chat_request request = {
+        .model = "smollm2",
+        .search = "Problem: sum of an array, in c\nDevice: cpu\n",
+        .candidate = "\nThe candidate:\ndouble s = 0; for (i = 0; i < n; i++) s += "
+                     "x[i];\nIt is the baseline itself. How fast is it? Answer with "
+                     "the JSON object only.\n",
+        .max_tokens = MAX_TOKENS,
+        .temperature = 0,
+        .forecast = true};
 
     (void)endpoint;
     struct strbuf rules = STRBUF_INIT;
     prompt_rules(&rules);
-    ask.rules = strbuf_text(&rules);
-    chat_request_body(body, &ask, &talk->style);
+    request.rules = strbuf_text(&rules);
+    chat_request_body(body, &request, &exchange->style);
     strbuf_release(&rules);
 }
 
 static void on_done(void *owner, const struct endpoint_result *result)
 {
-    struct talk *talk = owner;
-    size_t len = result->body.len < sizeof(talk->body) ? result->body.len : sizeof(talk->body) - 1;
+    struct exchange *exchange = owner;
+    size_t len =
+        result->body.len < sizeof(exchange->body) ? result->body.len : sizeof(exchange->body) - 1;
 
-    talk->done = true;
-    talk->status = result->status;
-    talk->err = result->err;
+    exchange->done = true;
+    exchange->status = result->status;
+    exchange->err = result->err;
     if (len > 0) {
-        memcpy(talk->body, result->body.data, len);
+        memcpy(exchange->body, result->body.data, len);
     }
     if (result->err.code == ERR_NONE && result->status == 200) {
-        talk->read = answer_read(&talk->answer, (const char *)result->body.data, result->body.len,
-                                 &talk->why, &talk->err);
+        exchange->read = answer_read(&exchange->answer, (const char *)result->body.data,
+                                     result->body.len, &exchange->why, &exchange->err);
     }
 }
 
-// One request on a rung. False when there is no server to ask.
-static bool talk_on(struct talk *talk, enum output_format rung)
+// One request on a format. False when there is no server to request.
+static bool ask_in(struct exchange *exchange, enum output_format format)
 {
     struct endpoint_config config = {
         .url = getenv("KCAST_MODEL_URL"), .model = "smollm2", .weight = 1, .in_flight = 1};
     struct endpoint_call call = {.path = "/chat/completions",
                                  .build = build,
                                  .done = on_done,
-                                 .owner = talk,
+                                 .owner = exchange,
                                  .deadline_ms = DEADLINE_MS};
 
     if (!config.url) {
@@ -83,29 +85,29 @@ static bool talk_on(struct talk *talk, enum output_format rung)
              "for tests/e2e/test_model.sh");
         return false;
     }
-    *talk = (struct talk){.style = {.rung = rung}, .err = ERR_INIT, .why = ERR_INIT};
+    *exchange = (struct exchange){.style = {.format = format}, .err = ERR_INIT, .why = ERR_INIT};
     uv_loop_t loop;
     assert_int_equal(uv_loop_init(&loop), 0);
     struct endpoints *endpoints;
     struct err err = ERR_INIT;
     assert_int_equal(endpoints_create(&endpoints, &loop, &config, 1, NULL, &err), 0);
     endpoints_post(endpoints, &call);
-    while (!talk->done) {
+    while (!exchange->done) {
         (void)uv_run(&loop, UV_RUN_ONCE);
     }
     endpoints_close(endpoints);
     while (uv_run(&loop, UV_RUN_DEFAULT) != 0) {
     }
     assert_int_equal(uv_loop_close(&loop), 0);
-    printf("%s: status %ld, %s%s%s\n", output_format_name(rung), talk->status,
-           talk->answer.has_forecast ? "a forecast" : "no forecast", talk->why.text[0] ? ": " : "",
-           talk->why.text);
-    if (talk->status != 200 || talk->read != 0) {
-        fail_msg("%s: status %ld, %s: %s", output_format_name(rung), talk->status, talk->err.text,
-                 talk->body);
+    printf("%s: status %ld, %s%s%s\n", output_format_name(format), exchange->status,
+           exchange->answer.has_forecast ? "a forecast" : "no forecast",
+           exchange->why.text[0] ? ": " : "", exchange->why.text);
+    if (exchange->status != 200 || exchange->read != 0) {
+        fail_msg("%s: status %ld, %s: %s", output_format_name(format), exchange->status,
+                 exchange->err.text, exchange->body);
     }
-    assert_in_range(talk->answer.usage.input, 300, 4096);
-    assert_in_range(talk->answer.usage.output, 1, MAX_TOKENS);
+    assert_in_range(exchange->answer.usage.input, 300, 4096);
+    assert_in_range(exchange->answer.usage.output, 1, MAX_TOKENS);
     return true;
 }
 
@@ -121,37 +123,37 @@ static double sum_of(const struct answer_forecast *forecast)
 }
 
 // Binds the model to the schema: a forecast comes of it whatever the model is worth.
-static void expect_forecast(enum output_format rung, enum answer_place place)
+static void expect_forecast(enum output_format format, enum answer_place place)
 {
-    struct talk talk;
+    struct exchange exchange;
 
-    if (!talk_on(&talk, rung)) {
+    if (!ask_in(&exchange, format)) {
         skip();
     }
-    if (!talk.answer.has_forecast) {
-        fail_msg("%s: %s: %s", output_format_name(rung), talk.why.text, talk.body);
+    if (!exchange.answer.has_forecast) {
+        fail_msg("%s: %s: %s", output_format_name(format), exchange.why.text, exchange.body);
     }
-    assert_int_equal(talk.answer.forecast.place, place);
-    assert_true(fabs(sum_of(&talk.answer.forecast) - 1) < 1e-9);
-    assert_in_range(talk.answer.forecast.stated, 0, BIN_COUNT - 1);
-    answer_release(&talk.answer);
+    assert_int_equal(exchange.answer.forecast.place, place);
+    assert_true(fabs(sum_of(&exchange.answer.forecast) - 1) < 1e-9);
+    assert_in_range(exchange.answer.forecast.stated, 0, BIN_COUNT - 1);
+    answer_release(&exchange.answer);
 }
 
 // What leaves the model free: it may miss, and then there is a sentence that says how. Tools are
 // among it, for servers ignore them where the model's own template has none.
-static void expect_forecast_or_reason(enum output_format rung)
+static void expect_forecast_or_reason(enum output_format format)
 {
-    struct talk talk;
+    struct exchange exchange;
 
-    if (!talk_on(&talk, rung)) {
+    if (!ask_in(&exchange, format)) {
         skip();
     }
-    if (talk.answer.has_forecast) {
-        assert_true(fabs(sum_of(&talk.answer.forecast) - 1) < 1e-9);
+    if (exchange.answer.has_forecast) {
+        assert_true(fabs(sum_of(&exchange.answer.forecast) - 1) < 1e-9);
     } else {
-        assert_int_not_equal(talk.why.text[0], '\0');
+        assert_int_not_equal(exchange.why.text[0], '\0');
     }
-    answer_release(&talk.answer);
+    answer_release(&exchange.answer);
 }
 
 static void a_strict_schema_gives_a_forecast(void **state)
