@@ -1,7 +1,8 @@
 // A serial work queue: runs work items off the loop thread, strictly one after another in the order
 // of posting. Data that only the items of one queue touch therefore needs no lock, and results do
-// not depend on timing. A queue occupies at most one thread of libuv's pool at a time. The engines
-// own queues. A queue knows nothing of what its items do. All functions run on the loop thread.
+// not depend on timing. A queue occupies at most one thread of libuv's thread pool at a time. The
+// engines own queues. A queue knows nothing of what its items do. All functions run on the loop
+// thread.
 #ifndef WORKER_WORK_QUEUE_H
 #define WORKER_WORK_QUEUE_H
 
@@ -13,7 +14,7 @@ struct work_queue;
 
 // One piece of work, embedded in its owner's struct. The owner sets work and done.
 struct work_item {
-    // Runs on a thread of the pool.
+    // Runs on a thread of the thread pool.
     void (*work)(struct work_item *item);
     // Runs afterwards on the loop thread. From then on the item is the owner's again. worked is
     // false when the queue was closed before the item's turn: work has not run.

@@ -11,28 +11,16 @@
 #include "worker/llm/endpoint.h"
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "worker/llm/endpoint_state.h"
 #include "worker/llm/rate_limit.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BODY_MAX ((size_t)8 << 20) // bytes of an answer
 #define CONNECT_MS 10000
-#define WINDOW_FIRST 8.0 // calls at once to an endpoint of which nothing is known
-
-struct endpoint {
-    struct endpoint_config config;
-    char *authorization; // the header "Authorization: Bearer KEY"; NULL: none
-    struct window window;
-    struct breaker breaker;
-    struct bucket requests, tokens;
-    uint64_t wait_until_ms; // it asked for no requests until then
-    struct endpoint_status status;
-};
 
 struct endpoint_waiter {
     struct endpoints *all;
@@ -90,78 +78,6 @@ static void finish(struct endpoint_waiter *waiter)
 
 // ---- results ----
 
-// Whether the failure may pass, so that the request should be tried again.
-static bool passes(const struct http_reply *reply)
-{
-    switch (reply->status) {
-    case 408:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-    case 529:
-        return true;
-    default:
-        // An answer that is too large, or from a server that is not trusted, will be so again.
-        return reply->err.code != ERR_NONE && reply->err.code != ERR_LIMIT &&
-               reply->err.code != ERR_DENIED;
-    }
-}
-
-// Counts a failure for the circuit breaker.
-static void fail(struct endpoint *endpoint, uint64_t now)
-{
-    if (breaker_failure(&endpoint->breaker, now)) {
-        log_event(LOG_WARNING, "endpoint-rests endpoint=%s failures=%u", endpoint->config.url,
-                  endpoint->breaker.failures);
-    }
-}
-
-// Updates what limits the endpoint after a request.
-static void update_limits(struct endpoint_waiter *waiter, struct endpoint *endpoint,
-                          const struct http_reply *reply)
-{
-    uint64_t now = now_ms();
-    double retry = rate_limit_retry_ms(reply->headers, (double)clock_wall_ns(&clock_system) * 1e-9);
-    bool crowded = reply->status == 429 || reply->status == 503 || reply->status == 529;
-
-    endpoint->status.in_flight--;
-    if (reply->status == 401 || reply->status == 403) {
-        if (breaker_open(&endpoint->breaker, now)) {
-            log_event(LOG_WARNING,
-                      "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing or not"
-                      " accepted\"",
-                      endpoint->config.url, reply->status);
-        }
-        return;
-    }
-    if (reply->err.code == ERR_LIMIT || reply->err.code == ERR_DENIED) {
-        endpoint->status.failures++;
-        waiter->result.maybe_billed += reply->sent;
-        fail(endpoint, now);
-        return;
-    }
-    if (!passes(reply)) {
-        window_success(&endpoint->window);
-        breaker_success(&endpoint->breaker);
-        return;
-    }
-    endpoint->status.failures++;
-    waiter->result.maybe_billed += reply->err.code != ERR_NONE && reply->sent;
-    if (crowded || reply->err.code == ERR_TIMED_OUT) {
-        window_refused(&endpoint->window, now);
-    }
-    if (crowded && !isnan(retry)) {
-        uint64_t until = now + (uint64_t)retry;
-
-        endpoint->wait_until_ms = until > endpoint->wait_until_ms ? until : endpoint->wait_until_ms;
-        endpoint->breaker.trying = false; // it answers, so that it can be tried again
-        return;
-    }
-    fail(endpoint, now);
-}
-
 static void on_reply(void *owner, const struct http_reply *reply)
 {
     struct endpoint_waiter *waiter = owner;
@@ -171,10 +87,13 @@ static void on_reply(void *owner, const struct http_reply *reply)
     bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
 
     waiter->http = NULL;
-    update_limits(waiter, endpoint, reply);
+    endpoint_update(endpoint, reply, now_ms());
+    if (reply->err.code != ERR_NONE && reply->status != 401 && reply->status != 403) {
+        result->maybe_billed += reply->sent;
+    }
     result->status = reply->status;
     result->seconds = reply->seconds;
-    if (passes(reply) || (refused && all->count > 1)) {
+    if (endpoint_failure_passes(reply) || (refused && all->count > 1)) {
         result->err = reply->err;
         if (reply->err.code == ERR_NONE) {
             (void)err_set(&result->err, ERR_UNREACHABLE, "the endpoint answers with status %ld",
@@ -191,30 +110,6 @@ static void on_reply(void *owner, const struct http_reply *reply)
 }
 
 // ---- dispatching ----
-
-// When this endpoint can take the call: 0: now, and its tokens have then been taken from the
-// buckets; else a time in milliseconds; UINT64_MAX: not before another request ends.
-static uint64_t reserve(struct endpoint *endpoint, const struct endpoint_waiter *waiter,
-                        uint64_t now)
-{
-    if (!breaker_allows(&endpoint->breaker, now)) {
-        return endpoint->breaker.trying ? UINT64_MAX : endpoint->breaker.until_ms;
-    }
-    if (endpoint->wait_until_ms > now) {
-        return endpoint->wait_until_ms;
-    }
-    if ((double)endpoint->status.in_flight + 1 > endpoint->window.limit) {
-        return UINT64_MAX;
-    }
-    double wait = bucket_take(&endpoint->requests, 1, now);
-    if (wait == 0) {
-        wait = bucket_take(&endpoint->tokens, waiter->call.tokens, now);
-        if (wait > 0) {
-            bucket_give_back(&endpoint->requests, 1);
-        }
-    }
-    return wait > 0 ? now + (uint64_t)wait : 0;
-}
 
 // Makes a request of the call to an endpoint that has taken it.
 static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
@@ -242,17 +137,12 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     free(url);
 }
 
-static bool has_model(const struct endpoint *endpoint, const char *model)
-{
-    return model && strcmp(endpoint->config.model, model) == 0;
-}
-
 // Whether a is preferred to b. An endpoint with the wanted model is; otherwise the one with fewer
 // open calls for its weight.
 static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
 {
-    if (has_model(a, model) != has_model(b, model)) {
-        return has_model(a, model);
+    if (endpoint_has_model(a, model) != endpoint_has_model(b, model)) {
+        return endpoint_has_model(a, model);
     }
     return ((double)a->status.in_flight + 1) * b->config.weight <
            ((double)b->status.in_flight + 1) * a->config.weight;
@@ -276,7 +166,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
             }
         }
         tried[best - all->endpoint] = true;
-        uint64_t when = reserve(best, waiter, now);
+        uint64_t when = endpoint_reserve(best, waiter->call.tokens, now);
         if (when == 0) {
             return best;
         }
@@ -375,21 +265,6 @@ void endpoints_cancel(struct endpoint_waiter *waiter)
 
 // ---- opening and closing ----
 
-static void copy_config(struct endpoint *endpoint, const struct endpoint_config *config)
-{
-    uint64_t now = now_ms();
-
-    endpoint->config = *config;
-    endpoint->config.url = xstrdup(config->url);
-    endpoint->config.model = xstrdup(config->model);
-    endpoint->config.key = NULL;
-    endpoint->authorization =
-        config->key ? xasprintf("Authorization: Bearer %s", config->key) : NULL;
-    window_init(&endpoint->window, WINDOW_FIRST, config->in_flight);
-    bucket_init(&endpoint->requests, config->requests_per_minute, now);
-    bucket_init(&endpoint->tokens, config->tokens_per_minute, now);
-}
-
 // The URL goes into logs, so that it must hold no key, and gets a path appended.
 static int check_url(const char *url, size_t number, struct err *err)
 {
@@ -426,15 +301,16 @@ int endpoints_create(struct endpoints **ret, uv_loop_t *loop, const struct endpo
         }
     }
     struct endpoints *all = xcalloc(1, sizeof(*all));
-    if (http_create(&all->http, loop, &http, err) != 0) {
+    int rc = http_create(&all->http, loop, &http, err);
+    if (rc != 0) {
         free(all);
-        return (int)err->code;
+        return rc;
     }
     all->last = &all->waiter;
     all->endpoint = xcalloc(count, sizeof(*all->endpoint));
     all->count = count;
     for (size_t i = 0; i < count; i++) {
-        copy_config(&all->endpoint[i], &config[i]);
+        endpoint_init(&all->endpoint[i], &config[i], now_ms());
     }
     stats_rng_init(&all->rng, stats_entropy(), 1);
     (void)uv_timer_init(loop, &all->timer);
@@ -467,14 +343,7 @@ static void on_closed(uv_handle_t *handle)
     struct endpoints *all = handle->data;
 
     for (size_t i = 0; i < all->count; i++) {
-        struct endpoint *e = &all->endpoint[i];
-
-        free((char *)(uintptr_t)e->config.url);
-        free((char *)(uintptr_t)e->config.model);
-        if (e->authorization) {
-            explicit_bzero(e->authorization, strlen(e->authorization));
-            free(e->authorization);
-        }
+        endpoint_release(&all->endpoint[i]);
     }
     free(all->endpoint);
     free(all);

@@ -1,4 +1,4 @@
-// A pool of language-model endpoints: sends each request to one of them, by weight, and no more at
+// A set of language-model endpoints: sends each request to one of them, by weight, and no more at
 // once than the endpoint takes. A request that fails for a passing reason is tried again, there or
 // elsewhere, until its deadline. Owned by struct llm. Knows nothing of what is asked. All functions
 // run on the loop thread.
@@ -23,7 +23,7 @@ struct endpoint_config {
 
 struct endpoint_result {
     // ERR_NONE: there is an answer. ERR_TIMED_OUT: none before the deadline; the text says why the
-    // last request failed. ERR_LIMIT, ERR_DENIED: as in http_reply. ERR_STOPPED: the pool was
+    // last request failed. ERR_LIMIT, ERR_DENIED: as in http_reply. ERR_STOPPED: the set was
     // closed.
     struct err err;
     size_t endpoint;       // that answered, or was asked last
@@ -73,7 +73,7 @@ struct endpoint_waiter *endpoints_post(struct endpoints *endpoints,
                                        const struct endpoint_call *call);
 // Gives a call up that is not done. done does not run.
 void endpoints_cancel(struct endpoint_waiter *waiter);
-// Open calls are done with ERR_STOPPED inside this function. The pool frees itself when the loop
+// Open calls are done with ERR_STOPPED inside this function. The set frees itself when the loop
 // has closed its handles. NULL is fine.
 void endpoints_close(struct endpoints *endpoints);
 

@@ -1,5 +1,5 @@
 // An HTTP client for language-model endpoints: libcurl's multi interface on a libuv loop. Owned by
-// the pool of endpoints. Connections are kept and shared, by all requests at once where a server
+// the set of endpoints. Connections are kept and shared, by all requests at once where a server
 // speaks HTTP/2 over TLS. Proxies come from the environment. Certificates are always checked. A
 // request has a deadline and its answer a maximal size.
 //

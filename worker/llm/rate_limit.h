@@ -1,6 +1,6 @@
 // What limits the requests to one endpoint: how long it asks to wait, the pause before a retry, a
-// token bucket, an adaptive number of requests at once, and a circuit breaker. Called by the pool
-// of endpoints. Pure state machines: time comes in as an argument, in milliseconds that never
+// token bucket, an adaptive number of requests at once, and a circuit breaker. Called by the
+// endpoints. Pure state machines: time comes in as an argument, in milliseconds that never
 // decrease.
 #ifndef WORKER_LLM_RATE_LIMIT_H
 #define WORKER_LLM_RATE_LIMIT_H
