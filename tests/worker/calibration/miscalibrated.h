@@ -1,15 +1,16 @@
-// A forecaster that is to be corrected, for the test and the benchmark of recalibration: it says
-// everything one bin too fast and three times as sure, in logarithms, as it should.
-#ifndef TESTS_WORKER_SPOILT_H
-#define TESTS_WORKER_SPOILT_H
+// A miscalibrated forecaster, for the test and the benchmark of recalibration: it forecasts
+// everything one bin too fast and is overconfident by a factor of three in log odds.
+#ifndef TESTS_WORKER_CALIBRATION_MISCALIBRATED_H
+#define TESTS_WORKER_CALIBRATION_MISCALIBRATED_H
 
 #include "client/eval/score.h"
 #include "worker/calibration/recalibrate.h"
 #include <math.h>
 #include <string.h>
 
-// bar: the log2 speedup that an improvement has to beat.
-static inline void spoil(struct recal_forecast *forecast, double target)
+// Makes a calibrated forecast miscalibrated. target: the log2 speedup that an improvement must
+// exceed.
+static inline void miscalibrate(struct recal_forecast *forecast, double target)
 {
     double *p = forecast->bins, sum = 0;
     double odds = fmin(fmax(forecast->p_correct, 1e-6), 1 - 1e-6);
@@ -25,7 +26,7 @@ static inline void spoil(struct recal_forecast *forecast, double target)
     forecast->p_improves = forecast->p_correct * (1 - bins_cdf(p, target));
 }
 
-// What was said of a candidate, as recal_apply would say it when it changed nothing.
+// The forecast as recal_apply would return it if it changed nothing.
 static inline struct recal_answer as_said(const struct recal_forecast *forecast)
 {
     struct recal_answer answer = {.p_correct = forecast->p_correct,
@@ -35,6 +36,7 @@ static inline struct recal_answer as_said(const struct recal_forecast *forecast)
     return answer;
 }
 
+// The forecast and its outcome as a row to be scored.
 static inline struct score_row score_row_of(const struct recal_outcome *known,
                                             const struct recal_answer *said)
 {
