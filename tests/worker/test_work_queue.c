@@ -1,4 +1,5 @@
-// The queue: one item at a time, in order; closing lets the running one finish and drops the rest.
+// The work queue: items run one at a time and in order. Closing lets the running one finish and
+// drops the others.
 #include "worker/work_queue.h"
 
 #include <semaphore.h>

@@ -15,8 +15,8 @@ struct model_choice {
     struct bandit bandit;
     char *model[ENDPOINTS_MAX];      // of each option
     uint64_t answers[ENDPOINTS_MAX]; // of each option
-    struct digest
-        seen[SEEN_MAX]; // keys of outcomes with an improvement; the oldest are overwritten
+    // Keys of outcomes with an improvement. The oldest are overwritten.
+    struct digest seen[SEEN_MAX];
     uint64_t seen_count;
 };
 

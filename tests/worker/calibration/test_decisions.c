@@ -1,4 +1,4 @@
-// Confidence follows the record: low while it is short, up with right calls, down with wrong ones.
+// The confidence is low with few decisions, rises with right ones and falls with wrong ones.
 #include "worker/calibration/decisions.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>

@@ -46,8 +46,8 @@ static void venn_abers_is_two_isotonic_fits(void **state)
         double score[30], weight[30], y[31], w[31], sum = 0, square = 0;
         bool event[30];
         size_t n = 1 + stats_rng_below(&rng, 30), groups = 0, at = 0;
-        double asked =
-            1 + (double)stats_rng_below(&rng, 41) / 2; // a score or a value between scores
+        // A score, or a value between scores.
+        double asked = 1 + (double)stats_rng_below(&rng, 41) / 2;
         for (size_t i = 0; i < n; i++) {
             score[i] = (i > 0 ? score[i - 1] : 1) + (double)stats_rng_below(&rng, 2);
             weight[i] = 1 + (double)stats_rng_below(&rng, 3);

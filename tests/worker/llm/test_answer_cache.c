@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void add(struct fixture *f, const char *question, const char *model)
     message_clear(&propose_reply_message, &reply);
 }
 
-// The answer's model, or "".
+// The model of the cached answer; "" when there is none.
 static const char *find(struct fixture *f, const char *question)
 {
     static char model[64];
@@ -81,7 +81,7 @@ static void what_is_added_is_found_and_stays(void **state)
     assert_string_equal(find(f, "one"), "");
     add(f, "one", "m1");
     add(f, "two", "m2");
-    add(f, "one", "other"); // the first answer counts
+    add(f, "one", "other"); // the first answer stays
     assert_string_equal(find(f, "one"), "m1");
     assert_string_equal(find(f, "two"), "m2");
     answer_cache_close(f->cache);

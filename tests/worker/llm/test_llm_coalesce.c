@@ -1,5 +1,5 @@
-// Equal questions at the same moment: asked and paid once, each with its own end where the first one's
-// is its own. Against an endpoint that answers as the test says.
+// Request coalescing: equal questions at the same moment are asked and paid for once. Where the
+// first one ends for a reason of its own, the others go on. The endpoint answers as the test says.
 #include "common/file.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
@@ -22,18 +22,18 @@ struct fixture {
     struct stub *stub;
     struct llm *llm;
     struct llm_config config;
-    struct forecast_request first, second; // the same but for the search
-    // What the stub does:
+    struct forecast_request first, second; // equal but for the search
+    // What the stub answers:
     int status;
     bool silent;
-    size_t unusable; // so many answers first have nothing in them
+    size_t unusable; // so many answers are empty at first
     const char *content;
-    // What came, in the order of asking:
+    // The results, in the order of asking:
     struct asked {
         struct fixture *f;
         bool done;
         char reason[ERR_TEXT_MAX]; // "": there is a forecast
-        struct llm_answer answer;  // its texts are gone
+        struct llm_answer answer;  // its texts are not valid
         struct propose_reply proposed;
     } asked[ASKED_MAX];
     size_t open;
@@ -172,11 +172,11 @@ static void ask(struct fixture *f, size_t number, const struct forecast_request 
 static void wait(struct fixture *f)
 {
     while (f->open > 0) {
-        (void)uv_run(&f->loop, UV_RUN_DEFAULT); // until uv_stop
+        (void)uv_run(&f->loop, UV_RUN_DEFAULT); // returns after uv_stop
     }
 }
 
-// All of the same candidate, of the first search and then of the second.
+// Asks four times about one candidate, for the first search and then for the second.
 static void ask_four(struct fixture *f)
 {
     for (size_t i = 0; i < 4; i++) {
@@ -189,7 +189,7 @@ static void the_same_question_at_the_same_moment_is_paid_once(void **state)
 {
     struct fixture *f = *state;
 
-    ask(f, 4, &f->first, 1); // another one
+    ask(f, 4, &f->first, 1); // another candidate
     ask_four(f);
     assert_int_equal(stub_requests(f->stub), 2);
     for (size_t i = 0; i < 5; i++) {
@@ -211,7 +211,7 @@ static void the_same_question_at_the_same_moment_is_paid_once(void **state)
     assert_true(fabs(status.cost - 0.0022) < 1e-9);
     assert_int_equal(status.cache_hits, 3);
     message_clear(&worker_status_message, &status);
-    ask_four(f); // known by now
+    ask_four(f); // the answer is cached now
     assert_int_equal(stub_requests(f->stub), 2);
 }
 
@@ -226,7 +226,7 @@ static void a_failure_of_the_endpoint_is_everybodys(void **state)
         assert_non_null(strstr(f->asked[i].reason, "413"));
         assert_false(f->asked[i].answer.cached);
     }
-    f->status = 200; // nothing of it stays
+    f->status = 200; // the failure is not remembered
     ask_four(f);
     assert_string_equal(f->asked[3].reason, "");
     assert_int_equal(stub_requests(f->stub), 2);
@@ -237,7 +237,7 @@ static void whose_money_runs_out_leaves_the_question_to_the_next(void **state)
     struct fixture *f = *state;
 
     with_config(f, 1500, 20000);
-    f->unusable = 2; // 2020 tokens, which the first search may not go beyond
+    f->unusable = 2; // 2020 tokens, the limit of the first search
     ask_four(f);
     assert_non_null(strstr(f->asked[0].reason, "used up its 1500 tokens"));
     assert_non_null(strstr(f->asked[1].reason, "used up its 1500 tokens"));
@@ -256,7 +256,7 @@ static void a_deadline_is_each_ones_own(void **state)
 
     with_config(f, 0, 50);
     f->silent = true;
-    ask_four(f); // at the same moment: when the first one's time is over, so is that of the others
+    ask_four(f); // all have the same deadline
     assert_int_equal(stub_requests(f->stub), 1);
     for (size_t i = 0; i < 4; i++) {
         assert_true(f->asked[i].reason[0] != '\0');
@@ -277,7 +277,7 @@ static void when_the_worker_stops_everybody_is_told(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_true(f->asked[i].reason[0] != '\0');
     }
-    open_llm(f); // for tear_down
+    open_llm(f); // closed by tear_down
 }
 
 static void on_proposed(void *owner, const struct propose_reply *reply)
@@ -335,16 +335,17 @@ static void candidates_are_shared_as_well(void **state)
         assert_string_equal(reply->model, "tester");
         assert_int_equal(reply->input_tokens, i == 0 ? 1000 : 0);
         assert_true(reply->cached == (i == 1));
-        assert_int_equal(reply->first_tokens, 1010); // what it took, whoever paid
+        assert_int_equal(reply->first_tokens,
+                         1010); // the tokens of the answer, whoever paid for it
         assert_true(fabs(reply->first_cost - 0.0011) < 1e-9);
     }
-    propose_twice(f); // known by now
+    propose_twice(f); // the answer is cached now
     assert_int_equal(stub_requests(f->stub), 2);
     assert_true(f->asked[0].proposed.cached && f->asked[0].proposed.input_tokens == 0);
     assert_int_equal(f->asked[0].proposed.first_tokens, 1010);
 }
 
-// Two models at one server: the one whose candidates bring something is asked for more of them.
+// Of two models at one server, the one whose candidates are improvements is asked for more.
 static void the_model_whose_candidates_improve_is_asked_first(void **state)
 {
     struct fixture *f = *state;

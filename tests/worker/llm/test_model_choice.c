@@ -1,4 +1,5 @@
-// Which model writes next: by gains per price, weights at first, and nothing counted twice.
+// The choice of a model: by improvement per price, by weights at first, and no outcome counts
+// twice.
 #include "common/mem.h"
 #include "worker/llm/model_choice.h"
 #include <math.h>
@@ -34,7 +35,8 @@ static void tell(struct model_choice *choice, const char *model, double gain, co
     model_choice_observe(choice, &observe);
 }
 
-// Asks so often; every good-th answer of `good` raises the incumbent. How often each was asked.
+// Makes so many choices, where every n-th answer of one model improves on the incumbent. Counts how
+// often each model was chosen.
 static void play(struct model_choice *choice, uint64_t times, const char *good, double cost_small,
                  size_t *small, size_t *large)
 {
@@ -59,10 +61,10 @@ static void the_weights_decide_while_nothing_is_known(void **state)
     size_t small, large;
 
     (void)state;
-    assert_string_equal(choose(choice, 1), "small"); // two endpoints have it
+    assert_string_equal(choose(choice, 1), "small"); // two endpoints serve it
     model_choice_record(choice, "small", NULL, false, 0, 0);
     play(choice, 400, NULL, 0.01, &small, &large);
-    assert_in_range(small, 220, 300); // two thirds, and the uniform part
+    assert_in_range(small, 220, 300); // two thirds, with the share of exploration
     assert_int_equal(small + large, 400);
     model_choice_free(choice);
 }
@@ -82,7 +84,7 @@ static void whose_candidates_improve_is_asked_more(void **state)
     model_choice_free(choice);
 }
 
-// A tenth of the gains at a hundredth of the price.
+// A tenth of the improvement at a hundredth of the price.
 static void the_price_counts(void **state)
 {
     struct model_choice *choice = model_choice_create(three + 1, 2);

@@ -26,7 +26,7 @@ struct exchange {
     int read; // what answer_read() returned
     struct answer answer;
     struct err err, why;
-    char body[2048]; // the beginning of what came
+    char body[2048]; // the beginning of the answer
 };
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
@@ -68,7 +68,7 @@ static void on_done(void *owner, const struct endpoint_result *result)
     }
 }
 
-// One request on a format. False when there is no server to request.
+// Makes one request in a format. Returns false when there is no server.
 static bool ask_in(struct exchange *exchange, enum output_format format)
 {
     struct endpoint_config config = {
@@ -122,7 +122,7 @@ static double sum_of(const struct answer_forecast *forecast)
     return sum;
 }
 
-// Binds the model to the schema: a forecast comes of it whatever the model is worth.
+// Formats that bind the model to the schema. Even a poor model gives a forecast then.
 static void expect_forecast(enum output_format format, enum answer_place place)
 {
     struct exchange exchange;
@@ -139,8 +139,8 @@ static void expect_forecast(enum output_format format, enum answer_place place)
     answer_release(&exchange.answer);
 }
 
-// What leaves the model free: it may miss, and then there is a sentence that says how. Tools are
-// among it, for servers ignore them where the model's own template has none.
+// Formats that do not bind the model. It may fail to give a forecast, and then there is a reason.
+// Tools are among these formats, since servers ignore them when the model's chat template has none.
 static void expect_forecast_or_reason(enum output_format format)
 {
     struct exchange exchange;

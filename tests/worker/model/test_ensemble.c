@@ -1,7 +1,8 @@
-// Forests: what a row is predicted by has not seen it, and fitting in turn gives what fitting at once
-// does.
-#include "worker/model/columns.h"
+// Cross-fitted ensembles: the member that predicts a row has not seen it, and fitting row by row
+// gives the same as fitting once.
 #include "worker/model/ensemble.h"
+
+#include "worker/model/columns.h"
 
 #include "common/mem.h"
 #include "common/stats.h"
@@ -60,7 +61,7 @@ static void columns_that_repeat_or_do_not_vary_are_left_out(void **state)
     (void)state;
     (void)data;
     assert_int_equal(count, 2);
-    assert_int_equal(chosen[0], 1); // the parameter first
+    assert_int_equal(chosen[0], 1); // the parameter comes first
     assert_int_equal(chosen[1], 0);
     free(chosen);
 }
@@ -71,7 +72,8 @@ static void in_turn_or_at_once_is_the_same(void **state)
     float a[ROWS], b[ROWS];
     (void)state;
     for (size_t rows = 20; rows <= ROWS; rows += 1 + rows % 3) {
-        // The oldest rows are forgotten from 100 on, and at once all that is there is known.
+        // From row 100 on the oldest rows are dropped. One fit from scratch uses all rows that are
+        // left.
         struct ensemble_data data = data_of(rows > 100 ? rows - 100 : 0, rows);
         fit(&next, ensemble, &data);
         ensemble_free(ensemble);
@@ -98,7 +100,7 @@ static void a_row_is_left_out_of_its_own_prediction(void **state)
     fit(&wrong, NULL, &data);
     assert_int_equal(ensemble_out_of_fold(wrong, &data, b, NULL), 0);
     assert_true(a[7] == b[7]);
-    assert_true(memcmp(a, b, 60 * sizeof(*a)) != 0); // others have learnt it
+    assert_true(memcmp(a, b, 60 * sizeof(*a)) != 0); // other members have learnt it
     ensemble_free(ensemble);
     ensemble_free(wrong);
 }

@@ -1,5 +1,5 @@
-// The Gaussian process: it fits smooth functions from few rows, doubts what is far away, and leaves
-// rows out exactly.
+// The Gaussian process: it fits smooth functions from few rows, is uncertain far from them, and its
+// left-out predictions are exact.
 #include "worker/model/gaussian_process.h"
 
 #include "common/stats.h"
@@ -40,14 +40,14 @@ static void a_smooth_function_is_learnt_from_few_rows(void **state)
     double y[30], z[100], square = 0;
     fill(x, y, 30, 1);
     fill(t, z, 100, 2);
-    struct gaussian_process *gauss = gaussian_process_fit(x, 30, COLUMNS, own, y);
+    struct gaussian_process *process = gaussian_process_fit(x, 30, COLUMNS, own, y);
     for (size_t i = 0; i < 100; i++) {
         double mean, sd;
-        gaussian_process_predict(gauss, t + i * COLUMNS, &mean, &sd);
+        gaussian_process_predict(process, t + i * COLUMNS, &mean, &sd);
         square += (mean - z[i]) * (mean - z[i]) / 100;
     }
     assert_true(sqrt(square) < 0.1);
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
 }
 
 static void distance_is_doubt(void **state)
@@ -56,11 +56,11 @@ static void distance_is_doubt(void **state)
     float x[20 * COLUMNS], far[COLUMNS] = {15, -15, 15};
     double y[20], mean, near_sd, far_sd;
     fill(x, y, 20, 1);
-    struct gaussian_process *gauss = gaussian_process_fit(x, 20, COLUMNS, own, y);
-    gaussian_process_predict(gauss, x, &mean, &near_sd);
-    gaussian_process_predict(gauss, far, &mean, &far_sd);
+    struct gaussian_process *process = gaussian_process_fit(x, 20, COLUMNS, own, y);
+    gaussian_process_predict(process, x, &mean, &near_sd);
+    gaussian_process_predict(process, far, &mean, &far_sd);
     assert_true(far_sd > 2 * near_sd);
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
 }
 
 static void missing_values_and_constant_columns_are_harmless(void **state)
@@ -73,14 +73,14 @@ static void missing_values_and_constant_columns_are_harmless(void **state)
         x[i * COLUMNS + 2] = i % 2 ? NAN : 1;
     }
     x[4] = NAN;
-    struct gaussian_process *gauss = gaussian_process_fit(x, 20, COLUMNS, own, y);
+    struct gaussian_process *process = gaussian_process_fit(x, 20, COLUMNS, own, y);
     for (size_t i = 0; i < 20; i++) {
-        gaussian_process_predict(gauss, x + i * COLUMNS, &mean, &sd);
+        gaussian_process_predict(process, x + i * COLUMNS, &mean, &sd);
         assert_true(isfinite(mean) && isfinite(sd) && sd > 0);
-        gaussian_process_left_out(gauss, i, &mean, &sd);
+        gaussian_process_left_out(process, i, &mean, &sd);
         assert_true(isfinite(mean) && isfinite(sd) && sd > 0);
     }
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
 }
 
 static void equal_rows_do_not_break_the_factor(void **state)
@@ -93,10 +93,10 @@ static void equal_rows_do_not_break_the_factor(void **state)
         memcpy(x + i * COLUMNS, x, COLUMNS * sizeof(*x));
         y[i] = (double)(i % 3) - 1;
     }
-    struct gaussian_process *gauss = gaussian_process_fit(x, 40, COLUMNS, own, y);
-    gaussian_process_predict(gauss, x, &mean, &sd);
+    struct gaussian_process *process = gaussian_process_fit(x, 40, COLUMNS, own, y);
+    gaussian_process_predict(process, x, &mean, &sd);
     assert_true(isfinite(mean) && isfinite(sd));
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
 }
 
 static void a_left_out_row_is_predicted_worse_than_a_seen_one(void **state)
@@ -105,16 +105,16 @@ static void a_left_out_row_is_predicted_worse_than_a_seen_one(void **state)
     float x[25 * COLUMNS];
     double y[25], seen = 0, unseen = 0;
     fill(x, y, 25, 4);
-    struct gaussian_process *gauss = gaussian_process_fit(x, 25, COLUMNS, own, y);
+    struct gaussian_process *process = gaussian_process_fit(x, 25, COLUMNS, own, y);
     for (size_t i = 0; i < 25; i++) {
         double mean, sd;
-        gaussian_process_predict(gauss, x + i * COLUMNS, &mean, &sd);
+        gaussian_process_predict(process, x + i * COLUMNS, &mean, &sd);
         seen += fabs(mean - y[i]);
-        gaussian_process_left_out(gauss, i, &mean, &sd);
+        gaussian_process_left_out(process, i, &mean, &sd);
         unseen += fabs(mean - y[i]);
     }
     assert_true(unseen > seen);
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
 }
 
 static void of_many_rows_the_newest_are_taken(void **state)
@@ -124,13 +124,13 @@ static void of_many_rows_the_newest_are_taken(void **state)
     float *x = calloc(rows * COLUMNS, sizeof(*x));
     double *y = calloc(rows, sizeof(*y)), mean, sd;
     fill(x, y, rows, 5);
-    struct gaussian_process *gauss = gaussian_process_fit(x, rows, COLUMNS, own, y);
-    assert_int_equal(gaussian_process_rows(gauss), GAUSSIAN_PROCESS_FIT_ROWS);
+    struct gaussian_process *process = gaussian_process_fit(x, rows, COLUMNS, own, y);
+    assert_int_equal(gaussian_process_rows(process), GAUSSIAN_PROCESS_FIT_ROWS);
     for (size_t i = 0; i < GAUSSIAN_PROCESS_FIT_ROWS; i++) {
-        gaussian_process_left_out(gauss, i, &mean, &sd);
+        gaussian_process_left_out(process, i, &mean, &sd);
         assert_true(fabs(mean - y[i + 3]) < 0.2);
     }
-    gaussian_process_free(gauss);
+    gaussian_process_free(process);
     free(x);
     free(y);
 }
@@ -176,7 +176,7 @@ static void rows_one_by_one_or_at_once_are_the_same(void **state)
         after += fabs(mean[0] - z[i]);
         before += fabs(mean[2] - z[i]);
     }
-    assert_true(after < before); // what was added was learnt
+    assert_true(after < before); // the added rows were learnt
     for (size_t i = 0; i < 60; i++) {
         double mean[2], sd[2];
         gaussian_process_left_out(step, i, &mean[0], &sd[0]);

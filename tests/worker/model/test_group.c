@@ -1,6 +1,5 @@
-// A group of outcomes from the first to a whole search: what is taken, when the model changes, and
-// the promise of the product, that trusting forecasts saves most measurements and loses next to
-// nothing.
+// A group of outcomes, from the first one to a whole search: which outcomes are usable, when the
+// model changes, and that trusting forecasts saves most measurements and loses next to nothing.
 #include "worker/model/group.h"
 #include "worker/outcomes/outcome.h"
 
@@ -75,7 +74,7 @@ static double told_wrong(struct group *group, bool recalibrated)
     }
     add_points(group, 0, 100);
     assert_int_equal(group_fit(group, NULL), 0);
-    // What the model is surest of is wrong every time.
+    // The decisions that the model is most certain of are wrong every time.
     for (size_t i = 0; i < 60; i++) {
         struct space_point point = space_point_at(i, 1);
         struct candidate_facts candidate = space_candidate(&point, i);
@@ -94,7 +93,7 @@ static double told_wrong(struct group *group, bool recalibrated)
         group_add(group, &context, &outcome);
         forecast_end(&forecast);
     }
-    // The model has not been fitted again: only the record knows.
+    // The model has not been fitted again. Only the decisions have changed.
     struct forecast forecast = forecast_of(group, space_point_at(0, 1), -10);
     double p = forecast.p_correct;
     assert_true((forecast.map_version > 0) == recalibrated);
@@ -231,7 +230,7 @@ static void equal_outcomes_give_equal_forecasts(void **state)
 {
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
     add_points(one, 0, 50);
-    assert_int_equal(group_fit(one, NULL), 0); // fits between change nothing
+    assert_int_equal(group_fit(one, NULL), 0); // fits in between change nothing
     add_points(one, 50, 70);
     add_points(two, 0, 70);
     assert_int_equal(group_fit(one, NULL), 0);
@@ -251,7 +250,7 @@ static void in_a_large_group_every_outcome_is_learnt(void **state)
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
     add_points(one, 0, 600);
     assert_int_equal(group_fit(one, NULL), 0);
-    for (size_t i = 600; i < 610; i++) { // over a turn of each part
+    for (size_t i = 600; i < 610; i++) { // includes a turn of each part
         add_points(one, i, i + 1);
         assert_int_equal(group_fit(one, NULL), 0);
         assert_int_equal(group_version(one), i + 1);
@@ -268,7 +267,7 @@ static void in_a_large_group_every_outcome_is_learnt(void **state)
     group_free(two);
 }
 
-// From row 165 on candidates have a feature whose name sorts before all others.
+// From row 165 on candidates have a feature whose name is sorted before all others.
 static void add_with_late_feature(struct group *group, size_t from, size_t to)
 {
     struct observe context;
@@ -291,7 +290,7 @@ static void add_with_late_feature(struct group *group, size_t from, size_t to)
 static void a_feature_that_comes_late_changes_no_order(void **state)
 {
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
-    for (size_t rows = 150; rows < 180; rows++) { // turns are two rows apart here
+    for (size_t rows = 150; rows < 180; rows++) { // the step between turns is two rows here
         add_with_late_feature(one, rows == 150 ? 0 : rows, rows + 1);
         assert_int_equal(group_fit(one, NULL), 0);
     }
@@ -310,7 +309,7 @@ static void a_feature_that_comes_late_changes_no_order(void **state)
 // One search by threshold routing.
 struct search {
     struct group *group;
-    double incumbent, best; // of the measured, of all considered
+    double incumbent, best; // of those measured, and of all
     size_t considered, measured, wrong_calls;
 };
 
@@ -344,8 +343,8 @@ static void route(struct search *search, size_t index, uint64_t seed)
     forecast_end(&forecast);
 }
 
-// A single search may lose its best point: at this threshold a forecast that trusts 330 times is
-// wrong about once.
+// A single search may lose its best point: of 330 decisions that are trusted at this threshold
+// about one is wrong.
 static void searches_measure_a_fifth_and_find_the_best_within_a_tenth(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The model of one group: honest with a dozen rows, sharp with a hundred, and aware of what is
-// never correct.
+// The model of one group: calibrated with a dozen rows, sharp with a hundred, and able to learn
+// which candidates are never correct.
 #include "worker/model/model.h"
 
 #include "common/stats.h"
@@ -25,8 +25,8 @@ struct data {
     double y[ROWS_MAX];
 };
 
-// Two parameters matter, a feature says one of them again, one is noise. What has the first at 3
-// and the second at 0 is wrong.
+// Two parameters matter, one feature repeats one of them, and one is noise. Candidates with the
+// first parameter at 3 and the second at 0 or 1 are wrong.
 static void fill(struct data *data, size_t rows, uint64_t seed)
 {
     struct stats_rng rng;
@@ -54,27 +54,27 @@ static struct model *fit(const struct data *data, size_t rows)
     return model;
 }
 
-// Root mean square error, share of outcomes inside the central 80 %, mean width of that, over fresh
-// correct rows.
+// Computes, over fresh correct rows, the root mean square error, the share of outcomes inside the
+// central 80 % of their prediction, and the mean width of that interval.
 static void judge(size_t rows, double *ret_error, double *ret_inside, double *ret_width)
 {
     static struct data train, test;
-    static struct prediction outlook[ROWS_MAX];
+    static struct prediction prediction[ROWS_MAX];
     double square = 0, inside = 0, width = 0, count = 0;
     for (uint64_t seed = 0; seed < 4; seed++) {
         fill(&train, rows, seed);
         fill(&test, ROWS_MAX, seed + 100);
         struct model *model = fit(&train, rows);
-        assert_int_equal(model_predict(model, test.x, ROWS_MAX, outlook, NULL), 0);
+        assert_int_equal(model_predict(model, test.x, ROWS_MAX, prediction, NULL), 0);
         for (size_t i = 0; i < ROWS_MAX; i++) {
             if (!test.correct[i]) {
                 continue;
             }
-            double u = prediction_cdf(&outlook[i], test.y[i]),
-                   error = prediction_mean(&outlook[i]) - test.y[i];
+            double u = prediction_cdf(&prediction[i], test.y[i]),
+                   error = prediction_mean(&prediction[i]) - test.y[i];
             square += error * error;
             inside += u > 0.1 && u < 0.9;
-            width += outlook[i].scale;
+            width += prediction[i].scale;
             count++;
         }
         model_free(model);

@@ -1,4 +1,4 @@
-// Turns: each row at first, then ever fewer; none is lost, none comes twice.
+// Turns come at each row at first and then at ever larger steps. None is lost and none comes twice.
 #include "worker/model/training_schedule.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void turns_are_twice_as_far_apart_for_twice_the_rows(void **state)
     assert_int_equal(training_schedule_rows(&schedule, 640), 2048);
     assert_int_equal(training_schedule_rows(&schedule, 641), 2064);
     assert_int_equal(training_schedule_rows(&schedule, 6410),
-                     2064 + 16 * (6410 - 641)); // and no further
+                     2064 + 16 * (6410 - 641)); // the step does not grow any more
     assert_int_equal(training_schedule_step_max(&schedule), 16);
 }
 

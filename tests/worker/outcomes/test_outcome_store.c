@@ -1,5 +1,5 @@
-// STATE/worker.db: outcomes once each, kept over reopening; damaged, foreign and newer files are
-// refused and left alone.
+// The outcome store: outcomes are kept once each and survive reopening. Damaged, foreign and newer
+// files are refused and left as they are.
 #include "worker/outcomes/outcome_store.h"
 
 #include "common/file.h"
@@ -56,7 +56,7 @@ static int64_t group_of(struct fixture *f, const char *identity)
     return group;
 }
 
-// Adds one outcome with this key (may be NULL) and value; returns whether it was new.
+// Adds one outcome with this key (may be NULL) and value. Returns whether it was new.
 static bool add(struct fixture *f, int64_t group, const char *key, double log2)
 {
     struct fact param[] = {{(char *)"MB", 32}};
