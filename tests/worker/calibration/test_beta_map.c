@@ -61,9 +61,8 @@ static void it_never_falls_and_never_says_certainly(void **state)
         struct stats_rng rng;
 
         stats_rng_init(&rng, seed, 2);
-        for (size_t i = 0; i < 60;
-             // Events that contradict the stated probabilities, and events that are all alike.
-             i++) {
+        // Events that contradict the stated probabilities, and events that are all alike.
+        for (size_t i = 0; i < 60; i++) {
             stated[i] = seed % 3 == 0 ? 1 : stats_rng_unit(&rng);
             weight[i] = 20 * stats_rng_unit(&rng) + 1e-3;
             event[i] = seed % 2 == 0 ? stats_rng_unit(&rng) > stated[i] : true;
