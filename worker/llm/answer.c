@@ -17,17 +17,6 @@
 #define NEXT_SHARE 0.15
 #define QUOTE_MAX 160 // bytes that are quoted of an endpoint's error message
 
-const char *answer_place_name(enum answer_place place)
-{
-    static const char *const name[] = {
-#define X(id, text) [ANSWER_##id] = text,
-        ANSWER_PLACES(X)
-#undef X
-    };
-
-    return name[place];
-}
-
 // ---- numbers ----
 
 // The value of a number or of a text that is one, with or without a per cent sign. NaN: it is

@@ -17,16 +17,7 @@
 #define ANSWER_TOOL_NAME "submit_forecast" // the tool that a model is asked to call
 
 // Where the forecast was found.
-#define ANSWER_PLACES(X)                                                                           \
-    X(TOOL, "tool call")                                                                           \
-    X(CONTENT, "content")                                                                          \
-    X(REASONING, "reasoning")
-
-enum answer_place {
-#define X(id, name) ANSWER_##id,
-    ANSWER_PLACES(X)
-#undef X
-};
+enum answer_place { ANSWER_TOOL, ANSWER_CONTENT, ANSWER_REASONING };
 
 // Tokens of one request; 0 where the answer does not state them.
 struct answer_usage {
@@ -49,8 +40,6 @@ struct answer {
     char *text;   // the content, or else the reasoning; NULL when there is neither
     char *finish; // finish_reason; NULL when not stated
 };
-
-const char *answer_place_name(enum answer_place place);
 
 // Reads the body of a chat completion. A body that is none is ERR_INVALID with what it is instead;
 // the message of an error object is quoted, shortened and made printable. A completion without a

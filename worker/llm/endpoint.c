@@ -22,6 +22,7 @@
 #define BODY_MAX ((size_t)8 << 20) // bytes of an answer
 #define CONNECT_MS 10000
 
+// A call that is not done.
 struct endpoint_waiter {
     struct endpoints *all;
     struct endpoint_waiter *next, **before;
@@ -29,7 +30,6 @@ struct endpoint_waiter {
     struct endpoint_result result;
     uint64_t posted_ms, not_before_ms;
     struct http_call *http; // the open request; NULL: the call is waiting
-    bool trial;             // it is the one request that an open breaker lets through
 };
 
 struct endpoints {
@@ -129,7 +129,6 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     endpoint->status.retries += waiter->result.attempts > 0;
     endpoint->status.in_flight++;
     breaker_begins(&endpoint->breaker);
-    waiter->trial = endpoint->breaker.trying;
     waiter->result.attempts++;
     waiter->result.waited_s = (double)(now - waiter->posted_ms) / 1000;
     waiter->http = http_start(all->http, &request, on_reply, waiter);
@@ -209,7 +208,7 @@ static void dispatch(struct endpoints *all)
         }
         if (now >= deadline) {
             give_up(waiter);
-            following = all->waiter; // the callback may have posted or cancelled calls
+            following = all->waiter; // the callback may have posted calls or closed the set
             continue;
         }
         next = deadline < next ? deadline : next;
@@ -235,7 +234,7 @@ static void dispatch(struct endpoints *all)
     }
 }
 
-struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpoint_call *call)
+void endpoints_post(struct endpoints *all, const struct endpoint_call *call)
 {
     struct endpoint_waiter *waiter = xcalloc(1, sizeof(*waiter));
 
@@ -245,22 +244,6 @@ struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpo
     waiter->posted_ms = now_ms();
     append(all, waiter);
     (void)uv_timer_start(&all->timer, on_timer, 0, 0);
-    return waiter;
-}
-
-void endpoints_cancel(struct endpoint_waiter *waiter)
-{
-    struct endpoints *all = waiter->all;
-    struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
-
-    if (waiter->http) {
-        http_cancel(waiter->http);
-        endpoint->status.in_flight--;
-        endpoint->breaker.trying &= !waiter->trial;
-    }
-    take_out(waiter);
-    free(waiter);
-    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // another call may be started now
 }
 
 // ---- opening and closing ----

@@ -55,7 +55,6 @@ struct endpoint_status {
 };
 
 struct endpoints;
-struct endpoint_waiter; // a call that is not done
 
 // ERR_USAGE when there are no endpoints or more than ENDPOINTS_MAX, or when a URL has a user, a
 // query, a fragment or a blank. Errors of http_create.
@@ -67,12 +66,8 @@ size_t endpoints_count(const struct endpoints *endpoints);
 const struct endpoint_config *endpoints_config(const struct endpoints *endpoints, size_t endpoint);
 void endpoints_status(const struct endpoints *endpoints, size_t endpoint,
                       struct endpoint_status *ret);
-// Makes a call. *call is copied. done runs once, on the loop, never inside this function. The
-// waiter is valid until then.
-struct endpoint_waiter *endpoints_post(struct endpoints *endpoints,
-                                       const struct endpoint_call *call);
-// Gives a call up that is not done. done does not run.
-void endpoints_cancel(struct endpoint_waiter *waiter);
+// Makes a call. *call is copied. done runs once, on the loop, never inside this function.
+void endpoints_post(struct endpoints *endpoints, const struct endpoint_call *call);
 // Open calls are done with ERR_STOPPED inside this function. The set frees itself when the loop
 // has closed its handles. NULL is fine.
 void endpoints_close(struct endpoints *endpoints);

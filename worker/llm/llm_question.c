@@ -92,7 +92,7 @@ void llm_question_post(struct llm_question *question)
     };
 
     question->tries++;
-    (void)endpoints_post(question->llm->endpoints, &call);
+    endpoints_post(question->llm->endpoints, &call);
 }
 
 void llm_question_finish_all(struct llm *llm)
