@@ -43,10 +43,10 @@ static void finish(struct llm_question *question)
     self->reply.cost = question->cost;
     self->reply.seconds = question->seconds;
     if (question->model) {
-        model_choice_record(question->llm->model_choice, question->model,
-                            question->tries > 0 ? model_of(question) : NULL,
-                            self->reply.proposals_count > 0, question->cost,
-                            question->input_tokens + question->output_tokens);
+        model_choice_add(question->llm->model_choice, question->model,
+                         question->tries > 0 ? model_of(question) : NULL,
+                         self->reply.proposals_count > 0, question->cost,
+                         question->input_tokens + question->output_tokens);
     }
     if (!self->reply.cached) {
         self->reply.first_tokens = question->input_tokens + question->output_tokens;

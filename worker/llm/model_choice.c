@@ -85,8 +85,8 @@ static double mean_cost(const struct bandit *bandit)
     return count > 0 && cost > 0 ? cost / count : 1000 * MODEL_CHOICE_TOKEN_PRICE;
 }
 
-void model_choice_record(struct model_choice *choice, const char *chosen, const char *model,
-                         bool answered, double cost, uint64_t tokens)
+void model_choice_add(struct model_choice *choice, const char *chosen, const char *model,
+                      bool answered, double cost, uint64_t tokens)
 {
     size_t option = model ? find(choice, model) : choice->bandit.count;
     double paid = cost > 0 ? cost : (double)tokens * MODEL_CHOICE_TOKEN_PRICE;

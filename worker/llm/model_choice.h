@@ -21,15 +21,15 @@ struct model_choice *model_choice_create(const struct endpoint_config *config, s
 void model_choice_free(struct model_choice *choice); // NULL is fine
 
 // The model that is to be asked first; valid until model_choice_free. The digest of the question
-// serves as the random number. Each choice must be followed by one model_choice_record.
+// serves as the random number. Each choice must be followed by one model_choice_add.
 const char *model_choice_next(struct model_choice *choice, const struct digest *question);
 
-// Records what became of a choice. model answered, or was asked last and did not answer; NULL: no
+// Adds what became of a choice. model answered, or was asked last and did not answer; NULL: no
 // model was asked. cost is in the currency of the prices; where it is 0, tokens are paid at
 // MODEL_CHOICE_TOKEN_PRICE. A question without an answer costs at least as much as the mean
 // question, so that failing does not make a model look cheap.
-void model_choice_record(struct model_choice *choice, const char *chosen, const char *model,
-                         bool answered, double cost, uint64_t tokens);
+void model_choice_add(struct model_choice *choice, const char *chosen, const char *model,
+                      bool answered, double cost, uint64_t tokens);
 
 // Learns from outcomes by how much the candidates of a model improved on the incumbent. An outcome
 // whose key was seen before, and one of an unknown model, change nothing.

@@ -47,7 +47,7 @@ static void play(struct model_choice *choice, uint64_t times, const char *good, 
         char *key = xasprintf("s/%llu", (unsigned long long)i);
 
         *(is_small ? small : large) += 1;
-        model_choice_record(choice, model, model, true, is_small ? cost_small : 0.01, 1000);
+        model_choice_add(choice, model, model, true, is_small ? cost_small : 0.01, 1000);
         if (good && strcmp(model, good) == 0 && i % 4 == 0) {
             tell(choice, model, 0.05, key);
         }
@@ -62,7 +62,7 @@ static void the_weights_decide_while_nothing_is_known(void **state)
 
     (void)state;
     assert_string_equal(choose(choice, 1), "small"); // two endpoints serve it
-    model_choice_record(choice, "small", NULL, false, 0, 0);
+    model_choice_add(choice, "small", NULL, false, 0, 0);
     play(choice, 400, NULL, 0.01, &small, &large);
     assert_in_range(small, 220, 300); // two thirds, with the share of exploration
     assert_int_equal(small + large, 400);
@@ -97,7 +97,7 @@ static void the_price_counts(void **state)
         char *key = xasprintf("s/%llu", (unsigned long long)i);
 
         *(is_small ? &small : &large) += 1;
-        model_choice_record(choice, model, model, true, is_small ? 0.001 : 0.1, 0);
+        model_choice_add(choice, model, model, true, is_small ? 0.001 : 0.1, 0);
         tell(choice, model, is_small ? 0.01 : 0.1, key);
         free(key);
     }
@@ -116,7 +116,7 @@ static void failing_does_not_make_a_model_cheap(void **state)
         bool fails = strcmp(model, "large") == 0;
 
         failed += fails;
-        model_choice_record(choice, model, model, !fails, fails ? 0 : 0.01, 0);
+        model_choice_add(choice, model, model, !fails, fails ? 0 : 0.01, 0);
     }
     assert_in_range(failed, 5, 120);
     model_choice_free(choice);
