@@ -9,7 +9,8 @@
 #include "proto/verdict.h"
 #include "replay/budget.h"
 #include "replay/peers.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
+#include "worker/outcomes/outcome.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -85,7 +86,7 @@ static void learn(struct tenth *t, size_t candidate)
         outcome.lo = result->speedup->lo;
         outcome.hi = result->speedup->hi;
     }
-    if (group_takes(&outcome)) {
+    if (outcome_is_usable(&outcome)) {
         group_add(t->group, &observe, &outcome);
     }
 }
