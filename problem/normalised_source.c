@@ -1,4 +1,4 @@
-#include "problem/source_normal.h"
+#include "problem/normalised_source.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -122,7 +122,7 @@ void source_normalise(struct strbuf *out, const void *source, size_t len)
     }
 }
 
-struct digest source_normal_digest(const void *source, size_t len)
+struct digest source_normalised_digest(const void *source, size_t len)
 {
     struct strbuf text = STRBUF_INIT;
 
