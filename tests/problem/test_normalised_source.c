@@ -9,7 +9,8 @@
 
 static bool same(const char *a, const char *b)
 {
-    struct digest x = source_normalised_digest(a, strlen(a)), y = source_normalised_digest(b, strlen(b));
+    struct digest x = source_normalised_digest(a, strlen(a)),
+                  y = source_normalised_digest(b, strlen(b));
 
     return digest_equal(&x, &y);
 }
