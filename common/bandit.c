@@ -82,18 +82,20 @@ static double spent(const struct bandit_option *option, double unit)
     return option->cost / unit + (double)option->pending * mean;
 }
 
+// The option with the highest upper confidence bound, SIZE_MAX when all are gone.
 static size_t highest_bound(const struct bandit *bandit)
 {
-    double cost = 0, count = 0, unit, best = best_rate(bandit), all = 0, highest = -INFINITY;
+    double cost = 0, count = 0;
 
     for (size_t i = 0; i < bandit->count; i++) {
         cost += bandit->option[i].cost;
         count += bandit->option[i].count;
     }
-    unit = cost > 0 && count > 0 ? cost / count : 1;
+    double unit = cost > 0 && count > 0 ? cost / count : 1, all = 0;
     for (size_t i = 0; i < bandit->count; i++) {
         all += spent(&bandit->option[i], unit);
     }
+    double best = best_rate(bandit), highest = -INFINITY;
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < bandit->count; i++) {
         const struct bandit_option *option = &bandit->option[i];
@@ -111,12 +113,12 @@ static size_t highest_bound(const struct bandit *bandit)
 
 size_t bandit_choose(const struct bandit *bandit, double coin)
 {
-    size_t untried = find_untried(bandit), drawn;
+    size_t untried = find_untried(bandit);
 
     if (untried != SIZE_MAX) {
         return untried;
     }
-    drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
+    size_t drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
     for (size_t i = 0; i < bandit->count && coin < BANDIT_FLOOR; i++) {
         size_t option = (drawn + i) % bandit->count;
 

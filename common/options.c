@@ -358,6 +358,8 @@ static char *next_line(char *out, int size, void *stream)
     return out;
 }
 
+// Called by libinih for each entry. Returns 0 when it refuses the entry. libinih goes on all the
+// same, so only the first refusal counts.
 static int on_entry(void *user, const char *section, const char *name, const char *value)
 {
     struct ini_job *job = user;
@@ -393,8 +395,6 @@ int options_read_ini(const struct option_row *table, void *target, const char *p
     struct ini_job job = {
         .table = table, .target = target, .path = path, .section = section, .err = &first};
     struct bytes text = {0};
-    int bad_line;
-
     int rc = file_read(&text, path, INI_FILE_MAX, err);
     if (rc != 0) {
         return rc;
@@ -404,7 +404,7 @@ int options_read_ini(const struct option_row *table, void *target, const char *p
         goto out;
     }
     job.cursor = (const char *)text.data;
-    bad_line = ini_parse_stream(next_line, &job, on_entry, &job);
+    int bad_line = ini_parse_stream(next_line, &job, on_entry, &job);
     if (bad_line > 0 && (job.failed_line == 0 || bad_line < job.failed_line)) {
         // libinih returns the first line that it or the handler refuses. It refused this one
         // itself.

@@ -15,7 +15,6 @@
 static int take_constant(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span word, value;
 
     p->at++;
     scan_blanks(p);
@@ -23,8 +22,8 @@ static int take_constant(struct scan *p)
         return 0;
     }
     scan_blanks(p);
-    word = scan_word(p);
-    value = span_trim((struct span){.at = p->at, .len = (size_t)(p->end - p->at)});
+    struct span word = scan_word(p);
+    struct span value = span_trim((struct span){.at = p->at, .len = (size_t)(p->end - p->at)});
     for (size_t i = 0; i + 1 < value.len; i++) {
         if (value.at[i] == '/' && (value.at[i + 1] == '/' || value.at[i + 1] == '*')) {
             value = span_trim((struct span){.at = value.at, .len = i});
@@ -88,10 +87,9 @@ static int check_new_name(struct scan *p, struct span name)
 static int parse_scratch(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span name, key, value;
 
     scan_blanks(p);
-    name = scan_word(p);
+    struct span name = scan_word(p);
     int rc = check_new_name(p, name);
     if (rc != 0) {
         return rc;
@@ -102,7 +100,7 @@ static int parse_scratch(struct scan *p)
     struct manifest_scratch *scratch = &m->scratch[m->scratch_count++];
     scratch->name = xstrndup(name.at, name.len);
     while (!scan_at_end(p) && rc == 0) {
-        key = scan_word(p);
+        struct span key = scan_word(p), value;
         rc = scan_value(p, &value);
         if (rc != 0) {
             break;
@@ -120,13 +118,13 @@ static int parse_scratch(struct scan *p)
 
 static int parse_specialize(struct scan *p)
 {
-    size_t count = 0, index;
-
     if (p->role == MANIFEST_REFERENCE) {
         return scan_fail(p, p->at, "a reference may not specialize");
     }
+    size_t count = 0;
     while (!scan_at_end(p)) {
         struct span name = scan_word(p);
+        size_t index;
 
         if (!scan_find_param(p, name, &index) || p->problem->param[index].type != PARAM_INT) {
             return name.len == 0 ? scan_fail(p, p->at, "a param's name is missing here")
@@ -164,10 +162,9 @@ static int parse_box(struct scan *p, struct span value, struct manifest_tensorma
 static int parse_tensormap(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span name, key, value, box = {.at = NULL};
 
     scan_blanks(p);
-    name = scan_word(p);
+    struct span name = scan_word(p);
     int rc = check_new_name(p, name);
     if (rc != 0) {
         return rc;
@@ -178,8 +175,9 @@ static int parse_tensormap(struct scan *p)
     struct manifest_tensormap *map = &m->tensormap[m->tensormap_count++];
     map->name = xstrndup(name.at, name.len);
     bool has_tensor = false;
+    struct span box = {.at = NULL};
     while (!scan_at_end(p) && rc == 0) {
-        key = scan_word(p);
+        struct span key = scan_word(p), value;
         rc = scan_value(p, &value);
         if (rc != 0) {
             break;

@@ -127,7 +127,7 @@ static int take_kernel(struct scan *p, char **ret)
 
 static int parse_option(struct scan *p, struct manifest_launch *launch, bool *has_args)
 {
-    struct span key = scan_word(p), value;
+    struct span key = scan_word(p);
 
     if (span_is(key, "cooperative")) {
         launch->cooperative = true;
@@ -142,6 +142,7 @@ static int parse_option(struct scan *p, struct manifest_launch *launch, bool *ha
         return scan_fail(p, key.at,
                          "launch takes grid, block, cluster, smem, if, args, cooperative and pdl");
     }
+    struct span value;
     int rc = scan_value(p, &value);
     if (rc != 0) {
         return rc;

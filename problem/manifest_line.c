@@ -88,8 +88,7 @@ int scan_value(struct scan *p, struct span *ret)
     }
     p->at++;
     scan_blanks(p);
-    struct span value;
-    value.at = p->at;
+    struct span value = {.at = p->at};
     int depth = 0;
     while (p->at < p->end) {
         if (depth == 0 && (*p->at == ' ' || *p->at == '\t')) {
