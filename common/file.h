@@ -2,8 +2,8 @@
 // atomically, make and remove folders, lock between processes. Every program uses it. It knows
 // nothing of what the files hold.
 //
-// All paths are NUL-terminated. Error sentences name the path. Three files implement this header:
-// file.c, file_lock.c and file_tree.c (folders).
+// All paths are NUL-terminated. Error sentences name the path. The files in common/file/
+// implement this header: file.c, file_lock.c and file_tree.c (folders).
 #ifndef COMMON_FILE_H
 #define COMMON_FILE_H
 

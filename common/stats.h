@@ -1,6 +1,6 @@
 // Statistics for small samples, and reproducible random numbers. Used by all programs for timing,
-// scores and sampling. Functions that take a non-const array sort it in place. Three files
-// implement this header: stats.c (samples), stats_distribution.c and stats_random.c.
+// scores and sampling. Functions that take a non-const array sort it in place. The files in
+// common/stats/ implement this header: stats.c (samples), stats_distribution.c and stats_random.c.
 #ifndef COMMON_STATS_H
 #define COMMON_STATS_H
 
