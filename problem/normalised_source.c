@@ -1,15 +1,16 @@
-#include "problem/source_normal.h"
+#include "problem/normalised_source.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
 struct scan {
     struct strbuf *out;
-    const char *at, *end;
-    char last;      // what was written last; 0: nothing
-    bool blank;     // blanks were left out since
-    bool line;      // a line has ended since
-    bool directive; // inside a line that begins with '#' or "//@": its end matters
+    const char *at;  // next byte of the source
+    const char *end; // behind its last byte
+    char last;       // the character that was written last, 0: none
+    bool blank;      // blanks or a comment were left out since then
+    bool line;       // a line has ended since then
+    bool directive;  // inside a line that begins with '#' or "//@", whose end must be kept
 };
 
 static bool is_word(char c)
@@ -30,7 +31,9 @@ static void put(struct scan *scan, char c)
     scan->last = c;
 }
 
-// Writes a character of the text, and before it the blank without which it would be another text.
+// Writes a character of the source. Writes a blank or a line end before it when leaving that out
+// would change the meaning: between two words, between two operators that would become another one,
+// in "#define F (x)".
 static void write_char(struct scan *scan, char c)
 {
     if (scan->directive && scan->line) {
@@ -40,14 +43,14 @@ static void write_char(struct scan *scan, char c)
                                (scan->last == c && strchr("+-&|<>=*/", c)) ||
                                (scan->last == '*' && c == '/') || (scan->last == '/' && c == '*') ||
                                (scan->directive && (c == '(' || is_word(scan->last))))) {
-        put(scan, ' '); // "#define F (x)" is not "#define F(x)"
+        put(scan, ' ');
     }
     scan->blank = scan->line = false;
     put(scan, c);
 }
 
-// Behind the line end that follows this backslash, with nothing but blanks between them (which
-// compilers forgive); NULL: it does not end its line.
+// The byte behind the line end that this backslash continues. Blanks may stand between them, as
+// compilers allow. NULL when the backslash does not end its line.
 static const char *line_end(const struct scan *scan)
 {
     const char *at = scan->at + 1;
@@ -80,7 +83,7 @@ static void copy_literal(struct scan *scan)
         put(scan, *scan->at++);
     }
     if (scan->at < scan->end) {
-        put(scan, *scan->at); // the quote, or the line end that cuts the literal off
+        put(scan, *scan->at); // the closing quote, or the end of the line in an unclosed literal
         scan->at += *scan->at == quote;
     }
 }
@@ -122,7 +125,7 @@ void source_normalise(struct strbuf *out, const void *source, size_t len)
     }
 }
 
-struct digest source_normal_digest(const void *source, size_t len)
+struct digest source_normalised_digest(const void *source, size_t len)
 {
     struct strbuf text = STRBUF_INIT;
 

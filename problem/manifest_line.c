@@ -1,6 +1,4 @@
-// Design note. Pieces of one line are spans of the source, so that every refusal can name its
-// column.
-#include "problem/manifest_scan.h"
+#include "problem/manifest_line.h"
 #include "common/mem.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -72,7 +70,8 @@ static bool is_operator(char c)
     return c != '\0' && strchr("+-*/%<>=!&|", c);
 }
 
-// Takes the blanks at p->at; whether the value goes on after them: "4 * rows" does, at both blanks.
+// Consumes the blanks at p->at. Whether the value continues after them, as "4 * rows" does at both
+// of its blanks.
 static bool value_goes_on(struct scan *p)
 {
     char before = p->at[-1];
@@ -89,8 +88,7 @@ int scan_value(struct scan *p, struct span *ret)
     }
     p->at++;
     scan_blanks(p);
-    struct span value;
-    value.at = p->at;
+    struct span value = {.at = p->at};
     int depth = 0;
     while (p->at < p->end) {
         if (depth == 0 && (*p->at == ' ' || *p->at == '\t')) {
@@ -118,7 +116,6 @@ int scan_value(struct scan *p, struct span *ret)
     return 0;
 }
 
-// Splits "(a, b(c, d), e)" at its commas. A value without parentheses is one item.
 int scan_list(struct scan *p, struct span value, struct span item[static SCAN_ITEM_MAX],
               size_t *ret_count)
 {
@@ -146,7 +143,7 @@ int scan_list(struct scan *p, struct span value, struct span item[static SCAN_IT
             from = i + 1;
         } else {
             depth += value.at[i] == '(' ? 1 : value.at[i] == ')' ? -1 : 0;
-            if (depth < 0) { // "(a)+(b)"
+            if (depth < 0) { // as in "(a)+(b)"
                 return scan_fail(p, value.at + i, "put the whole value into parentheses");
             }
         }
@@ -180,15 +177,15 @@ bool scan_find_param(const struct scan *p, struct span name, size_t *ret)
 // Refuses a word of an expression that is both a param and a macro.
 static int check_words(struct scan *p, struct span text)
 {
-    for (size_t at = 0, len; at<text.len; at += len> 0 ? len : 1) {
+    for (size_t at = 0; at < text.len;) {
         struct span word = {.at = text.at + at};
 
         while (at + word.len < text.len && scan_is_letter(word.at[word.len])) {
             word.len++;
         }
-        len = word.len;
+        at += word.len > 0 ? word.len : 1;
         size_t index;
-        if (len == 0 || !scan_find_param(p, word, &index)) {
+        if (word.len == 0 || !scan_find_param(p, word, &index)) {
             continue;
         }
         for (size_t i = p->problem->param_count; i < p->name_count; i++) {
@@ -203,16 +200,16 @@ static int check_words(struct scan *p, struct span text)
 
 int scan_expr(struct scan *p, struct span text, enum expr_kind kind, struct expr **ret)
 {
-    int status = check_words(p, text);
+    int rc = check_words(p, text);
 
-    if (status != 0) {
-        return status;
+    if (rc != 0) {
+        return rc;
     }
     char *copy = xstrndup(text.at, text.len);
     struct err why = ERR_INIT;
     size_t column = 1;
-    status = expr_parse_at(ret, copy, kind, p->name, p->name_count, &column, &why);
+    rc = expr_parse_at(ret, copy, kind, p->name, p->name_count, &column, &why);
 
     free(copy);
-    return status == 0 ? 0 : scan_fail(p, text.at + (column > 0 ? column - 1 : 0), why.text);
+    return rc == 0 ? 0 : scan_fail(p, text.at + (column > 0 ? column - 1 : 0), why.text);
 }

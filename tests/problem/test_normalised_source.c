@@ -1,4 +1,4 @@
-#include "problem/source_normal.h"
+#include "problem/normalised_source.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,8 @@
 
 static bool same(const char *a, const char *b)
 {
-    struct digest x = source_normal_digest(a, strlen(a)), y = source_normal_digest(b, strlen(b));
+    struct digest x = source_normalised_digest(a, strlen(a)),
+                  y = source_normalised_digest(b, strlen(b));
 
     return digest_equal(&x, &y);
 }

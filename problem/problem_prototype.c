@@ -1,18 +1,14 @@
-// Design note. The C text that follows from a problem: the prototype that is put in front of
-// candidate, baseline and reference, and the glue through which a runner calls any of them without
-// knowing their signature. Names in a prototype are the problem's (problem.c made sure that they
-// are different and mean nothing else); names in the glue begin with kcast_, which no problem may
+// Generates C text from a problem: the prototype that is put in front of candidate, baseline and
+// reference, and the glue through which a program calls any of them without knowing their
+// signature. The names in a prototype are the problem's own. problem.c made sure that they are
+// different and mean nothing else. The names in the glue begin with kcast_, which no problem may
 // use. The glue repeats the prototype, so that it compiles by itself.
 #include "problem/problem.h"
 
-const char *problem_extension(const struct problem *problem)
-{
-    return problem->cuda ? "cu" : "c";
-}
-
+// A list of arguments that is being written.
 struct argument_list {
     struct strbuf *out;
-    size_t count; // arguments so far
+    size_t count; // of arguments written
 };
 
 static void separate(struct argument_list *list)
@@ -22,6 +18,8 @@ static void separate(struct argument_list *list)
     }
 }
 
+// Adds the arguments of the reference for one tensor: its input, its expected value, its error
+// scale.
 static void add_reference_tensor(struct argument_list *list, const struct tensor *tensor)
 {
     if (tensor->direction != DIRECTION_OUT) {
@@ -38,7 +36,7 @@ static void add_reference_tensor(struct argument_list *list, const struct tensor
     strbuf_addf(list->out, "double *%s_scale", tensor->name);
 }
 
-// "void sgemm(const float *A, …, int64_t M, …);"
+// Adds the prototype, such as "void sgemm(const float *A, float *C, int64_t M);".
 static void add_prototype(const struct problem *problem, bool reference, struct strbuf *out)
 {
     struct argument_list list = {.out = out};
@@ -67,6 +65,7 @@ void problem_header(const struct problem *problem, bool reference, struct strbuf
     add_prototype(problem, reference, out);
 }
 
+// The number of pointer arguments that a tensor becomes.
 static size_t pointer_count(const struct tensor *tensor, bool reference)
 {
     if (!reference || tensor->direction == DIRECTION_IN) {

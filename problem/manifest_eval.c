@@ -1,5 +1,5 @@
-// Design note. What a manifest is for one case: every expression of it, bounded by what any device
-// takes, so that nobody after this multiplies or narrows unchecked.
+// Evaluates a manifest for one case. Every value is bounded here by what any CUDA device accepts,
+// so that later code neither multiplies nor narrows it unchecked.
 #include "common/strbuf.h"
 #include "problem/manifest.h"
 #include <string.h>
@@ -18,11 +18,13 @@ int manifest_eval(const struct manifest *manifest, const struct expr *expr,
     return expr_eval(ret, expr, value, err);
 }
 
+// The limits of three extents.
 struct extent {
-    const char *what;
-    int64_t most[3];
+    const char *what; // for error sentences
+    int64_t most[3];  // of x, y and z
 };
 
+// Evaluates three extents. One that is not given is 1.
 static int eval_three(const struct manifest *manifest, struct expr *const three[static 3],
                       const struct extent *extent, const struct manifest_launch *launch,
                       const struct shape_case *shape, const struct problem *problem,
@@ -35,10 +37,10 @@ static int eval_three(const struct manifest *manifest, struct expr *const three[
         if (rc != 0) {
             return err_wrap(err, "%s, %s", launch->kernel, extent->what);
         }
-        if (value < 1 || value > extent->most[i]) {
+        long long most = extent->most[i];
+        if (value < 1 || value > most) {
             return err_set(err, ERR_INVALID, "%s: %s %c is %lld, not between 1 and %lld",
-                           launch->kernel, extent->what, "xyz"[i], (long long)value,
-                           (long long)extent -> most[i]);
+                           launch->kernel, extent->what, "xyz"[i], (long long)value, most);
         }
         ret[i] = (uint32_t)value;
     }
@@ -74,49 +76,51 @@ int manifest_launch_shape(const struct manifest *manifest, size_t index,
     static const struct extent block = {"block", {1024, 1024, 64}};
     const struct manifest_launch *launch = &manifest->launch[index];
     struct manifest_shape out = {.skipped = false};
-    int64_t value = 1;
-    int rc = 0;
 
     if (launch->condition) {
-        rc = manifest_eval(manifest, launch->condition, shape, problem, &value, err);
-        out.skipped = value == 0;
-    }
-    if (rc != 0 || out.skipped) {
-        if (rc == 0) {
-            *ret = out;
+        int64_t value = 1;
+        int rc = manifest_eval(manifest, launch->condition, shape, problem, &value, err);
+
+        if (rc != 0) {
+            return rc;
         }
+        if (value == 0) {
+            out.skipped = true;
+            *ret = out;
+            return 0;
+        }
+    }
+    int rc = eval_three(manifest, launch->grid, &grid, launch, shape, problem, out.grid, err);
+    if (rc != 0) {
         return rc;
     }
-    rc = eval_three(manifest, launch->grid, &grid, launch, shape, problem, out.grid, err);
-    if (rc == 0) {
-        rc = eval_three(manifest, launch->block, &block, launch, shape, problem, out.block, err);
+    rc = eval_three(manifest, launch->block, &block, launch, shape, problem, out.block, err);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && out.block[0] * out.block[1] * out.block[2] > 1024) {
+    if (out.block[0] * out.block[1] * out.block[2] > 1024) {
         return err_set(err, ERR_INVALID, "%s: a block has at most 1024 threads", launch->kernel);
     }
-    if (rc == 0 && launch->cluster[0]) {
+    if (launch->cluster[0]) {
         rc = eval_cluster(manifest, launch, shape, problem, &out, err);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    value = 0;
-    if (rc != 0) {
-        return rc;
-    }
+    int64_t smem = 0;
     if (launch->smem) {
-        rc = manifest_eval(manifest, launch->smem, shape, problem, &value, err);
+        rc = manifest_eval(manifest, launch->smem, shape, problem, &smem, err);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    if (rc != 0) {
-        return rc;
+    if (smem < 0 || smem > 1 << 20) {
+        return err_set(err, ERR_INVALID, "%s: smem is %lld, not between 0 and 1048576",
+                       launch->kernel, (long long)smem);
     }
-    if ((value < 0 || value > 1 << 20)) {
-        rc = err_set(err, ERR_INVALID, "%s: smem is %lld, not between 0 and 1048576",
-                     launch->kernel, (long long)value);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    out.smem = (uint32_t)value;
+    out.smem = (uint32_t)smem;
     *ret = out;
-    return rc;
+    return 0;
 }
 
 void manifest_specialize(const struct manifest *manifest, const struct problem *problem,
