@@ -264,7 +264,7 @@ static void on_there(void *owner, const struct err *error, uint64_t retry_after_
 
 static void look_whether_there(struct forecaster *forecaster)
 {
-    remote_greet(forecaster->worker, "kcast-worker", on_there, begin_call(forecaster));
+    remote_hello(forecaster->worker, "kcast-worker", on_there, begin_call(forecaster));
 }
 
 void forecaster_ask(struct forecaster *forecaster, const struct run_state *run_state,

@@ -8,7 +8,7 @@
 #include "net/rpc/frames.h"
 #include "net/rpc/remote.h"
 #include "net/rpc/service.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

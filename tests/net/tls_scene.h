@@ -45,7 +45,7 @@ static inline struct authority *open_authority(struct scene *s, const char *name
 static inline void issue(struct scene *s, struct authority *authority, const char *name,
                          const char *const *hosts, size_t host_count, int64_t from_s, int64_t to_s)
 {
-    struct authority_order order = {.name = name,
+    struct certificate_spec spec = {.name = name,
                                     .hosts = hosts,
                                     .host_count = host_count,
                                     .from_s = s->now_s + from_s,
@@ -54,7 +54,7 @@ static inline void issue(struct scene *s, struct authority *authority, const cha
     struct err err = ERR_INIT;
     bool made = false;
 
-    if (authority_issue(authority, dir, &order, &made, &err) != 0) {
+    if (authority_issue(authority, dir, &spec, &made, &err) != 0) {
         fail_msg("%s", err.text);
     }
     assert_true(made);

@@ -156,7 +156,7 @@ static void a_file_that_others_may_read_is_refused(void **state)
 static void every_operation_has_a_role(void **state)
 {
     (void)state;
-#define X(number, id, request, reply, text) assert_true(caller_knows(OP_##id));
+#define X(number, id, request, reply, text) assert_true(caller_op_is_listed(OP_##id));
     DAEMON_OPS(X)
     WORKER_OPS(X)
 #undef X
@@ -199,12 +199,12 @@ static void a_connection_has_the_right_of_its_token(void **state)
     assert_int_equal(admit(&identity, &holder, NULL, OP_DRAIN, NOW, NULL), ERR_DENIED);
     assert_int_equal(admit(&identity, &holder, NULL, OP_SUBMIT, NOW + 100, NULL), ERR_DENIED);
     assert_int_equal(admit(&identity, &holder, NULL, OP_SUBMIT, NOW, NULL), 0);
-    assert_true(identity_stands(&identity, &holder));
+    assert_true(identity_token_is_listed(&identity, &holder));
     // Another token for the same tenant is another right.
     assert_int_equal(tokens_remove(identity.tokens, "worker", NULL), 0);
     free(worker);
     worker = add(identity.tokens, "worker", CALLER_SUBMIT, 0);
-    assert_false(identity_stands(&identity, &holder));
+    assert_false(identity_token_is_listed(&identity, &holder));
     err_clear(&err);
     assert_int_equal(admit(&identity, &holder, NULL, OP_STATUS, NOW, &err), ERR_DENIED);
     assert_non_null(strstr(err.text, "was revoked"));
@@ -220,7 +220,7 @@ static void on_loopback_nobody_is_asked(void **state)
     struct holder holder = {0};
     assert_int_equal(admit(&identity, &holder, NULL, OP_DRAIN, NOW, NULL), 0);
     assert_int_equal(admit(&identity, &holder, "whatever", OP_DRAIN, NOW, NULL), 0);
-    assert_true(identity_stands(&identity, &holder));
+    assert_true(identity_token_is_listed(&identity, &holder));
 }
 
 static void listening_anywhere_takes_all_four_files(void **state)

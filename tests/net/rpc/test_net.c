@@ -7,12 +7,12 @@ static void hello_agrees_on_a_version(void **state)
     struct err err = ERR_INIT;
     struct hello_reply hello;
 
-    assert_int_equal(remote_hello(f->remote, "kcastd", &hello, &err), 0);
+    assert_int_equal(remote_hello_sync(f->remote, "kcastd", &hello, &err), 0);
     assert_int_equal(hello.version, 1);
     assert_int_equal(hello.features_count, 2);
     assert_int_equal(hello.pid, getpid());
     message_clear(&hello_reply_message, &hello);
-    assert_int_equal(remote_hello(f->remote, "kcast-worker", &hello, &err), ERR_PROTOCOL);
+    assert_int_equal(remote_hello_sync(f->remote, "kcast-worker", &hello, &err), ERR_PROTOCOL);
     assert_non_null(strstr(err.text, "is a kcastd where a kcast-worker is needed"));
 }
 
@@ -141,7 +141,7 @@ static void a_request_that_is_too_long_is_not_sent(void **state)
     struct hello_reply hello;
     struct blob_put put = {.digest = digest_of("x", 1), .data = {f->blob_data, BLOB_LEN}};
 
-    assert_int_equal(remote_hello(f->remote, "kcastd", &hello, &err), 0);
+    assert_int_equal(remote_hello_sync(f->remote, "kcastd", &hello, &err), 0);
     message_clear(&hello_reply_message, &hello);
     call(f, OP_BLOB_PUT, &blob_put_message, &put, &empty_message, CALL_MS);
     assert_int_equal(f->answers, 0); // never inside remote_call
@@ -293,7 +293,7 @@ static void an_unreachable_server_is_one_sentence(void **state)
     struct hello_reply hello;
     for (int i = 0; i < 3; i++) {
         err_clear(&err);
-        assert_int_equal(remote_hello(nobody, "kcastd", &hello, &err), ERR_UNREACHABLE);
+        assert_int_equal(remote_hello_sync(nobody, "kcastd", &hello, &err), ERR_UNREACHABLE);
         assert_string_equal(err.text, "no kcastd answers on tcp://127.0.0.1:1; start one, name "
                                       "another, or use --local: Connection refused");
     }
@@ -318,7 +318,7 @@ static void hosts_are_looked_up(void **state)
     struct remote *remote;
     assert_int_equal(remote_create(&remote, &f->loop, url, &err), 0);
     struct hello_reply hello;
-    assert_int_equal(remote_hello(remote, "kcastd", &hello, &err), ERR_UNREACHABLE);
+    assert_int_equal(remote_hello_sync(remote, "kcastd", &hello, &err), ERR_UNREACHABLE);
     assert_non_null(strstr(err.text, "is not known: "));
     remote_close(remote);
     // Closed while it looks.

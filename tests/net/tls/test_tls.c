@@ -10,7 +10,7 @@ static void a_good_caller_is_served(void **state)
     connect_as(s, "ours", "alice", s->submit_token);
     struct hello_reply hello;
     struct err err = ERR_INIT;
-    assert_int_equal(remote_hello(s->f.remote, "kcastd", &hello, &err), 0);
+    assert_int_equal(remote_hello_sync(s->f.remote, "kcastd", &hello, &err), 0);
     message_clear(&hello_reply_message, &hello);
     for (int i = 0; i < 100; i++) {
         call_status(&s->f);
@@ -140,7 +140,7 @@ static void nothing_is_overwritten(void **state)
 {
     struct scene *s = *state;
     struct authority *ours = open_authority(s, "ours");
-    struct authority_order order = {.name = "alice", .from_s = s->now_s, .to_s = s->now_s + DAY};
+    struct certificate_spec spec = {.name = "alice", .from_s = s->now_s, .to_s = s->now_s + DAY};
     char *dir = xasprintf("%s/alice", s->dir);
     char *cert = xasprintf("%s/cert.pem", dir);
     struct bytes before = {0};
@@ -148,7 +148,7 @@ static void nothing_is_overwritten(void **state)
 
     assert_int_equal(file_read(&before, cert, 8192, &err), 0);
     bool made = true;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_false(made);
     struct bytes after = {0};
     assert_int_equal(file_read(&after, cert, 8192, &err), 0);
@@ -159,7 +159,7 @@ static void nothing_is_overwritten(void **state)
     assert_int_equal(info.st_mode & 0777, 0600);
     // Half of one that is there is not touched either.
     assert_int_equal(unlink(cert), 0);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_SYSTEM);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_SYSTEM);
     assert_non_null(strstr(err.text, "ca.pem"));
     bytes_clear(&before);
     bytes_clear(&after);
@@ -177,12 +177,12 @@ static void wrong_hosts_are_named(void **state)
     bool made;
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct authority_order order = {.name = "bad",
+        struct certificate_spec spec = {.name = "bad",
                                         .hosts = &bad[i],
                                         .host_count = 1,
                                         .from_s = s->now_s,
                                         .to_s = s->now_s + DAY};
-        assert_int_equal(authority_issue(ours, dir, &order, &made, NULL), ERR_INVALID);
+        assert_int_equal(authority_issue(ours, dir, &spec, &made, NULL), ERR_INVALID);
     }
     free(dir);
     authority_free(ours);
@@ -199,31 +199,31 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     struct authority *theirs = open_authority(s, "theirs");
     char *dir = xasprintf("%s/kept", s->dir);
     char *old = xasprintf("%s/old", s->dir);
-    struct authority_order order = {.name = "server", .from_s = s->now_s, .to_s = s->now_s + DAY};
-    struct authority_order past = {
+    struct certificate_spec spec = {.name = "server", .from_s = s->now_s, .to_s = s->now_s + DAY};
+    struct certificate_spec past = {
         .name = "old", .from_s = s->now_s - 2 * DAY, .to_s = s->now_s - DAY};
 
-    order.hosts = made_for;
-    order.host_count = ARRAY_LEN(made_for);
+    spec.hosts = made_for;
+    spec.host_count = ARRAY_LEN(made_for);
     struct err err = ERR_INIT;
     bool made;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_true(made);
-    order.hosts = same;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    spec.hosts = same;
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_false(made);
-    order.hosts = other;
-    order.host_count = ARRAY_LEN(other);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = other;
+    spec.host_count = ARRAY_LEN(other);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "does not name \"gpu2.example\""));
     err_clear(&err);
-    order.hosts = address;
-    order.host_count = ARRAY_LEN(address);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = address;
+    spec.host_count = ARRAY_LEN(address);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "does not name \"10.0.0.6\""));
     err_clear(&err);
-    order.hosts = made_for;
-    assert_int_equal(authority_issue(theirs, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = made_for;
+    assert_int_equal(authority_issue(theirs, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "not signed by"));
     err_clear(&err);
     assert_int_equal(authority_issue(ours, old, &past, &made, &err), 0);
