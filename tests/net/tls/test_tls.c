@@ -1,11 +1,11 @@
-// A service and remotes over TLS: what works, what a reload changes, and the authority's files.
-#include "tests/net/tls_scene.h"
+// A service and remotes over TLS: what is served, what a reload changes, and the authority's files.
+#include "tests/net/tls_fixture.h"
 
-// --- who gets in
+// --- what is served
 
 static void a_good_caller_is_served(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     struct hello_reply hello;
@@ -20,10 +20,10 @@ static void a_good_caller_is_served(void **state)
     assert_int_equal(service_refusal_count(s->f.service), 0);
 }
 
-// Many records both ways, more than the kernel takes at once.
+// Each message takes many TLS records and more bytes than the kernel takes at once.
 static void large_messages_are_whole(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct digest digest = digest_of("x", 1);
     struct blob_have have = {.digests = &digest, .digests_count = 1};
 
@@ -38,10 +38,10 @@ static void large_messages_are_whole(void **state)
     assert_int_equal(s->f.successes, 6);
 }
 
-// A name is compared as well as an address.
+// The certificate is also checked against a name, and not only against an address.
 static void a_name_is_checked_too(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct err err = ERR_INIT;
     struct tls *tls = try_tls(s, "ours", "alice", &err);
     char *url = xasprintf("tls://localhost%s", strrchr(service_url(s->f.service), ':'));
@@ -55,10 +55,10 @@ static void a_name_is_checked_too(void **state)
 
 static void the_job_table_may_be_full(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
-    for (int i = 0; i < 40; i++) { // eight fit, the others wait encrypted
+    for (int i = 0; i < 40; i++) { // eight fit, and the others wait encrypted
         call(&s->f, OP_ACK, &empty_message, &(struct empty){0}, &waited_message, CALL_MS);
     }
     for (size_t done = 0; done < 40; done++) {
@@ -73,7 +73,7 @@ static void the_job_table_may_be_full(void **state)
 
 static void a_revoked_token_loses_its_right_at_once(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
@@ -94,7 +94,7 @@ static void a_revoked_token_loses_its_right_at_once(void **state)
 
 static void a_reload_that_fails_changes_nothing(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
@@ -110,7 +110,7 @@ static void a_reload_that_fails_changes_nothing(void **state)
 static void new_certificates_are_taken_up(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *theirs = open_authority(s, "theirs");
 
     connect_as(s, "ours", "alice", s->submit_token);
@@ -127,7 +127,7 @@ static void new_certificates_are_taken_up(void **state)
     }
     struct err err = ERR_INIT;
     assert_int_equal(service_reload(s->f.service, &err), 0);
-    expect_success(&s->f); // the connection that is there goes on
+    expect_success(&s->f); // the old connection goes on
     s->other = s->f.remote;
     s->f.remote = NULL;
     connect_as(s, "theirs", "mallory", s->submit_token);
@@ -138,7 +138,7 @@ static void new_certificates_are_taken_up(void **state)
 
 static void nothing_is_overwritten(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
     struct certificate_spec spec = {.name = "alice", .from_s = s->now_s, .to_s = s->now_s + DAY};
     char *dir = xasprintf("%s/alice", s->dir);
@@ -157,7 +157,7 @@ static void nothing_is_overwritten(void **state)
     struct stat info;
     assert_int_equal(stat(cert, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    // Half of one that is there is not touched either.
+    // A folder with only some of the files is not touched either.
     assert_int_equal(unlink(cert), 0);
     assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_SYSTEM);
     assert_non_null(strstr(err.text, "ca.pem"));
@@ -171,7 +171,7 @@ static void nothing_is_overwritten(void **state)
 static void wrong_hosts_are_named(void **state)
 {
     static const char *const bad[] = {"a b", "", "x/y", "ho\nst"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
     char *dir = xasprintf("%s/bad", s->dir);
     bool made;
@@ -194,7 +194,7 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     static const char *const same[] = {"::1", "GPU1.example", "10.0.0.5"};
     static const char *const other[] = {"gpu1.example", "gpu2.example"};
     static const char *const address[] = {"10.0.0.6"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
     struct authority *theirs = open_authority(s, "theirs");
     char *dir = xasprintf("%s/kept", s->dir);
@@ -235,10 +235,10 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     authority_free(ours);
 }
 
-// It says so itself, instead of calling a certificate that it has signed old.
+// The error names the expired authority and not a certificate that it has signed.
 static void an_old_authority_is_not_used(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *dir = xasprintf("%s/long-ago", s->dir);
     struct err err = ERR_INIT;
 
