@@ -9,10 +9,10 @@
 struct sim_worker {
     struct sim *sim;
     bool model;
-    struct group *group; // made at the first outcome
+    struct group *group; // the model and its data, made when first needed
     bool busy;
-    struct forecast_reply reply; // while asked
-    bool replies;
+    struct forecast_reply reply; // the answer to the present question, if `replies`
+    bool replies;                // there is an answer
     forecaster_callback *callback;
     forecaster_told *told;
     void *owner;

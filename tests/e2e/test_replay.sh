@@ -38,7 +38,7 @@ replay --policy all --strategy best-of-n,greedy --seeds 1 --budget 5% --markdown
 grep -qE '^\| `all/best-of-n` \| [01]\.[0-9]{3} \[' table || { complain 'the tables are'; cat table; }
 if command -v python3 >/dev/null; then # what Kernel Tuner is given
     whole=$(replay --policy "" --orders orders --seeds 1 --budget 100% --json "$spaces/gemv.space" | sed -E 's/.*"given_seconds":([0-9.e+-]+).*/\1/')
-    python3 "$KCAST_ROOT/tests/e2e/tuner_orders.py" "$KCAST_ROOT/tools/kernel-tuner-orders.py" rows "$whole" || complain 'scripts/kernel-tuner-orders.py converts wrongly'
+    python3 "$KCAST_ROOT/tests/e2e/tuner_orders.py" "$KCAST_ROOT/scripts/kernel-tuner-orders.py" rows "$whole" || complain 'scripts/kernel-tuner-orders.py converts wrongly'
 fi
 
 cat >tuned.json <<'TEXT'

@@ -314,8 +314,7 @@ static void host_names_are_resolved(void **state)
     remote_close(f->remote);
     assert_int_equal(remote_create(&f->remote, &f->loop, url, &err), 0);
     expect_success(f); // whichever of 127.0.0.1 and ::1 comes first
-    (void)snprintf(url, sizeof(url), "tcp://%.200s:%u", long_name,
-                   at.port); // no host has this name
+    (void)snprintf(url, sizeof(url), "tcp://%.200s:%u", long_name, at.port); // not a host
     struct remote *remote;
     assert_int_equal(remote_create(&remote, &f->loop, url, &err), 0);
     struct hello_reply hello;
@@ -396,8 +395,8 @@ static void a_callback_may_close_the_remote(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
 
-    for (int round = 0; round < 3;
-         round++) { // ended by a reply, by the service's end, by a deadline
+    // The call ends by a reply, then by the service's end, then by its deadline.
+    for (int round = 0; round < 3; round++) {
         f->answers = 0;
         f->held_count = 0;
         f->no_drop = round == 2;

@@ -1,4 +1,9 @@
-#include "replay/player.h"
+// Design note. The run, its events and the decisions are those of a live search, because the same
+// pipeline makes them. Three events that a live search records before its first candidate (start,
+// session, baseline) are made here from the head of the space. The caller turns the simulation, and
+// sim_search_advance lets the pipeline react to what has happened.
+#include "replay/sim_search.h"
+
 #include "client/pool/forecast_request.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
@@ -10,23 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct player {
-    struct player_config config;
+struct sim_search {
+    struct sim_search_config config;
     struct sim *sim;
     struct run *run;
     struct run_state run_state;
     struct sim_daemon_search *jobs;
     struct sim_worker *sim_worker;
     struct pipeline *pipeline;
-    double ended_at; // simulated; NaN: not yet
+    double ended_at; // simulated seconds; NaN: not done
 };
 
-// ---- peers ----
+// --- the simulated daemon and worker, as the pipeline calls them
 
 static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
                    job_client_callback *callback, void *owner, uint64_t tag)
 {
-    (void)key; // a player submits nothing twice
+    (void)key; // a search submits nothing twice
     sim_daemon_submit(pool, spec, priority, callback, owner, tag);
 }
 
@@ -53,18 +58,19 @@ static bool busy(const void *sim_worker)
     return sim_worker_busy(sim_worker);
 }
 
-// ---- the first events ----
+// --- the first events
 
+// Returns a digest for the problem of a space that does not record one.
 static struct digest identity_of(const struct space_head *head)
 {
     return digest_is_zero(&head->problem_json) ? digest_of(head->problem, strlen(head->problem))
                                                : head->problem_json;
 }
 
-static int record_start(struct player *player, struct err *err)
+static int record_start(struct sim_search *search, struct err *err)
 {
-    const struct player_config *config = &player->config;
-    const struct space_head *head = &catalogue_space(config->catalogue)->head;
+    const struct sim_search_config *config = &search->config;
+    const struct space_head *head = &recorded_space_data(config->recorded)->head;
     struct digest identity = identity_of(head);
     struct run_started event = {
         .problem = xstrdup(head->problem),
@@ -92,12 +98,12 @@ static int record_start(struct player *player, struct err *err)
         .wide = config->wide,
     };
 
-    return pipeline_record(player->run, &player->run_state, RUN_STARTED, &event, err);
+    return pipeline_record(search->run, &search->run_state, RUN_STARTED, &event, err);
 }
 
-static int record_session(struct player *player, struct err *err)
+static int record_session(struct sim_search *search, struct err *err)
 {
-    const struct space_head *head = &catalogue_space(player->config.catalogue)->head;
+    const struct space_head *head = &recorded_space_data(search->config.recorded)->head;
     struct run_session event = {.pool = xstrdup("replay"),
                                 .device_class = xstrdup(head->device_class),
                                 .at = NAN,
@@ -107,12 +113,12 @@ static int record_session(struct player *player, struct err *err)
     for (size_t i = 0; i < head->device_facts_count; i++) {
         message_copy(&fact_message, &event.device_facts[i], &head->device_facts[i]);
     }
-    return pipeline_record(player->run, &player->run_state, RUN_SESSION, &event, err);
+    return pipeline_record(search->run, &search->run_state, RUN_SESSION, &event, err);
 }
 
-static int record_baseline(struct player *player, struct err *err)
+static int record_baseline(struct sim_search *search, struct err *err)
 {
-    const struct space_head *head = &catalogue_space(player->config.catalogue)->head;
+    const struct space_head *head = &recorded_space_data(search->config.recorded)->head;
     struct run_baseline event = {.compiled = xmalloc(sizeof(*event.compiled))};
 
     if (head->baseline) {
@@ -120,100 +126,102 @@ static int record_baseline(struct player *player, struct err *err)
     } else {
         message_init(&compiled_message, event.compiled);
     }
-    return pipeline_record(player->run, &player->run_state, RUN_BASELINE, &event, err);
+    return pipeline_record(search->run, &search->run_state, RUN_BASELINE, &event, err);
 }
 
-// ---- a search ----
+// --- a search
 
-int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_daemon,
-                  const struct player_config *config, struct err *err)
+int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemon *sim_daemon,
+                      const struct sim_search_config *config, struct err *err)
 {
-    struct player *player = xcalloc(1, sizeof(*player));
+    struct sim_search *search = xcalloc(1, sizeof(*search));
     struct pipeline_peers peers = {
         .submit = submit, .ack = ack, .ask = ask, .tell = tell, .busy = busy};
-    const struct generator *generator = catalogue_generator(config->catalogue);
+    const struct generator *generator = recorded_space_generator(config->recorded);
 
-    player->config = *config;
-    player->sim = sim;
-    player->ended_at = NAN;
-    run_state_init(&player->run_state);
-    player->jobs = sim_daemon_search_create(sim_daemon, config->catalogue);
-    player->sim_worker = sim_worker_create(sim, config->surrogate);
-    peers.pool = player->jobs;
-    peers.forecaster = player->sim_worker;
-    int rc = run_create_in_memory(&player->run, err);
+    search->config = *config;
+    search->sim = sim;
+    search->ended_at = NAN;
+    run_state_init(&search->run_state);
+    search->jobs = sim_daemon_search_create(sim_daemon, config->recorded);
+    search->sim_worker = sim_worker_create(sim, config->surrogate);
+    peers.pool = search->jobs;
+    peers.forecaster = search->sim_worker;
+    int rc = run_create_in_memory(&search->run, err);
     if (rc != 0) {
         goto out;
     }
-    rc = record_start(player, err);
+    rc = record_start(search, err);
     if (rc != 0) {
         goto out;
     }
-    rc = record_session(player, err);
+    rc = record_session(search, err);
     if (rc != 0) {
         goto out;
     }
-    rc = record_baseline(player, err);
+    rc = record_baseline(search, err);
     if (rc != 0) {
         goto out;
     }
-    rc = pipeline_create(&player->pipeline, player->run, &player->run_state, &peers, NULL,
+    rc = pipeline_create(&search->pipeline, search->run, &search->run_state, &peers, NULL,
                          &generator, 1, err);
     if (rc != 0) {
         goto out;
     }
-    rc = player_advance(player, err);
+    rc = sim_search_advance(search, err);
 out:
     if (rc != 0) {
-        player_free(player);
+        sim_search_free(search);
         return rc;
     }
-    *ret = player;
+    *ret = search;
     return 0;
 }
 
-void player_free(struct player *player)
+void sim_search_free(struct sim_search *search)
 {
-    if (player) {
-        pipeline_free(player->pipeline);
-        sim_worker_free(player->sim_worker);
-        sim_daemon_search_free(player->jobs);
-        run_state_release(&player->run_state);
-        run_close(player->run);
-        free(player);
+    if (search) {
+        pipeline_free(search->pipeline);
+        sim_worker_free(search->sim_worker);
+        sim_daemon_search_free(search->jobs);
+        run_state_release(&search->run_state);
+        run_close(search->run);
+        free(search);
     }
 }
 
-bool player_done(const struct player *player)
+bool sim_search_done(const struct sim_search *search)
 {
-    return !isnan(player->ended_at);
+    return !isnan(search->ended_at);
 }
 
-int player_advance(struct player *player, struct err *err)
+int sim_search_advance(struct sim_search *search, struct err *err)
 {
-    if (player_done(player)) {
+    if (sim_search_done(search)) {
         return 0;
     }
-    int rc = pipeline_advance(player->pipeline, err);
-    if (rc == 0 && sim_worker_failure(player->sim_worker)) {
-        return err_set(err, ERR_INTERNAL, "%s", sim_worker_failure(player->sim_worker));
+    int rc = pipeline_advance(search->pipeline, err);
+    if (rc == 0 && sim_worker_failure(search->sim_worker)) {
+        return err_set(err, ERR_INTERNAL, "%s", sim_worker_failure(search->sim_worker));
     }
     const char *reason;
-    if (rc == 0 && pipeline_done(player->pipeline, &reason)) {
-        player->ended_at = sim_now(player->sim);
+    if (rc == 0 && pipeline_done(search->pipeline, &reason)) {
+        search->ended_at = sim_now(search->sim);
     }
     return rc;
 }
 
-// ---- what came of it ----
+// --- its outcome
 
-// Who knows the space knows what was missed.
-static void count_missed(const struct player *player, struct player_outcome *ret)
+// Counts the candidates that beat the incumbent of their decision by more than the margin, and
+// those of them that were not measured. Only a replay can do this, because the space has all
+// results.
+static void count_missed(const struct sim_search *search, struct search_outcome *ret)
 {
-    for (size_t i = 0; i < player->run_state.candidate_count; i++) {
-        const struct run_state_candidate *c = &player->run_state.candidate[i];
+    for (size_t i = 0; i < search->run_state.candidate_count; i++) {
+        const struct run_state_candidate *c = &search->run_state.candidate[i];
         const struct space_candidate *truth =
-            catalogue_find(player->config.catalogue, &c->proposed.source);
+            recorded_space_find(search->config.recorded, &c->proposed.source);
         double log2 = truth ? space_log2(truth) : NAN;
         bool decided = c->decided.decision == DECISION_MEASURE ||
                        c->decided.decision == DECISION_AUDIT ||
@@ -226,11 +234,11 @@ static void count_missed(const struct player *player, struct player_outcome *ret
     }
 }
 
-void player_outcome(const struct player *player, struct player_outcome *ret)
+void sim_search_outcome(const struct sim_search *search, struct search_outcome *ret)
 {
-    const struct run_state *run_state = &player->run_state;
+    const struct run_state *run_state = &search->run_state;
 
-    *ret = (struct player_outcome){
+    *ret = (struct search_outcome){
         .considered = run_state->considered,
         .measured = run_state->measured,
         .audited = run_state->audited,
@@ -238,34 +246,16 @@ void player_outcome(const struct player *player, struct player_outcome *ret)
         .records = run_state->records,
         .device_seconds = run_state->device_seconds,
         .compile_seconds = run_state->compile_seconds,
-        .seconds = player->ended_at,
+        .seconds = search->ended_at,
         .best_log2 = run_state_incumbent_log2(run_state),
     };
     for (size_t i = 0; i < run_state->incumbent_count; i++) {
         const struct run_incumbent *event = &run_state->incumbent[i].event;
 
-        ret->steps += ret->steps < PLAYER_STEPS_MAX;
-        ret->step[ret->steps - 1] = (struct player_step){.device_seconds = event->device_seconds,
-                                                         .log2 = event->speedup->log2,
-                                                         .considered = event->considered,
-                                                         .measured = event->measured};
+        search_outcome_add_step(ret, &(struct search_step){.device_seconds = event->device_seconds,
+                                                           .log2 = event->speedup->log2,
+                                                           .considered = event->considered,
+                                                           .measured = event->measured});
     }
-    count_missed(player, ret);
-}
-
-const struct player_step *player_step_to(const struct player_outcome *outcome, double log2)
-{
-    for (size_t i = 0; i < outcome->steps && log2 > 0; i++) {
-        if (outcome->step[i].log2 >= log2) {
-            return &outcome->step[i];
-        }
-    }
-    return NULL;
-}
-
-double player_reached(const struct player_outcome *outcome, double log2)
-{
-    const struct player_step *step = player_step_to(outcome, log2);
-
-    return step ? step->device_seconds : log2 <= 0 ? 0 : INFINITY;
+    count_missed(search, ret);
 }
