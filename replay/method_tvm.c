@@ -161,8 +161,8 @@ struct patience {
     struct ranked {
         float by;
         size_t row;
-    } * ranked;          // [rows]
-    size_t *rank;        // [rows] by label, the best 0
+    } * ranked;   // [rows]
+    size_t *rank; // [rows] by label, the best 0
 };
 
 static int downwards(const void *a, const void *b)
