@@ -1,18 +1,5 @@
 # kernelcast. One non-recursive Makefile; every object lands in build/$(VARIANT)/, so variants never mix.
-#
-#   make demo                  install what is missing, build, search the CPU sgemm problem, show the result
-#   make demo-llm              the same, shorter, with forecasts by a small language model on this machine
-#   make test                  install what is missing, build, run all tests; prints "N passed, N failed"
-#   make                       the programs, debug build, in build/debug/bin
-#   make VARIANT=release       … optimised; also asan, tsan, cov, fuzz
-#   make check                 the tests without installing anything; T=daemon/jobs/test_job runs one
-#   make fuzz FUZZ_SECONDS=60  every fuzz target
-#   make bench                 the benchmarks of tests/bench, on this machine
-#   make soak SOAK_SECONDS=1800 SOAK_CLIENTS=200 SOAK_SEED=1   many clients and random kills, for longer than the tests do
-#   make bundle                a relocatable tarball with everything, build/kernelcast.tar.xz, for a GPU host
-#   make deb                   a Debian package, build/kernelcast_*.deb
-#   make format lint           clang-format, style and layer checks
-#   make install PREFIX=/usr/local DESTDIR=
+# `make help` prints what can be made.
 
 VARIANT ?= debug
 PREFIX  ?= /usr/local
@@ -55,10 +42,14 @@ LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx50
 LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
 LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
-sources = $(filter-out %/main.c %_host.c,$(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)))
+LIB_FOLDERS := common proto problem net
+FOLDERS     := daemon executor worker client replay # an archive each
+# The .c files at any depth below a folder, but for programs' main.c and what runs in a fake driver.
+ALL_SRC := $(sort $(shell find $(LIB_FOLDERS) $(FOLDERS) -name '*.c'))
+sources = $(filter-out %/main.c %_host.c,$(filter $(1)/%,$(ALL_SRC)))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-LIB_SRC  := $(call sources,common) $(call sources,proto) $(call sources,problem) $(call sources,net)
+LIB_SRC  := $(foreach f,$(LIB_FOLDERS),$(call sources,$(f)))
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast-replay $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c tests/*/*/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
@@ -71,11 +62,14 @@ FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/
             $(B)/tests/fake/libhost.so
 fake_objects = $(patsubst %.c,$(B)/tests/fake/%.o,$(wildcard $(1)))
 
-.PHONY: all demo demo-llm test check deps fuzz fuzz-run bench format lint install clean
+.PHONY: all help demo demo-llm test check deps fuzz fuzz-run bench format lint install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(PROGRAMS)
+all: $(PROGRAMS) ## the programs, in build/debug/bin; VARIANT=release optimised, or asan, tsan, cov
+
+help: ## this list
+	$(Q)awk -F ':.*## ' '/^[a-z_.-]+:.*## / { printf "make %-24s %s\n", $$1, $$2 }' Makefile
 
 # ---- programs: one archive per folder, one for the shared folders ----
 
@@ -83,7 +77,7 @@ $(B)/lib.a: $(call objects,$(LIB_SRC))
 define folder
 $(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
 endef
-$(foreach f,daemon executor worker client replay,$(eval $(call folder,$(f))))
+$(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
 $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
 
 $(B)/%.a:
@@ -105,10 +99,12 @@ $(B)/%.o: %.c Makefile
 
 # ---- tests ----
 
-# A test links the folder it mirrors; e2e tests and benchmarks talk to the programs.
-folder_of = $(filter-out $(B)/common.a $(B)/proto.a $(B)/problem.a $(B)/net.a $(B)/e2e.a $(B)/bench.a $(B)/support.a,$(B)/$(firstword $(subst /, ,$(patsubst $(B)/tests/%,%,$(1)))).a)
-# replay/ stands on client/ and worker/.
-below_of = $(if $(findstring test_recalibrate,$(1)),$(B)/client.a) $(if $(findstring /tests/replay/,$(1)),$(B)/client.a $(B)/worker.a)
+# A test links the archive of the top folder that it mirrors, however deep it is; e2e tests and benchmarks talk to the programs.
+top_of = $(firstword $(subst /, ,$(patsubst $(B)/tests/%,%,$(1))))
+# replay/ stands on client/ and worker/; tests of the worker's calibration use the scores of client/eval/.
+below_replay := client worker
+below_worker := client
+archives_of = $(patsubst %,$(B)/%.a,$(filter $(FOLDERS),$(top_of)) $(below_$(top_of)))
 .SECONDEXPANSION:
 $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/taught.o $(B)/tests/bench/load.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
@@ -116,11 +112,12 @@ $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tes
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
-$(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call folder_of,$$@) $$(call below_of,$$@) $(B)/tests/support.a $(B)/lib.a
+$(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
+$(B)/tests/support/fake_exec: $(B)/tests/support/exec_stub.o $(B)/tests/support/exec_bad.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
 $(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/kernels_host.c common/err.c common/mem.c common/parse.c)
@@ -136,24 +133,41 @@ $(B)/tests/fake/%.o: %.c Makefile
 $(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/executor.a $(B)/daemon.a $(B)/client.a $(B)/worker.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(filter-out -lcmocka,$(LIBS_tests))
 
-deps:
+deps: ## installs what building and testing need
 	$(Q)scripts/install-deps.sh
 	$(Q)scripts/install-toolkit.sh
 
-test: deps
+test: deps ## installs what is missing, builds, runs all tests; prints "N passed, N failed"
 	$(Q)$(MAKE) --no-print-directory check
 
-check: $(PROGRAMS) $(TESTS) $(SUPPORT) $(FAKES) $(SOAK)
-	$(Q)VARIANT=$(VARIANT) tests/run.sh $(T)
+# What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(FAKES) $(SOAK)
+ifeq ($(strip $(T)),)
+CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
+else
+# T= names tests: daemon/jobs/test_job, or shortly daemon/jobs/test_job or test_job where that is one test. A program that runs no other
+# program is built alone.
+NAMES := $(patsubst $(B)/tests/%,%,$(TESTS)) $(patsubst tests/%,%,$(wildcard tests/check-*.sh tests/*/test_*.sh tests/*/*/test_*.sh))
+named = $(or $(filter $(1),$(NAMES)),$(filter $(firstword $(subst /, ,$(1)))/%/$(notdir $(1)),$(NAMES)),$(filter %/$(1),$(NAMES)))
+only_one = $(if $(filter 1,$(words $(2))),$(2),$(error T=$(1) is $(if $(2),one of $(2),no test)))
+CHOSEN := $(foreach t,$(T),$(call only_one,$(t),$(call named,$(t))))
+CHOSEN_PROGRAMS := $(filter-out %.sh,$(CHOSEN))
+RUN_OTHERS := $(filter %.sh e2e/%,$(filter-out lint/%,$(CHOSEN))) \
+              $(if $(CHOSEN_PROGRAMS),$(shell grep -lE 'KCAST_BIN|tests/support/(program|gpu|daemon_client).h' $(CHOSEN_PROGRAMS:%=tests/%.c)))
+CHECKED := $(CHOSEN_PROGRAMS:%=$(B)/tests/%) $(if $(strip $(RUN_OTHERS)),$(COMPANIONS))
+endif
 
-fuzz:
+check: $(CHECKED) ## the tests without installing anything; T=daemon/jobs/test_job runs one, and builds what it needs
+	$(Q)VARIANT=$(VARIANT) tests/run.sh $(CHOSEN)
+
+fuzz: ## every fuzz target; FUZZ_SECONDS=60 each
 	$(Q)$(MAKE) --no-print-directory VARIANT=fuzz fuzz-run
 
 FUZZ_SECONDS ?= 10
 fuzz-run: $(FUZZERS)
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz.sh $(B)/tests/fuzz
 
-bench:
+bench: ## the benchmarks of tests/bench, on this machine
 	$(Q)$(MAKE) --no-print-directory VARIANT=release bench-run
 .PHONY: bench-run
 bench-run: $(PROGRAMS) $(BENCHES)
@@ -162,12 +176,12 @@ bench-run: $(PROGRAMS) $(BENCHES)
 # tests/soak/main.c says what it does; without a seed it draws one. With a seed SOAK_TLS=tls encrypts.
 SOAK_SECONDS ?= 1800
 SOAK_CLIENTS ?= 200
-soak: $(PROGRAMS) $(SUPPORT) $(SOAK)
+soak: $(PROGRAMS) $(SUPPORT) $(SOAK) ## many clients and random kills; SOAK_SECONDS=1800 SOAK_CLIENTS=200 SOAK_SEED=1
 	$(Q)KCAST_VARIANT=$(VARIANT) KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_BUILD=$(CURDIR)/$(B) $(SOAK) $(SOAK_SECONDS) $(SOAK_CLIENTS) $(SOAK_SEED) $(SOAK_TLS)
 .PHONY: soak
 
 # The tables of docs/evaluation.md, from the spaces of docs/h200/spaces. Kernel Tuner comes from PyPI; without it its arms are left out.
-evaluation:
+evaluation: ## the tables of docs/evaluation.md
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)[ -x build/kernel-tuner/bin/python ] || python3 -m venv build/kernel-tuner
 	$(Q)build/kernel-tuner/bin/pip install -q kernel_tuner==1.5.0 || rm -rf build/kernel-tuner
@@ -175,37 +189,53 @@ evaluation:
 .PHONY: evaluation
 
 # A tarball that runs on a GPU host with nothing of ours installed.
-bundle:
+bundle: ## a tarball for a GPU host, with everything, build/kernelcast.tar.xz
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
 	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
 
 # A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
-deb:
+deb: ## a Debian package, build/kernelcast_*.deb
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)scripts/deb.sh build
 .PHONY: deb
 
-format:
+format: ## clang-format over all sources
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
-lint:
-	$(Q)tests/check-style.sh && tests/check-layers.sh && tests/check-docs.sh
+lint: ## checks of format, dialect, layers and documents
+	$(Q)python3 tests/lint/lint.py
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)KCAST_BIN=$(B)/bin tests/check-docs.sh
+
+# What editors and tools for C read: how each file is compiled.
+TEST_SRC = $(sort $(shell find tests -name '*.c' -not -path 'tests/data/*'))
+comma := ,
+space := $(subst ,, )
+define newline
+
+
+endef
+compile_one = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(strip $(CPPFLAGS) $(CFLAGS)) -c -o $(B)/$(1:.c=.o) $(1)"}
+compile_commands.json: ## how each file is compiled, for editors
+	$(file >$@,[$(subst }$(space){,}$(comma)$(newline){,$(foreach f,$(ALL_SRC) $(TEST_SRC),$(call compile_one,$(f))))])
+	@:
+.PHONY: compile_commands.json
 
 # ---- for users ----
 
-demo:
+demo: ## installs what is missing, builds, searches the CPU sgemm problem, shows the result
 	$(Q)scripts/install-deps.sh --run
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)scripts/demo.sh build/release/bin
 
-demo-llm:
+demo-llm: ## the same, shorter, with forecasts by a small language model on this machine
 	$(Q)scripts/install-deps.sh --run
 	$(Q)scripts/install-model.sh
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)scripts/demo-llm.sh build/release/bin
 
-install:
+install: ## to PREFIX=/usr/local, below DESTDIR=
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/kernelcast $(DESTDIR)$(PREFIX)/share/kernelcast \
 	    $(DESTDIR)$(PREFIX)/share/doc/kernelcast
@@ -215,7 +245,7 @@ install:
 	install -m 644 README.md NEWS.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
 	cp -R docs/design docs/decisions $(DESTDIR)$(PREFIX)/share/doc/kernelcast/
 
-clean:
+clean: ## removes build/
 	rm -rf build
 
 $(B)/executor/gpu/kernels.o: executor/gpu/kernels.cu # which it carries

@@ -71,7 +71,7 @@ static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
         feature[count++] = "sandbox";
     }
 
-    exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS);
+    exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS, NULL);
 }
 
 static void on_blob_put(void *owner, const struct err *error)

@@ -72,3 +72,30 @@ int frame_write(int fd, const struct bytes *bytes, struct err *err)
     return rc == 0 && bytes->len > 0 ? file_write_fd(fd, bytes->data, bytes->len, "a frame", err)
                                      : rc;
 }
+
+int frame_serve(int in, int out, size_t max,
+                int (*answer)(void *owner, const struct bytes *plan, struct bytes *ret,
+                              bool *ret_last, struct err *err),
+                void *owner, struct err *err)
+{
+    const struct bytes ready = {.len = 0};
+    bool last = false;
+    int rc = frame_write(out, &ready, err);
+
+    while (rc == 0 && !last) {
+        struct bytes plan, outcome;
+        bool ended;
+
+        rc = frame_read(in, &plan, max, &ended, err);
+        if (rc != 0 || ended) {
+            break;
+        }
+        rc = answer(owner, &plan, &outcome, &last, err);
+        if (rc == 0) {
+            rc = frame_write(out, &outcome, err);
+            bytes_clear(&outcome);
+        }
+        bytes_clear(&plan);
+    }
+    return rc;
+}

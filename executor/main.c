@@ -1,16 +1,17 @@
-// kcast-exec: compilations, measurements and probes, each in the mode of its kind. The only file here that
-// knows of cuda/.
+// kcast-exec: compilations, measurements and probes, each in the mode of its kind. The only file that
+// knows both the processor's half of the program and cuda/: it picks one of them by the mode.
 #include "common/file.h"
 #include "common/options.h"
 #include "common/version.h"
+#include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
+#include "executor/cpu/harness.h"
+#include "executor/cpu/measure_cpu.h"
 #include "executor/cpu/probe.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/probe.h"
 #include "executor/gpu/serve.h"
-#include "executor/measure.h"
 #include "executor/sandbox/cgroup.h"
-#include "executor/sandbox/child.h"
 #include "proto/messages.h"
 #include <signal.h>
 #include <stdio.h>
@@ -91,6 +92,8 @@ static int write_outcome(const struct message *message, void *outcome, struct er
     return rc;
 }
 
+// ---- modes of the processor ----
+
 static int run_compile(struct zygote *zygote, struct err *err)
 {
     struct compile_plan plan;
@@ -106,97 +109,131 @@ static int run_compile(struct zygote *zygote, struct err *err)
 
 static int run_measure(struct zygote *zygote, struct err *err)
 {
+    struct harness harness = {.zygote = zygote};
     struct measure_plan plan;
     struct measure_outcome outcome;
     int rc = read_plan(&measure_plan_message, &plan, err);
 
     if (rc == 0) {
-        rc = measure_run(&plan, zygote, &outcome, err);
+        rc = measure_run(&measure_cpu, &harness, &plan, &outcome, err);
         message_clear(&measure_plan_message, &plan);
     }
     return rc == 0 ? write_outcome(&measure_outcome_message, &outcome, err) : rc;
 }
 
-static int run_probe(const struct child_context *context, struct err *err)
-{
-    struct probe_outcome outcome;
-    int rc = probe_run(context, &outcome, err);
-
-    return rc == 0 ? write_outcome(&probe_outcome_message, &outcome, err) : rc;
-}
-
 // The zygote is forked before the plan is read: neither it nor any runner ever holds the plan's
 // seed.
-static int run_c(const char *mode, struct err *err)
+static int with_zygote(unsigned needs, int (*run)(struct zygote *zygote, struct err *err),
+                       struct err *err)
 {
     struct child_context context;
-    bool compile = strcmp(mode, "compile") == 0, measure = strcmp(mode, "measure") == 0;
-    unsigned needs = compile   ? CHILD_NEEDS_JAIL
-                     : measure ? CHILD_NEEDS_RUNNER
-                               : CHILD_NEEDS_JAIL | CHILD_NEEDS_RUNNER;
     int rc = child_context_init(&context, needs, err);
 
     if (rc != 0) {
         return rc;
     }
     struct zygote zygote = {.socket = -1};
-    if (compile || measure) {
-        rc = zygote_create(&zygote, child_main, &context, err);
-    }
+    rc = zygote_create(&zygote, child_main, &context, err);
     if (rc == 0) {
-        rc = compile   ? run_compile(&zygote, err)
-             : measure ? run_measure(&zygote, err)
-                       : run_probe(&context, err);
+        rc = run(&zygote, err);
     }
     zygote_release(&zygote);
     child_context_release(&context);
     return rc;
 }
 
-static int run_cuda_probe(struct err *err)
+static int mode_compile(const char *gpu, struct err *err)
+{
+    (void)gpu;
+    return with_zygote(CHILD_NEEDS_JAIL, run_compile, err);
+}
+
+static int mode_measure(const char *gpu, struct err *err)
+{
+    (void)gpu;
+    return with_zygote(CHILD_NEEDS_RUNNER, run_measure, err);
+}
+
+static int mode_probe(const char *gpu, struct err *err)
+{
+    struct child_context context;
+    int rc = child_context_init(&context, CHILD_NEEDS_JAIL | CHILD_NEEDS_RUNNER, err);
+
+    (void)gpu;
+    if (rc != 0) {
+        return rc;
+    }
+    struct probe_outcome outcome;
+    rc = probe_run(&context, &outcome, err);
+    if (rc == 0) {
+        rc = write_outcome(&probe_outcome_message, &outcome, err);
+    }
+    child_context_release(&context);
+    return rc;
+}
+
+// ---- modes of GPUs ----
+
+static int mode_cuda_compile(const char *gpu, struct err *err)
+{
+    (void)gpu;
+    return serve_cuda_compile(err);
+}
+
+static int mode_cuda_probe(const char *gpu, struct err *err)
 {
     struct cuda_probe_outcome outcome;
     int rc = probe_cuda(&outcome, err);
 
+    (void)gpu;
     return rc == 0 ? write_outcome(&cuda_probe_outcome_message, &outcome, err) : rc;
 }
 
-static int run_cuda_health(const char *uuid, struct err *err)
+static int mode_cuda_health(const char *gpu, struct err *err)
 {
     struct empty outcome = {.unused = false};
-    int rc = probe_health(uuid, err);
+    int rc = probe_health(gpu, err);
 
     return rc == 0 ? write_outcome(&empty_message, &outcome, err) : rc;
 }
 
+// ---- picking one ----
+
+static const struct mode {
+    const char *name;
+    bool needs_gpu; // the argument after the mode: its uuid or its number
+    int (*run)(const char *gpu, struct err *err);
+} modes[] = {
+    {"compile", false, mode_compile},
+    {"measure", false, mode_measure},
+    {"probe", false, mode_probe},
+    {"cuda-compile", false, mode_cuda_compile},
+    {"cuda-measure", true, serve_cuda},
+    {"cuda-probe", false, mode_cuda_probe},
+    {"cuda-health", true, mode_cuda_health},
+};
+
 static int run_mode(char *const *args, size_t count, struct err *err)
 {
-    const char *mode = args[0];
-    bool measure = strcmp(mode, "cuda-measure") == 0;
-    bool gpu = measure || strcmp(mode, "cuda-health") == 0;
+    const struct mode *mode = NULL;
 
-    if (count != (gpu ? 2 : 1)) {
-        return err_set(
-            err, ERR_USAGE,
-            gpu ? "%s needs a GPU: its uuid or its number" : "%s takes no further argument", mode);
+    for (size_t i = 0; i < ARRAY_LEN(modes) && !mode; i++) {
+        mode = strcmp(args[0], modes[i].name) == 0 ? &modes[i] : NULL;
     }
-    if (gpu) {
-        return measure ? serve_cuda(args[1], err) : run_cuda_health(args[1], err);
+    bool needs_gpu = mode && mode->needs_gpu;
+    if (count != (needs_gpu ? 2 : 1)) {
+        return err_set(err, ERR_USAGE,
+                       needs_gpu ? "%s needs a GPU: its uuid or its number"
+                                 : "%s takes no further argument",
+                       args[0]);
     }
-    if (strcmp(mode, "cuda-compile") == 0) {
-        return serve_cuda_compile(err);
+    if (!mode) {
+        return err_set(err, ERR_USAGE,
+                       "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure,"
+                       " cuda-probe or cuda-health",
+                       args[0]);
     }
-    if (strcmp(mode, "cuda-probe") == 0) {
-        return run_cuda_probe(err);
-    }
-    if (strcmp(mode, "compile") == 0 || strcmp(mode, "measure") == 0 ||
-        strcmp(mode, "probe") == 0) {
-        return run_c(mode, err);
-    }
-    return err_set(err, ERR_USAGE,
-                   "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure,"
-                   " cuda-probe or cuda-health",
-                   mode);
+    return mode->run(needs_gpu ? args[1] : NULL, err);
 }
 
 int main(int argc, char **argv)

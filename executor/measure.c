@@ -1,22 +1,29 @@
+// The sequence: load everything; verify the candidate on the check cases, the hidden cases and the
+// benchmark cases; time it against the baseline on the benchmark cases; try contents that it has
+// never seen; hold its times against what the machine can do at most; time the baseline against a
+// copy of itself where the plan asks for that; report. The first failure of the candidate ends it
+// with a verdict.
 #include "executor/measure.h"
 #include "common/clock.h"
-#include "executor/cpu/machine.h"
-#include "executor/cpu/paired_run.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include "executor/paired_run.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-// Candidates' files in the runners' tmpfs: three objects and the control's.
-#define SCRATCH_EXTRA ((uint64_t)1 << 20)
+#define HIDDEN_INDEX 1000 // of the first hidden case, in the keys of contents
+#define BENCH_INDEX 2000
 #define FLOOR_SHARE 0.97
 #define CONTROL_LOOKS 3
 #define CONTROL_SHARE 0.25
 
-struct measurement {
-    struct harness harness;
+struct sequence {
+    const struct measure_ops *ops;
+    void *machine;
+    struct measurement measurement;
     struct shape_case hidden[PROBLEM_HIDDEN_CASES];
     size_t hidden_count;
-    struct trial bench[PROBLEM_CASE_MAX];
+    struct measure_case bench[PROBLEM_CASE_MAX]; // kept from their verification to the report
     size_t bench_count;
     struct paired_run paired_run;
     struct paired_run control;
@@ -28,321 +35,268 @@ static double since(uint64_t start_ns)
     return clock_seconds(clock_now_ns(&clock_system) - start_ns);
 }
 
+// ---- cases ----
+
+static int case_init(struct sequence *s, struct measure_case *of, const struct shape_case *shape,
+                     uint64_t index, struct err *err)
+{
+    struct strbuf name = STRBUF_INIT;
+
+    problem_case_name(s->measurement.problem, shape, &name);
+    *of = (struct measure_case){.shape = shape, .index = index, .name = strbuf_detach(&name)};
+    return s->ops->trial_create(s->machine, of, &of->trial, err);
+}
+
+static void case_release(struct sequence *s, struct measure_case *of)
+{
+    if (of->trial) {
+        s->ops->trial_free(s->machine, of->trial);
+    }
+    free(of->name);
+    *of = (struct measure_case){.shape = NULL};
+}
+
 // ---- phases ----
 
-static int start(struct measurement *m, struct err *err)
+static int start(struct sequence *s, struct err *err)
 {
-    struct problem *problem = m->harness.problem;
-    const struct measure_plan *plan = m->harness.plan;
-    struct sandbox sandbox = {.kind = SANDBOX_RUNNER, .off = plan->sandbox_off};
+    struct measurement *m = &s->measurement;
     uint64_t begin = clock_now_ns(&clock_system);
 
-    sandbox.scratch =
-        plan->reference.len + 2 * plan->baseline.len + plan->candidate.len + SCRATCH_EXTRA;
-    int rc = arm_prepare_harness(plan->core, m->harness.zygote, err);
-    if (rc == 0) {
-        rc = zygote_enter(m->harness.zygote, &sandbox, err);
+    if (m->problem->has_hidden) {
+        s->hidden_count = problem_hidden_cases(m->problem, s->ops->hidden_seed(m->plan), s->hidden);
     }
-    m->hidden_count = problem->has_hidden
-                          ? problem_hidden_cases(
-                                problem, stats_philox(plan->seed, 0x68696464656eULL, 0), m->hidden)
-                          : 0;
-    const struct shape_case *shape[2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES];
-    size_t count = 0;
-    for (size_t i = 0; i < problem->check_count; i++) {
-        shape[count++] = &problem->check[i];
-    }
-    for (size_t i = 0; i < m->hidden_count; i++) {
-        shape[count++] = &m->hidden[i];
-    }
-    for (size_t i = 0; i < problem->bench_count; i++) {
-        shape[count++] = &problem->bench[i];
-    }
-    if (rc == 0) {
-        rc = harness_start(&m->harness, shape, count, err);
-    }
-    if (rc == 0) {
-        rc = harness_ready(&m->harness, err);
-    }
-    m->harness.seconds.start = since(begin);
+    int rc = s->ops->start(s->machine, s->hidden, s->hidden_count, err);
+    m->seconds.start = since(begin);
     return rc;
 }
 
-// Both contents, one after the other at the same addresses; then the first again: what answers from
-// memory is wrong once.
-static int verify_trial(struct harness *harness, struct trial *trial, struct err *err)
-{
-    int rc = 0;
-
-    for (uint64_t number = 0; number < TRIAL_CONTENTS && rc == 0; number++) {
-        rc = harness_content_make(harness, trial, number, number, err);
-    }
-    uint64_t begin = clock_now_ns(&clock_system);
-    for (size_t slot = 0; slot < TRIAL_CONTENTS && rc == 0; slot++) {
-        rc = harness_launch(harness, ARM_CANDIDATE, trial, slot, NULL, err);
-    }
-    harness->seconds.verify += since(begin);
-    return rc;
-}
-
-static int verify_shapes(struct measurement *m, const struct shape_case *shape, size_t count,
+static int verify_shapes(struct sequence *s, const struct shape_case *shape, size_t count,
                          uint64_t first_index, struct err *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < count && rc == 0; i++) {
-        struct trial trial;
-        rc = harness_trial_init(&m->harness, &trial, &shape[i], first_index + i, err);
+        struct measure_case of;
+
+        rc = case_init(s, &of, &shape[i], first_index + i, err);
         if (rc == 0) {
-            rc = verify_trial(&m->harness, &trial, err);
+            rc = s->ops->verify(s->machine, of.trial, false, err);
         }
-        m->harness.placed = NULL;
-        harness_trial_release(&trial);
+        case_release(s, &of);
     }
     return rc;
 }
 
-// Keeps the benchmark cases' contents for the timing.
-static int verify_bench(struct measurement *m, struct err *err)
+// Keeps the benchmark cases for the timing.
+static int verify_bench(struct sequence *s, struct err *err)
 {
-    struct problem *problem = m->harness.problem;
+    const struct problem *problem = s->measurement.problem;
     int rc = 0;
 
     for (size_t i = 0; i < problem->bench_count && rc == 0; i++) {
-        m->bench_count = i + 1;
-        rc = harness_trial_init(&m->harness, &m->bench[i], &problem->bench[i], 2000 + i, err);
+        s->bench_count = i + 1;
+        rc = case_init(s, &s->bench[i], &problem->bench[i], BENCH_INDEX + i, err);
         if (rc == 0) {
-            rc = verify_trial(&m->harness, &m->bench[i], err);
-        }
-        for (size_t slot = 0; slot < TRIAL_CONTENTS && rc == 0; slot++) {
-            rc = harness_launch(&m->harness, ARM_BASELINE, &m->bench[i], slot, NULL, err);
+            rc = s->ops->verify(s->machine, s->bench[i].trial, true, err);
         }
     }
     return rc;
 }
 
-static void paired_run_init(struct measurement *m, struct paired_run *paired_run,
-                            enum arm_index first, enum arm_index second)
+static int run_paired_run(struct sequence *s, struct err *err)
 {
-    const struct measure_plan *plan = m->harness.plan;
-
-    struct paired_timing *paired_timing = &paired_run->paired_timing;
-
-    *paired_run = (struct paired_run){.harness = &m->harness, .first = first, .second = second};
-    paired_timing->max_seconds = plan->max_seconds;
-    paired_timing->looks = timing_looks(plan->max_launches);
-    paired_timing->lane_count = m->bench_count;
-    paired_timing->rule.precision_log2 =
-        plan->precision_log2 > 0 ? plan->precision_log2 : TIMING_PRECISION_LOG2;
-    paired_timing->rule.anchor_log2 = plan->anchor_log2;
-    for (size_t i = 0; i < m->bench_count; i++) {
-        paired_timing->lane[i].trial = &m->bench[i];
-        paired_timing->lane[i].weight = m->bench[i].shape->weight;
-    }
-}
-
-static int run_paired_run(struct measurement *m, struct err *err)
-{
+    struct accounts *seconds = &s->measurement.seconds;
     uint64_t begin = clock_now_ns(&clock_system);
-    double made = m->harness.seconds.inputs;
+    double made = seconds->inputs;
 
-    paired_run_init(m, &m->paired_run, ARM_BASELINE, ARM_CANDIDATE);
-    m->raced = true;
-    int rc = paired_run_run(&m->paired_run, err);
+    paired_run_init(&s->paired_run, s->ops, s->machine, &s->measurement, s->bench, s->bench_count,
+                    ARM_CANDIDATE);
+    s->raced = true;
+    int rc = paired_timing_run(&s->paired_run.paired_timing, err);
     if (rc == 0) {
-        rc = paired_run_probe_fresh(&m->paired_run, err);
+        rc = paired_run_probe_fresh(&s->paired_run, err);
     }
-    m->harness.seconds.time = since(begin) - (m->harness.seconds.inputs - made);
+    seconds->time = since(begin);
+    if (!s->ops->inputs_are_timing) {
+        seconds->time -= seconds->inputs - made;
+    }
     return rc;
 }
 
 // The baseline against a copy of itself, on the first benchmark case.
-static int run_control(struct measurement *m, struct err *err)
+static int run_control(struct sequence *s, struct err *err)
 {
-    struct harness *harness = &m->harness;
-    int rc = 0;
+    struct paired_timing *paired_timing = &s->control.paired_timing;
+    int rc = s->ops->prepare_control(s->machine, s->bench[0].trial, err);
 
-    for (size_t slot = 0; slot < TRIAL_CONTENTS && rc == 0; slot++) {
-        rc = harness_launch(harness, ARM_CONTROL, &m->bench[0], slot, NULL, err);
+    if (rc != 0) {
+        return rc;
     }
-    paired_run_init(m, &m->control, ARM_BASELINE, ARM_CONTROL);
-    m->control.paired_timing.lane_count = 1;
-    m->control.paired_timing.lane[0].weight = 1;
-    m->control.paired_timing.looks = CONTROL_LOOKS;
-    m->control.paired_timing.max_seconds *= CONTROL_SHARE;
-    if (rc == 0) {
-        rc = paired_run_run(&m->control, err);
-    }
-    m->controlled = rc == 0 && m->control.paired_timing.lane[0].series.count >= 2;
+    paired_run_init(&s->control, s->ops, s->machine, &s->measurement, s->bench, 1, ARM_CONTROL);
+    paired_timing->lane[0].weight = 1;
+    paired_timing->looks = CONTROL_LOOKS;
+    paired_timing->max_seconds *= CONTROL_SHARE;
+    rc = paired_timing_run(paired_timing, err);
+    s->controlled = rc == 0 && paired_timing->lane[0].series.count >= 2;
     return rc;
 }
 
 // ---- physical floor ----
 
-// The peak is that of f32; narrower integers fit more into a vector.
-static double flops_factor(const struct problem *problem)
-{
-    double factor = 1;
-
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        enum dtype dtype = problem->tensor[t].dtype;
-        factor = fmax(factor, dtype == DTYPE_U8                          ? 8
-                              : dtype == DTYPE_I32 || dtype == DTYPE_I64 ? 2
-                                                                         : 1);
-    }
-    return factor;
-}
-
 // NaN when the peaks are not known.
-static double floor_ns(const struct measurement *m, const struct trial *trial)
+static double floor_ns(const struct sequence *s, const struct measure_case *of)
 {
-    const struct measure_plan *plan = m->harness.plan;
+    struct measure_peaks peaks = s->ops->peaks(s->machine, of->trial);
     struct err ignored = ERR_INIT;
     double flops, bytes, seconds = 0;
 
-    if (problem_work(m->harness.problem, trial->shape, &flops, &bytes, &ignored) != 0) {
+    if (problem_work(s->measurement.problem, of->shape, &flops, &bytes, &ignored) != 0) {
         return NAN;
     }
-    if (plan->peak_flops > 0) {
-        seconds = fmax(seconds, flops / (plan->peak_flops * flops_factor(m->harness.problem)));
+    if (peaks.flops > 0) {
+        seconds = fmax(seconds, flops / peaks.flops);
     }
-    if (plan->peak_bytes > 0) {
-        seconds = fmax(seconds, bytes / plan->peak_bytes);
+    if (peaks.bytes > 0) {
+        seconds = fmax(seconds, (bytes - peaks.cached_bytes) / peaks.bytes);
     }
     return seconds > 0 ? seconds * 1e9 : NAN;
 }
 
-static int check_floor(struct measurement *m)
+static int check_floor(struct sequence *s)
 {
-    for (size_t i = 0; i < m->paired_run.paired_timing.lane_count; i++) {
-        const struct lane *lane = &m->paired_run.paired_timing.lane[i];
-        double floor = floor_ns(m, lane->trial), median = paired_timing_second_median(lane);
+    for (size_t i = 0; i < s->paired_run.paired_timing.lane_count; i++) {
+        const struct lane *lane = &s->paired_run.paired_timing.lane[i];
+        const struct measure_case *of = lane->trial;
+        double floor = floor_ns(s, of), median = paired_timing_second_median(lane);
 
         if (!isnan(floor) && median < FLOOR_SHARE * floor) {
-            return harness_stop(
-                &m->harness, VERDICT_QUARANTINED,
-                "the candidate took %.0f ns for %s, less than the %.0f ns that this "
-                "processor needs at least",
-                median, ((const struct trial *)lane->trial)->name, floor);
+            return measurement_stop(&s->measurement, VERDICT_QUARANTINED,
+                                    "the candidate took %.0f ns for %s, less than the %.0f ns that "
+                                    "this %s needs at least",
+                                    median, of->name, floor, s->ops->noun);
         }
     }
     return 0;
 }
 
-static int run_all(struct measurement *m, struct err *err)
+static int run_all(struct sequence *s, struct err *err)
 {
-    struct problem *problem = m->harness.problem;
-    int rc = start(m, err);
+    const struct problem *problem = s->measurement.problem;
+    int rc = s->ops->open(s->machine, &s->measurement, err);
 
     if (rc != 0) {
         return rc;
     }
-    rc = verify_shapes(m, problem->check, problem->check_count, 0, err);
+    rc = start(s, err);
     if (rc != 0) {
         return rc;
     }
-    rc = verify_shapes(m, m->hidden, m->hidden_count, 1000, err);
+    rc = verify_shapes(s, problem->check, problem->check_count, 0, err);
     if (rc != 0) {
         return rc;
     }
-    rc = verify_bench(m, err);
+    rc = verify_shapes(s, s->hidden, s->hidden_count, HIDDEN_INDEX, err);
     if (rc != 0) {
         return rc;
     }
-    rc = run_paired_run(m, err);
+    rc = verify_bench(s, err);
     if (rc != 0) {
         return rc;
     }
-    rc = check_floor(m);
+    rc = run_paired_run(s, err);
     if (rc != 0) {
         return rc;
     }
-    if (m->harness.plan->control) {
-        rc = run_control(m, err);
+    rc = check_floor(s);
+    if (rc != 0 || !s->measurement.plan->control) {
+        return rc;
     }
-    return rc;
+    return run_control(s, err);
 }
 
 // ---- report ----
 
-static void outcome_cases(const struct measurement *m, struct result *result)
+static void outcome_cases(const struct sequence *s, struct result *result)
 {
-    paired_timing_describe(&m->paired_run.paired_timing, result);
+    paired_timing_describe(&s->paired_run.paired_timing, result);
     for (size_t i = 0; i < result->cases_count; i++) {
-        const struct trial *trial = m->paired_run.paired_timing.lane[i].trial;
+        const struct measure_case *of = s->paired_run.paired_timing.lane[i].trial;
 
-        result->cases[i].params = xstrdup(trial->name);
-        result->cases[i].floor_ns = floor_ns(m, trial);
+        result->cases[i].params = xstrdup(of->name);
+        result->cases[i].floor_ns = floor_ns(s, of);
     }
 }
 
-static void outcome(struct measurement *m, uint64_t begin, struct measure_outcome *ret)
+// The verdict and its sentence, which the result takes.
+static void outcome_verdict(struct sequence *s, struct result *result)
 {
-    struct result *result = xcalloc(1, sizeof(*result));
-    struct harness *harness = &m->harness;
-    bool timed = m->raced && m->paired_run.paired_timing.combined.blocks > 0;
+    const struct paired_timing *paired_timing = &s->paired_run.paired_timing;
+    struct measurement *m = &s->measurement;
 
-    result->verdict = harness->verdict != VERDICT_NONE
-                          ? harness->verdict
-                          : timing_verdict(&m->paired_run.paired_timing.rule,
-                                           &m->paired_run.paired_timing.combined);
-    if (harness->reason) {
-        result->reason = harness->reason;
-        harness->reason = NULL;
-    } else if (m->paired_run.paired_timing.capped && result->verdict == VERDICT_INCONCLUSIVE) {
+    result->verdict = m->verdict != VERDICT_NONE
+                          ? m->verdict
+                          : timing_verdict(&paired_timing->rule, &paired_timing->combined);
+    if (m->reason) {
+        result->reason = m->reason;
+        m->reason = NULL;
+    } else if (paired_timing->capped && result->verdict == VERDICT_INCONCLUSIVE) {
         result->reason =
-            xasprintf("no decision within %g seconds of timing%s", harness->plan->max_seconds,
-                      paired_timing_disturbed(&m->paired_run.paired_timing)
-                          ? "; something else runs on this core"
-                          : "");
+            xasprintf("no decision within %g seconds of timing%s%s", m->plan->max_seconds,
+                      paired_timing_disturbed(paired_timing) ? "; " : "",
+                      paired_timing_disturbed(paired_timing) ? s->ops->disturbance : "");
     }
-    if (timed) {
-        outcome_cases(m, result);
+}
+
+static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *ret)
+{
+    struct result *result = xmalloc(sizeof(*result));
+    struct measurement *m = &s->measurement;
+
+    message_init(&result_message, result);
+    outcome_verdict(s, result);
+    if (s->raced && s->paired_run.paired_timing.combined.blocks > 0) {
+        outcome_cases(s, result);
     }
-    if (m->controlled) {
-        result->control = paired_timing_estimate(&m->control.paired_timing.combined);
+    if (s->controlled) {
+        result->control = paired_timing_estimate(&s->control.paired_timing.combined);
     }
-    result->max_error = harness->max_error;
-    result->error_bound = harness->error_bound;
-    result->checks = harness->checks;
-    result->seconds = xmalloc(sizeof(*result->seconds));
-    harness->seconds.held = since(begin);
-    *result->seconds = harness->seconds;
-    result->seconds->queue = result->seconds->compile = NAN;
-    result->trust = xstrdup("c, unsealed");
-    result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
-    result->seed = harness->plan->seed;
-    result->problem = harness->problem->digest;
+    result->max_error = m->max_error;
+    result->error_bound = m->error_bound;
+    result->checks = m->checks;
+    result->seed = m->plan->seed;
+    result->problem = m->problem->digest;
     result->measured_at = (double)clock_wall_ns(&clock_system) * 1e-9;
-    result->clock = xstrdup(MEASURE_CLOCK);
-    result->overhead_ns = harness->overhead_ns > 0 ? harness->overhead_ns : NAN;
-    result->output_tail =
-        harness->arm[ARM_CANDIDATE].control ? arm_output(&harness->arm[ARM_CANDIDATE]) : NULL;
+    result->overhead_ns = m->overhead_ns > 0 ? m->overhead_ns : NAN;
+    m->seconds.held = since(begin);
+    result->seconds = xmalloc(sizeof(*result->seconds));
+    *result->seconds = m->seconds;
     message_init(&measure_outcome_message, ret);
     ret->result = result;
+    s->ops->outcome(s->machine, ret);
 }
 
-int measure_run(const struct measure_plan *plan, struct zygote *zygote, struct measure_outcome *ret,
-                struct err *err)
+int measure_run(const struct measure_ops *ops, void *machine, const struct measure_plan *plan,
+                struct measure_outcome *ret, struct err *err)
 {
-    struct measurement *m = xcalloc(1, sizeof(*m));
+    struct sequence *s = xcalloc(1, sizeof(*s));
     uint64_t begin = clock_now_ns(&clock_system);
 
-    m->harness.plan = plan;
-    m->harness.zygote = zygote;
-    int rc = problem_parse(&m->harness.problem, (const char *)plan->problem.data, plan->problem.len,
-                           "problem.json", err);
+    s->ops = ops;
+    s->machine = machine;
+    int rc = measurement_init(&s->measurement, plan, ops->rng_stream, err);
     if (rc == 0) {
-        rc = run_all(m, err);
+        rc = run_all(s, err);
     }
     if (rc >= 0) {
-        outcome(m, begin, ret);
+        outcome(s, begin, ret);
         rc = 0;
     }
-    for (size_t i = 0; i < m->bench_count; i++) {
-        harness_trial_release(&m->bench[i]);
+    for (size_t i = 0; i < s->bench_count; i++) {
+        case_release(s, &s->bench[i]);
     }
-    harness_release(&m->harness);
-    free(m);
+    ops->close(machine);
+    measurement_release(&s->measurement);
+    free(s);
     return rc;
 }

@@ -91,8 +91,9 @@ struct stats_shift multimodal_shift(const double *a, const double *b, size_t cou
 {
     double first[MODES_MOST], second[MODES_MOST], best = INFINITY, next = INFINITY, periods = 0;
     struct stats_shift plain, fine;
-    double period = count >= MODES_LEAST ? find_period(a, b, count) : 0;
 
+    count = count < MODES_MOST ? count : MODES_MOST;
+    double period = count >= MODES_LEAST ? find_period(a, b, count) : 0;
     memcpy(first, a, count * sizeof(*a));
     memcpy(second, b, count * sizeof(*b));
     plain = stats_shift(first, count, second, count, z);

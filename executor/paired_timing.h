@@ -1,6 +1,6 @@
 // A paired timing between two arms over the benchmark cases of a problem: which block is run when, which
 // count, when there are enough (executor/timing.h has the statistics), and how it is reported. Knows no
-// device: whoever has one runs the blocks (executor/cpu/paired_run.c on a core, executor/gpu/race.c on a GPU).
+// device: whoever has one runs the blocks (executor/paired_run.c on a core, cuda/race.c on a GPU).
 #ifndef EXECUTOR_PAIRED_TIMING_H
 #define EXECUTOR_PAIRED_TIMING_H
 

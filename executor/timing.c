@@ -109,6 +109,8 @@ struct timing_estimate timing_of(const struct timing_series *series)
     return estimate;
 }
 
+_Static_assert(MODES_MOST == 2 * TIMING_BLOCKS_MAX, "all launches of a lane are compared");
+
 // Launches are not quite independent: the rank sums of A/A runs spread by 1.2 to 1.3 times what
 // Wilcoxon's variance says (docs/measuring.md).
 #define DEPENDENCE 1.25
@@ -136,10 +138,12 @@ static double ratio_of(double baseline, double shift)
 struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
                                           size_t count, double quantum_ns, double systematic)
 {
-    double baseline[2 * TIMING_BLOCKS_MAX], candidate[2 * TIMING_BLOCKS_MAX];
-    double sorted[2 * TIMING_BLOCKS_MAX], usual, z = quantile(INFINITY);
-    struct timing_estimate estimate = {.systematic = systematic, .blocks = count / 2};
+    double baseline[MODES_MOST], candidate[MODES_MOST], sorted[MODES_MOST];
+    double usual, z = quantile(INFINITY);
+    struct timing_estimate estimate = {.systematic = systematic};
 
+    count = count < MODES_MOST ? count : MODES_MOST;
+    estimate.blocks = count / 2;
     spread(baseline_ns, count, quantum_ns, 0, baseline);
     spread(candidate_ns, count, quantum_ns, count, candidate);
     memcpy(sorted, baseline, count * sizeof(*sorted));

@@ -33,6 +33,15 @@ struct timing_series {
                        // blocks do not reduce
 };
 
+// What one timed launch took.
+struct launch_time {
+    double
+        cpu; // nanoseconds by the machine's clock for launches: processor time, or that of events
+    double
+        wall; // what tells that the launch was disturbed: wall time in nanoseconds on a core, the
+              // clock frequency in Hz on a GPU
+};
+
 // The two arms' times of one block in nanoseconds, in launch order: baseline 0, 1 and candidate
 // 0, 1.
 struct timing_block {
@@ -76,7 +85,7 @@ struct timing_estimate timing_of(const struct timing_series *series);
 // (exec/modes.h; on the log scale where the arms differ much). For launches that are so short that
 // their times come in modes: a block's ratio then says more about which mode its four launches fell
 // into than about the arms. Times that a clock gives in steps of quantum_ns are spread over their
-// step.
+// step. Of more than 2 * TIMING_BLOCKS_MAX launches the first are compared.
 struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
                                           size_t count, double quantum_ns, double systematic);
 // Weighted mean of independent estimates (a weighted geometric mean of ratios); degrees by Welch

@@ -87,7 +87,10 @@ bool message_equal(const struct message *message, const void *a, const void *b);
 // Deep copy of *from into *to (uninitialised before).
 void message_copy(const struct message *message, void *to, const void *from);
 
-// The message as one JSON object, keys are field names, digests and bytes in hex (bytes beyond 64 as {"bytes": n}).
+// The message as one JSON object, keys are field names in the order of the table, absent fields left out, digests and
+// bytes in hex (bytes beyond 64 as {"bytes": n}), integers of more than 15 digits as strings. message_json_value returns
+// it as jansson's value, the caller's (json_decref); message_json appends its text.
+struct json_t *message_json_value(const struct message *message, const void *value);
 void message_json(const struct message *message, const void *value, struct strbuf *out);
 
 // Walks one msgpack value without allocating: every length must fit into len, depth at most MESSAGE_DEPTH_MAX.

@@ -1,122 +1,123 @@
 // A message as JSON, for people and scripts. One direction only: nothing in kernelcast reads it back.
+// The message's table is walked; numbers, escapes and order are jansson's business.
 #include "proto/message.h"
 
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BYTES_SHOWN_MAX 64
+#define INTEGER_MAX INT64_C(999999999999999) // 15 digits are exact in every reader's double
 
-static void add_text(const char *text, struct strbuf *out)
+static json_t *integer(bool negative, uint64_t magnitude)
 {
-    strbuf_addc(out, '"');
-    for (const unsigned char *c = (const unsigned char *)text; *c != 0; c++) {
-        if (*c == '"' || *c == '\\') {
-            strbuf_addf(out, "\\%c", *c);
-        } else if (*c < 0x20 || *c == 0x7f) {
-            strbuf_addf(out, "\\u%04x", *c);
-        } else {
-            strbuf_addc(out, (char)*c);
-        }
+    if (magnitude <= (uint64_t)INTEGER_MAX) {
+        return json_integer(negative ? -(json_int_t)magnitude : (json_int_t)magnitude);
     }
-    strbuf_addc(out, '"');
+    return json_sprintf("%s%llu", negative ? "-" : "", (unsigned long long)magnitude);
 }
 
-// JSON has no NaN and no infinities.
-static void add_f64(double value, struct strbuf *out)
+// JSON has no NaN and no infinities. What is whole is written without a point.
+static json_t *real(double value)
 {
-    if (isfinite(value)) {
-        strbuf_addf(out, "%.17g", value);
-    } else {
-        strbuf_adds(out, "null");
+    if (!isfinite(value)) {
+        return json_null();
     }
+    return value == trunc(value) && fabs(value) <= (double)INTEGER_MAX
+               ? json_integer((json_int_t)value)
+               : json_real(value);
 }
 
-static void add_hex(const unsigned char *data, size_t len, struct strbuf *out)
+static json_t *hex(const unsigned char *data, size_t len)
 {
-    strbuf_addc(out, '"');
+    char text[2 * BYTES_SHOWN_MAX + 1] = "";
     for (size_t i = 0; i < len; i++) {
-        strbuf_addf(out, "%02x", data[i]);
+        snprintf(text + 2 * i, 3, "%02x", data[i]);
     }
-    strbuf_addc(out, '"');
+    return json_string(text);
 }
 
-static void add_element(const struct field *field, const void *at, struct strbuf *out)
+// jansson takes UTF-8 alone, which is all that a text may be on the wire. Of others ASCII is kept.
+static json_t *text_of(const char *text)
+{
+    json_t *ret = json_string(text);
+    if (!ret) {
+        char *ascii = xstrdup(text);
+        for (char *at = ascii; *at != '\0'; at++) {
+            *at = (unsigned char)*at < 0x80 ? *at : '?';
+        }
+        ret = json_string(ascii);
+        free(ascii);
+    }
+    return ret;
+}
+
+static json_t *element_of(const struct field *field, const void *at)
 {
     switch (field->type) {
     case FIELD_f64s:
-        add_f64(*(const double *)at, out);
-        break;
+        return real(*(const double *)at);
     case FIELD_u64s:
-        strbuf_addf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
-        break;
+        return integer(false, *(const uint64_t *)at);
     case FIELD_digests:
-        add_hex(((const struct digest *)at)->byte, DIGEST_LEN, out);
-        break;
+        return hex(((const struct digest *)at)->byte, DIGEST_LEN);
     case FIELD_texts:
-        add_text(*(char *const *)at, out);
-        break;
+        return text_of(*(char *const *)at);
     default:
-        message_json(field->sub, at, out);
+        return message_json_value(field->sub, at);
     }
 }
 
-static void add_array(const struct field *field, const void *value, struct strbuf *out)
+static json_t *array_of(const struct field *field, const void *value)
 {
     static const size_t size[] = {[FIELD_f64s] = sizeof(double),
                                   [FIELD_u64s] = sizeof(uint64_t),
                                   [FIELD_digests] = sizeof(struct digest),
                                   [FIELD_texts] = sizeof(char *)};
     const size_t step = field->type == FIELD_list ? field->sub->size : size[field->type];
+    json_t *ret = json_array();
     const char *element;
-    memcpy(&element, (const char *)value + field->offset, sizeof element);
+    memcpy(&element, (const char *)value + field->offset, sizeof(element));
     size_t count;
-    memcpy(&count, (const char *)value + field->count_offset, sizeof count);
-    strbuf_addc(out, '[');
+    memcpy(&count, (const char *)value + field->count_offset, sizeof(count));
     for (size_t i = 0; i < count; i++) {
-        if (i > 0) {
-            strbuf_addc(out, ',');
-        }
-        add_element(field, element + i * step, out);
+        (void)json_array_append_new(ret, element_of(field, element + i * step));
     }
-    strbuf_addc(out, ']');
+    return ret;
 }
 
-static void add_value(const struct field *field, const void *value, struct strbuf *out)
+static json_t *bytes_of(const struct bytes *bytes)
+{
+    return bytes->len > BYTES_SHOWN_MAX ? json_pack("{s:I}", "bytes", (json_int_t)bytes->len)
+                                        : hex(bytes->data, bytes->len);
+}
+
+static json_t *value_of(const struct field *field, const void *value)
 {
     const void *at = (const char *)value + field->offset;
     switch (field->type) {
     case FIELD_u64:
-        strbuf_addf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
-        break;
-    case FIELD_i64:
-        strbuf_addf(out, "%lld", (long long)*(const int64_t *)at);
-        break;
-    case FIELD_f64:
-        add_f64(*(const double *)at, out);
-        break;
-    case FIELD_flag:
-        strbuf_adds(out, *(const bool *)at ? "true" : "false");
-        break;
-    case FIELD_text:
-        add_text(*(char *const *)at, out);
-        break;
-    case FIELD_digest:
-        add_hex(((const struct digest *)at)->byte, DIGEST_LEN, out);
-        break;
-    case FIELD_bytes: {
-        const struct bytes *bytes = at;
-        if (bytes->len > BYTES_SHOWN_MAX) {
-            strbuf_addf(out, "{\"bytes\":%zu}", bytes->len);
-        } else {
-            add_hex(bytes->data, bytes->len, out);
-        }
-        break;
+        return integer(false, *(const uint64_t *)at);
+    case FIELD_i64: {
+        int64_t number = *(const int64_t *)at;
+        return integer(number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
     }
+    case FIELD_f64:
+        return real(*(const double *)at);
+    case FIELD_flag:
+        return json_boolean(*(const bool *)at);
+    case FIELD_text:
+        return text_of(*(char *const *)at);
+    case FIELD_digest:
+        return hex(((const struct digest *)at)->byte, DIGEST_LEN);
+    case FIELD_bytes:
+        return bytes_of(at);
     case FIELD_one:
-        message_json(field->sub, *(void *const *)at, out);
-        break;
+        return message_json_value(field->sub, *(void *const *)at);
     default:
-        add_array(field, value, out);
+        return array_of(field, value);
     }
 }
 
@@ -139,24 +140,32 @@ static bool is_shown(const struct field *field, const void *value)
         return true;
     }
     size_t count = 0;
-    memcpy(&count, (const char *)value + field->count_offset, sizeof count);
+    memcpy(&count, (const char *)value + field->count_offset, sizeof(count));
     return count > 0;
+}
+
+json_t *message_json_value(const struct message *message, const void *value)
+{
+    json_t *ret = json_object();
+    size_t field_count;
+    const struct field *fields = message->fields(&field_count);
+    for (size_t i = 0; i < field_count; i++) {
+        if (is_shown(&fields[i], value)) {
+            (void)json_object_set_new(ret, fields[i].name, value_of(&fields[i], value));
+        }
+    }
+    return ret;
+}
+
+static int add(const char *text, size_t len, void *out)
+{
+    strbuf_add(out, text, len);
+    return 0;
 }
 
 void message_json(const struct message *message, const void *value, struct strbuf *out)
 {
-    strbuf_addc(out, '{');
-    size_t field_count;
-    const struct field *fields = message->fields(&field_count);
-    bool first = true;
-    for (size_t i = 0; i < field_count; i++) {
-        const struct field *field = &fields[i];
-        if (!is_shown(field, value)) {
-            continue;
-        }
-        strbuf_addf(out, "%s\"%s\":", first ? "" : ",", field->name);
-        add_value(field, value, out);
-        first = false;
-    }
-    strbuf_addc(out, '}');
+    json_t *json = message_json_value(message, value);
+    (void)json_dump_callback(json, add, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(json);
 }

@@ -3,8 +3,8 @@
 // model forecasts all other candidates once, and the second half are those that promise most beyond
 // the best so far (policy_promise: P(correct) times the expected excess). Candidates that do not
 // compile are never chosen.
+#include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
-#include "client/pool/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"

@@ -1,4 +1,5 @@
 #include "replay/sim_daemon.h"
+
 #include "client/run/run_state.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
@@ -16,13 +17,14 @@ struct job {
     bool record;                             // the second measurement, of a new record
     const struct space_candidate *candidate; // NULL: not in the space
     uint64_t priority;
-    job_client_callback *callback;
+    job_peer_callback *callback;
     void *owner;
     uint64_t tag;
     struct job *prev, *next;
 };
 
 struct sim_daemon_search {
+    struct job_peer jobs; // for the pipeline
     struct sim_daemon *sim_daemon;
     const struct recorded_space *recorded;
     struct job *waiting; // list of measurements, the most urgent first
@@ -66,17 +68,6 @@ void sim_daemon_free(struct sim_daemon *sim_daemon)
         free_jobs(&sim_daemon->running);
         free(sim_daemon);
     }
-}
-
-struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon,
-                                                   const struct recorded_space *recorded)
-{
-    struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
-
-    search->sim_daemon = sim_daemon;
-    search->recorded = recorded;
-    DL_APPEND(sim_daemon->searches, search);
-    return search;
 }
 
 void sim_daemon_search_free(struct sim_daemon_search *search)
@@ -147,7 +138,7 @@ static void on_done(void *owner, uint64_t tag)
         struct job_info info;
 
         make_info(job, &info);
-        job->callback(job->owner, job->tag, &info, NULL);
+        job->callback(job->owner, job->tag, (struct job_ref){.job = job->number}, &info, NULL);
         message_clear(&job_info_message, &info);
     }
     free(job);
@@ -217,12 +208,15 @@ static int by_urgency(const struct job *a, const struct job *b)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-void sim_daemon_submit(struct sim_daemon_search *search, const struct job_spec *spec,
-                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag)
+static void submit(struct job_peer *peer, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_peer_callback *callback, void *owner, uint64_t tag)
 {
+    struct sim_daemon_search *search =
+        (struct sim_daemon_search *)((uintptr_t)peer - offsetof(struct sim_daemon_search, jobs));
     struct sim_daemon *sim_daemon = search->sim_daemon;
     struct job *job = xcalloc(1, sizeof(*job));
 
+    (void)key; // a replay submits nothing twice
     *job = (struct job){.search = search,
                         .number = ++sim_daemon->jobs,
                         .kind = (enum job_kind)spec->kind,
@@ -238,4 +232,34 @@ void sim_daemon_submit(struct sim_daemon_search *search, const struct job_spec *
         DL_INSERT_INORDER(search->waiting, job, by_urgency);
     }
     serve(sim_daemon);
+}
+
+static void ack(struct job_peer *peer, struct job_ref ref)
+{
+    (void)peer;
+    (void)ref;
+}
+
+static const char *where(const struct job_peer *peer, struct job_ref ref)
+{
+    (void)peer;
+    (void)ref;
+    return NULL;
+}
+
+struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon,
+                                                   const struct recorded_space *recorded)
+{
+    struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
+
+    search->jobs = (struct job_peer){.submit = submit, .ack = ack, .where = where};
+    search->sim_daemon = sim_daemon;
+    search->recorded = recorded;
+    DL_APPEND(sim_daemon->searches, search);
+    return search;
+}
+
+struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search)
+{
+    return &search->jobs;
 }

@@ -5,7 +5,7 @@
 #ifndef REPLAY_SIM_DAEMON_H
 #define REPLAY_SIM_DAEMON_H
 
-#include "client/pool/job_client.h"
+#include "client/pool/peers.h"
 #include "replay/recorded_space.h"
 #include "replay/sim.h"
 #include <stddef.h>
@@ -27,9 +27,8 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
                                                    const struct recorded_space *recorded);
 // The callbacks of its open jobs do not run. NULL is fine.
 void sim_daemon_search_free(struct sim_daemon_search *search);
-// Does what job_client_submit does (client/pool/job_client.h), in simulated time. A job whose spec
-// names no candidate of the recorded space is buried.
-void sim_daemon_submit(struct sim_daemon_search *search, const struct job_spec *spec,
-                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag);
+// Returns what the search submits its jobs to; it belongs to the search. Keys do not matter. A job
+// whose spec names no candidate of the recorded space is buried.
+struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search);
 
 #endif

@@ -4,7 +4,7 @@
 // sim_search_advance lets the pipeline react to what has happened.
 #include "replay/sim_search.h"
 
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"
@@ -25,38 +25,6 @@ struct sim_search {
     struct pipeline *pipeline;
     double ended_at; // simulated seconds; NaN: not done
 };
-
-// --- the simulated daemon and worker, as the pipeline calls them
-
-static void submit(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
-                   job_client_callback *callback, void *owner, uint64_t tag)
-{
-    (void)key; // a search submits nothing twice
-    sim_daemon_submit(pool, spec, priority, callback, owner, tag);
-}
-
-static void ack(void *pool, uint64_t job)
-{
-    (void)pool;
-    (void)job;
-}
-
-static void ask(void *sim_worker, const struct run_state *run_state, uint64_t first, uint64_t last,
-                uint64_t visible, forecaster_callback *callback, void *owner)
-{
-    sim_worker_ask(sim_worker, run_state, first, last, visible, callback, owner);
-}
-
-static void tell(void *sim_worker, const struct run_state *run_state, uint64_t after, uint64_t last,
-                 forecaster_told *callback, void *owner)
-{
-    sim_worker_tell(sim_worker, run_state, after, last, callback, owner);
-}
-
-static bool busy(const void *sim_worker)
-{
-    return sim_worker_busy(sim_worker);
-}
 
 // --- the first events
 
@@ -135,8 +103,6 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
                       const struct sim_search_config *config, struct err *err)
 {
     struct sim_search *search = xcalloc(1, sizeof(*search));
-    struct pipeline_peers peers = {
-        .submit = submit, .ack = ack, .ask = ask, .tell = tell, .busy = busy};
     const struct generator *generator = recorded_space_generator(config->recorded);
 
     search->config = *config;
@@ -145,8 +111,6 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
     run_state_init(&search->run_state);
     search->jobs = sim_daemon_search_create(sim_daemon, config->recorded);
     search->sim_worker = sim_worker_create(sim, config->surrogate);
-    peers.pool = search->jobs;
-    peers.forecaster = search->sim_worker;
     int rc = run_create_in_memory(&search->run, err);
     if (rc != 0) {
         goto out;
@@ -163,8 +127,9 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
     if (rc != 0) {
         goto out;
     }
-    rc = pipeline_create(&search->pipeline, search->run, &search->run_state, &peers, NULL,
-                         &generator, 1, err);
+    rc = pipeline_create(&search->pipeline, search->run, &search->run_state,
+                         sim_daemon_search_jobs(search->jobs), sim_worker_peer(search->sim_worker),
+                         NULL, &generator, 1, err);
     if (rc != 0) {
         goto out;
     }

@@ -1,5 +1,6 @@
 #include "replay/sim_worker.h"
-#include "client/pool/forecast_request.h"
+
+#include "client/forecast/forecast_request.h"
 #include "common/mem.h"
 #include "worker/group.h"
 #include <stdlib.h>
@@ -7,46 +8,21 @@
 #define OBSERVE_MAX 256
 
 struct sim_worker {
+    struct forecast_peer peer; // for the pipeline
     struct sim *sim;
     bool model;
-    struct group *group; // the model and its data, made when first needed
-    bool busy;
+    struct group *group;         // the model and its data, made when first needed
     struct forecast_reply reply; // the answer to the present question, if `replies`
     bool replies;                // there is an answer
-    forecaster_callback *callback;
-    forecaster_told *told;
+    forecast_peer_callback *callback;
+    forecast_peer_told *told;
     void *owner;
     struct err failure;
 };
 
-struct sim_worker *sim_worker_create(struct sim *sim, bool model)
+static struct sim_worker *sim_worker_of(struct forecast_peer *peer)
 {
-    struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
-
-    sim_worker->sim = sim;
-    sim_worker->model = model;
-    return sim_worker;
-}
-
-void sim_worker_free(struct sim_worker *sim_worker)
-{
-    if (sim_worker) {
-        if (sim_worker->replies) {
-            message_clear(&forecast_reply_message, &sim_worker->reply);
-        }
-        group_free(sim_worker->group);
-        free(sim_worker);
-    }
-}
-
-bool sim_worker_busy(const struct sim_worker *sim_worker)
-{
-    return sim_worker->busy;
-}
-
-const char *sim_worker_failure(const struct sim_worker *sim_worker)
-{
-    return sim_worker->failure.code != ERR_NONE ? sim_worker->failure.text : NULL;
+    return (struct sim_worker *)((uintptr_t)peer - offsetof(struct sim_worker, peer));
 }
 
 static struct group *demand_group(struct sim_worker *sim_worker, const struct run_state *run_state)
@@ -65,7 +41,7 @@ static void on_asked(void *owner, uint64_t tag)
     struct forecast_reply reply = sim_worker->reply;
 
     (void)tag;
-    sim_worker->busy = sim_worker->replies = false;
+    sim_worker->peer.busy = sim_worker->replies = false;
     sim_worker->callback(sim_worker->owner, replies ? &reply : NULL,
                          replies ? NULL : "there is no surrogate");
     if (replies) {
@@ -73,11 +49,12 @@ static void on_asked(void *owner, uint64_t tag)
     }
 }
 
-void sim_worker_ask(struct sim_worker *sim_worker, const struct run_state *run_state,
-                    uint64_t first, uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner)
+static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
 {
-    sim_worker->busy = true;
+    struct sim_worker *sim_worker = sim_worker_of(peer);
+
+    sim_worker->peer.busy = true;
     sim_worker->callback = callback;
     sim_worker->owner = owner;
     if (sim_worker->model) {
@@ -101,16 +78,17 @@ static void on_told(void *owner, uint64_t rows)
 {
     struct sim_worker *sim_worker = owner;
 
-    sim_worker->busy = false;
+    sim_worker->peer.busy = false;
     sim_worker->told(sim_worker->owner, true, rows);
 }
 
-void sim_worker_tell(struct sim_worker *sim_worker, const struct run_state *run_state,
-                     uint64_t after, uint64_t last, forecaster_told *callback, void *owner)
+static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_peer_told *callback, void *owner)
 {
+    struct sim_worker *sim_worker = sim_worker_of(peer);
     uint64_t next = after + 1;
 
-    sim_worker->busy = true;
+    sim_worker->peer.busy = true;
     sim_worker->told = callback;
     sim_worker->owner = owner;
     while (sim_worker->model && next <= last) {
@@ -127,4 +105,35 @@ void sim_worker_tell(struct sim_worker *sim_worker, const struct run_state *run_
     }
     sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_OBSERVE_S : 0, on_told, sim_worker,
               sim_worker->group ? group_rows(sim_worker->group) : 0);
+}
+
+struct sim_worker *sim_worker_create(struct sim *sim, bool model)
+{
+    struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
+
+    sim_worker->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    sim_worker->sim = sim;
+    sim_worker->model = model;
+    return sim_worker;
+}
+
+void sim_worker_free(struct sim_worker *sim_worker)
+{
+    if (sim_worker) {
+        if (sim_worker->replies) {
+            message_clear(&forecast_reply_message, &sim_worker->reply);
+        }
+        group_free(sim_worker->group);
+        free(sim_worker);
+    }
+}
+
+const char *sim_worker_failure(const struct sim_worker *sim_worker)
+{
+    return sim_worker->failure.code != ERR_NONE ? sim_worker->failure.text : NULL;
+}
+
+struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker)
+{
+    return &sim_worker->peer;
 }

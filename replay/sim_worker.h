@@ -4,7 +4,7 @@
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 
-#include "client/pool/forecaster.h"
+#include "client/pool/peers.h"
 #include "replay/sim.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,14 +19,8 @@ struct sim_worker;
 struct sim_worker *sim_worker_create(struct sim *sim, bool model);
 void sim_worker_free(struct sim_worker *sim_worker); // its callbacks do not run; NULL is fine
 
-// These three do what forecaster_ask, forecaster_tell and forecaster_busy do
-// (client/pool/forecaster.h), in simulated time.
-void sim_worker_ask(struct sim_worker *sim_worker, const struct run_state *run_state,
-                    uint64_t first, uint64_t last, uint64_t visible, forecaster_callback *callback,
-                    void *owner);
-void sim_worker_tell(struct sim_worker *sim_worker, const struct run_state *run_state,
-                     uint64_t after, uint64_t last, forecaster_told *callback, void *owner);
-bool sim_worker_busy(const struct sim_worker *sim_worker);
+// Returns what the search asks and tells; it belongs to the simulated worker.
+struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker);
 // Returns the sentence of the last failure of the model; NULL when there was none.
 const char *sim_worker_failure(const struct sim_worker *sim_worker);
 

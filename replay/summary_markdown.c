@@ -1,6 +1,6 @@
 #include "replay/summary_markdown.h"
 
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "replay/compare.h"

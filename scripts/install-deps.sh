@@ -4,12 +4,12 @@
 #   install-deps.sh --run    what building and running need
 #   install-deps.sh --pip    Python's installer, for scripts/install-toolkit.sh
 #   install-deps.sh --model  what scripts/install-model.sh builds a language model's server with
-#   install-deps.sh --ci     what .ci/run needs besides: clang, sanitizers' runtimes, services that tests start privately (Slurm, systemd)
+#   install-deps.sh --ci     what .ci/run needs besides: clang, clang-format, sanitizers' runtimes, services that tests start privately (Slurm, systemd)
 set -eu
 run='gcc libc6-dev make binutils pkg-config libuv1-dev libmsgpack-dev libjansson-dev libsqlite3-dev
      libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev libncurses-dev'
-test='libcmocka-dev procps nghttp2-proxy iproute2 nftables'
-ci='clang libclang-rt-14-dev slurmctld slurmd slurm-client munge systemd dpkg-dev lintian'
+test='libcmocka-dev procps python3 nghttp2-proxy iproute2 nftables'
+ci='clang libclang-rt-14-dev clang-format-14 slurmctld slurmd slurm-client munge systemd dpkg-dev lintian'
 case "${1:-}" in
 --run) want=$run ;;
 --pip) want='python3 python3-pip' ;;

@@ -36,7 +36,7 @@ done < <(grep -noE '\]\([^) ]+\)' "${documents[@]}" | sed -E 's/^([^:]+):[0-9]+:
 # Make targets, and files and folders in backticks. Names of tests may leave out tests/ and the ending.
 while read -r target; do
     grep -qE "^(\.PHONY:.* )?$target( |:|\$)" Makefile || grep -qE "^$target:" Makefile || complain "documents name \`make $target\`, which the Makefile does not have"
-done < <(grep -ohE '`make( VARIANT=[a-z]+)? [a-z][a-z-]*' "${documents[@]}" | sed -E 's/.* //' | sort -u)
+done < <(grep -ohE '`make( VARIANT=[a-z]+)? [a-z][a-z_.-]*' "${documents[@]}" | sed -E 's/.* //' | sort -u)
 while IFS=: read -r file path; do
     [ -e "$path" ] || [ -e "tests/$path" ] || [ -e "tests/$path.c" ] || complain "$file names $path, which does not exist"
 done < <(grep -oHE "\`($top)/[A-Za-z0-9_./-]+\`" "${documents[@]}" | tr -d '`' | grep -vE 'NAME|NNN' | sort -u)

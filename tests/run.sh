@@ -51,7 +51,7 @@ one() {
 if [ $# -gt 0 ]; then
     list=("$@")
 else
-    list=($(cd tests && ls */test_*.c check-*.sh e2e/test_*.sh deploy/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
+    list=($(cd tests && ls */test_*.c */*/test_*.c */*/*/test_*.c check-*.sh */test_*.sh */*/test_*.sh 2>/dev/null | sed 's/\.c$//' | sort))
 fi
 run() {
     case $1 in

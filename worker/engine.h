@@ -26,6 +26,8 @@ typedef void engine_done(void *owner, const struct err *error, const void *reply
 struct engine_ops {
     const char *name; // for --engine, and in every forecast
     const char *help; // one line
+    bool
+        reads_sources; // its forecasts follow from sources, which callers send to such engines only
     MUST_CHECK int (*open)(void **ret, const struct engine_config *config, struct err *err);
     // Take *request (its insides; the struct is zeroed). OBSERVEs take effect in the order in which
     // they were made; a forecast knows at least those that were answered before it was asked for.

@@ -281,6 +281,7 @@ static void both_close(void *opaque)
 const struct engine_ops engine_both = {
     .name = ENGINE_NAME,
     .help = "asks language models, and learns from outcomes how far to trust them",
+    .reads_sources = true,
     .open = both_open,
     .forecast = both_forecast,
     .observe = both_observe,

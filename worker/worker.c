@@ -106,6 +106,19 @@ static void on_status_done(void *opaque, const struct err *error, const void *re
     on_engine_done(opaque, NULL, &status);
 }
 
+static void serve_hello(struct worker *worker, struct exchange *exchange,
+                        const struct request *request)
+{
+    const struct worker_abilities abilities = {
+        .engine = (char *)(uintptr_t)worker->ops->name, // only packed
+        .reads_sources = worker->ops->reads_sources,
+        .proposes = worker->ops->propose,
+    };
+    // The engine as a feature is for callers that do not know worker_abilities.
+    const char *const features[] = {worker->ops->name};
+    exchange_hello(exchange, request, "kcast-worker", features, ARRAY_LEN(features), 0, &abilities);
+}
+
 static void serve_forecast(struct worker *worker, struct exchange *exchange,
                            const struct request *request)
 {
@@ -169,11 +182,9 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
 {
     struct worker *worker = owner;
     switch (request->op) {
-    case OP_HELLO: {
-        const char *const features[] = {worker->ops->name};
-        exchange_hello(exchange, request, "kcast-worker", features, ARRAY_LEN(features), 0);
+    case OP_HELLO:
+        serve_hello(worker, exchange, request);
         break;
-    }
     case OP_FORECAST:
         serve_forecast(worker, exchange, request);
         break;

@@ -1,7 +1,7 @@
 // kcast budget, kcast budget set: weights and budgets of device time, at every daemon of --pool.
+#include "client/cmd/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
-#include "client/pool/share_table.h"
 #include "client/session.h"
 #include "common/mem.h"
 #include "common/parse.h"

@@ -1,7 +1,7 @@
 // kcast cancel: stops jobs. Cancelling a finished job changes nothing and shows its state.
+#include "client/cmd/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
-#include "client/pool/job_list.h"
 #include "client/session.h"
 #include <stdio.h>
 

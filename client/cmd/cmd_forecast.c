@@ -1,9 +1,9 @@
 // kcast forecast: compiles the files that are named and asks the worker how fast they will be.
 // Measures nothing.
+#include "client/cmd/candidates.h"
 #include "client/command.h"
-#include "client/pool/candidates.h"
+#include "client/forecast/forecast_request.h"
 #include "client/pool/daemon_pool.h"
-#include "client/pool/forecaster.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -34,7 +34,8 @@ struct forecasting {
     struct device_info device;
 };
 
-static void on_compiled(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+static void on_compiled(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                        const struct err *error)
 {
     struct forecasting *f = owner;
     struct candidate_file *file = &f->file[tag];
@@ -48,18 +49,19 @@ static void on_compiled(void *owner, uint64_t tag, struct job_info *info, const 
         info->compiled = NULL;
     }
     if (!error) {
-        daemon_pool_ack(f->daemon_pool, info->job);
+        daemon_pool_jobs(f->daemon_pool)->ack(daemon_pool_jobs(f->daemon_pool), ref);
     }
 }
 
 static int compile_all(struct forecasting *f, const struct problem_dir *dir, struct err *err)
 {
+    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
     for (size_t i = 0; i < f->count; i++) {
         struct job_spec spec;
         problem_dir_spec(dir, JOB_COMPILE, &f->file[i].digest, &spec);
         char key[32];
         snprintf(key, sizeof(key), "c%zu", i);
-        daemon_pool_submit(f->daemon_pool, key, &spec, i, on_compiled, f, i);
+        jobs->submit(jobs, key, &spec, i, on_compiled, f, i);
     }
     int rc = daemon_pool_drain(f->daemon_pool, err);
     for (size_t i = 0; i < f->count && rc == 0; i++) {

@@ -1,8 +1,8 @@
 // kcast job: everything about one job, in whatever state it is. Looking at a finished job does not
 // acknowledge it.
+#include "client/cmd/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
-#include "client/pool/job_list.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "proto/verdict.h"

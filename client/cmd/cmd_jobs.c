@@ -1,9 +1,9 @@
 // kcast jobs: what waits and runs at the daemons; with numbers, those jobs in whatever state they
 // are.
+#include "client/cmd/job_list.h"
+#include "client/cmd/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
-#include "client/pool/job_list.h"
-#include "client/pool/share_table.h"
 #include "client/session.h"
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // kcast measure: measures the files that are named, prints each as soon as it and those before it
 // are done.
+#include "client/cmd/candidates.h"
 #include "client/command.h"
-#include "client/pool/candidates.h"
 #include "client/pool/daemon_pool.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -90,21 +90,23 @@ static void print_done(struct measuring *m)
     }
 }
 
-static void on_measured(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                        const struct err *error)
 {
     struct measuring *m = owner;
     struct candidate_file *file = &m->file[tag];
+    struct job_peer *jobs = daemon_pool_jobs(m->daemon_pool);
     file->done = true;
     if (error) {
         file->error = *error;
     } else if (!info->result) {
         err_set(&file->error, ERR_STOPPED, "the daemon gave the job up (%s): %.500s",
                 job_state_name(info->state), info->reason ? info->reason : "no reason given");
-        daemon_pool_ack(m->daemon_pool, info->job);
+        jobs->ack(jobs, ref);
     } else {
         file->result = info->result;
         info->result = NULL;
-        daemon_pool_ack(m->daemon_pool, info->job);
+        jobs->ack(jobs, ref);
     }
     print_done(m);
 }
@@ -112,6 +114,7 @@ static void on_measured(void *owner, uint64_t tag, struct job_info *info, const 
 static int measure_all(struct measuring *m, const struct problem_dir *dir,
                        const struct measure_options *options, struct err *err)
 {
+    struct job_peer *jobs = daemon_pool_jobs(m->daemon_pool);
     for (size_t i = 0; i < m->count; i++) {
         struct job_spec spec;
         problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
@@ -122,7 +125,7 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
         spec.max_launches = options->launches;
         char key[32];
         snprintf(key, sizeof(key), "m%zu", i + 1);
-        daemon_pool_submit(m->daemon_pool, key, &spec, i, on_measured, m, i);
+        jobs->submit(jobs, key, &spec, i, on_measured, m, i);
     }
     int rc = daemon_pool_drain(m->daemon_pool, err);
     if (rc == ERR_STOPPED) {

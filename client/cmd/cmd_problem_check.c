@@ -101,7 +101,7 @@ static void print_table(const struct problem_check *check, bool admitted, const 
     printf("%s: %s\n\n", check->dir->problem->name, check->dir->problem->title);
     print_trials(check, TRIAL_HONEST, "honest variants, which must be taken for correct:");
     putchar('\n');
-    print_trials(check, TRIAL_MUTANT, "impostors, which must be caught:");
+    print_trials(check, TRIAL_MUTANT, "mutants, which must be caught:");
     putchar('\n');
     print_template(check);
     printf("\n%s%s\n", reasons, admitted ? "admitted" : "not admitted");
@@ -210,7 +210,7 @@ static int check_run(struct session *session, const void *options, char **argume
 const struct command cmd_problem_check = {
     .name = "problem check",
     .arguments = "PROBLEM",
-    .help = "Decide whether a problem is fit for use: impostors must be caught, honest variants "
+    .help = "Decide whether a problem is fit for use: mutants must be caught, honest variants "
             "must pass",
     .option = rows,
     .options_size = sizeof(struct check_options),

@@ -1,9 +1,9 @@
 // kcast status: devices and queue of every daemon, all of them together, and what the worker has
 // learnt.
+#include "client/cmd/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/pool/device_choice.h"
-#include "client/pool/share_table.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"

@@ -1,7 +1,7 @@
 #include "client/eval/eval.h"
 
 #include "client/eval/eval_sets.h"
-#include "client/pool/forecaster.h"
+#include "client/forecast/forecast_request.h"
 #include "client/report/report.h"
 #include "common/mem.h"
 #include <math.h>

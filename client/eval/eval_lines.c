@@ -2,7 +2,7 @@
 // the wrong length), never for what it lacks, apart from an outcome's speedup. Every error names
 // the key.
 #include "client/eval/eval_sets.h"
-#include "client/pool/forecaster.h"
+#include "client/forecast/forecast_request.h"
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include <jansson.h>

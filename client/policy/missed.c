@@ -1,5 +1,5 @@
 #include "client/policy/missed.h"
-#include "client/pool/forecast_request.h"
+#include "client/forecast/forecast_request.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "client/policy/risk.h"
 
+#include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
-#include "client/pool/forecast_request.h"
 #include "client/propose/generator_list.h"
 #include "common/mem.h"
 #include <math.h>

@@ -2,6 +2,7 @@
 
 #include "client/pool/daemon_pool_state.h"
 #include "client/pool/device_choice.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "common/version.h"
 #include <math.h>
@@ -109,6 +110,40 @@ void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_cli
     }
 }
 
+// ---- the jobs that it takes ----
+
+static struct daemon_pool *daemon_pool_of(const struct job_peer *peer)
+{
+    return (struct daemon_pool *)((uintptr_t)peer - offsetof(struct daemon_pool, jobs));
+}
+
+static void submit(struct job_peer *peer, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_peer_callback *callback, void *owner, uint64_t tag)
+{
+    struct daemon_pool *daemon_pool = daemon_pool_of(peer);
+    struct daemon_pool_job *job = xcalloc(1, sizeof(*job));
+    job->key = xstrdup(key);
+    message_copy(&job_spec_message, &job->spec, spec);
+    job->priority = priority;
+    job->callback = callback;
+    job->owner = owner;
+    job->tag = tag;
+    DL_APPEND(daemon_pool->job, job);
+    daemon_pool->job_count++;
+    daemon_pool_assign(daemon_pool, job);
+}
+
+static void ack(struct job_peer *peer, struct job_ref ref)
+{
+    job_client_ack(daemon_pool_of(peer)->member[ref.member]->client, ref.job);
+}
+
+static const char *where(const struct job_peer *peer, struct job_ref ref)
+{
+    const struct daemon_pool *daemon_pool = daemon_pool_of(peer);
+    return daemon_pool->several ? daemon_pool->member[ref.member]->url : NULL;
+}
+
 // ---- beginning and end ----
 
 static int connect_one(struct daemon_pool *daemon_pool, struct err *err)
@@ -169,6 +204,7 @@ int daemon_pool_create(struct daemon_pool **ret, struct session *session, const 
 {
     const struct session_options *options = session_options(session);
     struct daemon_pool *daemon_pool = xcalloc(1, sizeof(*daemon_pool));
+    daemon_pool->jobs = (struct job_peer){.submit = submit, .ack = ack, .where = where};
     daemon_pool->session = session;
     daemon_pool->search = xstrdup(search);
     daemon_pool->times = times ? *times : (struct daemon_pool_times){0};
@@ -178,6 +214,7 @@ int daemon_pool_create(struct daemon_pool **ret, struct session *session, const 
         daemon_pool->times.look_up != 0 ? daemon_pool->times.look_up : LOOK_UP_MS;
     daemon_pool->times.patience =
         daemon_pool->times.patience != 0 ? daemon_pool->times.patience : JOB_CLIENT_PATIENCE_MS;
+    daemon_pool->times.clock = daemon_pool->times.clock ? daemon_pool->times.clock : &clock_system;
     daemon_pool->terms = (struct job_client_terms){.weight = NAN, .budget_seconds = NAN};
     daemon_pool->notice = say;
     daemon_pool->notice_owner = daemon_pool;
@@ -306,20 +343,9 @@ const char *daemon_pool_class(const struct daemon_pool *daemon_pool)
 
 // ---- jobs ----
 
-void daemon_pool_submit(struct daemon_pool *daemon_pool, const char *key,
-                        const struct job_spec *spec, uint64_t priority,
-                        job_client_callback *callback, void *owner, uint64_t tag)
+struct job_peer *daemon_pool_jobs(struct daemon_pool *daemon_pool)
 {
-    struct daemon_pool_job *job = xcalloc(1, sizeof(*job));
-    job->key = xstrdup(key);
-    message_copy(&job_spec_message, &job->spec, spec);
-    job->priority = priority;
-    job->callback = callback;
-    job->owner = owner;
-    job->tag = tag;
-    DL_APPEND(daemon_pool->job, job);
-    daemon_pool->job_count++;
-    daemon_pool_assign(daemon_pool, job);
+    return &daemon_pool->jobs;
 }
 
 size_t daemon_pool_outstanding(const struct daemon_pool *daemon_pool)
@@ -358,24 +384,4 @@ int daemon_pool_drain(struct daemon_pool *daemon_pool, struct err *err)
         rc = daemon_pool_run_once(daemon_pool, err);
     }
     return rc;
-}
-
-static struct member *member_of(const struct daemon_pool *daemon_pool, uint64_t job)
-{
-    return daemon_pool->member[(job >> NUMBER_BITS) % HOSTS_MAX];
-}
-
-void daemon_pool_ack(struct daemon_pool *daemon_pool, uint64_t job)
-{
-    job_client_ack(member_of(daemon_pool, job)->client, daemon_pool_number(job));
-}
-
-const char *daemon_pool_where(const struct daemon_pool *daemon_pool, uint64_t job)
-{
-    return daemon_pool->several ? member_of(daemon_pool, job)->url : NULL;
-}
-
-uint64_t daemon_pool_number(uint64_t job)
-{
-    return job & ((UINT64_C(1) << NUMBER_BITS) - 1);
 }

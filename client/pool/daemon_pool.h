@@ -3,11 +3,12 @@
 // daemon that stays away, is drained or gives up loses its unfinished jobs to the others, under the
 // same keys; the first outcome counts, and a later one is acknowledged and ignored. A single url
 // that is no dns:// name, or --local, is one pool and behaves as such.
-// Everything runs on the session's loop; callbacks never run inside daemon_pool_submit.
+// Everything runs on the session's loop; callbacks never run inside submit.
 #ifndef CLIENT_POOL_DAEMON_POOL_H
 #define CLIENT_POOL_DAEMON_POOL_H
 
 #include "client/pool/job_client.h"
+#include "client/pool/peers.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "common/err.h"
@@ -17,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct clock;
 struct daemon_pool;
 
 struct daemon_pool_times { // in ms; 0: the default
@@ -24,6 +26,7 @@ struct daemon_pool_times { // in ms; 0: the default
     uint64_t away;         // silence after which a daemon's jobs go to others: 15000
     uint64_t look_up;      // between two look-ups of dns:// names: 30000
     uint64_t patience;     // with no daemon there at all, one or several: JOB_CLIENT_PATIENCE_MS
+    const struct clock *clock; // by which silence is told; NULL: the system's
 };
 
 // Connects to every daemon of --pool and waits until each has answered or has failed to; fails when
@@ -58,19 +61,11 @@ void daemon_pool_set_notice(struct daemon_pool *daemon_pool,
                             void (*notice)(void *owner, const char *sentence), void *owner);
 // To every daemon: a budget is of each.
 void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_client_terms *terms);
-void daemon_pool_submit(struct daemon_pool *daemon_pool, const char *key,
-                        const struct job_spec *spec, uint64_t priority,
-                        job_client_callback *callback, void *owner, uint64_t tag);
+// Jobs are submitted and acknowledged by this. It stays the daemon pool's.
+struct job_peer *daemon_pool_jobs(struct daemon_pool *daemon_pool);
 size_t daemon_pool_outstanding(const struct daemon_pool *daemon_pool);
 void daemon_pool_cancel_all(struct daemon_pool *daemon_pool);
 MUST_CHECK int daemon_pool_run_once(struct daemon_pool *daemon_pool, struct err *err);
 MUST_CHECK int daemon_pool_drain(struct daemon_pool *daemon_pool, struct err *err);
-
-// job is the number in the job_info that a callback was given: it also tells at which daemon.
-void daemon_pool_ack(struct daemon_pool *daemon_pool, uint64_t job);
-// The url of that daemon, which stays the daemon pool's, when there are several; else NULL.
-const char *daemon_pool_where(const struct daemon_pool *daemon_pool, uint64_t job);
-// The number that the job has at its daemon.
-uint64_t daemon_pool_number(uint64_t job);
 
 #endif

@@ -127,12 +127,11 @@ static void fly(struct member *member, struct daemon_pool_job *job)
     struct submission *submission = xcalloc(1, sizeof(*submission));
     submission->member = member;
     submission->job = job;
-    submission->key = xstrdup(job->key);
     DL_APPEND(daemon_pool->submission, submission);
     member->submissions++;
     job->tried |= bit(member);
-    job_client_submit(member->client, job->key, &job->spec, job->priority, on_outcome, submission,
-                      0);
+    submission->sent = job_client_submit(member->client, job->key, &job->spec, job->priority,
+                                         on_outcome, submission, 0);
 }
 
 static bool is_flying(const struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
@@ -180,7 +179,6 @@ static void free_submission(struct daemon_pool *daemon_pool, struct submission *
         submission->member->submissions--;
     }
     DL_DELETE(daemon_pool->submission, submission);
-    free(submission->key);
     free(submission);
 }
 
@@ -216,19 +214,19 @@ static void drop_submissions(struct daemon_pool *daemon_pool)
         if (submission) {
             submission->drop = false;
             job_client_abandon(submission->member->client,
-                               submission->key); // may free it, and others
+                               submission->sent); // may free it, and others
         }
     } while (submission);
 }
 
 // The owner has what is to be recorded before any other daemon is told to forget it.
-static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
+static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job, struct job_ref ref,
                    struct job_info *info, const struct err *error)
 {
     cut_loose(daemon_pool, job);
     DL_DELETE(daemon_pool->job, job);
     daemon_pool->job_count--;
-    job->callback(job->owner, job->tag, info, error);
+    job->callback(job->owner, job->tag, ref, info, error);
     free_job(job);
     drop_submissions(daemon_pool);
 }
@@ -240,7 +238,7 @@ static void on_refusal(struct daemon_pool *daemon_pool, struct daemon_pool_job *
     job->error = *error;
     if (!location_job(daemon_pool, job) && !is_flying(daemon_pool, job)) {
         struct err last = job->error;
-        finish(daemon_pool, job, NULL, &last);
+        finish(daemon_pool, job, (struct job_ref){0}, NULL, &last);
     }
 }
 
@@ -267,8 +265,8 @@ static void on_outcome(void *owner, uint64_t tag, struct job_info *info, const s
             name_source(&job->spec, source);
             find_location(&daemon_pool->compiled, source, true)->member = member;
         }
-        info->job |= (uint64_t)member->index << NUMBER_BITS;
-        finish(daemon_pool, job, info, NULL);
+        finish(daemon_pool, job, (struct job_ref){.member = member->index, .job = info->job}, info,
+               NULL);
     }
 }
 
@@ -294,7 +292,7 @@ void daemon_pool_forget_submissions(struct daemon_pool *daemon_pool)
 
 static bool runs_at(const struct member *member, const struct submission *submission)
 {
-    uint64_t number = job_client_job_number(member->client, submission->key);
+    uint64_t number = job_client_job_number(submission->sent);
     for (size_t i = 0; i < member->status.devices_count && number != 0; i++) {
         if (member->status.devices[i].job == number) {
             return true;

@@ -23,9 +23,9 @@
 #define TICK_MS 200
 #define POLL_LEAST_MS 5000 // a poll is not called silence earlier
 
-static uint64_t now_ns(void)
+static uint64_t now_ns(const struct daemon_pool *daemon_pool)
 {
-    return clock_now_ns(&clock_system);
+    return clock_now_ns(daemon_pool->times.clock);
 }
 
 static void say_nothing(void *owner, const char *sentence)
@@ -91,7 +91,7 @@ static void leave_out(struct member *member, const struct err *why)
     bool was_in = member->state == MEMBER_IN || member->state == MEMBER_AWAY;
     member->state = MEMBER_OUT;
     member->why = error;
-    member->poll_ns = now_ns() + OUT_MS * NS_PER_MS;
+    member->poll_ns = now_ns(member->daemon_pool) + OUT_MS * NS_PER_MS;
     daemon_pool_complain(member);
     if (was_in) {
         daemon_pool_lose_submissions(member, &error);
@@ -173,7 +173,7 @@ static void on_failed(struct member *member, const struct err *error)
     const struct daemon_pool *daemon_pool = member->daemon_pool;
     uint64_t away_ms = daemon_pool->times.away;
     uint64_t failing_least_ms = away_ms < POLL_LEAST_MS ? away_ms : POLL_LEAST_MS;
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(daemon_pool);
     member->polling = false;
     member->settled = true;
     // Sooner while it may be a restart, or the beginning of a silence.
@@ -203,7 +203,7 @@ void daemon_pool_set_status(struct member *member, struct status *status)
     *status = (struct status){0};
     member->has_status = member->settled = true;
     member->polling = false;
-    member->heard_ns = now_ns();
+    member->heard_ns = now_ns(daemon_pool);
     member->unanswered_ms = 0;
     if (member->state == MEMBER_IN) {
         err_clear(&member->why);
@@ -297,7 +297,7 @@ static void on_hosts(void *owner, const struct host *host, size_t count, const s
     for (size_t i = 0; i < count; i++) {
         on_host(daemon_pool, &host[i]);
     }
-    daemon_pool->look_up_ns = now_ns() + daemon_pool->times.look_up * NS_PER_MS;
+    daemon_pool->look_up_ns = now_ns(daemon_pool) + daemon_pool->times.look_up * NS_PER_MS;
 }
 
 // ---- time ----
@@ -353,7 +353,7 @@ static void look_for_the_end(struct daemon_pool *daemon_pool, uint64_t now)
 static void on_tick(uv_timer_t *timer)
 {
     struct daemon_pool *daemon_pool = timer->data;
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(daemon_pool);
     uv_stop(timer->loop);
     for (size_t i = 0; i < daemon_pool->count; i++) {
         look_at(daemon_pool->member[i], now);

@@ -8,8 +8,6 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#define NUMBER_BITS 48 // of a job's number at its daemon; its member's index stands above
-
 enum member_state {
     MEMBER_NEW,  // has not answered yet
     MEMBER_IN,   // takes jobs, as far as it has devices
@@ -46,7 +44,7 @@ struct submission {
     struct member *member;
     struct daemon_pool_job *job; // NULL: its outcome is not wanted any more
     bool drop;                   // to be taken back from the daemon
-    char *key;
+    struct job_client_job *sent; // as the member's pool knows it
 };
 
 struct daemon_pool_job {
@@ -54,7 +52,7 @@ struct daemon_pool_job {
     char *key;
     struct job_spec spec; // deep copy
     uint64_t priority;
-    job_client_callback *callback;
+    job_peer_callback *callback;
     void *owner;
     uint64_t tag;
     uint64_t tried;   // bits of the members that were given it
@@ -77,6 +75,7 @@ struct daemon_pool_blob {
 };
 
 struct daemon_pool {
+    struct job_peer jobs;
     struct session *session;
     char *search;
     bool several;

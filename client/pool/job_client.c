@@ -259,8 +259,9 @@ void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms
     job_client->patience_ms = patience_ms;
 }
 
-void job_client_submit(struct job_client *job_client, const char *key, const struct job_spec *spec,
-                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag)
+struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
+                                         const struct job_spec *spec, uint64_t priority,
+                                         job_client_callback *callback, void *owner, uint64_t tag)
 {
     struct job_client_job *job = xcalloc(1, sizeof(*job));
     job->key = xstrdup(key);
@@ -272,34 +273,22 @@ void job_client_submit(struct job_client *job_client, const char *key, const str
     DL_APPEND(job_client->job, job);
     job_client->job_count++;
     job_client_kick(job_client);
+    return job;
 }
 
-static struct job_client_job *find_by_key(const struct job_client *job_client, const char *key)
+void job_client_abandon(struct job_client *job_client, struct job_client_job *job)
 {
-    struct job_client_job *job;
-    DL_FOREACH (job_client->job, job) {
-        if (strcmp(job->key, key) == 0) {
-            return job;
-        }
-    }
-    return NULL;
-}
-
-void job_client_abandon(struct job_client *job_client, const char *key)
-{
-    struct job_client_job *job = find_by_key(job_client, key);
-    if (job && !job->tried) {
+    if (!job->tried) {
         job_client_forget_job(job_client, job);
-    } else if (job) {
+    } else {
         job->unwanted = true;
         job_client_kick(job_client);
     }
 }
 
-uint64_t job_client_job_number(const struct job_client *job_client, const char *key)
+uint64_t job_client_job_number(const struct job_client_job *job)
 {
-    const struct job_client_job *job = find_by_key(job_client, key);
-    return job && job->phase == PHASE_OUT ? job->id : 0;
+    return job->phase == PHASE_OUT ? job->id : 0;
 }
 
 size_t job_client_outstanding(const struct job_client *job_client)

@@ -18,6 +18,7 @@
 #define JOB_CLIENT_PATIENCE_MS 300000 // how long a daemon that does not answer is waited for
 
 struct job_client;
+struct job_client_job; // submitted, until its callback runs
 
 // A job is over. error is NULL when the daemon finished it: info->state is JOB_DONE (info->compiled
 // or info->result is there), JOB_CANCELLED or JOB_BURIED (info->reason says why). A job that ended
@@ -65,15 +66,16 @@ void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms
 
 // The same key with the same spec is the same job, in this process and at the daemon. spec is
 // copied. priority: lower goes first within the search.
-void job_client_submit(struct job_client *job_client, const char *key, const struct job_spec *spec,
-                       uint64_t priority, job_client_callback *callback, void *owner, uint64_t tag);
+struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
+                                         const struct job_spec *spec, uint64_t priority,
+                                         job_client_callback *callback, void *owner, uint64_t tag);
 // Whether it was cancelled because there was no budget left for it.
 bool job_client_is_over_budget(const struct job_info *info);
 // Nobody wants the outcome of this job any more: it is cancelled at the daemon when that answers.
 // Its callback runs as always, perhaps inside, with whatever came out.
-void job_client_abandon(struct job_client *job_client, const char *key);
-// The number of a job that the daemon is known to have; 0: not yet, or over.
-uint64_t job_client_job_number(const struct job_client *job_client, const char *key);
+void job_client_abandon(struct job_client *job_client, struct job_client_job *job);
+// The number of a job that the daemon is known to have; 0: not yet.
+uint64_t job_client_job_number(const struct job_client_job *job);
 // Jobs whose callback has not run yet.
 size_t job_client_outstanding(const struct job_client *job_client);
 // The job's answer is safe here; the daemon may forget it. Sent soon, a failure is not reported (it

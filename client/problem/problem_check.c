@@ -184,7 +184,8 @@ struct running {
     size_t done, total;
 };
 
-static void on_answer(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+static void on_answer(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                      const struct err *error)
 {
     struct running *running = owner;
     struct trial *trial = &running->check->trial[tag];
@@ -195,7 +196,7 @@ static void on_answer(void *owner, uint64_t tag, struct job_info *info, const st
         set_reason(trial, error ? error->text : info ? info->reason : NULL);
     }
     if (info) {
-        daemon_pool_ack(running->daemon_pool, info->job);
+        daemon_pool_jobs(running->daemon_pool)->ack(daemon_pool_jobs(running->daemon_pool), ref);
     }
     running->done++;
     if (running->on_progress) {
@@ -208,6 +209,7 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
                       struct err *err)
 {
     struct running running = {check, daemon_pool, on_progress, owner, 0, 0};
+    struct job_peer *jobs = daemon_pool_jobs(daemon_pool);
     daemon_pool_add_problem(daemon_pool, check->dir);
     for (size_t i = 0; i < check->trial_count; i++) {
         running.total += check->trial[i].source ? 1 : 0;
@@ -226,7 +228,7 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
         spec.repeat = stats_entropy() | 1; // no cache knows it
         char key[32];
         snprintf(key, sizeof key, "trial-%zu", i);
-        daemon_pool_submit(daemon_pool, key, &spec, 0, on_answer, &running, i);
+        jobs->submit(jobs, key, &spec, 0, on_answer, &running, i);
     }
     int rc = daemon_pool_drain(daemon_pool, err);
     if (rc != 0) {
@@ -256,7 +258,7 @@ static void add_objection(const struct trial *trial, struct strbuf *out)
         strbuf_addf(out, "\"%s\" could not be tried (%s): %s.\n", trial->name,
                     verdict_name(trial->verdict), reason);
     } else if (trial->kind == TRIAL_MUTANT) {
-        strbuf_addf(out, "The impostor \"%s\", which %s, was taken for correct: %s.\n", trial->name,
+        strbuf_addf(out, "The mutant \"%s\", which %s, was taken for correct: %s.\n", trial->name,
                     trial->what, trial->meaning);
     } else if (strcmp(trial->name, honest_name(HONEST_BASELINE)) == 0) {
         strbuf_addf(out, "The baseline does not agree with the reference (%s): %s.\n",

@@ -396,7 +396,7 @@ void mutant_source(enum mutant mutant, const struct problem *problem, const char
     strbuf_addf(out, "// Impostor \"%s\": %s.\n#define %s kc_honest\n#line 1 \"baseline.c\"\n",
                 names[mutant], whats[mutant], problem->entry);
     strbuf_adds(out, baseline);
-    strbuf_addf(out, "\n#undef %s\n#line 1 \"impostor.c\"\n", problem->entry);
+    strbuf_addf(out, "\n#undef %s\n#line 1 \"mutant.c\"\n", problem->entry);
     add_prelude(out);
     add_signature(problem, out);
     add_sizes(problem, out);

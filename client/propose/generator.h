@@ -1,6 +1,6 @@
 // Where candidates come from: a finite list of points, each of which is a source, fixed when a run
 // starts by one text (a template, or JSON lines), which is kept in the run file; or a language model
-// that the worker asks for them (client/pool/proposer.h), and then there are no points.
+// that the worker asks for them (client/forecast/proposer.h), and then there are no points.
 #ifndef CLIENT_PROPOSE_GENERATOR_H
 #define CLIENT_PROPOSE_GENERATOR_H
 

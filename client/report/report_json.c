@@ -1,6 +1,5 @@
 // Built as jansson values, so that nesting and escaping cannot go wrong; jansson refuses NaN and
-// invalid UTF-8, so every number and every text passes show_number() or text() first. Messages are
-// taken over from message_json().
+// invalid UTF-8, so every number and every text passes show_number() or text() first.
 #include "client/report/report_json.h"
 #include "client/report/report_text.h"
 #include "client/show.h"
@@ -8,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXACT_DIGITS 15 // integers of so many digits are exact in a double
 
 static json_t *count(uint64_t value)
 {
@@ -30,43 +27,9 @@ static json_t *text(const char *value)
     return value ? text_bytes(value, strlen(value)) : json_null();
 }
 
-// JSON text with every integer that a double cannot hold put into quotes: many readers would round
-// it, and jansson refuses those beyond 63 bits.
-static void quote_large_integers(const char *text, struct strbuf *out)
-{
-    while (*text != '\0') {
-        size_t len = 1;
-        if (*text == '"') {
-            while (text[len] != '"' && text[len] != '\0') {
-                len += text[len] == '\\' && text[len + 1] != '\0' ? 2 : 1;
-            }
-            len += text[len] == '"';
-            strbuf_add(out, text, len);
-        } else if ((*text >= '0' && *text <= '9') || *text == '-') {
-            len += strspn(text + 1, "0123456789.eE+-");
-            bool large = len > EXACT_DIGITS && strcspn(text, ".eE") >= len;
-            strbuf_addf(out, large ? "\"%.*s\"" : "%.*s", (int)len, text);
-        } else {
-            strbuf_addc(out, *text);
-        }
-        text += len;
-    }
-}
-
 static json_t *message_value(const struct message *message, const void *value)
 {
-    if (!value) {
-        return json_null();
-    }
-    struct strbuf raw = STRBUF_INIT, clean = STRBUF_INIT, quoted = STRBUF_INIT;
-    message_json(message, value, &raw);
-    text_add_utf8(&clean, strbuf_text(&raw), raw.len);
-    quote_large_integers(strbuf_text(&clean), &quoted);
-    json_t *ret = json_loadb(strbuf_text(&quoted), quoted.len, 0, NULL);
-    strbuf_release(&raw);
-    strbuf_release(&clean);
-    strbuf_release(&quoted);
-    return ret ? ret : json_null();
+    return value ? message_json_value(message, value) : json_null();
 }
 
 static json_t *interval(double low, double high)

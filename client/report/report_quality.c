@@ -4,8 +4,8 @@
 // an audited candidate stands for the trusted ones around it. Intervals use Kish's effective number
 // (sum w)^2 / sum w^2 in place of the count.
 #include "client/report/report_quality.h"
+#include "client/forecast/forecast_request.h"
 #include "client/policy/missed.h"
-#include "client/pool/forecast_request.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/bins.h"

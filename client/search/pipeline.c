@@ -118,11 +118,11 @@ void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, st
 }
 
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_client_callback *callback)
+                     uint64_t priority, job_peer_callback *callback)
 {
     char key[32];
     snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
-    p->peers.submit(p->peers.pool, key, spec, priority, callback, p, id);
+    p->jobs->submit(p->jobs, key, spec, priority, callback, p, id);
 }
 
 void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error)
@@ -171,12 +171,12 @@ static void tell(struct pipeline *p)
     if (!is_over(p) && batch + PIPELINE_LAG > p->forecast + 1) { // forecasts before must not profit
         batch = p->forecast + 1 > PIPELINE_LAG ? p->forecast + 1 - PIPELINE_LAG : 0;
     }
-    if (batch <= p->told_batch || p->peers.busy(p->peers.forecaster)) {
+    if (batch <= p->told_batch || p->forecasts->busy) {
         return;
     }
     p->told_batch = batch;
     p->telling = batch_last(p, batch);
-    p->peers.tell(p->peers.forecaster, p->run_state, p->told, p->telling, on_told, p);
+    p->forecasts->tell(p->forecasts, p->run_state, p->told, p->telling, on_told, p);
 }
 
 // ---- interface ----
@@ -187,9 +187,9 @@ static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
 }
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                    const struct pipeline_peers *peers, struct proposer *proposer,
-                    const struct generator *const *generators, size_t generator_count,
-                    struct err *err)
+                    struct job_peer *jobs, struct forecast_peer *forecasts,
+                    struct proposer *proposer, const struct generator *const *generators,
+                    size_t generator_count, struct err *err)
 {
     const struct run_started *started = &run_state->started;
     const struct strategy *strategy = strategy_find(started->strategy);
@@ -205,7 +205,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     struct pipeline *p = xcalloc(1, sizeof(*p));
     p->run = run;
     p->run_state = run_state;
-    p->peers = *peers;
+    p->jobs = jobs;
+    p->forecasts = forecasts;
     p->proposer = proposer;
     for (size_t i = 0; i < generator_count; i++) {
         p->generator[i] = generators[i];
@@ -296,7 +297,7 @@ void pipeline_stop(struct pipeline *p, const char *reason)
 bool pipeline_done(const struct pipeline *p, const char **ret_reason)
 {
     if (!is_over(p) || p->settled < p->decided || p->told_batch < p->settled ||
-        p->peers.busy(p->peers.forecaster)) {
+        p->forecasts->busy) {
         return false;
     }
     *ret_reason = p->stop ? p->stop : p->exhausted;

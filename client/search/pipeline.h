@@ -4,9 +4,8 @@
 #ifndef CLIENT_SEARCH_PIPELINE_H
 #define CLIENT_SEARCH_PIPELINE_H
 
-#include "client/pool/daemon_pool.h"
-#include "client/pool/forecaster.h"
-#include "client/pool/proposer.h"
+#include "client/forecast/proposer.h"
+#include "client/pool/peers.h"
 #include "client/propose/generator.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
@@ -23,36 +22,14 @@
 
 struct pipeline;
 
-// Who measures and who forecasts: daemons and a worker (pipeline_peers_of), or a space that stands
-// for both (replay/). Callbacks never run inside a call. See client/daemon pool.h and client/pool/forecaster.h
-// for what the functions promise.
-struct pipeline_peers {
-    void *pool;
-    void (*submit)(void *pool, const char *key, const struct job_spec *spec, uint64_t priority,
-                   job_client_callback *callback, void *owner, uint64_t tag);
-    void (*ack)(void *pool, uint64_t job);
-    // *job, as in a job_info, becomes the number at its daemon, whose url is returned when there
-    // are several. NULL: numbers are numbers.
-    const char *(*where)(void *pool, uint64_t *job);
-    void *forecaster;
-    void (*ask)(void *forecaster, const struct run_state *run_state, uint64_t first, uint64_t last,
-                uint64_t visible, forecaster_callback *callback, void *owner);
-    void (*tell)(void *forecaster, const struct run_state *run_state, uint64_t after, uint64_t last,
-                 forecaster_told *callback, void *owner);
-    bool (*busy)(const void *forecaster);
-};
-// Both stay the caller's.
-struct pipeline_peers pipeline_peers_of(struct daemon_pool *daemon_pool,
-                                        struct forecaster *forecaster);
-
-// All arguments stay the caller's and must outlive the pipeline, peers and the array of generators
-// (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone are copied. proposer is
+// All arguments stay the caller's and must outlive the pipeline; the array of generators
+// (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone is copied. proposer is
 // for a generator that asks, and NULL without one. run state is that of run, which has its RUN_STARTED,
 // RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                               const struct pipeline_peers *peers, struct proposer *proposer,
-                               const struct generator *const *generators, size_t generator_count,
-                               struct err *err);
+                               struct job_peer *jobs, struct forecast_peer *forecasts,
+                               struct proposer *proposer, const struct generator *const *generators,
+                               size_t generator_count, struct err *err);
 // Whether the worker is being asked for candidates.
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine

@@ -61,13 +61,12 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
         *progress = true;
         return;
     }
-    if (p->peers.busy(p->peers.forecaster) ||
-        (batch > PIPELINE_LAG && p->told_batch < batch - PIPELINE_LAG)) {
+    if (p->forecasts->busy || (batch > PIPELINE_LAG && p->told_batch < batch - PIPELINE_LAG)) {
         return;
     }
     p->asking = batch;
-    p->peers.ask(p->peers.forecaster, p->run_state, batch_first(p, batch), batch_last(p, batch),
-                 visible_from(p, batch), on_forecasts, p);
+    p->forecasts->ask(p->forecasts, p->run_state, batch_first(p, batch), batch_last(p, batch),
+                      visible_from(p, batch), on_forecasts, p);
 }
 
 // ---- decide ----

@@ -7,7 +7,7 @@
 #define AGREE_LOG2                                                                                 \
     0.07 // two measurements of one candidate agree within 5 % or within their intervals
 
-static job_client_callback on_measured, on_replicated;
+static job_peer_callback on_measured, on_replicated;
 
 // The anchor is the incumbent that the decision saw, so the spec is the same after a resume.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id)
@@ -25,13 +25,12 @@ void pipeline_submit_measure(struct pipeline *p, uint64_t id)
 
 // Moves the outcome of a job into an event.
 static void make_measured(const struct pipeline *p, uint64_t id, enum purpose purpose,
-                          struct job_info *info, struct run_measured *ret)
+                          struct job_ref ref, struct job_info *info, struct run_measured *ret)
 {
-    uint64_t job = info->job;
-    const char *url = p->peers.where ? p->peers.where(p->peers.pool, &job) : NULL;
+    const char *url = p->jobs->where(p->jobs, ref);
     *ret = (struct run_measured){.candidate = id,
                                  .purpose = purpose,
-                                 .job = job,
+                                 .job = ref.job,
                                  .pool = url ? xstrdup(url) : NULL,
                                  .result = info->result};
     info->result = NULL;
@@ -46,7 +45,8 @@ static void make_measured(const struct pipeline *p, uint64_t id, enum purpose pu
     }
 }
 
-static void on_measured(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job_info *info,
+                        const struct err *error)
 {
     struct pipeline *p = owner;
     if (error) {
@@ -55,9 +55,9 @@ static void on_measured(void *owner, uint64_t id, struct job_info *info, const s
     }
     bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
     struct run_measured event;
-    make_measured(p, id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, info, &event);
+    make_measured(p, id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, ref, info, &event);
     if (pipeline_append(p, RUN_MEASURED, &event, &p->failure) == 0) {
-        p->peers.ack(p->peers.pool, info->job);
+        p->jobs->ack(p->jobs, ref);
     }
 }
 
@@ -89,12 +89,12 @@ static bool is_confirmed(const struct run_state_candidate *candidate, double inc
            fabs(first->speedup->log2 - second->speedup->log2) <= allowed;
 }
 
-static int record_replication(struct pipeline *p, uint64_t id, struct job_info *info,
-                              struct err *err)
+static int record_replication(struct pipeline *p, uint64_t id, struct job_ref ref,
+                              struct job_info *info, struct err *err)
 {
     double incumbent = run_state_incumbent_log2(p->run_state);
     struct run_measured event;
-    make_measured(p, id, PURPOSE_RECORD, info, &event);
+    make_measured(p, id, PURPOSE_RECORD, ref, info, &event);
     int rc = run_begin(p->run, err);
     if (rc == 0) {
         rc = pipeline_append(p, RUN_MEASURED, &event, err);
@@ -115,14 +115,15 @@ static int record_replication(struct pipeline *p, uint64_t id, struct job_info *
     return pipeline_commit(p, rc, err);
 }
 
-static void on_replicated(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+static void on_replicated(void *owner, uint64_t id, struct job_ref ref, struct job_info *info,
+                          const struct err *error)
 {
     struct pipeline *p = owner;
     p->replicating = 0;
     if (error) {
         pipeline_fail(p, 'r', id, error);
-    } else if (record_replication(p, id, info, &p->failure) == 0) {
-        p->peers.ack(p->peers.pool, info->job);
+    } else if (record_replication(p, id, ref, info, &p->failure) == 0) {
+        p->jobs->ack(p->jobs, ref);
     }
 }
 

@@ -9,7 +9,7 @@
 // A measurement, before the first one is known. Small: a search must not end because of a guess.
 #define BUDGET_GUESS_SECONDS 0.1
 
-static job_client_callback on_compiled;
+static job_peer_callback on_compiled;
 
 // ---- limits ----
 
@@ -163,7 +163,8 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 
 // ---- compile ----
 
-static void on_compiled(void *owner, uint64_t id, struct job_info *info, const struct err *error)
+static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job_info *info,
+                        const struct err *error)
 {
     struct pipeline *p = owner;
     if (error) {
@@ -171,7 +172,7 @@ static void on_compiled(void *owner, uint64_t id, struct job_info *info, const s
         return;
     }
     struct slot *slot = &p->slot[id - 1];
-    slot->job = info->job;
+    slot->job = ref;
     slot->answer = info->compiled;
     info->compiled = NULL;
     if (!slot->answer) { // buried or cancelled
@@ -220,8 +221,8 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         *progress = true;
         p->compiled = id - 1;
         for (uint64_t i = first; i < id; i++) {
-            if (p->slot[i - 1].job != 0) {
-                p->peers.ack(p->peers.pool, p->slot[i - 1].job);
+            if (p->slot[i - 1].job.job != 0) {
+                p->jobs->ack(p->jobs, p->slot[i - 1].job);
             }
         }
     }

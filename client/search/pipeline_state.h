@@ -4,9 +4,10 @@
 #ifndef CLIENT_SEARCH_PIPELINE_STATE_H
 #define CLIENT_SEARCH_PIPELINE_STATE_H
 
+#include "client/forecast/forecast_request.h"
+#include "client/forecast/proposer.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
-#include "client/pool/proposer.h"
 #include "client/propose/generator_list.h"
 #include "client/propose/strategy.h"
 #include "client/search/pipeline.h"
@@ -22,7 +23,7 @@ struct first {
 // What is known of a candidate beyond the log.
 struct slot {
     struct compiled *answer; // arrived, waits for its turn to be recorded
-    uint64_t job;            // of that answer
+    struct job_ref job;      // of that answer
     bool measuring;          // the first measurement was submitted in this process
 };
 
@@ -56,7 +57,8 @@ struct writing {
 struct pipeline {
     struct run *run;
     struct run_state *run_state;
-    struct pipeline_peers peers;
+    struct job_peer *jobs;
+    struct forecast_peer *forecasts;
     struct proposer *proposer; // NULL when no generator asks
     struct writing writing;
     const struct generator *generator[GENERATOR_LIST_MAX];
@@ -137,7 +139,7 @@ MUST_CHECK int pipeline_append(struct pipeline *p, enum run_event_kind kind, voi
 MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
 // Submits the job with key <letter><id>.
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_client_callback *callback);
+                     uint64_t priority, job_peer_callback *callback);
 // What a candidate's job is to do, without anchor.
 void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret);
 // Remembers that a job could not be submitted.

@@ -3,10 +3,10 @@
 // event of the session.
 #include "client/search/search.h"
 
+#include "client/forecast/forecaster.h"
 #include "client/pool/daemon_pool.h"
 #include "client/pool/daemons.h"
 #include "client/pool/device_choice.h"
-#include "client/pool/forecaster.h"
 #include "client/propose/generator_list.h"
 #include "client/search/pipeline.h"
 #include "client/search/progress.h"
@@ -147,7 +147,8 @@ static int open_generators(struct search *s, struct err *err)
     return rc;
 }
 
-static void on_baseline(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+static void on_baseline(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                        const struct err *error)
 {
     struct search *s = owner;
     (void)tag;
@@ -165,7 +166,7 @@ static void on_baseline(void *owner, uint64_t tag, struct job_info *info, const 
     } else {
         s->baseline = info->compiled;
         info->compiled = NULL;
-        daemon_pool_ack(s->daemon_pool, info->job);
+        daemon_pool_jobs(s->daemon_pool)->ack(daemon_pool_jobs(s->daemon_pool), ref);
     }
 }
 
@@ -181,7 +182,8 @@ static int compile_baseline(struct search *s, struct err *err)
         .max_seconds = NAN,
         .precision_log2 = NAN,
     };
-    daemon_pool_submit(s->daemon_pool, "c0", &spec, 0, on_baseline, s, 0);
+    struct job_peer *jobs = daemon_pool_jobs(s->daemon_pool);
+    jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
     int rc = daemon_pool_drain(s->daemon_pool, err);
     if (rc == 0 && s->failure.code != ERR_NONE) {
         rc = err_set(err, s->failure.code, "%s", s->failure.text);
@@ -268,7 +270,7 @@ static int loop(struct search *s, struct err *err)
     const char *reason = NULL;
     int rc = pipeline_advance(s->pipeline, err);
     while (rc == 0 && !pipeline_done(s->pipeline, &reason)) {
-        if (daemon_pool_outstanding(s->daemon_pool) == 0 && !forecaster_busy(s->forecaster) &&
+        if (daemon_pool_outstanding(s->daemon_pool) == 0 && !forecaster_peer(s->forecaster)->busy &&
             !pipeline_asking(s->pipeline)) {
             return err_set(err, ERR_INTERNAL,
                            "the search has nothing to wait for and is not at its end");
@@ -369,12 +371,12 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    struct pipeline_peers peers = pipeline_peers_of(s->daemon_pool, s->forecaster);
     const struct generator *generator[GENERATOR_LIST_MAX];
     for (size_t i = 0; i < s->generators.count; i++) {
         generator[i] = s->generators.generator[i];
     }
-    rc = pipeline_create(&s->pipeline, s->run, s->run_state, &peers, s->proposer, generator,
+    rc = pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
+                         forecaster_peer(s->forecaster), s->proposer, generator,
                          s->generators.count, err);
 out:
     message_clear(&device_info_message, &device);

@@ -133,8 +133,6 @@ int arm_start(struct arm *arm, struct zygote *zygote, const struct bytes *object
     }
     if (pipe2(pipe_end, O_CLOEXEC | O_NONBLOCK) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "pipe for a runner's output");
-    }
-    if (rc != 0) {
         goto out;
     }
     fd[0] = arm->control_fd;

@@ -10,8 +10,9 @@
 #include "common/err.h"
 #include "common/mem.h"
 #include "executor/cpu/buffer.h"
-#include "executor/sandbox/control.h"
+#include "executor/cpu/control.h"
 #include "executor/sandbox/zygote.h"
+#include "executor/timing.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,12 +30,6 @@ enum launch_outcome {
 struct arm_pointer {
     struct buffer *buffer; // the harness's, shared by runners
     bool writable;
-};
-
-// One launch's time, in nanoseconds.
-struct launch_time {
-    double cpu;  // complete only after arm_settle or the next launch of the same arm
-    double wall; // from go until the harness ran again
 };
 
 struct arm {

@@ -1,29 +1,29 @@
 #include "executor/cpu/compile.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "executor/compiled.h"
 #include "executor/cpu/diagnose.h"
 #include "executor/cpu/features.h"
+#include "executor/cpu/jail.h"
+#include "executor/facts.h"
 #include "executor/sandbox/elf.h"
-#include "executor/sandbox/jail.h"
+#include "executor/sandbox/process.h"
 #include "proto/verdict.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SCRATCH_FACTOR 4
 #define SCRATCH_MIN ((uint64_t)32 << 20)
-#define POLL_STEP_MS 5
 
 struct compilation {
     const struct compile_plan *plan;
@@ -141,41 +141,17 @@ static void kill_jail(const struct compilation *c, pid_t pid)
 
 static void await(struct compilation *c, pid_t pid)
 {
-    uint64_t end = clock_now_ns(&clock_system) + (uint64_t)(c->plan->max_seconds * 1e9);
-    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-    while (waitpid(pid, &c->status, WNOHANG) == 0) {
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-        uint64_t now = clock_now_ns(&clock_system);
-        int left_ms = now < end ? (int)((end - now) / NS_PER_MS) + 1 : 0;
-        if (left_ms == 0) {
-            c->timed_out = true;
-            kill_jail(c, pid);
-            while (waitpid(pid, &c->status, 0) < 0 && errno == EINTR) {
-            }
-            break;
-        }
-        (void)poll(&ended, 1, pidfd >= 0 || left_ms < POLL_STEP_MS ? left_ms : POLL_STEP_MS);
+    if (!process_wait(pid, c->plan->max_seconds, &c->status)) {
+        c->timed_out = true;
+        kill_jail(c, pid);
+        process_reap(pid, &c->status);
     }
     if (c->plan->sandbox_off) {
         (void)kill(-pid, SIGKILL); // what its children left behind
     }
-    if (pidfd >= 0) {
-        close(pidfd);
-    }
 }
 
 // ---- what came of it ----
-
-static void refuse(struct compilation *c, enum verdict verdict, char *reason_take)
-{
-    if (c->compiled->verdict == VERDICT_NONE) {
-        c->compiled->verdict = verdict;
-        c->compiled->reason = reason_take;
-    } else {
-        free(reason_take);
-    }
-}
 
 static int take_log(struct compilation *c, struct err *err)
 {
@@ -185,7 +161,7 @@ static int take_log(struct compilation *c, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    diagnose_clean((char *)log.data, log.len);
+    compiled_clean((char *)log.data, log.len);
     if (log.len > 0) {
         c->compiled->log = (char *)log.data; // with the NUL that read_back left
     } else {
@@ -201,16 +177,12 @@ static void harness_failure(struct compilation *c)
                                      .max_output = c->plan->max_output};
 
     if (c->timed_out) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("compiling it takes longer than the %g seconds allowed",
-                         c->plan->max_seconds));
+        compiled_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("its object is larger than the %llu MiB allowed",
-                         (unsigned long long)(c->plan->max_output >> 20)));
+        compiled_refuse_large(c->compiled, c->plan);
     } else if (!outcome->compiled) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
+        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR,
+                        diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
     }
 }
 
@@ -222,28 +194,31 @@ static void harness_object(struct compilation *c, const struct bytes *object,
     *facts = (struct elf_facts){0};
     struct err err = ERR_INIT;
     if (elf_inspect(object, facts, &err) != 0) {
-        refuse(c, VERDICT_REJECTED, xstrdup(err.text));
+        compiled_refuse(c->compiled, VERDICT_REJECTED, xstrdup(err.text));
         return;
     }
     uint64_t memory = facts->bss_bytes + facts->data_bytes;
     if (facts->bss_bytes > COMPILE_STATIC_MAX || facts->data_bytes > COMPILE_STATIC_MAX ||
         memory > COMPILE_STATIC_MAX) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("its static data takes %.1f GiB, more than the %llu GiB allowed",
-                         (double)facts->bss_bytes / 0x1p30 + (double)facts->data_bytes / 0x1p30,
-                         (unsigned long long)(COMPILE_STATIC_MAX >> 30)));
+        compiled_refuse(
+            c->compiled, VERDICT_COMPILE_ERROR,
+            xasprintf("its static data takes %.1f GiB, more than the %llu GiB allowed",
+                      (double)facts->bss_bytes / 0x1p30 + (double)facts->data_bytes / 0x1p30,
+                      (unsigned long long)(COMPILE_STATIC_MAX >> 30)));
     }
     if (facts->runs_when_loaded) {
-        refuse(c, VERDICT_REJECTED,
-               xstrdup("it runs code when it is loaded or unloaded (a constructor or destructor)"));
+        compiled_refuse(
+            c->compiled, VERDICT_REJECTED,
+            xstrdup("it runs code when it is loaded or unloaded (a constructor or destructor)"));
     }
     if (facts->has_ifunc) {
-        refuse(c, VERDICT_REJECTED,
-               xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
+        compiled_refuse(c->compiled, VERDICT_REJECTED,
+                        xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
     }
     if (facts->needs[0] != '\0') {
-        diagnose_clean(facts->needs, strlen(facts->needs));
-        refuse(c, VERDICT_REJECTED, xasprintf("it needs the library %s", facts->needs));
+        compiled_clean(facts->needs, strlen(facts->needs));
+        compiled_refuse(c->compiled, VERDICT_REJECTED,
+                        xasprintf("it needs the library %s", facts->needs));
     }
 }
 
@@ -261,20 +236,19 @@ static int take_features(struct compilation *c, const struct bytes *object,
     features_read((const char *)listing.data, listing.len, value);
     bytes_clear(&listing);
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
-        features_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
+        facts_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
     }
-    features_add(&compiled->features, &compiled->features_count, "code_bytes",
-                 (double)facts->code_bytes);
-    features_add(&compiled->features, &compiled->features_count, "read_only_bytes",
-                 (double)facts->read_only_bytes);
-    features_add(&compiled->features, &compiled->features_count, "data_bytes",
-                 (double)facts->data_bytes);
-    features_add(&compiled->features, &compiled->features_count, "bss_bytes",
-                 (double)facts->bss_bytes);
-    features_add(&compiled->features, &compiled->features_count, "object_bytes",
-                 (double)object->len);
-    features_add(&compiled->features, &compiled->features_count, "source_bytes",
-                 (double)c->plan->source.len);
+    facts_add(&compiled->features, &compiled->features_count, "code_bytes",
+              (double)facts->code_bytes);
+    facts_add(&compiled->features, &compiled->features_count, "read_only_bytes",
+              (double)facts->read_only_bytes);
+    facts_add(&compiled->features, &compiled->features_count, "data_bytes",
+              (double)facts->data_bytes);
+    facts_add(&compiled->features, &compiled->features_count, "bss_bytes",
+              (double)facts->bss_bytes);
+    facts_add(&compiled->features, &compiled->features_count, "object_bytes", (double)object->len);
+    facts_add(&compiled->features, &compiled->features_count, "source_bytes",
+              (double)c->plan->source.len);
     return 0;
 }
 

@@ -1,47 +1,11 @@
 #include "executor/cpu/diagnose.h"
 #include "common/mem.h"
+#include "executor/compiled.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define QUOTE_MAX 400
-
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                             : 0;
-
-    if (n == 0 || n > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)) {
-        return 0; // overlong, surrogate, beyond the last
-    }
-    return n;
-}
-
-void diagnose_clean(char *text, size_t len)
-{
-    unsigned char *p = (unsigned char *)text;
-
-    for (size_t i = 0; i < len;) {
-        size_t n = utf8_length(p + i, len - i);
-        if (n == 0 || (n == 1 && (p[i] < ' ' || p[i] == 0x7f) && p[i] != '\n' && p[i] != '\t')) {
-            p[i] = '?';
-            n = 1;
-        }
-        i += n;
-    }
-}
 
 // Takes out "./ccAbCdEf.o:", the random name of a temporary file.
 static void drop_temporaries(char *line)
@@ -62,7 +26,7 @@ static char *line_at(const char *start)
     size_t len = strcspn(start, "\n");
     char *line = xstrndup(start, len < QUOTE_MAX ? len : QUOTE_MAX);
     drop_temporaries(line);
-    diagnose_clean(line, strlen(line)); // the cut may have split a character
+    compiled_clean(line, strlen(line)); // the cut may have split a character
     return line;
 }
 

@@ -14,8 +14,4 @@ struct diagnose_limits {
 // is NUL-terminated text; name is what the file is called in it.
 char *diagnose(const char *log, const char *name, const struct diagnose_limits *limits);
 
-// Replaces, in place, what is not valid UTF-8, NUL and control characters other than newline and
-// tab by '?'.
-void diagnose_clean(char *text, size_t len);
-
 #endif

@@ -6,6 +6,9 @@
 // x86 comes in AT&T syntax: the destination is the last operand. Loops are the intervals of
 // backward jumps; an instruction's depth is the number of such intervals around it.
 #include "executor/cpu/features.h"
+#include "common/mem.h"
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -459,10 +462,4 @@ void features_read(const char *text, size_t len, double ret[static FEATURE_COUNT
     }
     free(reader->instruction);
     free(reader);
-}
-
-void features_add(struct fact **list, size_t *count, const char *name, double value)
-{
-    *list = xrealloc(*list, *count + 1, sizeof(**list));
-    (*list)[(*count)++] = (struct fact){.name = xstrdup(name), .value = value};
 }

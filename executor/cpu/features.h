@@ -4,7 +4,6 @@
 #ifndef EXECUTOR_CPU_FEATURES_H
 #define EXECUTOR_CPU_FEATURES_H
 
-#include "proto/messages.h"
 #include <stddef.h>
 
 // name, meaning. Counts are static: of the code as it stands in the object, without kcast_entry and
@@ -57,8 +56,5 @@ extern const char *const feature_name[FEATURE_COUNT];
 // FEATURES_INSTRUCTIONS_MAX instructions).
 #define FEATURES_INSTRUCTIONS_MAX ((size_t)1 << 20)
 void features_read(const char *text, size_t len, double ret[static FEATURE_COUNT]);
-
-// Adds a fact to a growing list.
-void features_add(struct fact **list, size_t *count, const char *name, double value);
 
 #endif

@@ -3,15 +3,15 @@
 #include "executor/cpu/arm.h"
 #include "executor/cpu/check.h"
 #include "executor/cpu/compile.h"
-#include "executor/cpu/features.h"
 #include "executor/cpu/machine.h"
+#include "executor/facts.h"
+#include "executor/sandbox/process.h"
 #include "proto/verdict.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define STEP_LIMIT_NS (20 * NS_PER_S)
@@ -60,8 +60,7 @@ static int run_checks(struct zygote *zygote, enum child_role role, const char *w
         rc = zygote_spawn(zygote, &spec, sizeof(spec), &fd, 1, &pid, err);
     }
     if (rc == 0) {
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
+        process_reap(pid, NULL);
         rc = read_outcome(outcome, where, err);
     }
     if (outcome != MAP_FAILED) {
@@ -219,7 +218,7 @@ static void add_facts(struct probe_outcome *outcome)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(fact); i++) {
-        features_add(&outcome->facts, &outcome->facts_count, fact[i].name, fact[i].value);
+        facts_add(&outcome->facts, &outcome->facts_count, fact[i].name, fact[i].value);
     }
 }
 

@@ -4,7 +4,7 @@
 #define EXECUTOR_CPU_PROBE_H
 
 #include "common/err.h"
-#include "executor/sandbox/child.h"
+#include "executor/cpu/child.h"
 #include "proto/messages.h"
 
 // Compiles and runs a small kernel through jail and runner, tries from inside each what must fail,

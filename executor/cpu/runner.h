@@ -4,7 +4,7 @@
 #ifndef EXECUTOR_CPU_RUNNER_H
 #define EXECUTOR_CPU_RUNNER_H
 
-#include "executor/sandbox/control.h"
+#include "executor/cpu/control.h"
 #include "executor/sandbox/zygote.h"
 
 // The filters that runners load, built by the parent before the zygote is forked. Never freed:

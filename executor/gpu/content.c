@@ -1,5 +1,5 @@
 #include "executor/gpu/content.h"
-#include "executor/cpu/inputs.h"
+#include "executor/inputs.h"
 
 int content_sizes(const struct problem *problem, const struct shape_case *shape,
                   struct content_sizes *ret, struct err *err)

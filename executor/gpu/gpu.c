@@ -93,29 +93,28 @@ static int read_attributes(struct gpu *gpu, struct err *err)
 int gpu_describe(struct gpu *gpu, const struct driver *driver, int ordinal, struct err *err)
 {
     const struct driver *d = &gpu->driver;
-    struct cu_uuid uuid;
 
     *gpu = (struct gpu){.driver = *driver};
     int rc = driver_check(d, d->device_get(&gpu->device, ordinal), "finding the GPU", err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
+    struct cu_uuid uuid;
     rc = driver_check(d, d->device_uuid(&uuid, gpu->device), "the GPU's identifier", err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = driver_check(d, d->device_name(gpu->name, (int)sizeof(gpu->name), gpu->device),
                       "the GPU's name", err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc =
         driver_check(d, d->device_memory(&gpu->memory_bytes, gpu->device), "the GPU's memory", err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = driver_check(d, d->driver_version(&gpu->driver_version), "the driver's version", err);
-out:
     if (rc != 0) {
         return rc;
     }
@@ -198,8 +197,7 @@ static int make_context(struct gpu *gpu, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = gpu_check(gpu, d->event_create(&gpu->mark, CU_EVENT_DEFAULT), "making an event", err);
-    return rc;
+    return gpu_check(gpu, d->event_create(&gpu->mark, CU_EVENT_DEFAULT), "making an event", err);
 }
 
 static int make_memory(struct gpu *gpu, struct err *err)
@@ -243,8 +241,7 @@ int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = gpu_health(gpu, FINISH_NS, err);
-    return rc;
+    return gpu_health(gpu, FINISH_NS, err);
 }
 
 void gpu_close(struct gpu *gpu)

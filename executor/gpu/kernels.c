@@ -31,8 +31,6 @@ int kernels_build(const char *target, struct bytes *ret_cubin, struct err *err)
     }
     if (!output.compiled) {
         rc = err_set(err, ERR_VERSION, "NVRTC refuses the executor's kernels: %.600s", output.log);
-    }
-    if (rc != 0) {
         goto out;
     }
     *ret_cubin = output.cubin;

@@ -1,16 +1,11 @@
-// One measurement on a GPU: from a plan to a verdict. The only thing in cuda/ that knows the order of
-// things; see docs/measuring.md.
+// Measuring sealed candidates on a GPU.
 #ifndef EXECUTOR_GPU_MEASURE_H
 #define EXECUTOR_GPU_MEASURE_H
 
-#include "executor/gpu/gpu.h"
-#include "executor/gpu/oracle.h"
-#include "proto/messages.h"
+#include "executor/measure.h"
 
-// On success *report (uninitialised before) owns its parts; report->retire is set when the context can no
-// longer be used. Errors are failures of kernelcast, of the machine or of the problem, never of the
-// candidate: that is a verdict. After a hang the process can only _exit.
-MUST_CHECK int measure_cuda(const struct measure_plan *plan, struct gpu *gpu, struct oracle *oracle,
-                            struct measure_outcome *outcome, struct err *err);
+// The machine is a struct bench (executor/gpu/bench.h), zero but for its gpu and oracle. The report's retire
+// is set when the GPU's context can no longer be used; after a hang the process can only _exit.
+extern const struct measure_ops measure_gpu;
 
 #endif

@@ -5,6 +5,7 @@
 #include "executor/gpu/probe.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/facts.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/gpu.h"
 #include <math.h>
@@ -34,8 +35,7 @@ static const struct rate rates[] = {
 static void add_fact(struct gpu_info *info, const char *name, double value)
 {
     if (isfinite(value) && value > 0) {
-        info->facts = xrealloc(info->facts, info->facts_count + 1, sizeof(*info->facts));
-        info->facts[info->facts_count++] = (struct fact){.name = xstrdup(name), .value = value};
+        facts_add(&info->facts, &info->facts_count, name, value);
     }
 }
 
@@ -95,7 +95,7 @@ static int time_pass(struct gpu *gpu, cu_pointer buffer, size_t bytes, bool read
     if (ms > 0) {
         *best_ns = fmin(*best_ns, (double)ms * 1e6);
     }
-    return rc;
+    return 0;
 }
 
 static int measure_memory(struct gpu *gpu, double *ret_bytes_per_second, struct err *err)

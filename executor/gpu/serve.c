@@ -4,9 +4,8 @@
 #include "common/exit.h"
 #include "common/mem.h"
 #include "executor/frame.h"
-#include "executor/gpu/gpu.h"
+#include "executor/gpu/bench.h"
 #include "executor/gpu/measure.h"
-#include "executor/gpu/oracle.h"
 #include "proto/messages.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +25,16 @@ static int take_stdout(int *ret_fd, struct err *err)
     return 0;
 }
 
-static int answer(int out, const struct bytes *packed_plan, struct gpu *gpu, struct oracle *oracle,
-                  bool *ret_retire, struct err *err)
+struct server {
+    struct oracle oracle;
+    struct gpu gpu;
+};
+
+static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
+                  struct err *err)
 {
+    struct server *server = owner;
+    struct bench bench = {.gpu = &server->gpu, .oracle = &server->oracle};
     struct measure_plan plan;
     int rc = message_read(&measure_plan_message, &plan, packed_plan->data, packed_plan->len, err);
 
@@ -36,63 +42,50 @@ static int answer(int out, const struct bytes *packed_plan, struct gpu *gpu, str
         return rc;
     }
     struct measure_outcome outcome;
-    rc = measure_cuda(&plan, gpu, oracle, &outcome, err);
+    rc = measure_run(&measure_gpu, &bench, &plan, &outcome, err);
     struct strbuf packed = STRBUF_INIT;
     if (rc == 0) {
-        *ret_retire = outcome.retire;
+        *ret_last = outcome.retire;
         rc = message_pack(&measure_outcome_message, &outcome, &packed, err);
         message_clear(&measure_outcome_message, &outcome);
     }
     if (rc == 0) {
-        struct bytes bytes = {.data = (unsigned char *)packed.data, .len = packed.len};
-
-        rc = frame_write(out, &bytes, err);
+        *ret = strbuf_detach_bytes(&packed);
     }
     strbuf_release(&packed);
     message_clear(&measure_plan_message, &plan);
     return rc;
 }
 
+// The oracle before the driver: what the driver has begun in a process cannot be forked.
+static int start(struct server *server, const char *uuid, struct err *err)
+{
+    int rc = oracle_start(&server->oracle, uuid, err);
+
+    if (rc == 0) {
+        rc = gpu_open(&server->gpu, uuid, err);
+    }
+    return rc == 0 ? oracle_ready(&server->oracle, err) : rc;
+}
+
 int serve_cuda(const char *uuid, struct err *err)
 {
-    struct oracle oracle = {.socket = -1};
-    struct gpu gpu = {.device = 0};
-    struct bytes ready = {.len = 0}, plan;
-    bool retire = false, ended = false;
+    struct server server = {.oracle = {.socket = -1}};
     int out = -1, rc = take_stdout(&out, err);
 
-    if (rc != 0) {
-        goto out;
+    if (rc == 0) {
+        rc = start(&server, uuid, err);
     }
-    rc = oracle_start(&oracle, uuid, err);
-    if (rc != 0) {
-        goto out;
+    if (rc == 0) {
+        rc = frame_serve(STDIN_FILENO, out, PLAN_MAX, answer, &server, err);
     }
-    rc = gpu_open(&gpu, uuid, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = oracle_ready(&oracle, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = frame_write(out, &ready, err);
-out:
-    while (rc == 0 && !retire) {
-        rc = frame_read(STDIN_FILENO, &plan, PLAN_MAX, &ended, err);
-        if (rc != 0 || ended) {
-            break;
-        }
-        rc = answer(out, &plan, &gpu, &oracle, &retire, err);
-        bytes_clear(&plan);
-    }
-    oracle_stop(&oracle);
-    if (gpu.hung) {
+    oracle_stop(&server.oracle);
+    if (server.gpu.hung) {
         if (rc != 0) { // as main would say it
             fprintf(stderr, "kcast-exec: %s\n", err->text);
         }
         _exit(rc == 0 ? EXIT_OK : EXIT_SYSTEM);
     }
-    gpu_close(&gpu);
+    gpu_close(&server.gpu);
     return rc;
 }

@@ -335,15 +335,15 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
     }
     if (sandbox->kind == SANDBOX_JAIL) {
         rc = bring_toolchain(err);
-    }
-    if (rc != 0) {
-        goto out;
+        if (rc != 0) {
+            goto out;
+        }
     }
     if (toolkit >= 0) {
         rc = bring_toolkit(toolkit, err);
-    }
-    if (rc != 0) {
-        goto out;
+        if (rc != 0) {
+            goto out;
+        }
     }
     rc = mount_scratch(sandbox->scratch, err);
 out:

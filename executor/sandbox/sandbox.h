@@ -1,5 +1,6 @@
-// What a sandboxed child may do: resource limits, capabilities, system calls. Namespaces and the
-// root directory are executor/sandbox/root.h's, the processes exec/zygote.h's.
+// What a sandboxed child may do: resource limits and capabilities (executor/sandbox/sandbox.c), system calls
+// (executor/sandbox/filter.c). Namespaces and the root directory are executor/sandbox/root.h's, the processes
+// exec/zygote.h's.
 //
 // Theory of operation. A child is confined in this order: (1) namespaces, (2) own root directory,
 // (3) descriptors, limits, (4) no capabilities, no_new_privs, (5) a system call filter, (6) for a
@@ -74,6 +75,9 @@ void sandbox_filter_release(struct sandbox_filter *filter);
 // In the child. Refused calls of STAGE_LOAD and STAGE_RUN raise SIGSYS, by which the process ends
 // unless it has a handler.
 MUST_CHECK int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err);
+
+// What every process of a compile jail is limited to: processes and open files.
+struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 
 // In the child: limits (hard and soft).
 MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *err);

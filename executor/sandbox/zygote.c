@@ -1,4 +1,5 @@
 #include "executor/sandbox/zygote.h"
+#include "executor/sandbox/process.h"
 #include "executor/sandbox/root.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -265,8 +266,7 @@ void zygote_release(struct zygote *zygote)
     if (zygote->pid > 0) {
         close(zygote->socket);
         (void)kill(zygote->pid, SIGKILL);
-        while (waitpid(zygote->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
+        process_reap(zygote->pid, NULL);
     }
     *zygote = (struct zygote){.socket = -1};
 }

@@ -174,7 +174,8 @@ static void refuse_version(struct exchange *exchange, const struct hello_request
 }
 
 void exchange_hello(struct exchange *exchange, const struct request *request, const char *program,
-                    const char *const *features, size_t feature_count, uint64_t wait_max_ms)
+                    const char *const *features, size_t feature_count, uint64_t wait_max_ms,
+                    const struct worker_abilities *worker)
 {
     struct hello_request hello;
 
@@ -196,6 +197,7 @@ void exchange_hello(struct exchange *exchange, const struct request *request, co
         reply.message_max = exchange->service->config.message_max;
         reply.wait_max_ms = wait_max_ms;
         reply.pid = (uint64_t)getpid();
+        reply.worker = (struct worker_abilities *)(uintptr_t)worker;
         exchange_reply(exchange, &hello_reply_message, &reply);
     }
     message_clear(&hello_request_message, &hello);

@@ -36,6 +36,7 @@ static void on_greeting(void *owner)
     struct remote *remote = owner;
 
     remote->state = LINK_UP;
+    remote->connections++;
     remote->backoff_ns = 0;
     err_clear(&remote->failure);
     remote_send_token(remote);
@@ -133,6 +134,7 @@ static void on_end(void *owner, const struct err *why)
     }
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime();
+    remote->was_slow |= remote->retry_ns >= remote->connect_deadline_ns;
     struct err err = ERR_INIT;
     (void)err_set(&err, why->code,
                   why->code == ERR_PROTOCOL ? "%s sent no valid reply: %s"
@@ -178,15 +180,21 @@ void link_on_time(struct remote *remote, uint64_t now_ns)
     if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
         begin_attempt(remote);
     } else if (remote->state == LINK_CONNECTING && remote->connect_deadline_ns <= now_ns) {
+        bool connected = stream_was_connected(remote->stream);
+
+        remote->was_slow |= connected;
         note_failure(remote, ERR_UNREACHABLE,
-                     stream_was_connected(remote->stream)
-                         ? "it takes connections but does not greet"
-                         : strerror(ETIMEDOUT));
+                     connected ? "it takes connections but does not greet" : strerror(ETIMEDOUT));
         stream_close(remote->stream);
         remote->stream = NULL;
         try_next_address(remote, false); // not refused: a lost packet may arrive the next time
     }
     link_arm(remote);
+}
+
+bool link_is_slow(const struct remote *remote)
+{
+    return remote->was_slow || (remote->stream && stream_was_connected(remote->stream));
 }
 
 void link_close(struct remote *remote)

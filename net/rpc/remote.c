@@ -1,6 +1,7 @@
 // Design note. Calls are in a table by id, sent or not, until they end; net/rpc/link.c makes the
-// connection on which they are sent. One timer serves the earliest deadline and what the link waits
-// for. It may fire too early but never too late, and everything is checked when it fires.
+// connection on which they are sent, and net/rpc/hello.c calls HELLO. One timer serves the earliest
+// deadline and what the link waits for. It may fire too early but never too late, and everything is
+// checked when it fires.
 //
 // The timer only wakes the poll of the loop. A call that ends without a reply goes to the list
 // `ended` and wakes the poll too. on_wake then checks the time and runs the callbacks. This has two
@@ -21,7 +22,6 @@
 #include <utlist.h>
 
 #define REQUEST_MAX ((size_t)16 << 20) // bytes, until HELLO tells what the other side takes
-#define HELLO_TIMEOUT_MS 10000         // long enough for several attempts when packets are lost
 
 static void on_timer(uv_timer_t *timer);
 
@@ -312,6 +312,11 @@ const char *remote_url(const struct remote *remote)
     return remote->url;
 }
 
+uint64_t remote_connection(const struct remote *remote)
+{
+    return remote->state == LINK_UP && stream_is_open(remote->stream) ? remote->connections : 0;
+}
+
 static int pack(struct call *call, enum op op, const struct message *message, const void *body,
                 uint64_t deadline_ms, struct err *err)
 {
@@ -425,60 +430,6 @@ int remote_call_sync(struct remote *remote, enum op op, const struct message *bo
 
     remote_call(remote, op, body_message, body, answer, deadline_ms, on_answer, &wait);
     return wait_for(remote, &wait, err);
-}
-
-// --- HELLO
-
-struct hello_call {
-    struct remote *remote;
-    const char *program;
-    remote_callback *callback;
-    void *owner;
-};
-
-static int check_hello(struct remote *remote, const char *program, const struct hello_reply *hello,
-                       struct err *err)
-{
-    if (!hello->program || strcmp(hello->program, program) != 0) {
-        return err_set(err, ERR_PROTOCOL,
-                       "%s is a %s where a %s is needed; check --pool and --worker", remote->url,
-                       hello->program ? hello->program : "program without a name", program);
-    }
-    if (hello->message_max > 0) {
-        remote->request_max = (size_t)hello->message_max;
-    }
-    return 0;
-}
-
-static void on_hello(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
-{
-    struct hello_call hello = *(struct hello_call *)owner;
-
-    free(owner);
-    hello.remote->wanted = NULL;
-    struct err err = ERR_INIT;
-    if (!error && check_hello(hello.remote, hello.program, reply, &err) != 0) {
-        error = &err;
-        reply = NULL;
-    }
-    hello.callback(hello.owner, error, retry_after_ms, reply);
-}
-
-void remote_hello(struct remote *remote, const char *program, remote_callback *callback,
-                  void *owner)
-{
-    struct hello_call *call = xcalloc(1, sizeof(*call));
-
-    *call = (struct hello_call){
-        .remote = remote, .program = program, .callback = callback, .owner = owner};
-    remote->wanted = program;
-    remote->retry_ns = 0;
-    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
-                                  .version_max = KCAST_PROTOCOL_MAX,
-                                  .program = (char *)(uintptr_t) "kcast",
-                                  .release = (char *)(uintptr_t)KCAST_VERSION};
-    remote_call(remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
-                HELLO_TIMEOUT_MS, on_hello, call);
 }
 
 int remote_hello_sync(struct remote *remote, const char *program, struct hello_reply *ret,

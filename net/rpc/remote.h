@@ -27,6 +27,9 @@ MUST_CHECK int remote_create_tls(struct remote **ret, uv_loop_t *loop, const cha
 // tls:// urls.
 void remote_expect(struct remote *remote, const char *name);
 const char *remote_url(const struct remote *remote);
+// Returns the number of the present connection, counted from 1; 0 when there is none. What HELLO
+// said is true for one connection only: another program may be behind the next one.
+uint64_t remote_connection(const struct remote *remote);
 // Open calls get their callback with ERR_STOPPED before this returns. The memory is freed when the
 // loop has closed the handles. May be called from a callback. NULL is fine.
 void remote_close(struct remote *remote);
@@ -58,7 +61,8 @@ MUST_CHECK int remote_call_sync(struct remote *remote, enum op op,
 
 // Calls HELLO and checks that the other side is `program`, a string that is not copied, and shares
 // a protocol version. The callback gets a struct hello_reply. ERR_UNREACHABLE at once when the
-// connection is refused, and after ten seconds when nothing comes back at all.
+// connection is refused, after ten seconds when nothing comes back at all, and after thirty when
+// connections are accepted and nothing follows.
 void remote_hello(struct remote *remote, const char *program, remote_callback *callback,
                   void *owner);
 // The same, but runs the loop until the call has ended. *ret is owned by the caller on success.

@@ -1,5 +1,5 @@
-// The struct that net/rpc/remote.c (calls) and net/rpc/link.c (their connection) share. Only these
-// two files include it.
+// The struct that net/rpc/remote.c (calls), net/rpc/hello.c (the first call) and net/rpc/link.c
+// (their connection) share. Only these three files include it.
 #ifndef NET_RPC_REMOTE_STATE_H
 #define NET_RPC_REMOTE_STATE_H
 
@@ -40,14 +40,16 @@ struct remote {
     int handles;       // handles that are not closed yet
     uint64_t timer_ns; // when the timer fires (uv_hrtime); UINT64_MAX when it is not armed
     enum link_state state;
+    uint64_t connections;         // that have been up, the present one included
     uint64_t retry_ns;            // in LINK_DOWN: the earliest next attempt (uv_hrtime)
-    uint64_t connect_deadline_ns; // in LINK_CONNECTING: when the address is given up (uv_hrtime)
+    uint64_t connect_deadline_ns; // when the address is given up unless it has greeted (uv_hrtime)
     uint64_t backoff_ns;          // the pause after the last attempt; 0 after a success
     const char *wanted;           // the program whose HELLO is awaited; NULL: none
-    struct resolve *resolve;      // in LINK_RESOLVING
-    struct stream *stream;        // in LINK_CONNECTING and LINK_UP
-    struct err failure;           // why there is no connection
-    bool failure_is_old;          // failure is from an earlier attempt than the present one
+    bool was_slow; // a connection was accepted and led to nothing since the last HELLO was called
+    struct resolve *resolve; // in LINK_RESOLVING
+    struct stream *stream;   // in LINK_CONNECTING and LINK_UP
+    struct err failure;      // why there is no connection
+    bool failure_is_old;     // failure is from an earlier attempt than the present one
     struct sockaddr_storage addresses[RESOLVE_MAX];
     size_t address_count;
     size_t address_next; // index of the address to try next
@@ -76,6 +78,9 @@ bool remote_on_frame(void *owner, const void *data, size_t len);
 void link_arm(struct remote *remote);
 // Does what is due: connects when a call waits, gives up an address that does not answer.
 void link_on_time(struct remote *remote, uint64_t now_ns);
+// Returns whether, since HELLO was called, the other side has accepted a connection without ending
+// it soon.
+bool link_is_slow(const struct remote *remote);
 // Closes the connection, or stops making one. No callback of the link runs any more.
 void link_close(struct remote *remote);
 

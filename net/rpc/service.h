@@ -83,9 +83,11 @@ bool exchange_park(struct exchange *exchange, void (*on_drop)(void *waiter), voi
 // Returns the milliseconds that the caller will still wait; UINT64_MAX when it gave no deadline.
 uint64_t exchange_remaining_ms(const struct exchange *exchange);
 
-// Answers a HELLO, which is the same for every server.
+// Answers a HELLO, which is the same for every server. worker is what a kcast-worker tells of
+// itself in addition; NULL for other programs.
 void exchange_hello(struct exchange *exchange, const struct request *request, const char *program,
-                    const char *const *features, size_t feature_count, uint64_t wait_max_ms);
+                    const char *const *features, size_t feature_count, uint64_t wait_max_ms,
+                    const struct worker_abilities *worker);
 
 // Reads the body of a request into the struct of message. When it is invalid, answers the exchange
 // with the error and returns false.

@@ -26,15 +26,17 @@
 // An answer that is on its way.
 struct answer {
     struct answer *next;
-    job_client_callback *done; // of a job; else one of the two below
-    forecaster_callback *forecasts;
-    forecaster_told *told;
+    job_peer_callback *done; // of a job; else one of the two below
+    forecast_peer_callback *forecasts;
+    forecast_peer_told *told;
     void *owner;
     uint64_t tag, kind, job, first, last;
     bool fresh;
 };
 
 struct peers {
+    struct job_peer daemon;
+    struct forecast_peer worker;
     const struct space *space;
     struct answer *head, **tail;
     uint64_t jobs;
@@ -75,10 +77,10 @@ static void expect(struct peers *peers, struct answer one)
     peers->tail = &answer->next;
 }
 
-static void submit(void *owner, const char *key, const struct job_spec *spec, uint64_t priority,
-                   job_client_callback *callback, void *callee, uint64_t tag)
+static void submit(struct job_peer *daemon, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_peer_callback *callback, void *callee, uint64_t tag)
 {
-    struct peers *peers = owner;
+    struct peers *peers = (struct peers *)((uintptr_t)daemon - offsetof(struct peers, daemon));
 
     (void)key;
     (void)priority;
@@ -90,32 +92,39 @@ static void submit(void *owner, const char *key, const struct job_spec *spec, ui
                                   .job = ++peers->jobs});
 }
 
-static void ack(void *owner, uint64_t job)
+static void ack(struct job_peer *daemon, struct job_ref ref)
 {
-    (void)owner;
-    (void)job;
+    (void)daemon;
+    (void)ref;
 }
 
-static void ask(void *owner, const struct run_state *run_state, uint64_t first, uint64_t last,
-                uint64_t visible, forecaster_callback *callback, void *callee)
+static const char *where(const struct job_peer *daemon, struct job_ref ref)
+{
+    (void)daemon;
+    (void)ref;
+    return NULL;
+}
+
+static struct peers *of_worker(struct forecast_peer *worker)
+{
+    return (struct peers *)((uintptr_t)worker - offsetof(struct peers, worker));
+}
+
+static void ask(struct forecast_peer *worker, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *callee)
 {
     (void)run_state;
     (void)visible;
-    expect(owner,
+    expect(of_worker(worker),
            (struct answer){.forecasts = callback, .owner = callee, .first = first, .last = last});
 }
 
-static void tell(void *owner, const struct run_state *run_state, uint64_t after, uint64_t last,
-                 forecaster_told *callback, void *callee)
+static void tell(struct forecast_peer *worker, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_peer_told *callback, void *callee)
 {
     (void)run_state;
-    expect(owner, (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
-}
-
-static bool busy(const void *owner)
-{
-    (void)owner;
-    return false;
+    expect(of_worker(worker),
+           (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
 }
 
 // The candidate of the space that stands for the tag.
@@ -148,7 +157,7 @@ static void answer_job(const struct peers *peers, const struct answer *answer)
         info.result = xmalloc(sizeof(*info.result));
         message_copy(&result_message, info.result, row->result);
     }
-    answer->done(answer->owner, answer->tag, &info, NULL);
+    answer->done(answer->owner, answer->tag, (struct job_ref){.job = answer->job}, &info, NULL);
     message_clear(&job_info_message, &info);
 }
 
@@ -232,11 +241,13 @@ static void record_start(struct bench *b, uint64_t candidates)
 
 static void start_pipeline(struct bench *b)
 {
-    struct pipeline_peers peers = {&b->peers, submit, ack, &b->peers, ask, tell, busy};
     const struct generator *generator = b->generator;
-    struct err err = ERR_INIT;
 
-    check(pipeline_create(&b->pipeline, b->run, &b->run_state, &peers, NULL, &generator, 1, &err),
+    b->peers.daemon = (struct job_peer){.submit = submit, .ack = ack, .where = where};
+    b->peers.worker = (struct forecast_peer){.ask = ask, .tell = tell};
+    struct err err = ERR_INIT;
+    check(pipeline_create(&b->pipeline, b->run, &b->run_state, &b->peers.daemon, &b->peers.worker,
+                          NULL, &generator, 1, &err),
           &err);
     check(pipeline_advance(b->pipeline, &err), &err);
 }

@@ -188,13 +188,14 @@ static void on_queued(void *owner, const struct err *error, uint64_t retry_after
 
 static void submit_next(struct queueing *queueing)
 {
-    char search[32], key[32];
+    char search[32];
     uint64_t n = queueing->next++;
-    struct submit submit = submit_of(search, key, &queueing->spec);
 
     (void)snprintf(search, sizeof(search), "queued%llu", (unsigned long long)(n % SEARCHES));
+    char key[32];
     (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n);
     queueing->spec.repeat = n + 1; // no cache knows it
+    struct submit submit = submit_of(search, key, &queueing->spec);
     remote_call(queueing->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message, 60000,
                 on_queued, queueing);
 }

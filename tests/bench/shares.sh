@@ -49,17 +49,17 @@ all_wait() {
     sample || return 1
     for name in "${problems[@]}"; do [ "${waiting[$name]}" -gt 0 ] || return 1; done
 }
-limit=$((SECONDS + 120))
-until all_wait; do [ $SECONDS -lt $limit ] || die "the four searches never wait at the same time"; sleep 0.1; done
+within 120 all_wait || die "the four searches never wait at the same time"
 for name in "${problems[@]}"; do first[$name]=${used[$name]} idle[$name]=0; done
-samples=0 until=$((SECONDS + seconds))
-while [ $SECONDS -lt $until ]; do
-    sleep 0.2
+samples=0
+look() { # and again
     waiting=()
     sample || :
     samples=$((samples + 1))
     for name in "${problems[@]}"; do [ "${waiting[$name]:-0}" -gt 0 ] || idle[$name]=$((idle[$name] + 1)); done
-done
+    return 1
+}
+within "$seconds" look || :
 for i in "${!problems[@]}"; do
     name=${problems[i]}
     longest=$("$bin/kcast" export "$dir/$name.run" --events | sed -n 's/.*"held":\([0-9.e+-]*\).*/\1/p' | sort -g | tail -1)

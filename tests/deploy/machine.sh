@@ -2,6 +2,7 @@
 # A machine is systemd in namespaces of its own (mounts, processes, network with loopback alone, control groups) whose root is this
 # machine's under an overlay in memory: what happens in there leaves nothing behind. None of this machine's own services start.
 
+. "$(dirname "${BASH_SOURCE[0]}")/../support/until.sh"
 systemd=/lib/systemd/systemd
 machine=        # process id of its process 1
 
@@ -62,13 +63,11 @@ machine_boot() {
         exec unshare --mount --pid --fork --kill-child --cgroup --ipc --uts --net bash -euc 'machine_inside "$1"' inside "$work/root"
     ) >"$work/machine.log" 2>&1 &
     machine_started=$!
-    for ((i = 0; i < 600; i++)); do
-        kill -0 $machine_started 2>/dev/null || return 1
-        machine=$(pgrep -P $machine_started) && inside systemctl is-active machine.target >/dev/null 2>&1 && return 0
-        sleep 0.1
-    done
-    return 1
+    within 60 machine_booted_or_ended
+    kill -0 $machine_started 2>/dev/null && machine_booted
 }
+machine_booted() { machine=$(pgrep -P $machine_started) && inside systemctl is-active machine.target >/dev/null 2>&1; }
+machine_booted_or_ended() { machine_booted || ! kill -0 $machine_started 2>/dev/null; }
 
 # inside COMMAND…: there, as root, in /root. inside_shell TEXT: by a shell. inside_put FOLDER: what it holds goes to /.
 inside() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Debian package: made of the release build, without a complaint of lintian, and what is in it runs from where it is put.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 root=${KCAST_ROOT:?}
 cd "$root"
 command -v dpkg-shlibdeps >/dev/null || { echo 'skipped because there is no dpkg-dev'; exit 77; }
@@ -23,11 +24,11 @@ for script in postinst prerm postrm; do sh -n "$work/control/$script" || exit 1;
 "$work/root/usr/bin/kcastd" --config="$work/root/etc/kernelcast/kcastd.ini" --listen=tcp://127.0.0.1:0 --http=127.0.0.1:0 \
     --devices=cpu:1 --state="$work/state" 2>"$work/kcastd.log" &
 daemon=$!
-for ((i = 0; i < 600; i++)); do
+ready_or_ended() {
     pool=$(sed -n 's/.* ready url=\([^ ]*\) .*/\1/p' "$work/kcastd.log")
-    [ -z "$pool" ] && kill -0 $daemon 2>/dev/null || break
-    sleep 0.1
-done
+    [ -n "$pool" ] || ! kill -0 $daemon 2>/dev/null
+}
+within 60 ready_or_ended
 "$work/root/usr/bin/kcast" --no-worker --pool "${pool:?$(cat "$work/kcastd.log")}" status | grep -q 'cpu0 *ready' || exit 1
 "$work/root/usr/bin/kcast" --no-worker --pool "$pool" problem list | grep -q sgemm || exit 1
 "$work/root/usr/bin/kcast-worker" --config="$work/root/etc/kernelcast/worker.ini" --version >/dev/null || exit 1

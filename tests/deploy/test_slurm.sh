@@ -4,6 +4,7 @@
 # that comes before a time limit; of two allocations one is cancelled in the middle of a search, which ends on the other; the next
 # allocation of that node goes on where the cancelled one was.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
 for program in slurmctld slurmd sbatch munged mungekey; do
     PATH=$PATH:/usr/sbin command -v $program >/dev/null || { echo "skipped because there is no $program (packages slurmctld, slurmd, slurm-client, munge)"; exit 77; }
@@ -12,10 +13,11 @@ done
 PATH=$PATH:/usr/sbin
 work=$(mktemp -d) pids=() jobs=()
 # Slurm ends the daemons, so it goes after them.
+no_jobs() { [ -z "$(squeue -h 2>&1)" ]; }
 finish() {
     if [ ${#jobs[@]} -gt 0 ]; then
         scancel "${jobs[@]}" 2>/dev/null
-        for ((i = 0; i < 300; i++)); do [ -n "$(squeue -h 2>&1)" ] || break; sleep 0.1; done
+        within 30 no_jobs
     fi
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
@@ -25,9 +27,9 @@ trap finish EXIT
 fail() { tail -n 15 "$work"/*.log "$work"/slurm-*.out 2>/dev/null; echo "FAILED: $1"; exit 1; }
 # until_true WHAT command…: until the command succeeds; WHAT is wrong when it does not
 until_true() {
-    local what=$1 end=$((SECONDS + 60))
+    local what=$1
     shift
-    while ! "$@" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || fail "$what"; sleep 0.1; done
+    within 60 "$@" >/dev/null 2>&1 || fail "$what"
 }
 
 # Three ports that nobody has at the moment.
@@ -72,7 +74,7 @@ for node in n1 n2; do
     pids+=($!)
 done
 idle() { [ "$(sinfo -h -t idle -o %D)" = 2 ]; }
-if ! timeout 30 bash -c "until [ \"\$(sinfo -h -t idle -o %D)\" = 2 ]; do sleep 0.2; done" 2>/dev/null; then
+if ! within 30 idle 2>/dev/null; then
     if grep -hq 'multiple-slurmd\|Duplicated NodeHostName' "$work"/*.log; then
         echo "skipped because this Slurm cannot have two nodes on one machine (it was built without --enable-multiple-slurmd)"
         exit 77

@@ -14,9 +14,9 @@ machine_boot || { cat "$work/machine.log"; echo 'FAILED: systemd does not start'
 journal() { inside journalctl --no-pager -q -u kcastd -u kcast-worker "$@"; }
 fail() { journal -n 40; tail -n 20 "$work"/*.log; echo "FAILED: $1"; exit 1; }
 until_true() { # WHAT COMMAND…: until the command succeeds; WHAT is wrong when it does not
-    local what=$1 end=$((SECONDS + 60))
+    local what=$1
     shift
-    while ! "$@" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || fail "$what"; sleep 0.1; done
+    within 60 "$@" >/dev/null 2>&1 || fail "$what"
 }
 property() { inside systemctl show -P "$1" kcastd; }
 

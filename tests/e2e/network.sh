@@ -33,10 +33,10 @@ end_programs() {
 # host NAME NUMBER : a host with the address 10.9.NUMBER.2, on a cable of that name.
 host() {
     local name=$1 number=$2
-    unshare -n sleep 600 &
+    unshare -n tail -f /dev/null & # which holds the namespace
     pids+=($!)
     printf -v "$name" %s $!
-    until [ "$(readlink /proc/${!name}/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do pause_a_little; done
+    within 60 lives_elsewhere "${!name}" || die "there is no namespace for $name"
     ip link add "$name" type veth peer name uplink netns "${!name}"
     ip addr add "10.9.$number.1/24" dev "$name"
     ip link set "$name" up
@@ -44,32 +44,26 @@ host() {
     at "$name" ip link set uplink up
     at "$name" ip link set lo up
 }
+lives_elsewhere() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/$$/ns/net)" ]; }
 at() { # HOST COMMAND… : runs it there
     local name=$1
     shift
     nsenter -t "${!name}" -n "$@"
 }
-# cable HOST good|lossy|cut|deaf : lossy loses a fifth of the packets, cut all of them, both ways; deaf all that come from the host.
+# cable HOST good|lossy|cut|mute|deaf : lossy loses a fifth of the packets, cut all of them, mute those that carry something,
+# both ways; deaf all that come from the host.
 cable() {
     local near=accept far=accept
     case $2 in
     lossy) near='numgen random mod 100 < 20 drop' far=$near ;;
     cut) near=drop far=drop ;;
+    mute) near='tcp flags & psh == psh drop' far=$near ;;
     deaf) near=drop ;;
     esac
     at "$1" nft -f - <<<"table inet cable { }; flush table inet cable; table inet cable { chain in { type filter hook input priority 0; iifname uplink $far; }; }"
     nft -f - <<<"table inet $1 { }; flush table inet $1; table inet $1 { chain in { type filter hook input priority 0; iifname $1 $near; }; }"
 }
-pause_a_little() { read -rt 0.05 <> <(:) || :; }
-# Until the command succeeds; LIMIT seconds at most.
-await() {
-    local limit=$1 end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $end ] || die "waited for $limit s in vain: $*"
-        pause_a_little
-    done
-}
+await() { within "$@" || die "waited in vain, seconds: $*"; } # LIMIT COMMAND… : until the command succeeds
 connections() { at "$1" ss -Htn state established "sport = :$port" | wc -l; } # to the daemon there
 no_connections() { [ "$(connections "$1")" -eq 0 ]; }
 

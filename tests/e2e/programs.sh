@@ -1,5 +1,8 @@
 # Read by end-to-end tests that start programs of their own. They have $bin, $dir, $hill (a problem) and die, and kill what they started.
 
+. "$(dirname "${BASH_SOURCE[0]}")/../support/until.sh"
+is_stopped() { [ "$(ps -o stat= -p "$1" | cut -c1)" = T ]; } # PID
+
 through=() # a command that starts programs: nsenter for those that are to be on another host
 
 # start PROGRAM LOG OPTION… : runs it in the background until it says where it listens; sets $started_pid and $started_url.

@@ -2,6 +2,7 @@
 # A daemon with GPUs that are not there (tests/support/fake_gpu): real compiler, real jail, real executor, every verdict, faults of the
 # device, and a whole search. Skipped where there is no CUDA compiler.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:?} build=${KCAST_BUILD:?}
 work=$(mktemp -d)
 daemon= bad=0
@@ -26,13 +27,12 @@ start() { # settings of the fake, options of the daemon
     : >log # of the one before
     KCAST_FAKE_GPU=$settings "$bin/kcastd" --state "$work/state" --listen tcp://127.0.0.1:0 "$@" 2>log &
     daemon=$!
-    for _ in $(seq 600); do
-        url=$(sed -n 's/.* ready url=\([^ ]*\) .*/\1/p' log)
-        [ -n "$url" ] && return 0
-        kill -0 "$daemon" 2>/dev/null || return 1
-        sleep 0.05
-    done
-    return 1
+    within 60 ready_or_ended
+    [ -n "$url" ]
+}
+ready_or_ended() {
+    url=$(sed -n 's/.* ready url=\([^ ]*\) .*/\1/p' log)
+    [ -n "$url" ] || ! kill -0 "$daemon" 2>/dev/null
 }
 stop() { kill "$daemon" 2>/dev/null; wait "$daemon"; daemon=; }
 

@@ -5,6 +5,7 @@
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
+#include "tests/support/until.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -304,20 +305,16 @@ static void a_baseline_that_fails_loses_the_job(void **state)
 
 // ---- the GPU's state ----
 
-static void until(struct fixture *fixture, const char *is, const char *words)
+static bool device_is(struct fixture *fixture, const char *state, const char *words)
 {
-    bool found = false;
+    struct status status;
 
-    while (!found) { // until the runner's limit
-        struct status status;
-
-        daemon_client_status(fixture->client, &status);
-        found = strcmp(status.devices[0].state, is) == 0 &&
-                (words[0] == '\0' ||
-                 (status.devices[0].reason && strstr(status.devices[0].reason, words)));
-        message_clear(&status_message, &status);
-        (void)usleep(10000);
-    }
+    daemon_client_status(fixture->client, &status);
+    bool found =
+        strcmp(status.devices[0].state, state) == 0 &&
+        (words[0] == '\0' || (status.devices[0].reason && strstr(status.devices[0].reason, words)));
+    message_clear(&status_message, &status);
+    return found;
 }
 
 static void bury_three(struct fixture *fixture, const char *fault)
@@ -340,7 +337,7 @@ static void three_lost_jobs_have_it_probed(void **state)
     set_fault(fixture, NULL);
     is_served(fixture); // after the probe
     assert_true(log_has(fixture, "probing"));
-    until(fixture, "ready", "");
+    UNTIL(device_is(fixture, "ready", ""));
 }
 
 static void a_probe_that_fails_puts_it_out_of_service(void **state)
@@ -349,7 +346,7 @@ static void a_probe_that_fails_puts_it_out_of_service(void **state)
 
     need_compiler(fixture);
     bury_three(fixture, "sick");
-    until(fixture, "quarantined", "the GPU computes wrong values in the health check");
+    UNTIL(device_is(fixture, "quarantined", "the GPU computes wrong values in the health check"));
 }
 
 // ---- at the start ----

@@ -5,6 +5,7 @@
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
+#include "tests/support/until.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,6 +90,7 @@ static void need_compiler(const struct fixture *fixture)
 static void expect(struct daemon_client *client, const char *state, const char *why)
 {
     uint64_t started_ns = clock_now_ns(&clock_system);
+    struct until until = {0};
     bool found = false;
 
     while (!found) {
@@ -105,7 +107,9 @@ static void expect(struct daemon_client *client, const char *state, const char *
                      status.devices[0].reason ? status.devices[0].reason : "no reason", state);
         }
         message_clear(&status_message, &status);
-        (void)usleep(10000);
+        if (!found) {
+            until_look_again(&until, "its state", __FILE__, __LINE__);
+        }
     }
 }
 
@@ -179,9 +183,7 @@ static void memory_errors_put_it_out_of_service(void **state)
     write_state(fixture, "GPU0.ecc=3\n");
     // The first reading may have been this one: only what is new counts.
     expect(fixture->client, "ready", "");
-    while (reading(fixture->client, "ecc_uncorrected") != 3) {
-        (void)usleep(10000);
-    }
+    UNTIL(reading(fixture->client, "ecc_uncorrected") == 3);
     write_state(fixture, "GPU0.ecc=5\n");
     expect(fixture->client, "quarantined", "5 uncorrected errors, 2 of them new");
 }
@@ -191,9 +193,7 @@ static void an_event_puts_it_out_of_service(void **state)
     struct fixture *fixture = *state;
 
     need_compiler(fixture);
-    while (isnan(reading(fixture->client, "temperature_c"))) {
-        (void)usleep(10000);
-    }
+    UNTIL(!isnan(reading(fixture->client, "temperature_c")));
     write_state(fixture, "GPU0.xid=31,95\n");
     expect(fixture->client, "quarantined", "Xid 95 (uncontained ECC error)");
 }
@@ -203,9 +203,7 @@ static void a_lost_gpu_comes_back_when_it_works(void **state)
     struct fixture *fixture = *state;
 
     need_compiler(fixture);
-    while (isnan(reading(fixture->client, "temperature_c"))) {
-        (void)usleep(10000);
-    }
+    UNTIL(!isnan(reading(fixture->client, "temperature_c")));
     write_state(fixture, "GPU0.lost=1\n");
     expect(fixture->client, "lost", "the driver has lost it");
     write_state(fixture, "count=1\n");
@@ -218,16 +216,12 @@ static void a_gpu_outlives_its_driver(void **state)
     struct fixture *fixture = *state;
 
     need_compiler(fixture);
-    while (isnan(reading(fixture->client, "temperature_c"))) {
-        (void)usleep(10000);
-    }
+    UNTIL(!isnan(reading(fixture->client, "temperature_c")));
     write_state(fixture, "gone=1\n");
     expect(fixture->client, "lost", "the driver is not loaded");
     write_state(fixture, "GPU0.temperature=33\n");
     expect(fixture->client, "ready", ""); // by way of a probe
-    while (reading(fixture->client, "temperature_c") != 33) {
-        (void)usleep(10000);
-    }
+    UNTIL(reading(fixture->client, "temperature_c") == 33);
     // Events come as before.
     write_state(fixture, "GPU0.xid=95\n");
     expect(fixture->client, "quarantined", "Xid 95");

@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
+#include "tests/support/until.h"
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
@@ -116,6 +117,14 @@ static void expect_no_room(struct daemon_client *client, const struct job_spec *
     assert_non_null(strstr(err.text, client->state));
 }
 
+static int count_of(sqlite3_stmt *row)
+{
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    int count = sqlite3_column_int(row, 0);
+    (void)sqlite3_reset(row);
+    return count;
+}
+
 // Until the ledger has the end of every job.
 static void until_saved(const struct daemon_client *client)
 {
@@ -126,13 +135,7 @@ static void until_saved(const struct daemon_client *client)
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
     sqlite3_stmt *row = NULL;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
-    int left;
-    do {
-        assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-        left = sqlite3_column_int(row, 0);
-        (void)sqlite3_reset(row);
-        (void)usleep(10000);
-    } while (left > 0);
+    UNTIL(count_of(row) == 0);
     (void)sqlite3_finalize(row);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     free(path);
@@ -260,6 +263,16 @@ static void a_step_of_the_wall_clock_changes_nothing(void **state)
     free(gate);
 }
 
+static bool is_unknown(struct daemon_client *client, uint64_t job)
+{
+    struct waited waited;
+
+    daemon_client_wait_once(client, &job, 1, 0, &waited);
+    bool unknown = waited.unknown_count > 0;
+    message_clear(&waited_message, &waited);
+    return unknown;
+}
+
 // The one thing that a date decides: a result that nobody has fetched for a week.
 static void a_result_is_kept_for_a_week(void **state)
 {
@@ -272,16 +285,7 @@ static void a_result_is_kept_for_a_week(void **state)
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
     set_wall(client, 8 * DAY_S);
     restart(client);
-    struct waited waited;
-    do {
-        daemon_client_wait_once(client, &job, 1, 0, &waited);
-        if (waited.unknown_count > 0) {
-            break;
-        }
-        message_clear(&waited_message, &waited);
-        (void)usleep(10000);
-    } while (true);
-    message_clear(&waited_message, &waited);
+    UNTIL(is_unknown(client, job));
     assert_true(log_has(client, "results-expired jobs=1"));
     assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
 }
@@ -425,9 +429,7 @@ static void old_blobs_make_room(void **state)
     client->option[1] = "--blobs-max=1M";
     assert_true(daemon_client_start(client));
     (void)daemon_client_gate_wait(gate);
-    while (!log_has(client, "blobs-swept")) {
-        (void)usleep(10000);
-    }
+    UNTIL(log_has(client, "blobs-swept"));
     assert_true(is_missing(client, &digest));
     daemon_client_gate_open(gate);
     daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
@@ -455,17 +457,13 @@ static void a_full_disk_has_old_blobs_swept(void **state)
     assert_int_equal(nftw(blobs, make_old, 8, FTW_PHYS), 0);
     set_host(client, "full", blobs);
     daemon_client_gate_open(gate);
-    while (!log_has(client, "compile-held")) {
-        (void)usleep(10000);
-    }
+    UNTIL(log_has(client, "compile-held"));
     struct status status;
     daemon_client_status(client, &status);
     assert_non_null(status.illness);
     assert_non_null(strstr(status.illness, "compilations wait"));
     message_clear(&status_message, &status);
-    while (!log_has(client, "blobs-swept")) {
-        (void)usleep(10000);
-    }
+    UNTIL(log_has(client, "blobs-swept"));
     assert_true(is_missing(client, &digest));
     set_host(client, "full", NULL);
     (void)daemon_client_gate_wait(gate);

@@ -5,6 +5,7 @@
 #include "net/url.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
+#include "tests/support/until.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -445,9 +446,7 @@ static void a_process_that_does_not_die_costs_its_device(void **state)
     }
     size_t lost;
     // Its deadline passes, then the grace, then the time that a killed process has to be gone.
-    while ((lost = lost_device(client)) == GPUS) {
-        (void)usleep(10000);
-    }
+    UNTIL((lost = lost_device(client)) != GPUS);
     (void)daemon_client_gate_wait(gate); // the second attempt, on another device
     daemon_client_gate_open(gate);
     expect_attempt(client, job, 1);

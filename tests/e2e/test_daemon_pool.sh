@@ -109,7 +109,7 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
         KCAST_DIE_AT=pause:34 "$bin/kcast" --no-worker --pool="$a_url,$b_url" --json search "$hill" --candidates 24 --batch 8 --seed 2 \
             --run "$dir/$signal.run" >"$dir/$signal.json" 2>"$dir/err" &
         client=$!
-        until [ "$(ps -o stat= -p $client | cut -c1)" = T ]; do kill -0 $client 2>/dev/null || die "the client ended early"; done
+        within 60 is_stopped $client || die "the client did not come as far as to stop itself"
         kill -"$signal" "$b"
         kill -CONT $client
         wait $client || die "the search did not survive SIG$signal of a daemon: $(cat "$dir/err")"

@@ -5,6 +5,7 @@
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/gpu.h"
+#include "tests/support/until.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +56,7 @@ static int tear_down(void **state)
 static void until(struct daemon_client *client, const char *state, const char *why)
 {
     uint64_t started_ns = clock_now_ns(&clock_system);
+    struct until again = {0};
     bool found = false;
 
     while (!found) {
@@ -68,7 +70,9 @@ static void until(struct daemon_client *client, const char *state, const char *w
             fail_msg("it stays %s (%s)", device->state, device->reason ? device->reason : "");
         }
         message_clear(&status_message, &status);
-        (void)usleep(10000);
+        if (!found) {
+            until_look_again(&again, "its state", __FILE__, __LINE__);
+        }
     }
 }
 

@@ -75,11 +75,8 @@ expect 0 '"verdict"' as alice -q --json measure "$hill" "$hill/baseline.c"
 expect 0 '' as root drain cpu0
 HOME=$dir/home/alice "$bin/kcast" --pool "$url" -q measure --fresh "$hill" "$hill/baseline.c" >"$dir/measure" 2>&1 &
 client=$!
-for _ in $(seq 600); do # until its job waits for the device
-    as alice jobs --json >"$dir/out"
-    ! grep -q '"state":"ready"' "$dir/out" || break
-    read -rt 0.1 <> <(:) || :
-done
+waits_for_the_device() { as alice jobs --json >"$dir/out" && grep -q '"state":"ready"' "$dir/out"; }
+within 60 waits_for_the_device || die "the job does not come to wait for the device: $(cat "$dir/out")"
 job=$(sed -n 's/.*"job":\([0-9]*\).*/\1/p' "$dir/out")
 grep -q '"tenant":"alice"' "$dir/out" || die "alice does not see her job"
 expect 0 'no jobs' as bob jobs

@@ -2,6 +2,7 @@
 # A search whose worker asks a language-model endpoint (tests/support/fake_endpoint): forecasts, tokens and money come through, a hostile
 # endpoint loses nothing, one that has gone only means that everything is measured, and the key is nowhere.
 set -eu
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:-build/debug/bin} build=${KCAST_BUILD:-build/debug} root=${KCAST_ROOT:-.}
 hill=$root/tests/data/client/hill
 dir=$(mktemp -d)
@@ -22,13 +23,13 @@ start() {
     : >"$dir/$name.out" >"$dir/$name.log"
     "$@" >>"$dir/$name.out" 2>>"$dir/$name.log" &
     started=$!
-    for _ in $(seq 600); do
-        url=$(cat "$dir/$name.out" "$dir/$name.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+(/v1)?' | head -1) || :
-        [ -n "$url" ] && grep -qE 'ready|listening|http' "$dir/$name.out" "$dir/$name.log" && return 0
-        kill -0 $started 2>/dev/null || die "$name ended: $(cat "$dir/$name.log")"
-        sleep 0.05
-    done
-    die "$name did not start"
+    within 60 ready "$name" || die "$name did not start"
+}
+ready() {
+    url=$(cat "$dir/$1.out" "$dir/$1.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+(/v1)?' | head -1) || :
+    [ -n "$url" ] && grep -qE 'ready|listening|http' "$dir/$1.out" "$dir/$1.log" && return
+    kill -0 $started 2>/dev/null || die "$1 ended: $(cat "$dir/$1.log")"
+    return 1
 }
 start_worker() {
     start worker "$bin/kcast-worker" --state "$dir/worker" --listen tcp://127.0.0.1:0 --engine llm --endpoint "$1" --model tester \

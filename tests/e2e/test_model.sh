@@ -2,6 +2,7 @@
 # A real language model, small, on this machine (scripts/install-model.sh): every rung of the ladder against llama.cpp's server, then a
 # search whose forecasts it makes. Checks what passes between the programs, not how good the forecasts are.
 set -eu
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:-build/debug/bin} build=${KCAST_BUILD:-build/debug} root=${KCAST_ROOT:-.}
 hill=$root/tests/data/client/hill model=$root/build/model
 if [ ! -x "$model/llama-server" ] || [ ! -s "$model/smollm2.gguf" ]; then
@@ -24,13 +25,12 @@ start() {
     : >"$dir/$name.log" # of one that had the name before
     "$@" >>"$dir/$name.log" 2>&1 &
     started=$!
-    for _ in $(seq 1200); do
-        url=$(grep -E "$word" "$dir/$name.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+' | tail -1) || :
-        [ -z "$url" ] || return 0
-        kill -0 $started 2>/dev/null || die "$name ended"
-        sleep 0.05
-    done
-    die "$name did not start"
+    within 120 ready "$name" "$word" || die "$name did not start"
+}
+ready() {
+    url=$(grep -E "$2" "$dir/$1.log" | grep -oE '(tcp|http)://127\.0\.0\.1:[0-9]+' | tail -1) || :
+    [ -n "$url" ] || kill -0 $started 2>/dev/null || die "$1 ended"
+    [ -n "$url" ]
 }
 stop() {
     for pid in "$@"; do kill "$pid"; done

@@ -72,7 +72,7 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then # which has no KCAST_DIE_AT
     HOME=$dir/home KCAST_DIE_AT=pause:34 "$bin/kcast" --no-worker --pool "dns+tls://moving.test:$port" --json search "$hill" --candidates 24 --batch 8 \
         --seed 2 --run "$dir/moving.run" >"$dir/moving.out" 2>"$dir/moving.err" &
     moving=$!
-    until [ "$(ps -o stat= -p $moving | cut -c1)" = T ]; do kill -0 $moving 2>/dev/null || die "the client ended early: $(cat "$dir/moving.err")"; done
+    within 60 is_stopped $moving || die "the client did not come as far as to stop itself: $(cat "$dir/moving.err")"
     kill -9 "$old"
     wait "$old" || :
     sed 's/127.0.0.5 moving.test/127.0.0.6 moving.test/' "$dir/hosts" >"$dir/changed"

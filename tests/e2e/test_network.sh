@@ -30,7 +30,7 @@ case_loss() {
     nsenter -t "$stranger" -n bash -c 'ulimit -n 4096; n=0; while [ $n -lt 1000 ]; do
         exec {fd}<>/dev/tcp/10.9.1.2/'$port' || exit 1
         [ $((n % 2)) = 0 ] || printf "\x16\x03\x01\x02\x00\x01" >&$fd
-        n=$((n + 1)); done; echo there; exec sleep 600' >"$dir/strangers.out" 2>"$dir/strangers.err" &
+        n=$((n + 1)); done; echo there; exec tail -f /dev/null' >"$dir/strangers.out" 2>"$dir/strangers.err" &
     pids+=($!)
     await 60 grep -q there "$dir/strangers.out"
     gate_open middle
@@ -38,6 +38,19 @@ case_loss() {
     nothing_twice loss host1
     await 60 grep -q 'connection-refused peer=10.9.[39].* reason="no greeting and no valid token within' "$dir/host1.log"
     await 60 refused 1000
+}
+# Connections are made, and for longer than a greeting is waited for nothing else arrives: so many packets get lost while a search
+# begins. The host is there, so the search begins all the same. The daemon gives up the second of these connections after 13 s.
+case_mute() {
+    host host1 1
+    candidates
+    serve host1 1
+    cable host1 mute
+    begin mute "$one"
+    await 60 refused 2
+    cable host1 good
+    finish mute
+    nothing_twice mute host1
 }
 refused() { # COUNT : by the daemon's metrics
     at host1 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' - "$http_port" >"$dir/metrics" || return
@@ -62,7 +75,7 @@ case_cut() {
     silent=$((SECONDS - began))
     await 20 no_connections host1
     await 60 more_runs "$before"
-    while [ $((SECONDS - began)) -lt 30 ]; do pause_a_little; done
+    await 60 has_been 30 "$began"
     [ "$(grep -c 'waiting for it' "$dir/cut.err")" -eq 1 ] || die "it was said more than once"
     cable host1 good
     await 60 says cut 'the daemon answers again'
@@ -70,6 +83,7 @@ case_cut() {
     nothing_twice cut host1
     echo "cut: said after $silent s"
 }
+has_been() { [ $((SECONDS - $2)) -ge "$1" ]; } # SECONDS SINCE
 more_runs() { [ "$(runs host1.runs)" -gt "$1" ]; }
 
 # The cable is cut for good. Who begins is told within seconds; a search under way waits, can be ended, and goes on with another daemon,
@@ -161,7 +175,6 @@ case_deaf() {
     nothing_twice deaf host1
 }
 has_measured() { [ "$(measured "$1")" -eq "$2" ]; } # all of the first two batches, and the two best of them once more
-is_stopped() { [ "$(ps -o stat= -p "$1" | cut -c1)" = T ]; }
 
 # A caller vanishes behind a cut cable: its connection is freed, its jobs run on, and their results are there when it resumes.
 case_vanished() {
@@ -247,7 +260,7 @@ results good >"$all/expected"
 [ "$(wc -l <"$all/expected")" -eq $CANDIDATES ] || die "not $CANDIDATES results: $(cat "$all/expected")"
 "$bin/kcast" export "$dir/good.run" | grep -o 'c[0-9]*\.c","parent' | cut -d'"' -f1 >"$all/order"
 
-cases=(loss cut gone two vanished worker)
+cases=(loss mute cut gone two vanished worker)
 [ "${KCAST_VARIANT:-debug}" = release ] || cases+=(deaf) # release builds have no KCAST_DIE_AT
 running=()
 for name in ${KCAST_NETWORK_CASES:-"${cases[@]}"}; do

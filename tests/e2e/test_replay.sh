@@ -2,6 +2,7 @@
 # kcast replay at the command line, on shipped spaces: the same seeds give the same lines whatever the number of processes, a
 # surrogate spares measurements, imported spaces without costs work, wrong input is one sentence, and nothing is left behind.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:?} spaces=${KCAST_ROOT:?}/docs/h200/spaces
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -73,10 +74,11 @@ refuse 3 'cut.space: the file is damaged' cut.space
 
 "$bin/kcast" replay --seeds 5000 "$spaces/rope.space" >table 2>&1 &
 pid=$!
-for _ in $(seq 100); do pgrep -P $pid >children && break; sleep 0.05; done
+has_children() { pgrep -P $pid >children; }
+within 60 has_children
 [ -s children ] || complain 'it started no processes'
 kill -9 $pid
 wait $pid 2>/dev/null
-for _ in $(seq 100); do alive=0; for child in $(cat children); do kill -0 "$child" 2>/dev/null && alive=1; done; [ $alive -eq 0 ] && break; sleep 0.05; done
-[ $alive -eq 0 ] || complain 'its processes outlive it'
+all_gone() { for child in $(cat children); do ! kill -0 "$child" 2>/dev/null || return 1; done; }
+within 60 all_gone || complain 'its processes outlive it'
 exit $bad

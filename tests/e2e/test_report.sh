@@ -37,7 +37,7 @@ cp -R tiny loose
 sed -i 's/"name": "tiny"/"name": "loose"/; s/"tolerance": 4/"tolerance": 1e9/' loose/problem.json
 run 1 "$kcast" --local problem check ./loose
 says out 'GOT THROUGH'
-says out 'The impostor "zeros", which writes zeros, was taken for correct'
+says out 'The mutant "zeros", which writes zeros, was taken for correct'
 says out 'not admitted'
 
 # ---- a search, its page, its numbers, its candidates ----

@@ -88,7 +88,7 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
     KCAST_DIE_AT=pause:30 "$bin/kcast" --pool="$daemon_url" --worker="$worker_url" -q search "$hill" --candidates 20 --batch 4 \
         --seed 3 --run "$dir/d.run" >/dev/null &
     client=$!
-    until [ "$(ps -o stat= -p $client | cut -c1)" = T ]; do kill -0 $client 2>/dev/null || die "the client ended early"; done
+    within 60 is_stopped $client || die "the client did not come as far as to stop itself"
     kill -9 "$daemon"
     gone "$daemon"
     start kcastd daemon --listen="$daemon_url" --state="$dir/daemon" --sandbox="$sandbox"
@@ -100,7 +100,7 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
     KCAST_DIE_AT=pause:20 "$bin/kcast" --local --sandbox="$sandbox" -q search "$hill" --candidates 20 --run "$dir/l.run" \
         >/dev/null 2>&1 &
     client=$!
-    until [ "$(ps -o stat= -p $client | cut -c1)" = T ]; do kill -0 $client 2>/dev/null || die "the client ended early"; done
+    within 60 is_stopped $client || die "the client did not come as far as to stop itself"
     children=$(pgrep -P $client)
     [ "$(wc -w <<<"$children")" -eq 2 ] || die "--local has these children: $children"
     kill -9 $client
@@ -111,9 +111,8 @@ fi
 "$bin/kcast" --pool="$daemon_url" --worker="$worker_url" search "$hill" --candidates 60 --seed 5 --run "$dir/i.run" \
     >/dev/null 2>"$dir/err" &
 client=$!
-until [ -s "$dir/i.run" ] && [ "$("$bin/kcast" export "$dir/i.run" --events 2>/dev/null | wc -l)" -gt 10 ]; do
-    kill -0 $client 2>/dev/null || die "the client ended early: $(cat "$dir/err")"
-done
+is_under_way() { [ -s "$dir/i.run" ] && [ "$("$bin/kcast" export "$dir/i.run" --events 2>/dev/null | wc -l)" -gt 10 ]; }
+within 60 is_under_way || die "the search does not get on: $(cat "$dir/err")"
 kill -INT $client
 status=0
 wait $client || status=$?

@@ -5,6 +5,7 @@
 #include "common/strbuf.h"
 #include "net/rpc/remote.h"
 #include "tests/support/program.h"
+#include "tests/support/until.h"
 #include "tests/worker/space.h"
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -154,6 +155,7 @@ static uint64_t outcomes_known(struct fixture *f)
     return outcomes;
 }
 
+// And what it can do: callers send sources to engines that read them, and ask others for no candidates.
 static void hello_names_the_program(void **state)
 {
     struct fixture *f = *state;
@@ -161,6 +163,10 @@ static void hello_names_the_program(void **state)
     assert_int_equal(remote_hello_sync(f->remote, "kcast-worker", &hello, NULL), 0);
     assert_int_equal(hello.pid, f->program.pid);
     assert_string_equal(hello.features[0], "static");
+    assert_non_null(hello.worker);
+    assert_string_equal(hello.worker->engine, "static");
+    assert_false(hello.worker->reads_sources);
+    assert_false(hello.worker->proposes);
     message_clear(&hello_reply_message, &hello);
 }
 
@@ -330,22 +336,19 @@ static char *get(const char *url, const char *path)
     return strbuf_detach(&answer);
 }
 
+static bool http_has(const char *url, const char *path, const char *text)
+{
+    char *answer = get(url, path);
+    bool found = strstr(answer, text);
+
+    free(answer);
+    return found;
+}
+
 // Asks until the answer has this in it, which happens as soon as the engine has answered once.
 static void expect_http(const char *url, const char *path, const char *text)
 {
-    bool found = false;
-
-    for (int i = 0; i < 6000 && !found; i++) {
-        char *answer = get(url, path);
-        found = strstr(answer, text);
-        if (!found) {
-            (void)usleep(10000);
-        }
-        free(answer);
-    }
-    if (!found) {
-        fail_msg("GET %s never has %s", path, text);
-    }
+    UNTIL(http_has(url, path, text));
 }
 
 static void who_watches_it_is_served(void **state)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Wrong input on purpose: each time one sentence on stderr that names the thing, the documented exit code, and nothing lost.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
 work=$(mktemp -d)
 bad=0 daemon=
@@ -104,12 +105,12 @@ expect 3 'scan/problem.json' "$bin/kcast" problem check ./scan
 mkdir notify
 "$bin/kcastd" --listen tcp://127.0.0.1:0 --state "$work/state" 2>log &
 daemon=$!
-for _ in $(seq 300); do
+listens() {
     url=$(grep -o 'tcp://127.0.0.1:[0-9]*' log | tail -1)
-    [ -z "$url" ] || break
-    kill -0 $daemon 2>/dev/null || { echo "kcastd ended: $(cat log)"; exit 1; }
-    read -rt 0.1 <> <(:) || :
-done
+    [ -n "$url" ] || kill -0 $daemon 2>/dev/null || { echo "kcastd ended: $(cat log)"; exit 1; }
+    [ -n "$url" ]
+}
+within 60 listens || { echo "kcastd does not listen: $(cat log)"; exit 1; }
 scan=$root/problems/cpu/scan
 echo 'int other;' >no_entry.c
 status=0

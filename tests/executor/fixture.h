@@ -4,10 +4,11 @@
 #define TESTS_EXECUTOR_FIXTURE_H
 
 #include "common/file.h"
+#include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
+#include "executor/cpu/harness.h"
+#include "executor/cpu/measure_cpu.h"
 #include "executor/cpu/probe.h"
-#include "executor/measure.h"
-#include "executor/sandbox/child.h"
 #include "problem/problem.h"
 #include "proto/messages.h"
 #include "proto/verdict.h"
@@ -122,7 +123,9 @@ static inline int fixture_try_measure(const struct fixture *fixture, struct meas
     struct zygote zygote = {.socket = -1};
     int rc = zygote_create(&zygote, child_main, &fixture->context, err);
     if (rc == 0) {
-        rc = measure_run(plan, &zygote, ret, err);
+        struct harness harness = {.zygote = &zygote};
+
+        rc = measure_run(&measure_cpu, &harness, plan, ret, err);
     }
     zygote_release(&zygote);
     return rc;

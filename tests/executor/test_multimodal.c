@@ -1,5 +1,6 @@
 // Two samples with modes: their shift is found within the period and in whole periods, and where
 // there are no modes nothing is made of them.
+#include "common/mem.h"
 #include "executor/multimodal.h"
 #include "executor/timing.h"
 #include <math.h>
@@ -96,6 +97,27 @@ static void odd_samples_do_no_harm(void **state)
     assert_true(isinf(shift.hi));
 }
 
+// A caller that has more launches than there is room for gets the estimate of the first ones.
+static void more_launches_than_fit_are_left_out(void **state)
+{
+    enum { COUNT = MODES_MOST + 88 };
+    double *a = xcalloc(COUNT, sizeof(*a)), *b = xcalloc(COUNT, sizeof(*b));
+    struct stats_shift most, more;
+
+    (void)state;
+    struct stats_rng rng;
+    stats_rng_init(&rng, 7, 6);
+    for (size_t i = 0; i < COUNT; i++) {
+        a[i] = launch(&rng, 0, 0.3);
+        b[i] = launch(&rng, 40, 0.3);
+    }
+    most = multimodal_shift(a, b, MODES_MOST, Z);
+    more = multimodal_shift(a, b, COUNT, Z);
+    assert_true(more.shift == most.shift && more.lo == most.lo && more.hi == most.hi);
+    free(a);
+    free(b);
+}
+
 // ---- launches of an H200 ----
 
 // A/A runs of kernels of 4.4, 5.2, 8.9, 15.6 and 25.8 us, eight of each, a line each: 512 times of
@@ -176,6 +198,7 @@ int main(void)
         cmocka_unit_test(shifts_are_found_within_and_in_periods),
         cmocka_unit_test(with_one_mode_it_is_the_plain_shift),
         cmocka_unit_test(odd_samples_do_no_harm),
+        cmocka_unit_test(more_launches_than_fit_are_left_out),
         cmocka_unit_test(recorded_launches_of_a_gpu_give_precise_estimates),
     };
 

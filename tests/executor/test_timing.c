@@ -154,6 +154,25 @@ static void two_modes_do_not_blur_short_launches(void **state)
     }
 }
 
+static void launches_beyond_the_last_look_are_left_out(void **state)
+{
+    enum { MOST = 2 * TIMING_BLOCKS_MAX, COUNT = MOST + 88 };
+    static double baseline[COUNT], candidate[COUNT];
+    struct timing_estimate most, more;
+
+    (void)state;
+    struct stats_rng rng;
+    stats_rng_init(&rng, 4, 3);
+    for (size_t i = 0; i < COUNT; i++) {
+        baseline[i] = humped_launch(&rng, 0.5, 1);
+        candidate[i] = humped_launch(&rng, 0.5, 1.01);
+    }
+    most = timing_of_launches(baseline, candidate, MOST, 32, 0);
+    more = timing_of_launches(baseline, candidate, COUNT, 32, 0);
+    assert_int_equal(more.blocks, TIMING_BLOCKS_MAX);
+    assert_true(more.log2 == most.log2 && more.lo == most.lo && more.hi == most.hi);
+}
+
 static void launches_limit_the_looks(void **state)
 {
     (void)state;
@@ -293,6 +312,7 @@ int main(void)
         cmocka_unit_test(equal_code_is_called_different_in_at_most_one_run_of_twenty),
         cmocka_unit_test(two_percent_are_found_with_their_sign),
         cmocka_unit_test(two_modes_do_not_blur_short_launches),
+        cmocka_unit_test(launches_beyond_the_last_look_are_left_out),
         cmocka_unit_test(launches_limit_the_looks),
         cmocka_unit_test(anchor_keeps_the_paired_run_going),
         cmocka_unit_test(verdict_follows_the_interval),

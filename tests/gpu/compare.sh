@@ -7,6 +7,7 @@
 # compare.jsonl, one line per search, and the run files in $OUT, or in build/gpu when that is not set, and prints the lines last;
 # scripts/compare-table.py makes a table of them.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
 bundle=$1
 out=${OUT:-build/gpu}
@@ -23,7 +24,7 @@ one() { # gpu problem policy strategy seed
     daemon=$!
     "$bin/kcast-worker" --listen "$worker" --state "$work/worker-$name" >>"$work/$name.log" 2>&1 &
     forecaster=$!
-    for _ in $(seq 300); do "$bin/kcast" status --pool "$pool" --worker "$worker" >/dev/null 2>&1 && break; sleep 0.1; done
+    within 30 "$bin/kcast" status --pool "$pool" --worker "$worker" >/dev/null 2>&1
     "$bin/kcast" search "$problems/$problem" --pool "$pool" --worker "$worker" --policy "$3" --strategy "$4" --seed "$5" --budget "$KCAST_BUDGET" \
         --candidates 0 --quiet --run "$work/$name.run" >"$work/$name.txt" 2>&1 || { echo "$name failed"; tail -n 3 "$work/$name.txt" "$work/$name.log"; }
     kill "$daemon" "$forecaster"

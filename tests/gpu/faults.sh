@@ -4,6 +4,7 @@
 # verdict, and nothing of ours may be left on the GPU.
 #   tests/gpu/faults.sh BIN WORK      programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
 set -u
+. "$(dirname "$0")/../support/until.sh"
 bin=$1 work=$2/faults problem=tests/data/cuda/rowsum sealed=tests/gpu/sealed
 url=tcp://127.0.0.1:7415
 mkdir -p "$work"
@@ -13,12 +14,6 @@ trap 'stop; leaves' EXIT
 kcast() { "$bin/kcast" --no-worker --pool $url -q "$@"; }
 device() { kcast status 2>/dev/null | grep -E '^ *cuda0 '; }
 ready() { device | grep -q ' ready'; }
-# within SECONDS command…: until it succeeds
-within() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done
-}
 start() {
     "$bin/kcastd" --listen $url --devices cuda:0 --state "$work/state" --exec-slack 8s >>"$work/kcastd.log" 2>&1 &
     daemon=$!
@@ -83,6 +78,7 @@ somebody_else() {
     leaves
     return $status
 }
+waits_or_ended() { kcast --json jobs 2>/dev/null | grep -q '"state":"ready"' || ! kill -0 "$1" 2>/dev/null; }
 is_in_the_way() {
     local job began
     if ! within 20 eval 'device | grep -q suspect'; then
@@ -93,7 +89,7 @@ is_in_the_way() {
     device
     kcast measure --fresh $problem $sealed/honest_warp.cu >"$work/else" 2>&1 &
     job=$!
-    sleep 3
+    within 20 waits_or_ended $job || { kcast jobs; echo "its job does not get as far as to wait for the GPU"; return 1; }
     kill -0 $job 2>/dev/null || { echo "it was measured beside another program:"; cat "$work/else"; return 1; }
     began=$SECONDS
     leaves

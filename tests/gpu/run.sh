@@ -4,6 +4,7 @@
 # KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery faults bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
 # in build/gpu when that is not set. Prints a short table last.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
 bundle=$1
 shift
@@ -33,18 +34,16 @@ step() {
 start_daemon() {
     "$bin/kcastd" --devices "${KCAST_DEVICES:-cuda}" --state "$work/state" >"$out/kcastd.log" 2>&1 &
     daemon=$!
-    for _ in $(seq 200); do
-        "$bin/kcast" status >"$out/status.log" 2>&1 && break
-        kill -0 "$daemon" 2>/dev/null || break
-        sleep 0.1
-    done
+    within 30 answers_or_ended
     cat "$out/status.log"
 }
+answers_or_ended() { "$bin/kcast" status >"$out/status.log" 2>&1 || ! kill -0 "$daemon" 2>/dev/null; }
 
+has_worker() { ! "$bin/kcast" status 2>&1 | grep -q '^worker: none'; }
 search_all() {
     "$bin/kcast-worker" --state "$work/worker" >"$out/worker.log" 2>&1 &
     local worker=$! failed=0
-    for _ in $(seq 100); do "$bin/kcast" status 2>&1 | grep -q '^worker: none' || break; sleep 0.1; done
+    within 15 has_worker
     for problem in ${KCAST_SEARCH:-softmax transpose sgemm scan rmsnorm_residual}; do
         "$bin/kcast" search "$KCAST_PROBLEMS/$problem" --run "$work/$problem.run" --candidates "${KCAST_CANDIDATES:-150}" --seed 1 || failed=1
         "$bin/kcast" report "$work/$problem.run" -o "$out/$problem.html" || failed=1

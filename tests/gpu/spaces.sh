@@ -5,6 +5,7 @@
 # KCAST_SPACE_SECONDS (default 500), or has KCAST_SPACE_CANDIDATES (default 1600), ends there: what was measured is a random sample of
 # it. Leaves the spaces in one tar file, split, in $OUT, or in build/gpu when that is not set, and prints how many candidates each has.
 set -u
+. "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
 bundle=$1
 out=${OUT:-build/gpu}
@@ -54,7 +55,7 @@ for gpu in $(seq 0 $((gpus - 1))); do
     daemons+=($!)
 done
 for gpu in $(seq 0 $((gpus - 1))); do
-    for _ in $(seq 300); do "$bin/kcast" status --pool "tcp://127.0.0.1:$((7500 + gpu))" >"$work/status" 2>&1 && break; sleep 0.1; done
+    within 30 "$bin/kcast" status --pool "tcp://127.0.0.1:$((7500 + gpu))" >"$work/status" 2>&1
     cat "$work/status"
 done
 export -f record axis trim

@@ -9,6 +9,7 @@
 #include "net/rpc/remote.h"
 #include "net/rpc/service.h"
 #include "net/url.h"
+#include "tests/support/until.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -75,7 +76,7 @@ static inline void on_request(void *owner, struct exchange *exchange, const stru
     struct waited none = {0};
 
     if (request->op == OP_HELLO) {
-        exchange_hello(exchange, request, "kcastd", features, 2, 20000);
+        exchange_hello(exchange, request, "kcastd", features, 2, 20000, NULL);
     } else if (request->op == OP_STATUS) {
         answer_status(exchange, request);
     } else if (request->op == OP_BLOB_HAVE) {
@@ -376,10 +377,8 @@ static inline int raw_accept(struct fixture *f, int listener)
 {
     int fd;
 
-    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0) {
-        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        (void)usleep(100);
-    }
+    UNTIL(((void)uv_run(&f->loop, UV_RUN_NOWAIT),
+           (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0));
     return fd;
 }
 

@@ -210,7 +210,30 @@ static void json_escapes_and_has_no_nan(void **state)
     struct strbuf json = STRBUF_INIT;
     struct fact fact = {.name = (char *)(uintptr_t) "a\"\n\x01", .value = (double)INFINITY};
     message_json(&fact_message, &fact, &json);
-    assert_string_equal(strbuf_text(&json), "{\"name\":\"a\\\"\\u000a\\u0001\",\"value\":null}");
+    assert_string_equal(strbuf_text(&json), "{\"name\":\"a\\\"\\n\\u0001\",\"value\":null}");
+    strbuf_release(&json);
+}
+
+// What readers with doubles alone would round is a string, what is whole has no point, and a text that is
+// none does not lose the rest.
+static void json_numbers_are_exact(void **state)
+{
+    uint64_t number[] = {999999999999999, UINT64_MAX};
+    char name[] = "caf\xe9";
+    struct fact fact = {.name = name, .value = 0.1};
+    struct waited waited = {.unknown = number, .unknown_count = 2};
+    (void)state;
+    struct strbuf json = STRBUF_INIT;
+    message_json(&waited_message, &waited, &json);
+    assert_string_equal(strbuf_text(&json),
+                        "{\"unknown\":[999999999999999,\"18446744073709551615\"]}");
+    strbuf_reset(&json);
+    message_json(&fact_message, &fact, &json);
+    assert_string_equal(strbuf_text(&json), "{\"name\":\"caf?\",\"value\":0.10000000000000001}");
+    strbuf_reset(&json);
+    fact.value = -3;
+    message_json(&fact_message, &fact, &json);
+    assert_string_equal(strbuf_text(&json), "{\"name\":\"caf?\",\"value\":-3}");
     strbuf_release(&json);
 }
 
@@ -263,6 +286,7 @@ int main(void)
         cmocka_unit_test(absent_numbers_are_not_zero),
         cmocka_unit_test(a_missing_required_field_is_not_packed),
         cmocka_unit_test(json_escapes_and_has_no_nan),
+        cmocka_unit_test(json_numbers_are_exact),
         cmocka_unit_test(error_replies_carry_name_and_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,15 +61,25 @@ struct completions {
     uint64_t states[8];
 };
 
-static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+static void on_job(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                   const struct err *error)
 {
     struct completions *completions = owner;
 
+    assert_int_equal(ref.job, info->job);
     assert_null(error);
     assert_true(tag < 8);
     completions->states[tag] = info->state;
     completions->last = sim_now(completions->sim);
     completions->count++;
+}
+
+static void submit(struct sim_daemon_search *search, const struct job_spec *spec, uint64_t priority,
+                   job_peer_callback *callback, void *owner, uint64_t tag)
+{
+    struct job_peer *jobs = sim_daemon_search_jobs(search);
+
+    jobs->submit(jobs, "", spec, priority, callback, owner, tag);
 }
 
 static struct job_spec spec_of(const struct recorded_space *recorded, size_t point,
@@ -93,11 +103,11 @@ static void devices_measure_one_after_another_and_compilers_side_by_side(void **
     for (size_t i = 0; i < 4; i++) {
         struct job_spec spec = spec_of(recorded, 0, JOB_COMPILE);
 
-        sim_daemon_submit(search, &spec, 0, on_job, &compiled, i);
+        submit(search, &spec, 0, on_job, &compiled, i);
         spec = spec_of(recorded, 0, JOB_MEASURE);
-        sim_daemon_submit(search, &spec, 0, on_job, &measured, i);
+        submit(search, &spec, 0, on_job, &measured, i);
     }
-    assert_int_equal(compiled.count + measured.count, 0); // never inside sim_daemon_submit
+    assert_int_equal(compiled.count + measured.count, 0); // never inside submit
     while (sim_step(sim)) {
     }
     assert_int_equal(compiled.count, 4);
@@ -124,12 +134,12 @@ static void two_searches_share_a_device_evenly(void **state)
     for (size_t i = 0; i < 8; i++) {
         struct job_spec spec = spec_of(recorded, 0, JOB_MEASURE);
 
-        sim_daemon_submit(first, &spec, 0, on_job, &one, i);
+        submit(first, &spec, 0, on_job, &one, i);
     }
     for (size_t i = 0; i < 4; i++) {
         struct job_spec spec = spec_of(recorded, 0, JOB_MEASURE);
 
-        sim_daemon_submit(second, &spec, 0, on_job, &two, i);
+        submit(second, &spec, 0, on_job, &two, i);
     }
     while (two.count < 4) {
         assert_true(sim_step(sim));
@@ -156,7 +166,7 @@ static void a_job_for_an_unknown_candidate_is_buried(void **state)
     struct job_spec spec = {.kind = JOB_MEASURE, .candidate = digest_of("x", 1)};
 
     (void)state;
-    sim_daemon_submit(search, &spec, 0, on_job, &completions, 0);
+    submit(search, &spec, 0, on_job, &completions, 0);
     while (sim_step(sim)) {
     }
     assert_int_equal(completions.count, 1);

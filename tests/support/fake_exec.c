@@ -29,6 +29,7 @@
 #include "common/file.h"
 #include "proto/messages.h"
 #include "proto/verdict.h"
+#include "tests/support/exec_stub.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
@@ -40,181 +41,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define INPUT_MAX ((size_t)256 << 20)
-
-static const char *mode;
-static const char *uuid; // cuda-measure
-static bool framed;
-static unsigned answered; // plans
-static char **arguments;  // of main
-
-static void die(const char *text)
-{
-    fprintf(stderr, "fake-exec: %s\n", text);
-    _exit(9);
-}
-
-// The argument of "//! word" in text, malloc'd; NULL when the word is not there.
-static char *word(const char *text, const char *name)
-{
-    char *mark = xasprintf("//! %s", name);
-    const char *at = text;
-    char *found = NULL;
-
-    while (!found && (at = strstr(at, mark))) {
-        at += strlen(mark);
-        if (*at == ' ' || *at == '\n' || *at == '\0') {
-            at += strspn(at, " ");
-            found = xstrndup(at, strcspn(at, "\n"));
-        }
-    }
-    free(mark);
-    return found;
-}
-
-static bool has(const char *text, const char *name)
-{
-    char *argument = word(text, name);
-    bool is_there = argument;
-
-    free(argument);
-    return is_there;
-}
-
-static void note(const char *what, const char *text)
-{
-    const char *path = getenv("KCAST_FAKE_LOG");
-    struct digest digest = digest_of(text, strlen(text));
-    char hex[DIGEST_HEX_LEN + 1];
-    char line[128];
-    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-
-    if (fd >= 0) {
-        digest_hex(&digest, hex);
-        (void)snprintf(line, sizeof(line), "%s%s %.16s\n", framed ? "cuda-" : "", what, hex);
-        if (write(fd, line, strlen(line)) < 0) {
-            die("log");
-        }
-        close(fd);
-    }
-}
-
-static void pass_gate(const char *path)
-{
-    char *go = xasprintf("%s.go", path);
-    char pid[32];
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    (void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-    if (fd < 0 || write(fd, pid, strlen(pid)) < 0) {
-        die("gate");
-    }
-    close(fd);
-    fd = open(go, O_RDONLY | O_CLOEXEC);
-    close(fd);
-    free(go);
-}
-
-static void maybe_gate(const char *text, const char *name)
-{
-    char *path = word(text, name);
-
-    if (path) {
-        pass_gate(path);
-        free(path);
-    }
-}
-
-static void sleep_forever(void)
-{
-    for (;;) {
-        (void)pause();
-    }
-}
-
-static void put_head(size_t len)
-{
-    unsigned char head[4] = {(unsigned char)len, (unsigned char)(len >> 8),
-                             (unsigned char)(len >> 16), (unsigned char)(len >> 24)};
-    struct err err = ERR_INIT;
-
-    if (file_write_fd(STDOUT_FILENO, head, sizeof(head), "stdout", &err) != 0) {
-        die(err.text);
-    }
-}
-
-static void put(const struct message *message, const void *value)
-{
-    struct strbuf packed = STRBUF_INIT;
-    struct err err = ERR_INIT;
-
-    if (message_pack(message, value, &packed, &err) != 0) {
-        die(err.text);
-    }
-    if (framed) {
-        put_head(packed.len);
-    }
-    if (file_write_fd(STDOUT_FILENO, packed.data, packed.len, "stdout", &err) != 0) {
-        die(err.text);
-    }
-    strbuf_release(&packed);
-}
-
-// False at the end of stdin before the first byte.
-static bool get_all(void *data, size_t len)
-{
-    size_t have = 0;
-
-    while (have < len) {
-        ssize_t n = read(STDIN_FILENO, (char *)data + have, len - have);
-
-        if (n <= 0 && have == 0) {
-            return false;
-        }
-        if (n <= 0) {
-            die("stdin ended within a frame");
-        }
-        have += (size_t)n;
-    }
-    return true;
-}
-
-static struct bytes get_frame(void)
-{
-    unsigned char head[4];
-
-    if (!get_all(head, sizeof(head))) {
-        _exit(0);
-    }
-    struct bytes plan = {0};
-    plan.len =
-        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
-    plan.data = xmalloc(plan.len + 1);
-    if (plan.len > 0 && !get_all(plan.data, plan.len)) {
-        die("stdin ended within a frame");
-    }
-    return plan;
-}
-
-static struct bytes get_plan(void)
-{
-    if (framed) {
-        return get_frame();
-    }
-
-    struct bytes plan = {0};
-    struct err err = ERR_INIT;
-    if (file_read_fd(&plan, STDIN_FILENO, INPUT_MAX, "stdin", &err) != 0) {
-        die(err.text);
-    }
-    return plan;
-}
-
 // The real kcast-exec goes on in this process, with the same plan. Returns when there is none.
 static void become_real(const struct bytes *plan)
 {
     const char *path = getenv("KCAST_FAKE_REAL");
-    int fd = path && !framed ? memfd_create("plan", MFD_CLOEXEC) : -1;
+    int fd = path && !exec_stub.framed ? memfd_create("plan", MFD_CLOEXEC) : -1;
 
     if (fd < 0) {
         return;
@@ -222,28 +53,14 @@ static void become_real(const struct bytes *plan)
     struct err err = ERR_INIT;
     if (file_write_fd(fd, plan->data, plan->len, "plan", &err) != 0 ||
         lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0) {
-        die("the plan for the real kcast-exec");
+        exec_die("the plan for the real kcast-exec");
     }
-    arguments[0] = (char *)(uintptr_t)path;
-    execv(path, arguments);
-    die("the real kcast-exec cannot be run");
+    exec_stub.arguments[0] = (char *)(uintptr_t)path;
+    execv(path, exec_stub.arguments);
+    exec_die("the real kcast-exec cannot be run");
 }
 
 // --- compile
-
-static void bad_compile(const char *text)
-{
-    if (has(text, "compile-crash")) {
-        abort();
-    }
-    if (has(text, "compile-hang")) {
-        sleep_forever();
-    }
-    if (has(text, "compile-garbage")) {
-        puts("this is no report");
-        exit(0);
-    }
-}
 
 // As the object of a cuda source: one variant, whose cubin is OBJ and the source.
 static struct bytes cuda_object_of(const struct compile_plan *plan, const struct strbuf *text)
@@ -262,7 +79,7 @@ static struct bytes cuda_object_of(const struct compile_plan *plan, const struct
     struct strbuf packed = STRBUF_INIT;
     struct err err = ERR_INIT;
     if (message_pack(&cuda_object_message, &object, &packed, &err) != 0) {
-        die(err.text);
+        exec_die(err.text);
     }
     return strbuf_detach_bytes(&packed);
 }
@@ -274,25 +91,26 @@ static char *told_plan(const struct compile_plan *plan)
                      "pid=%d answered=%u\n",
                      plan->language ? plan->language : "none", plan->target ? plan->target : "none",
                      (unsigned long long)plan->role, plan->problem.len, plan->facts_count,
-                     (unsigned long long)plan->hidden_seed, plan->name, (int)getpid(), answered);
+                     (unsigned long long)plan->hidden_seed, plan->name, (int)getpid(),
+                     exec_stub.answered);
 }
 
 static void compile(void)
 {
-    struct bytes input = get_plan();
+    struct bytes input = exec_plan();
     struct compile_plan plan;
     struct err err = ERR_INIT;
 
     if (message_read(&compile_plan_message, &plan, input.data, input.len, &err) != 0) {
-        die(err.text);
+        exec_die(err.text);
     }
     char *text = xstrndup((char *)plan.source.data, plan.source.len);
-    if (has(text, "real")) {
+    if (exec_has(text, "real")) {
         become_real(&input);
     }
-    note("compile", text);
-    maybe_gate(text, "compile-gate");
-    bad_compile(text);
+    exec_note("compile", text);
+    exec_gate(text, "compile-gate");
+    exec_bad_compile(text);
     struct compiled compiled;
     message_init(&compiled_message, &compiled);
     struct compile_outcome outcome;
@@ -300,7 +118,7 @@ static void compile(void)
     outcome.compiled = &compiled;
     compiled.seconds = 0.01;
     struct strbuf object = STRBUF_INIT;
-    if (has(text, "compile-error")) {
+    if (exec_has(text, "compile-error")) {
         compiled.verdict = VERDICT_COMPILE_ERROR;
         compiled.reason = xasprintf("%s:1:1: error: the fake compiler does not like it",
                                     plan.name ? plan.name : "source");
@@ -308,18 +126,19 @@ static void compile(void)
     } else {
         strbuf_adds(&object, "OBJ");
         strbuf_add(&object, text, strlen(text));
-        outcome.object = framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
-        compiled.log = framed ? told_plan(&plan) : NULL;
+        outcome.object =
+            exec_stub.framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
+        compiled.log = exec_stub.framed ? told_plan(&plan) : NULL;
         compiled.features = xcalloc(1, sizeof(*compiled.features));
         compiled.features_count = 1;
         compiled.features[0].name = xstrdup("length");
         compiled.features[0].value = (double)plan.source.len;
-        if (has(text, "compile-lie")) {
+        if (exec_has(text, "compile-lie")) {
             compiled.object = digest_of("lie", 3);
         }
     }
-    note("compile-end", text);
-    put(&compile_outcome_message, &outcome);
+    exec_note("compile-end", text);
+    exec_put(&compile_outcome_message, &outcome);
 }
 
 // --- measure
@@ -347,106 +166,6 @@ static struct quantiles *quantiles_of(double ns)
     return quantiles;
 }
 
-// A descendant in a session of its own that holds nothing of ours open; its pid is in the file.
-static void make_orphan(const char *path)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        (void)setsid();
-        (void)signal(SIGTERM, SIG_IGN);
-        close(0);
-        close(1);
-        close(2);
-        FILE *file = fopen(path, "w");
-        if (file) {
-            fprintf(file, "%d\n", (int)getpid());
-            (void)fclose(file);
-        }
-        sleep_forever();
-    }
-    while (!file_exists(path)) {
-        (void)usleep(1000);
-    }
-}
-
-static void flood(void)
-{
-    static char block[1 << 16];
-
-    memset(block, 'x', sizeof(block));
-    for (int i = 0; i < 16384; i++) {
-        if (write(STDOUT_FILENO, block, sizeof(block)) < 0) {
-            _exit(1);
-        }
-    }
-    _exit(0);
-}
-
-// As without a sanitizer that would rather print something and abort.
-static void crash(void)
-{
-    (void)signal(SIGSEGV, SIG_DFL);
-    (void)raise(SIGSEGV);
-}
-
-static void bad_run(const char *text)
-{
-    char *argument;
-
-    if ((argument = word(text, "crash-once"))) {
-        if (!file_exists(argument)) {
-            close(open(argument, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-            crash();
-        }
-        free(argument);
-    }
-    if ((argument = word(text, "takes"))) {
-        (void)usleep((useconds_t)(1000 * strtoul(argument, NULL, 10)));
-        free(argument);
-    }
-    if ((argument = word(text, "orphans"))) {
-        make_orphan(argument);
-        free(argument);
-    }
-    if ((argument = word(text, "run-exit"))) {
-        fprintf(stderr, "first line\nthe reason is on the last line\n");
-        _exit(atoi(argument)); // NOLINT: a test's own text
-    }
-    if (has(text, "run-crash")) {
-        crash();
-    }
-    if (has(text, "run-deaf")) {
-        (void)signal(SIGTERM, SIG_IGN);
-        note("deaf", text);
-        sleep_forever();
-    }
-    if (has(text, "run-hang")) {
-        sleep_forever();
-    }
-    if (has(text, "run-garbage")) {
-        puts("\xdd\xff\xff\xff\xff garbage");
-        fflush(stdout);
-        if (framed) {
-            sleep_forever();
-        }
-        exit(0);
-    }
-    if (has(text, "run-flood")) {
-        flood();
-    }
-    if (has(text, "run-empty")) {
-        _exit(0);
-    }
-    if (has(text, "run-kill")) {
-        (void)raise(SIGKILL);
-    }
-    if (has(text, "run-close")) {
-        close(STDOUT_FILENO);
-        sleep_forever();
-    }
-}
-
 // Descriptors beyond 0, 1, 2 as text; empty when there are none.
 static char *extra_descriptors(void)
 {
@@ -467,19 +186,19 @@ static char *extra_descriptors(void)
 
 static void lie(const char *text, struct result *result)
 {
-    if (has(text, "lie-verdict")) {
+    if (exec_has(text, "lie-verdict")) {
         result->verdict = 999;
     }
-    if (has(text, "lie-nan")) {
+    if (exec_has(text, "lie-nan")) {
         result->speedup->log2 = NAN;
     }
-    if (has(text, "lie-digest")) {
+    if (exec_has(text, "lie-digest")) {
         result->candidate = digest_of("another", 7);
     }
-    if (has(text, "lie-interval")) {
+    if (exec_has(text, "lie-interval")) {
         result->speedup->lo = result->speedup->log2 + 1;
     }
-    if (has(text, "lie-sandbox")) {
+    if (exec_has(text, "lie-sandbox")) {
         result->sandbox = xstrdup("off");
     }
 }
@@ -506,8 +225,8 @@ static void fill_ratio(struct result *result, double log2)
 
 static void fill_result(struct result *result, const char *text, const struct measure_plan *plan)
 {
-    char *log2 = word(text, "log2");
-    char *verdict = word(text, "verdict");
+    char *log2 = exec_word(text, "log2");
+    char *verdict = exec_word(text, "verdict");
 
     message_init(&result_message, result);
     if (verdict) {
@@ -516,26 +235,28 @@ static void fill_result(struct result *result, const char *text, const struct me
     } else {
         fill_ratio(result, log2 ? strtod(log2, NULL) : 0.5);
     }
-    if (has(text, "tell")) {
-        result->reason = xasprintf("uuid=%s pid=%d answered=%u facts=%zu hidden=%llx",
-                                   uuid ? uuid : "none", (int)getpid(), answered, plan->facts_count,
-                                   (unsigned long long)plan->hidden_seed);
+    if (exec_has(text, "tell")) {
+        result->reason =
+            xasprintf("uuid=%s pid=%d answered=%u facts=%zu hidden=%llx",
+                      exec_stub.uuid ? exec_stub.uuid : "none", (int)getpid(), exec_stub.answered,
+                      plan->facts_count, (unsigned long long)plan->hidden_seed);
     }
-    if (has(text, "fds")) {
+    if (exec_has(text, "fds")) {
         char *extra = extra_descriptors();
 
         result->reason = xasprintf("descriptors: %s", extra);
         free(extra);
     }
     if (plan->control) {
-        result->control = has(text, "bad-control") ? estimate_of(0.1, 0.01) : estimate_of(0, 0.002);
+        result->control =
+            exec_has(text, "bad-control") ? estimate_of(0.1, 0.01) : estimate_of(0, 0.002);
     }
     result->launches = 100;
     result->checks = 110;
     result->clock = xstrdup("fake");
-    result->trust = framed ? xstrdup("sealed") : NULL;
+    result->trust = exec_stub.framed ? xstrdup("sealed") : NULL;
     result->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
-    if (has(text, "lie-sandbox")) {
+    if (exec_has(text, "lie-sandbox")) {
         free(result->sandbox);
     }
     lie(text, result);
@@ -549,14 +270,14 @@ static char *candidate_text(const struct measure_plan *plan)
     struct cuda_object object;
     struct err err = ERR_INIT;
 
-    if (framed) {
+    if (exec_stub.framed) {
         if (message_read(&cuda_object_message, &object, bytes.data, bytes.len, &err) != 0) {
-            die(err.text);
+            exec_die(err.text);
         }
         bytes = object.variants[0].cubin;
     }
     if (bytes.len < 3 || memcmp(bytes.data, "OBJ", 3) != 0) {
-        die("the candidate was not compiled by me");
+        exec_die("the candidate was not compiled by me");
     }
     return xstrndup((char *)bytes.data + 3, bytes.len - 3);
 }
@@ -565,42 +286,42 @@ static void health(void)
 {
     const char *bad = getenv("KCAST_FAKE_BAD");
 
-    if (uuid && bad && strcmp(uuid, bad) == 0) {
-        die("this GPU is bad");
+    if (exec_stub.uuid && bad && strcmp(exec_stub.uuid, bad) == 0) {
+        exec_die("this GPU is bad");
     }
 }
 
 static void measure(void)
 {
-    struct bytes input = get_plan();
+    struct bytes input = exec_plan();
     struct measure_plan plan;
     struct err err = ERR_INIT;
 
     if (message_read(&measure_plan_message, &plan, input.data, input.len, &err) != 0) {
-        die(err.text);
+        exec_die(err.text);
     }
     if (plan.candidate.len < 3 || memcmp(plan.candidate.data, "OBJ", 3) != 0) {
         become_real(&input);
     }
     char *text = candidate_text(&plan);
-    note("measure", text);
+    exec_note("measure", text);
     health();
-    maybe_gate(text, "gate");
-    bad_run(text);
+    exec_gate(text, "gate");
+    exec_bad_run(text);
     struct result result;
     fill_result(&result, text, &plan);
     struct measure_outcome outcome;
     message_init(&measure_outcome_message, &outcome);
     outcome.result = &result;
-    outcome.retire = has(text, "retire") || has(text, "retire-deaf");
-    note("measure-end", text);
-    put(&measure_outcome_message, &outcome);
-    if (has(text, "run-late")) {
-        put_head(0);
+    outcome.retire = exec_has(text, "retire") || exec_has(text, "retire-deaf");
+    exec_note("measure-end", text);
+    exec_put(&measure_outcome_message, &outcome);
+    if (exec_has(text, "run-late")) {
+        exec_put_head(0);
     }
-    if (has(text, "retire-deaf")) {
+    if (exec_has(text, "retire-deaf")) {
         (void)signal(SIGTERM, SIG_IGN);
-        sleep_forever();
+        exec_sleep_forever();
     }
 }
 
@@ -621,7 +342,7 @@ static void probe(void)
         exit(0);
     }
     if (how && strcmp(how, "hang") == 0) {
-        sleep_forever();
+        exec_sleep_forever();
     }
     struct probe_outcome outcome;
     message_init(&probe_outcome_message, &outcome);
@@ -629,7 +350,7 @@ static void probe(void)
     outcome.reason = outcome.sandbox ? NULL : xstrdup("user namespaces are not allowed");
     outcome.device_class = xstrdup("fake-cpu");
     outcome.toolchain = xstrdup(toolchain ? toolchain : "fake-cc 1.0");
-    put(&probe_outcome_message, &outcome);
+    exec_put(&probe_outcome_message, &outcome);
 }
 
 // --- cuda
@@ -670,54 +391,54 @@ static void cuda_probe(void)
         gpu->facts[0].value = 132;
         gpu->reason = outcome.gpus_count >= count - unfit ? xstrdup("it is too old") : NULL;
     }
-    put(&cuda_probe_outcome_message, &outcome);
+    exec_put(&cuda_probe_outcome_message, &outcome);
 }
 
 static void serve(void (*answer)(void))
 {
     const char *start = getenv("KCAST_FAKE_START");
 
-    framed = true;
-    note("start", mode);
+    exec_stub.framed = true;
+    exec_note("start", exec_stub.mode);
     if (start && strncmp(start, "once ", 5) == 0 && !file_exists(start + 5)) {
         close(open(start + 5, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
         start = "crash";
     }
     if (start && strcmp(start, "crash") == 0) {
-        die("it does not start");
+        exec_die("it does not start");
     }
-    put_head(start && strcmp(start, "garbage") == 0 ? 1 : 0);
+    exec_put_head(start && strcmp(start, "garbage") == 0 ? 1 : 0);
     for (;;) {
         answer();
-        answered++;
+        exec_stub.answered++;
     }
 }
 
 int main(int argc, char **argv)
 {
-    mode = argc >= 2 ? argv[1] : "";
-    arguments = argv;
-    uuid = argc >= 3 && argv[2][0] != '-' ? argv[2] : NULL;
+    exec_stub.mode = argc >= 2 ? argv[1] : "";
+    exec_stub.arguments = argv;
+    exec_stub.uuid = argc >= 3 && argv[2][0] != '-' ? argv[2] : NULL;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == 1) {
         _exit(1); // too late for the signal
     }
-    if (strcmp(mode, "compile") == 0) {
+    if (strcmp(exec_stub.mode, "compile") == 0) {
         compile();
-    } else if (strcmp(mode, "measure") == 0) {
+    } else if (strcmp(exec_stub.mode, "measure") == 0) {
         measure();
-    } else if (strcmp(mode, "probe") == 0) {
+    } else if (strcmp(exec_stub.mode, "probe") == 0) {
         probe();
-    } else if (strcmp(mode, "cuda-compile") == 0) {
+    } else if (strcmp(exec_stub.mode, "cuda-compile") == 0) {
         serve(compile);
-    } else if (strcmp(mode, "cuda-measure") == 0 && uuid) {
+    } else if (strcmp(exec_stub.mode, "cuda-measure") == 0 && exec_stub.uuid) {
         serve(measure);
-    } else if (strcmp(mode, "cuda-health") == 0 && uuid) {
+    } else if (strcmp(exec_stub.mode, "cuda-health") == 0 && exec_stub.uuid) {
         health();
-    } else if (strcmp(mode, "cuda-probe") == 0) {
+    } else if (strcmp(exec_stub.mode, "cuda-probe") == 0) {
         cuda_probe();
     } else {
-        die("compile, measure, probe, cuda-compile, cuda-measure UUID or cuda-probe");
+        exec_die("compile, measure, probe, cuda-compile, cuda-measure UUID or cuda-probe");
     }
     fflush(stdout);
     _exit(0); // what was allocated goes with the process

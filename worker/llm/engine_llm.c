@@ -267,6 +267,7 @@ static void llm_engine_close(void *opaque)
 const struct engine_ops engine_llm = {
     .name = ENGINE_NAME,
     .help = "asks language models, and corrects them by what was measured",
+    .reads_sources = true,
     .open = llm_engine_open,
     .forecast = llm_engine_forecast,
     .observe = llm_engine_observe,

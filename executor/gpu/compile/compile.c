@@ -3,12 +3,11 @@
 // benchmark cases. Everything else is compiled once.
 #include "executor/gpu/compile/compile.h"
 #include "common/clock.h"
-#include "executor/cpu/diagnose.h"
-#include "executor/cpu/features.h"
+#include "executor/compiled.h"
+#include "executor/facts.h"
 #include "executor/frame.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
-#include "executor/sandbox/child.h"
 #include "problem/manifest.h"
 #include "proto/verdict.h"
 #include <stdio.h>
@@ -30,16 +29,6 @@ struct compilation {
     struct compiled *compiled;
     struct cuda_object object;
 };
-
-static void refuse(struct compilation *c, enum verdict verdict, char *reason_take)
-{
-    if (c->compiled->verdict == VERDICT_NONE) {
-        c->compiled->verdict = verdict;
-        c->compiled->reason = reason_take;
-    } else {
-        free(reason_take);
-    }
-}
 
 // ---- which variants ----
 
@@ -150,19 +139,20 @@ static void check_arguments(struct compilation *c, const struct cuda_kernel *ker
             continue;
         }
         if (launch->arg_count != kernel->sizes_count) {
-            refuse(c, VERDICT_COMPILE_ERROR,
-                   xasprintf("%s:%u: %s has %zu parameters, this line gives it %zu arguments",
-                             c->name, launch->line, launch->kernel, kernel->sizes_count,
-                             launch->arg_count));
+            compiled_refuse(
+                c->compiled, VERDICT_COMPILE_ERROR,
+                xasprintf("%s:%u: %s has %zu parameters, this line gives it %zu arguments", c->name,
+                          launch->line, launch->kernel, kernel->sizes_count, launch->arg_count));
             return;
         }
         for (size_t k = 0; k < launch->arg_count; k++) {
             if (!fits(&launch->arg[k], kernel->sizes[k])) {
-                refuse(c, VERDICT_COMPILE_ERROR,
-                       xasprintf("%s:%u: argument %zu does not fit the parameter of %s, which has"
-                                 " %llu bytes",
-                                 c->name, launch->line, k + 1, launch->kernel,
-                                 (unsigned long long)kernel->sizes[k]));
+                compiled_refuse(
+                    c->compiled, VERDICT_COMPILE_ERROR,
+                    xasprintf("%s:%u: argument %zu does not fit the parameter of %s, which has"
+                              " %llu bytes",
+                              c->name, launch->line, k + 1, launch->kernel,
+                              (unsigned long long)kernel->sizes[k]));
                 return;
             }
         }
@@ -201,8 +191,8 @@ static int take_variant(struct compilation *c, const struct nvrtc_input *input,
         return rc;
     }
     if (forbidden[0] != '\0') {
-        refuse(c, VERDICT_REJECTED,
-               xasprintf("it calls %s, which sealed candidates may not use", forbidden));
+        compiled_refuse(c->compiled, VERDICT_REJECTED,
+                        xasprintf("it calls %s, which sealed candidates may not use", forbidden));
     }
     if (rc != 0) {
         return rc;
@@ -225,27 +215,26 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   c->plan->facts_count, &compiled->features, &compiled->features_count);
     struct err ignored = ERR_INIT;
     if (cubin_sizes(&variant->cubin, &code, &constants, &ignored) == 0) {
-        features_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
-        features_add(&compiled->features, &compiled->features_count, "constant_bytes",
-                     (double)constants);
+        facts_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
+        facts_add(&compiled->features, &compiled->features_count, "constant_bytes",
+                  (double)constants);
     }
-    features_add(&compiled->features, &compiled->features_count, "source_bytes",
-                 (double)c->plan->source.len);
-    features_add(&compiled->features, &compiled->features_count, "kernels",
-                 (double)variant->kernels_count);
+    facts_add(&compiled->features, &compiled->features_count, "source_bytes",
+              (double)c->plan->source.len);
+    facts_add(&compiled->features, &compiled->features_count, "kernels",
+              (double)variant->kernels_count);
 }
 
 static void harness_end(struct compilation *c, enum cuda_jail_end end)
 {
     if (end == CUDA_JAIL_TIMEOUT) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("compiling it takes longer than the %g seconds allowed",
-                         c->plan->max_seconds));
+        compiled_refuse_slow(c->compiled, c->plan);
     } else if (end == CUDA_JAIL_DIED) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("the compiler does not survive it, or needs more than the %llu MiB of"
-                         " memory allowed",
-                         (unsigned long long)(c->plan->max_memory >> 20)));
+        compiled_refuse(
+            c->compiled, VERDICT_COMPILE_ERROR,
+            xasprintf("the compiler does not survive it, or needs more than the %llu MiB of"
+                      " memory allowed",
+                      (unsigned long long)(c->plan->max_memory >> 20)));
     }
 }
 
@@ -271,8 +260,8 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     int rc = cuda_jail_compile(c->jail, &input, &limits, &end, &output, err);
     harness_end(c, end);
     if (rc == 0 && end == CUDA_JAIL_DONE && !output.compiled) {
-        diagnose_clean(output.log, strlen(output.log));
-        refuse(c, VERDICT_COMPILE_ERROR, first_error(output.log));
+        compiled_clean(output.log, strlen(output.log));
+        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(output.log));
         if (!c->compiled->log) {
             c->compiled->log = xstrndup(output.log, 65000);
         }
@@ -325,9 +314,7 @@ static int take_object(struct compilation *c, struct bytes *ret, struct err *err
     c->object.source = (struct bytes){.len = 0};
     c->object.target = NULL;
     if (rc == 0 && (packed.truncated || packed.len > c->plan->max_output)) {
-        refuse(c, VERDICT_COMPILE_ERROR,
-               xasprintf("its object is larger than the %llu MiB allowed",
-                         (unsigned long long)(c->plan->max_output >> 20)));
+        compiled_refuse_large(c->compiled, c->plan);
     } else if (rc == 0) {
         c->compiled->object = digest_of(packed.data, packed.len);
         *ret = strbuf_detach_bytes(&packed);
@@ -352,7 +339,7 @@ static int compile_all(struct compilation *c, struct bytes *ret_object, struct e
     if (manifest_parse(
             &c->manifest, (const char *)plan->source.data, plan->source.len, c->name, c->problem,
             plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE, &why) != 0) {
-        refuse(c, VERDICT_COMPILE_ERROR, xstrdup(why.text));
+        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR, xstrdup(why.text));
         return 0;
     }
     c->source = xstrndup((const char *)plan->source.data, plan->source.len);
@@ -417,12 +404,15 @@ static void server_stop(struct server *server)
     server->zygote = (struct zygote){.socket = -1};
 }
 
-static int answer(struct server *server, const struct bytes *packed_plan, struct err *err)
+static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
+                  struct err *err)
 {
+    struct server *server = owner;
     struct compile_outcome outcome;
     struct compile_plan plan;
     int rc = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len, err);
 
+    *ret_last = false;
     if (rc != 0) {
         return rc;
     }
@@ -445,9 +435,7 @@ static int answer(struct server *server, const struct bytes *packed_plan, struct
     if (rc != 0) {
         goto out;
     }
-    struct bytes bytes = {.data = (unsigned char *)packed.data, .len = packed.len};
-
-    rc = frame_write(STDOUT_FILENO, &bytes, err);
+    *ret = strbuf_detach_bytes(&packed);
 out:
     strbuf_release(&packed);
     message_clear(&compile_plan_message, &plan);
@@ -457,9 +445,7 @@ out:
 int serve_cuda_compile(struct err *err)
 {
     struct server server = {.zygote = {.socket = -1}, .jail = {.socket = -1, .memory_fd = -1}};
-    struct bytes ready = {.len = 0}, plan;
     struct err why = ERR_INIT;
-    bool ended = false;
     int rc = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
 
     if (rc != 0) {
@@ -477,16 +463,8 @@ int serve_cuda_compile(struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = frame_write(STDOUT_FILENO, &ready, err);
+    rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
 out:
-    while (rc == 0) {
-        rc = frame_read(STDIN_FILENO, &plan, PLAN_MAX, &ended, err);
-        if (rc != 0 || ended) {
-            break;
-        }
-        rc = answer(&server, &plan, err);
-        bytes_clear(&plan);
-    }
     server_stop(&server);
     sandbox_filter_release(&server.filter);
     free(server.toolchain);

@@ -1,5 +1,6 @@
 #include "executor/gpu/compile/disassemble.h"
 #include "common/clock.h"
+#include "executor/sandbox/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,7 +8,6 @@
 #include <spawn.h>
 #include <stdint.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static bool put_file(const char *path, const struct bytes *cubin)
@@ -87,20 +87,14 @@ static bool read_text(int fd, uint64_t end_ns, char *text, size_t room, size_t *
 // Whether it has ended well by then. It has ended in any case.
 static bool await_end(pid_t pid, uint64_t end_ns)
 {
-    static const struct timespec nap = {.tv_nsec = NS_PER_MS};
     int status = -1;
-    pid_t ended;
 
-    while ((ended = waitpid(pid, &status, WNOHANG)) == 0 && left_ms(end_ns) > 0) {
-        (void)nanosleep(&nap, NULL);
-    }
-    if (ended == 0) {
+    if (!process_wait(pid, left_ms(end_ns) / 1e3, &status)) {
         (void)kill(pid, SIGKILL);
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        }
+        process_reap(pid, &status);
         return false;
     }
-    return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 bool disassemble(const struct disassembler *disassembler, const struct bytes *cubin, double seconds,

@@ -2,7 +2,7 @@
 // registers, spills and shared memory of each kernel; the greatest counts. Occupancy is that of the launch
 // with the most threads in the case.
 #include "executor/gpu/compile/features.h"
-#include "executor/cpu/features.h"
+#include "executor/facts.h"
 #include "executor/gpu/compile/sass.h"
 #include <math.h>
 #include <stdio.h>
@@ -95,10 +95,10 @@ static void add_ptx(const char *ptx, struct fact **list, size_t *count)
         line = end ? end + 1 : NULL;
     }
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
-        features_add(list, count, classes[i].name, counted[i]);
+        facts_add(list, count, classes[i].name, counted[i]);
     }
-    features_add(list, count, "ptx_vector_loads", vector_loads);
-    features_add(list, count, "ptx_instructions", lines);
+    facts_add(list, count, "ptx_vector_loads", vector_loads);
+    facts_add(list, count, "ptx_instructions", lines);
 }
 
 // ---- ptxas ----
@@ -143,26 +143,16 @@ static void read_usage(const char *log, struct usage *ret)
 
 // ---- launches ----
 
-static double device_fact(const struct fact *device, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(device[i].name, name) == 0) {
-            return device[i].value;
-        }
-    }
-    return NAN;
-}
-
 // Blocks of a launch that a multiprocessor holds at once.
 static double blocks_at_once(const struct usage *usage, double threads, double smem,
                              const struct fact *device, size_t count)
 {
     double warps = ceil(threads / 32);
     double units = ceil(usage->registers * 32 / REGISTER_UNIT) * REGISTER_UNIT;
-    double by_threads = floor(device_fact(device, count, "threads_per_multiprocessor") / threads);
+    double by_threads = floor(facts_find(device, count, "threads_per_multiprocessor") / threads);
     double by_registers =
-        floor(device_fact(device, count, "registers_per_multiprocessor") / (units * warps));
-    double by_shared = floor(device_fact(device, count, "shared_bytes_per_multiprocessor") /
+        floor(facts_find(device, count, "registers_per_multiprocessor") / (units * warps));
+    double by_shared = floor(facts_find(device, count, "shared_bytes_per_multiprocessor") /
                              (smem + usage->shared + SHARED_RESERVED));
 
     return fmin(fmin(BLOCKS_MOST, by_threads), fmin(by_registers, by_shared));
@@ -174,7 +164,7 @@ static void add_launches(const struct usage *usage, const struct manifest *manif
                          size_t *count)
 {
     double most = 0, blocks = 0, threads = 0, smem = 0, launches = 0, at_once;
-    double multiprocessors = device_fact(device, device_count, "multiprocessors");
+    double multiprocessors = facts_find(device, device_count, "multiprocessors");
 
     for (size_t i = 0; i < manifest->launch_count; i++) {
         struct err ignored = ERR_INIT;
@@ -195,20 +185,19 @@ static void add_launches(const struct usage *usage, const struct manifest *manif
             smem = form.smem;
         }
     }
-    features_add(list, count, "launches", launches);
-    features_add(list, count, "grid_blocks", blocks);
-    features_add(list, count, "block_threads", threads);
-    features_add(list, count, "shared_dynamic_bytes", smem);
+    facts_add(list, count, "launches", launches);
+    facts_add(list, count, "grid_blocks", blocks);
+    facts_add(list, count, "block_threads", threads);
+    facts_add(list, count, "shared_dynamic_bytes", smem);
     if (threads <= 0 || isnan(multiprocessors)) {
         return;
     }
     at_once = blocks_at_once(usage, threads, smem, device, device_count);
-    features_add(list, count, "blocks_per_multiprocessor", at_once);
-    features_add(list, count, "occupancy",
-                 at_once * threads /
-                     device_fact(device, device_count, "threads_per_multiprocessor"));
+    facts_add(list, count, "blocks_per_multiprocessor", at_once);
+    facts_add(list, count, "occupancy",
+              at_once * threads / facts_find(device, device_count, "threads_per_multiprocessor"));
     if (at_once > 0) {
-        features_add(list, count, "waves", blocks / (at_once * multiprocessors));
+        facts_add(list, count, "waves", blocks / (at_once * multiprocessors));
     }
 }
 
@@ -224,11 +213,11 @@ static void add_roofline(const struct problem *problem, const struct shape_case 
     }
     char name[32];
     (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(problem->unit));
-    seconds = fmax(flops / device_fact(device, device_count, name),
-                   bytes / device_fact(device, device_count, "peak_bytes"));
-    features_add(list, count, "flops_per_byte", flops / fmax(bytes, 1));
+    seconds = fmax(flops / facts_find(device, device_count, name),
+                   bytes / facts_find(device, device_count, "peak_bytes"));
+    facts_add(list, count, "flops_per_byte", flops / fmax(bytes, 1));
     if (isfinite(seconds) && seconds > 0) {
-        features_add(list, count, "roofline_ns", seconds * 1e9);
+        facts_add(list, count, "roofline_ns", seconds * 1e9);
     }
 }
 
@@ -240,12 +229,12 @@ void cuda_features(const struct nvrtc_output *output, const struct manifest *man
     struct usage usage;
 
     read_usage(output->log, &usage);
-    features_add(list, count, "registers", usage.registers);
-    features_add(list, count, "spill_store_bytes", usage.spill_stores);
-    features_add(list, count, "spill_load_bytes", usage.spill_loads);
-    features_add(list, count, "stack_bytes", usage.stack);
-    features_add(list, count, "shared_static_bytes", usage.shared);
-    features_add(list, count, "barriers", usage.barriers);
+    facts_add(list, count, "registers", usage.registers);
+    facts_add(list, count, "spill_store_bytes", usage.spill_stores);
+    facts_add(list, count, "spill_load_bytes", usage.spill_loads);
+    facts_add(list, count, "stack_bytes", usage.stack);
+    facts_add(list, count, "shared_static_bytes", usage.shared);
+    facts_add(list, count, "barriers", usage.barriers);
     add_launches(&usage, manifest, problem, shape, device, device_count, list, count);
     add_roofline(problem, shape, device, device_count, list, count);
     add_ptx(output->ptx, list, count);

@@ -361,7 +361,7 @@ static void every_sealed_mutant_spoils_the_result_and_nothing_else(void **state)
             strbuf_release(&reason);
         }
         if (applicable != samples[s].applicable) {
-            fail_msg("%s: %zu of %zu impostors apply", problem->name, applicable,
+            fail_msg("%s: %zu of %zu mutants apply", problem->name, applicable,
                      samples[s].applicable);
         }
         unload(&honest);
@@ -372,7 +372,7 @@ static void every_sealed_mutant_spoils_the_result_and_nothing_else(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    int code = file_make_temp_dir(&work_dir, "kcast-test-impostor", NULL);
+    int code = file_make_temp_dir(&work_dir, "kcast-test-mutant", NULL);
     char *path = xasprintf("%s/cuda_bf16.h", work_dir);
     if (code == 0) {
         code = file_replace(path, bfloat16, strlen(bfloat16), false, NULL);

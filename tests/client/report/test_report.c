@@ -384,7 +384,7 @@ static void numbers_are_one_json_object(void **state)
         assert_non_null(object);
         assert_int_equal(json_integer_value(json_object_get(object, "measured")),
                          made.run_state.measured);
-        assert_int_equal(json_is_object(json_object_get(object, "best")), made.report.best);
+        assert_int_equal(json_is_object(json_object_get(object, "best")), !!made.report.best);
         json_decref(object);
         strbuf_release(&out);
         release(&made);

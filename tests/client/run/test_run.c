@@ -367,10 +367,52 @@ static void torn_wal_loses_only_its_end(void **state)
     free(copy_wal);
 }
 
+struct jobs {
+    uint64_t measured;
+    uint64_t largest; // number of a job
+    bool named;       // a daemon beside it
+};
+
+static int note_job(void *owner, struct run_event *event, struct err *err)
+{
+    struct jobs *jobs = owner;
+    const struct run_measured *measured = event->body;
+    (void)err;
+    if (event->kind == RUN_MEASURED) {
+        jobs->measured++;
+        jobs->largest = measured->job > jobs->largest ? measured->job : jobs->largest;
+        jobs->named = jobs->named || measured->pool;
+    }
+    return 0;
+}
+
+// Of an earlier client with one daemon: jobs are the daemon's plain numbers.
+static void a_file_of_before_is_read(void **state)
+{
+    struct fixture *f = *state;
+    const char *root = getenv("KCAST_ROOT");
+    char *command = xasprintf("tar -C %s -xJf %s/docs/h200/runs.tar.xz ./scan.run", f->folder,
+                              root ? root : ".");
+    char *path = xasprintf("%s/scan.run", f->folder);
+    assert_int_equal(system(command), 0);
+    struct err err = ERR_INIT;
+    struct run *run = NULL;
+    assert_int_equal(run_open_read(&run, path, &err), 0);
+    struct jobs jobs = {0};
+    assert_int_equal(run_replay(run, 0, note_job, &jobs, &err), 0);
+    assert_true(jobs.measured > 50);
+    assert_in_range(jobs.largest, jobs.measured, 1 << 20);
+    assert_false(jobs.named);
+    run_close(run);
+    free(command);
+    free(path);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(a_file_of_before_is_read),
         TEST(events_are_replayed_in_order),
         TEST(closing_leaves_one_file),
         TEST(transaction_is_all_or_nothing),

@@ -64,7 +64,7 @@ static uint64_t next(struct queue *queue, const struct fair_terms *terms, double
     bool has = queue_has(queue, terms, now_s);
     struct item *item = (struct item *)queue_take(queue, terms, now_s, ticket);
 
-    assert_int_equal(has, item);
+    assert_int_equal(has, !!item);
     assert_true(queue_check(queue));
     return item ? item->number : NONE;
 }

@@ -1,9 +1,9 @@
 // Whole measurements on the fake GPU, in this process and with an oracle of its own: every verdict,
 // with the sentence that explains it. Objects are made here, without a compiler; only the
 // executor's own kernels need one, and without it all is skipped.
+#include "executor/gpu/bench.h"
 #include "executor/gpu/compile/toolkit.h"
 #include "executor/gpu/measure.h"
-#include "executor/gpu/oracle.h"
 #include "proto/verdict.h"
 #include "tests/support/gpu.h"
 #include "tests/support/gpu_object.h"
@@ -124,10 +124,12 @@ static int tear_down(void **state)
 
 static int run(struct fixture *fixture, struct bytes candidate_taken)
 {
+    struct bench bench = {.gpu = &fixture->gpu, .oracle = &fixture->oracle};
+
     replace(&fixture->plan.candidate, candidate_taken);
     fixture->err = (struct err)ERR_INIT;
     struct measure_outcome outcome;
-    int rc = measure_cuda(&fixture->plan, &fixture->gpu, &fixture->oracle, &outcome, &fixture->err);
+    int rc = measure_run(&measure_gpu, &bench, &fixture->plan, &outcome, &fixture->err);
     if (rc == 0) {
         message_clear(&measure_outcome_message, &fixture->outcome);
         fixture->outcome = outcome;

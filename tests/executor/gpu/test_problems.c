@@ -2,9 +2,9 @@
 // its template compile for real, in the real jail. Skipped where there is no CUDA compiler.
 #include "common/file.h"
 #include "common/mem.h"
+#include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/cubin.h"
-#include "executor/sandbox/child.h"
 #include "problem/manifest.h"
 #include "problem/template.h"
 #include "proto/verdict.h"

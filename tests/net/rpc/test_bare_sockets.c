@@ -1,5 +1,6 @@
 // The service or the remote against a bare socket that sends wrong, incomplete or slow bytes.
 #include "tests/net/fixture.h"
+#include "tests/support/until.h"
 
 #include <sys/resource.h>
 
@@ -126,23 +127,33 @@ static void a_client_that_does_not_read_is_not_read_from(void **state)
     close(fd);
 }
 
+static void on_over(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
+
 // The kernel of its host still answers. The test takes longer than a host may be silent.
 static void a_client_that_does_not_read_keeps_its_connection(void **state)
 {
     enum { COUNT = 8 };
     struct fixture *f = *state;
     int fd = raw_connect(f);
-    uint64_t until_ns = uv_hrtime() + UINT64_C(12000000000);
 
     raw_greet(f, fd);
     raw_expect_greeting(f, fd);
     for (uint64_t id = 1; id <= COUNT; id++) {
         raw_request(f, fd, OP_BLOB_HAVE, id);
     }
-    while (uv_hrtime() < until_ns) {
-        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        (void)usleep(1000);
+    uv_timer_t timer;
+    (void)uv_timer_init(&f->loop, &timer);
+    bool over = false;
+    timer.data = &over;
+    (void)uv_timer_start(&timer, on_over, 12000, 0);
+    while (!over) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
+    uv_close((uv_handle_t *)&timer, NULL);
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT); // its memory is free
     for (uint64_t id = 1; id <= COUNT; id++) {
         assert_int_equal(raw_reply(f, fd), id);
     }
@@ -385,10 +396,11 @@ static void a_reply_that_has_arrived_counts(void **state)
     run_until(f, 1);
     for (uint64_t id = 2; id < 12; id++) {
         call(f, OP_STATUS, NULL, NULL, &status_message, 2);
+        uint64_t deadline_ns = uv_hrtime() + UINT64_C(2000000);
         struct strbuf frame = STRBUF_INIT;
         pack_reply(&frame, id);
         assert_int_equal(send(fd, frame.data, frame.len, 0), frame.len);
-        (void)usleep(4000); // its deadline has passed, and the loop has not run
+        UNTIL(uv_hrtime() > deadline_ns); // and the loop has not run
         run_until(f, (int)id);
         assert_int_equal(f->last_error, ERR_NONE);
         strbuf_release(&frame);

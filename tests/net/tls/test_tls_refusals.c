@@ -1,5 +1,6 @@
 // What is refused over TLS, and that other callers are served meanwhile.
 #include "tests/net/bare_caller.h"
+#include "tests/support/until.h"
 
 // --- callers and servers that are refused
 
@@ -122,9 +123,7 @@ static void an_expired_certificate_is_refused(void **state)
     if (!tls) {
         return; // the machine is too slow for this part of the test
     }
-    while ((int64_t)time(NULL) <= s->now_s + 3) {
-        (void)usleep(20000);
-    }
+    UNTIL((int64_t)time(NULL) > s->now_s + 3);
     assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, service_url(s->f.service), tls,
                                        s->submit_token, &err),
                      0);

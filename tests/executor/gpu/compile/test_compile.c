@@ -1,7 +1,7 @@
 // Sealed sources through the real NVRTC in the real jail. Skipped where there is no CUDA compiler.
+#include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/cubin.h"
-#include "executor/sandbox/child.h"
 #include "proto/verdict.h"
 #include <setjmp.h>
 #include <stdarg.h>

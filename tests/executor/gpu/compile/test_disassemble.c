@@ -2,9 +2,9 @@
 // itself, then in the compile jail, where a compilation must be none the worse for it; the jail's
 // part is skipped where there is no CUDA compiler.
 #include "common/file.h"
+#include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/disassemble.h"
-#include "executor/sandbox/child.h"
 #include "proto/verdict.h"
 #include <setjmp.h>
 #include <stdarg.h>

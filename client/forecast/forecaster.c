@@ -1,0 +1,364 @@
+// Asking and telling the worker.
+//
+// One call at a time. client/forecast/worker_link.c knows whether there is a worker, and looks for one that is
+// away; until it has been found, questions are answered with "none" and outcomes stay untold, which
+// costs the search no time. What could not be told is told later, since the search counts what was
+// told. A callback that is due without a call comes from a zero-length timer, so that callers see the
+// same order of things either way.
+#include "client/forecast/forecaster.h"
+
+#include "client/forecast/forecast_request.h"
+#include "client/forecast/worker_link.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORECAST_MS 30000 // deadlines
+#define MODELS_MS 600000  // of a forecast by language models
+#define OBSERVE_MS 30000
+#define OBSERVE_MAX 256 // outcomes of one message
+
+struct forecaster {
+    struct forecast_peer peer;
+    struct worker_link *link; // NULL: --no-worker
+    search_text_reader *read;
+    void *read_owner;
+    void (*notice)(void *owner, const char *sentence);
+    void *notice_owner;
+    bool answered; // ever
+    bool said;     // that there are no forecasts
+    char *reason;  // why there are none now
+    bool closing;
+    uint64_t called_ns; // when the call in submission began
+    uv_timer_t *timer;
+    forecast_peer_callback *callback;
+    forecast_peer_told *told;
+    void *owner;
+    const struct run_state *run_state; // while asking or telling
+    uint64_t first, last, visible;     // what is asked
+    uint64_t tell_next, tell_last;     // candidates still to be told
+    uint64_t rows;
+};
+
+static void tell_more(struct forecaster *forecaster);
+static void finish_telling(struct forecaster *forecaster, bool ok);
+
+static struct forecaster *forecaster_of(struct forecast_peer *peer)
+{
+    return (struct forecaster *)((uintptr_t)peer - offsetof(struct forecaster, peer));
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_now_ns(&clock_system);
+}
+
+static void say(const struct forecaster *forecaster, const char *sentence)
+{
+    if (forecaster->notice) {
+        forecaster->notice(forecaster->notice_owner, sentence);
+    }
+}
+
+static void fail(struct forecaster *forecaster, const struct err *error)
+{
+    free(forecaster->reason);
+    forecaster->reason = xasprintf("the worker gave none: %.900s", error->text);
+    if (!forecaster->said) {
+        char *sentence = xasprintf("no forecasts, so everything is measured: %s", error->text);
+        say(forecaster, sentence);
+        free(sentence);
+    }
+    forecaster->said = true;
+}
+
+// A call ended with this error. Only time that was spent waiting for nothing is held against the
+// worker: one whose connection broke may be there again at once.
+static void lose(struct forecaster *forecaster, const struct err *error)
+{
+    uint64_t waited_ms = (now_ns() - forecaster->called_ns) / NS_PER_MS;
+    worker_link_lost(forecaster->link, error->code == ERR_TIMED_OUT ? waited_ms : 0);
+    fail(forecaster, error);
+}
+
+static void succeed(struct forecaster *forecaster)
+{
+    if (forecaster->said) {
+        say(forecaster, forecaster->answered ? "the worker answers again" : "the worker answers");
+    }
+    forecaster->said = false;
+    forecaster->answered = true;
+    worker_link_proved(forecaster->link);
+}
+
+static const struct worker_abilities *abilities(const struct forecaster *forecaster)
+{
+    return forecaster->link ? worker_link_abilities(forecaster->link) : NULL;
+}
+
+// Sources are only sent to who reads them.
+static bool asks_models(const struct forecaster *forecaster)
+{
+    return forecaster->read && abilities(forecaster) && abilities(forecaster)->reads_sources;
+}
+
+const char *forecaster_engine(const struct forecaster *forecaster)
+{
+    return abilities(forecaster) ? abilities(forecaster)->engine : NULL;
+}
+
+// ---- asking ----
+
+static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
+{
+    forecast_peer_callback *callback = forecaster->callback;
+    forecaster->callback = NULL;
+    forecaster->peer.busy = false;
+    callback(forecaster->owner, reply, reason);
+}
+
+static void on_forecasts(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct forecaster *forecaster = owner;
+    (void)retry_after_ms;
+    if (forecaster->closing) {
+        return;
+    }
+    if (error) {
+        lose(forecaster, error);
+        finish(forecaster, NULL, forecaster->reason);
+    } else {
+        succeed(forecaster);
+        finish(forecaster, reply, NULL);
+    }
+}
+
+static void on_nobody_asked(uv_timer_t *timer)
+{
+    struct forecaster *forecaster = timer->data;
+    uv_stop(timer->loop); // whoever runs the loop looks at what follows
+    finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
+}
+
+// The connection for a call that begins now; the worker is there.
+static struct remote *begin_call(struct forecaster *forecaster)
+{
+    forecaster->called_ns = now_ns();
+    return worker_link_remote(forecaster->link);
+}
+
+// The sources, and what there is to know about the search. A blob that cannot be read leaves its
+// candidate without a source, and so without a forecast by a language model.
+static void add_texts(struct forecaster *forecaster, const struct run_state *run_state,
+                      uint64_t visible, struct forecast_request *request)
+{
+    request->context = xcalloc(1, sizeof(*request->context));
+    struct err err = ERR_INIT;
+    if (search_text_make(request->context, run_state, visible, forecaster->read,
+                         forecaster->read_owner, &err) != 0) {
+        message_clear(&search_context_message, request->context);
+        free(request->context);
+        request->context = NULL;
+        return;
+    }
+    for (size_t i = 0; i < request->candidates_count; i++) {
+        struct candidate_facts *candidate = &request->candidates[i];
+        if (forecaster->read(forecaster->read_owner, &candidate->digest, &candidate->source,
+                             &err) != 0) {
+            candidate->source = (struct bytes){0};
+        }
+    }
+}
+
+static void release_texts(struct forecast_request *request)
+{
+    for (size_t i = 0; i < request->candidates_count; i++) {
+        bytes_clear(&request->candidates[i].source);
+    }
+    if (request->context) {
+        message_clear(&search_context_message, request->context);
+        free(request->context);
+        request->context = NULL;
+    }
+}
+
+static void ask_now(struct forecaster *forecaster)
+{
+    struct forecast_request request;
+    forecast_questions(forecaster->run_state, forecaster->first, forecaster->last,
+                       forecaster->visible, &request);
+    if (asks_models(forecaster)) {
+        add_texts(forecaster, forecaster->run_state, forecaster->visible, &request);
+    }
+    remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
+                &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
+                on_forecasts, forecaster);
+    release_texts(&request);
+    forecast_questions_free(&request);
+}
+
+static void on_greeted(void *owner, const struct err *error)
+{
+    struct forecaster *forecaster = owner;
+    bool telling = forecaster->told;
+    if (error) {
+        fail(forecaster, error);
+    }
+    if (telling && error) {
+        finish_telling(forecaster, false);
+    } else if (telling) {
+        tell_more(forecaster);
+    } else if (error) {
+        finish(forecaster, NULL, forecaster->reason);
+    } else {
+        ask_now(forecaster);
+    }
+}
+
+static bool is_away(const struct forecaster *forecaster)
+{
+    return !forecaster->link || !worker_link_remote(forecaster->link);
+}
+
+static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
+{
+    struct forecaster *forecaster = forecaster_of(peer);
+    forecaster->peer.busy = true;
+    forecaster->run_state = run_state;
+    forecaster->first = first;
+    forecaster->last = last;
+    forecaster->visible = visible;
+    forecaster->callback = callback;
+    forecaster->owner = owner;
+    if (is_away(forecaster)) {
+        uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
+    } else if (worker_link_is_greeted(forecaster->link)) {
+        ask_now(forecaster);
+    } else {
+        worker_link_greet(forecaster->link, on_greeted, forecaster);
+    }
+}
+
+// ---- telling ----
+
+static void finish_telling(struct forecaster *forecaster, bool ok)
+{
+    forecast_peer_told *told = forecaster->told;
+    forecaster->told = NULL;
+    forecaster->peer.busy = false;
+    told(forecaster->owner, ok, forecaster->rows);
+}
+
+static void on_observed(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+{
+    struct forecaster *forecaster = owner;
+    (void)retry_after_ms;
+    if (forecaster->closing) {
+        return;
+    }
+    if (error) {
+        lose(forecaster, error);
+        finish_telling(forecaster, false);
+        return;
+    }
+    succeed(forecaster);
+    forecaster->rows = ((const struct observed *)reply)->rows;
+    tell_more(forecaster);
+}
+
+static void on_nobody_told(uv_timer_t *timer)
+{
+    struct forecaster *forecaster = timer->data;
+    uv_stop(timer->loop);
+    finish_telling(forecaster, forecaster->tell_next > forecaster->tell_last);
+}
+
+// Sends the next message, or ends.
+static void tell_more(struct forecaster *forecaster)
+{
+    const struct run_state *run_state = forecaster->run_state;
+    struct observe observe;
+    forecast_outcomes(run_state, &forecaster->tell_next, forecaster->tell_last, OBSERVE_MAX,
+                      &observe);
+    if (observe.outcomes_count == 0) {
+        uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
+    } else {
+        remote_call(begin_call(forecaster), OP_OBSERVE, &observe_message, &observe,
+                    &observed_message, OBSERVE_MS, on_observed, forecaster);
+    }
+    forecast_outcomes_free(&observe);
+}
+
+static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_peer_told *callback, void *owner)
+{
+    struct forecaster *forecaster = forecaster_of(peer);
+    forecaster->peer.busy = true;
+    forecaster->told = callback;
+    forecaster->owner = owner;
+    forecaster->run_state = run_state;
+    forecaster->tell_next = after + 1;
+    forecaster->tell_last = last;
+    if (is_away(forecaster)) {
+        uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
+    } else if (worker_link_is_greeted(forecaster->link)) {
+        tell_more(forecaster);
+    } else {
+        worker_link_greet(forecaster->link, on_greeted, forecaster);
+    }
+}
+
+// ---- interface ----
+
+struct forecaster *forecaster_create(struct session *session,
+                                     void (*notice)(void *owner, const char *sentence), void *owner)
+{
+    struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
+    forecaster->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    forecaster->notice = notice;
+    forecaster->notice_owner = owner;
+    forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
+    uv_timer_init(session_loop(session), forecaster->timer);
+    forecaster->timer->data = forecaster;
+    if (session_options(session)->no_worker) {
+        forecaster->reason = xstrdup("--no-worker was given");
+        return forecaster;
+    }
+    struct err why = ERR_INIT;
+    forecaster->link = worker_link_create(session, &why);
+    if (why.code != ERR_NONE) {
+        fail(forecaster, &why);
+    }
+    return forecaster;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void forecaster_free(struct forecaster *forecaster)
+{
+    if (!forecaster) {
+        return;
+    }
+    forecaster->closing = true;
+    worker_link_free(forecaster->link);
+    uv_close((uv_handle_t *)forecaster->timer, free_handle);
+    free(forecaster->reason);
+    free(forecaster);
+}
+
+void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *read, void *owner)
+{
+    forecaster->read = read;
+    forecaster->read_owner = owner;
+}
+
+struct forecast_peer *forecaster_peer(struct forecaster *forecaster)
+{
+    return &forecaster->peer;
+}

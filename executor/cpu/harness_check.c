@@ -1,0 +1,121 @@
+// What a launch left behind: outputs, guards, inputs, and whether the candidate kept to its turn.
+#include "common/clock.h"
+#include "executor/cpu/harness.h"
+#include "executor/cpu/verify.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// A candidate may finish its way from "done" into its wait in another's turn; this is far more than
+// that.
+#define OUT_OF_TURN_NS (2 * NS_PER_MS)
+#define OUT_OF_TURN_SHARE 0.05
+
+static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
+                 ...) __attribute__((format(printf, 4, 5)));
+static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
+                 ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    char text[1024];
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (arm == ARM_CANDIDATE) {
+        return measurement_stop(harness->measurement, VERDICT_WRONG, "%s", text);
+    }
+    return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->arm[arm].name, text);
+}
+
+static void note_error(struct harness *harness, enum arm_index arm, double max_error,
+                       double tolerance)
+{
+    double share = max_error / fmax(tolerance, 1e-300),
+           before =
+               harness->measurement->max_error / fmax(harness->measurement->error_bound, 1e-300);
+
+    if (arm == ARM_CANDIDATE && (isnan(harness->measurement->error_bound) || share > before)) {
+        harness->measurement->max_error = max_error;
+        harness->measurement->error_bound = tolerance;
+    }
+}
+
+// Looks at the copy of one output.
+static int check_output(struct harness *harness, enum arm_index arm, struct trial *trial,
+                        size_t slot, size_t t, struct err *err)
+{
+    const struct tensor *tensor = &harness->problem->tensor[t];
+    struct content *content = &trial->content[slot];
+    unsigned char **verified = &content->verified[arm][t];
+
+    if (*verified && memcmp(*verified, harness->copy[t], trial->bytes[t]) == 0) {
+        return 0;
+    }
+    struct verify_outcome outcome;
+    verify_tensor(tensor->dtype, tensor->tolerance, harness->copy[t], content->y[t],
+                  content->scale[t], trial->count[t], &outcome);
+    note_error(harness, arm, outcome.max_error, tensor->tolerance);
+    if (outcome.wrong != 0) {
+        return wrong(harness, arm, err,
+                     "%s[%zu] is %.9g, expected %.9g, for %s; %zu of %zu elements are outside the "
+                     "error bound",
+                     tensor->name, outcome.first, outcome.got, outcome.expected, trial->of->name,
+                     outcome.wrong, trial->count[t]);
+    }
+    if (!*verified) {
+        *verified = xmalloc(trial->bytes[t]);
+    }
+    memcpy(*verified, harness->copy[t], trial->bytes[t]);
+    return 0;
+}
+
+int harness_check(struct harness *harness, enum arm_index arm, struct trial *trial, size_t slot,
+                  struct err *err)
+{
+    const struct problem *problem = harness->problem;
+
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        if (tensor_is_output(&problem->tensor[t])) {
+            memcpy(harness->copy[t], buffer_tensor(&harness->tensor[t]), trial->bytes[t]);
+        }
+    }
+    int rc = 0;
+    for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
+        const struct tensor *tensor = &problem->tensor[t];
+        struct buffer *buffer = &harness->tensor[t];
+        // A sealed input cannot have been written; any other is compared whole.
+        if (tensor->direction == DIRECTION_IN && !buffer->sealed &&
+            memcmp(buffer_tensor(buffer), trial->content[slot].in[t], trial->bytes[t]) != 0) {
+            rc = wrong(harness, arm, err, "it changed its input %s, for %s", tensor->name,
+                       trial->of->name);
+        } else if (!buffer->sealed && !buffer_guard_intact(buffer, harness->guard_key)) {
+            rc = wrong(harness, arm, err, "it wrote outside %s, for %s", tensor->name,
+                       trial->of->name);
+        } else if (tensor_is_output(tensor)) {
+            rc = check_output(harness, arm, trial, slot, t, err);
+        }
+    }
+    harness->measurement->checks += rc == 0 && arm == ARM_CANDIDATE;
+    return rc;
+}
+
+int harness_check_turn(struct harness *harness, enum arm_index arm, uint64_t before_ns,
+                       double wall_ns)
+{
+    uint64_t now = arm_clock_ns(&harness->arm[ARM_CANDIDATE]);
+
+    if (arm == ARM_CANDIDATE || now <= before_ns) {
+        return 0;
+    }
+    harness->out_of_turn_ns += now - before_ns;
+    harness->others_ns += (uint64_t)wall_ns;
+    if ((double)harness->out_of_turn_ns >
+        OUT_OF_TURN_NS + OUT_OF_TURN_SHARE * (double)harness->others_ns) {
+        return measurement_stop(harness->measurement, VERDICT_QUARANTINED,
+                                "the candidate ran for %.3f ms while it was not its turn",
+                                (double)harness->out_of_turn_ns / 1e6);
+    }
+    return 0;
+}

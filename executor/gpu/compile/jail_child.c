@@ -1,0 +1,234 @@
+// The warm process of the compile jail and the children that it forks. The disassembly is added when all
+// else is there; a disassembler that fails, hangs or floods costs its text and nothing else.
+#include "common/clock.h"
+#include "executor/gpu/compile/disassemble.h"
+#include "executor/gpu/compile/jail.h"
+#include "executor/gpu/compile/jail_wire.h"
+#include "executor/gpu/compile/sass.h"
+#include "executor/sandbox/process.h"
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SASS_SECONDS 3.0        // for the disassembler
+#define SASS_SPARE_SECONDS 0.25 // that must be left of the compilation's when it has ended
+
+// What the warm process works with.
+struct jail_tools {
+    struct nvrtc *nvrtc;
+    struct disassembler disassembler; // program NULL: none
+    unsigned char *memory;
+};
+
+// ---- the child that compiles ----
+
+static void put_answer(struct jail_answer *answer, const struct nvrtc_output *output)
+{
+    size_t log = output->log ? strlen(output->log) : 0;
+    size_t ptx = output->ptx ? strlen(output->ptx) : 0;
+
+    log = log < 1 << 20 ? log : 1 << 20;
+    if (log + ptx + output->cubin.len > JAIL_ANSWER_ROOM) {
+        answer->error = 1;
+        (void)snprintf(answer->error_text, sizeof(answer->error_text), "its code is too large");
+        return;
+    }
+    answer->compiled = output->compiled;
+    answer->log_len = log;
+    answer->ptx_len = ptx;
+    answer->cubin_len = output->cubin.len;
+    if (log > 0) {
+        memcpy(answer->data, output->log, log);
+    }
+    if (ptx > 0) {
+        memcpy(answer->data + log, output->ptx, ptx);
+    }
+    if (output->cubin.len > 0) {
+        memcpy(answer->data + log + ptx, output->cubin.data, output->cubin.len);
+    }
+    for (size_t i = 0; i < NVRTC_NAMES_MAX; i++) {
+        if (output->symbol[i]) {
+            (void)snprintf(answer->symbol[i], JAIL_SYMBOL_MAX, "%s", output->symbol[i]);
+        }
+    }
+}
+
+static void add_sass(const struct disassembler *disassembler, struct jail_answer *answer,
+                     const struct bytes *cubin, double seconds)
+{
+    size_t used = answer->log_len + answer->ptx_len + answer->cubin_len, len;
+    size_t room = JAIL_ANSWER_ROOM - used < SASS_TEXT_MAX ? JAIL_ANSWER_ROOM - used : SASS_TEXT_MAX;
+
+    if (disassemble(disassembler, cubin, fmin(seconds - SASS_SPARE_SECONDS, SASS_SECONDS),
+                    (char *)answer->data + used, room, &len)) {
+        answer->sass_len = len;
+    }
+}
+
+static void compile_one(const struct jail_tools *tools)
+{
+    uint64_t start_ns = clock_now_ns(&clock_system);
+    struct jail_request *request = (struct jail_request *)tools->memory;
+    struct jail_answer *answer = jail_answer_of(tools->memory);
+    const char *names[NVRTC_NAMES_MAX];
+    struct nvrtc_input input = {.source = request->source,
+                                .file = request->file,
+                                .target = request->target,
+                                .name = names,
+                                .name_count = request->name_count};
+    struct sandbox_limits limits = {.address_space = request->memory,
+                                    .cpu_seconds = (uint64_t)ceil(request->seconds) + 1};
+
+    for (size_t i = 0; i < request->name_count; i++) {
+        names[i] = request->name[i];
+    }
+    if (SANDBOX_SANITIZED) {
+        limits.address_space = 0;
+    }
+    memset(answer, 0, sizeof(*answer));
+    struct nvrtc_output output = {.compiled = false};
+    struct err err = ERR_INIT;
+    if (sandbox_limit(&limits, &err) != 0 ||
+        nvrtc_compile(tools->nvrtc, &input, &output, &err) != 0) {
+        answer->error = 1;
+        (void)snprintf(answer->error_text, sizeof(answer->error_text), "%.500s", err.text);
+    } else {
+        put_answer(answer, &output);
+        if (answer->compiled && request->disassemble && tools->disassembler.program) {
+            add_sass(&tools->disassembler, answer, &output.cubin,
+                     request->seconds - clock_seconds(clock_now_ns(&clock_system) - start_ns));
+        }
+    }
+    _exit(0);
+}
+
+// ---- the warm process ----
+
+static void await_child(pid_t pid, double seconds, struct jail_word *word)
+{
+    if (!process_wait(pid, seconds, &word->status)) {
+        word->timed_out = 1;
+        (void)kill(pid, SIGKILL);
+        process_reap(pid, &word->status);
+    }
+}
+
+static void serve(const struct jail_tools *tools, int socket, bool alone)
+{
+    char byte;
+
+    while (read(socket, &byte, 1) == 1) {
+        const struct jail_request *request = (const struct jail_request *)tools->memory;
+        double seconds = request->seconds;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            compile_one(tools);
+        }
+        struct jail_word word = {.status = -1};
+        if (pid > 0) {
+            await_child(pid, seconds, &word);
+        }
+        if (alone) { // process 1 of a pid namespace of our own: nobody else is left
+            (void)kill(-1, SIGKILL);
+            while (waitpid(-1, NULL, WNOHANG) > 0) {
+            }
+        }
+        (void)unlink(tools->disassembler.file);
+        if (write(socket, &word, sizeof(word)) != sizeof(word)) {
+            return;
+        }
+    }
+}
+
+static int confine(const struct zygote_child *child, const struct sandbox_filter *filter,
+                   struct err *err)
+{
+    struct sandbox_limits limits = sandbox_jail_limits(child->sandbox);
+    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    sandbox_close_files(child->fd, child->fd_count);
+    rc = sandbox_limit(&limits, err);
+    return rc == 0 && !child->sandbox->off ? sandbox_filter_load(filter, err) : rc;
+}
+
+// Inside, the toolkit is at another place.
+static void toolkit_inside(const struct zygote_child *child, const struct jail_spec *spec,
+                           struct toolkit *ret)
+{
+    const char *root = child->sandbox->off ? child->sandbox->toolkit : SANDBOX_TOOLKIT;
+
+    *ret = (struct toolkit){.root = xstrdup(root),
+                            .nvrtc = xasprintf("%s/%s", root, spec->nvrtc),
+                            .include = xasprintf("%s/include", root)};
+    if (spec->nvdisasm[0] != '\0') {
+        ret->nvdisasm = xasprintf("%s/%s", root, spec->nvdisasm);
+    }
+}
+
+static int warm_up(struct nvrtc *nvrtc, struct err *err)
+{
+    static const char *const name[] = {"warm"};
+    struct nvrtc_input input = {.source = "#include <cuda_fp16.h>\n"
+                                          "extern \"C\" __global__ void warm(__half *x)\n"
+                                          "{ x[threadIdx.x] = __hadd(x[0], x[1]); }\n",
+                                .file = "warm.cu",
+                                .target = "sm_90",
+                                .name = name,
+                                .name_count = 1};
+    struct nvrtc_output output;
+    int rc = nvrtc_compile(nvrtc, &input, &output, err);
+
+    if (rc == 0) {
+        if (!output.compiled) {
+            rc = err_set(err, ERR_VERSION, "NVRTC does not compile a small kernel: %.300s",
+                         output.log);
+        }
+        nvrtc_output_release(&output);
+    }
+    return rc;
+}
+
+int cuda_jail_child(const struct zygote_child *child)
+{
+    struct jail_spec spec;
+
+    if (child->spec_len != sizeof(spec) || child->fd_count != 2) {
+        return 1;
+    }
+    memcpy(&spec, child->spec, sizeof(spec));
+    (void)signal(SIGCHLD, SIG_DFL);
+    struct jail_tools tools = {.nvrtc = NULL};
+    tools.memory =
+        mmap(NULL, JAIL_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[1], 0);
+    if (tools.memory == MAP_FAILED) {
+        return 1;
+    }
+    struct toolkit toolkit;
+    toolkit_inside(child, &spec, &toolkit);
+    tools.disassembler.program = toolkit.nvdisasm;
+    tools.disassembler.file = child->sandbox->off ? xasprintf("/tmp/kcast-%d.cubin", getpid())
+                                                  : SANDBOX_DIR "/candidate.cubin";
+    struct err err = ERR_INIT;
+    int rc = confine(child, child->context, &err);
+    if (rc == 0) {
+        rc = nvrtc_open(&tools.nvrtc, &toolkit, &err);
+    }
+    if (rc == 0) {
+        rc = warm_up(tools.nvrtc, &err);
+    }
+    struct jail_word word = {.status = 0};
+    (void)snprintf(word.text, sizeof(word.text), "%.250s", err.text);
+    if (write(child->fd[0], &word, sizeof(word)) == sizeof(word) && rc == 0) {
+        serve(&tools, child->fd[0], !child->sandbox->off);
+    }
+    return rc == 0 ? 0 : 1;
+}

@@ -1,0 +1,363 @@
+// System call filters: what each stage of a child may call, compiled by libseccomp.
+#include "common/mem.h"
+#include "executor/sandbox/sandbox.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// What no compiler needs. Namespaces take most of the teeth out of these already; the list also
+// keeps the kernel's younger and larger interfaces out of reach.
+static const char *const denied[] = {
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "pidfd_getfd",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "kcmp",
+    "process_madvise",
+    "process_mrelease",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "move_mount",
+    "open_tree",
+    "fsopen",
+    "fsmount",
+    "fsconfig",
+    "fspick",
+    "mount_setattr",
+    "unshare",
+    "setns",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_setup",
+    "io_submit",
+    "io_destroy",
+    "io_getevents",
+    "io_cancel",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "kexec_load",
+    "kexec_file_load",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "open_by_handle_at",
+    "name_to_handle_at",
+    "fanotify_init",
+    "fanotify_mark",
+    "inotify_init",
+    "inotify_init1",
+    "clock_settime",
+    "clock_adjtime",
+    "adjtimex",
+    "settimeofday",
+    "personality",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "syslog",
+    "sethostname",
+    "setdomainname",
+    "iopl",
+    "ioperm",
+    "lookup_dcookie",
+    "nfsservctl",
+    "vhangup",
+    "mknod",
+    "mknodat",
+    "socket",
+    "socketpair",
+    "connect",
+    "bind",
+    "listen",
+    "accept",
+    "accept4",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "flock",
+    "memfd_create",
+    "memfd_secret",
+    "mbind",
+    "set_mempolicy",
+    "migrate_pages",
+    "move_pages",
+    "sched_setaffinity",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setattr",
+    "setpriority",
+    "ioprio_set",
+    "seccomp",
+    "landlock_create_ruleset",
+    "shmget",
+    "shmat",
+    "shmctl",
+    "semget",
+    "semop",
+    "semctl",
+    "msgget",
+    "msgsnd",
+    "msgrcv",
+    "msgctl",
+    "mq_open",
+    "timer_create",
+    "signalfd",
+    "signalfd4",
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "copy_file_range",
+};
+
+// What a loaded candidate and the C library beneath it need.
+static const char *const allowed_run[] = {
+    "exit_group",    "exit",         "brk",          "munmap",
+    "mremap",        "madvise",      "rt_sigreturn", "rt_sigprocmask",
+    "clock_gettime", "clock_getres", "gettimeofday", "time",
+    "getpid",        "gettid",       "getuid",       "geteuid",
+    "getgid",        "getegid",      "getrandom",    "restart_syscall",
+    "getcpu",        "tgkill",       "uname",        "membarrier",
+    "rseq",          "sigaltstack"};
+
+// What the C library may try and does without: the answer is EPERM.
+static const char *const refused_run[] = {
+    "fstat",         "newfstatat", "lseek",     "ioctl",       "fcntl",        "sched_getaffinity",
+    "sysinfo",       "prlimit64",  "getrlimit", "sched_yield", "rt_sigaction", "close",
+    "get_mempolicy", "arch_prctl",
+};
+
+// Beside allowed_run while the dynamic loader works. There is nothing to open but the object
+// itself.
+static const char *const allowed_load[] = {
+    "open",
+    "openat",
+    "read",
+    "pread64",
+    "close",
+    "fstat",
+    "newfstatat",
+    "fstatfs",
+    "statx",
+    "stat",
+    "lseek",
+    "mmap",
+    "mprotect",
+    "readlink",
+    "readlinkat",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "getcwd",
+    "fcntl",
+    "ioctl",
+    "unlink",
+    "unlinkat",
+    "rt_sigaction",
+    "seccomp",
+    "prlimit64",
+    "getrlimit",
+    "setrlimit",
+    "sched_getaffinity",
+    "sysinfo",
+    "arch_prctl",
+    "sched_yield",
+    "prctl",
+};
+
+// Adds a rule for a call by name; a call that this machine or this libseccomp does not know needs
+// none.
+static int add(scmp_filter_ctx context, uint32_t action, const char *name)
+{
+    int number = seccomp_syscall_resolve_name(name);
+
+    if (number == __NR_SCMP_ERROR || number < 0) {
+        return 0;
+    }
+    int status = seccomp_rule_add(context, action, number, 0);
+    return status == -EACCES || status == -EEXIST ? 0 : status; // the same as the default action
+}
+
+static int add_all(scmp_filter_ctx context, uint32_t action, const char *const *name, size_t count)
+{
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        status = add(context, action, name[i]);
+    }
+    return status;
+}
+
+static int compile_rules(scmp_filter_ctx context)
+{
+    static const uint64_t namespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                          CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+    int status = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
+
+    for (size_t i = 0; i < ARRAY_LEN(namespaces) && status == 0; i++) {
+        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                                  SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    }
+    // clone3 hides its flags behind a pointer; the C library falls back to clone.
+    if (status == 0) {
+        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    }
+    if (status == 0) {
+        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+                                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
+    }
+    return status;
+}
+
+// Futexes without a time limit: a candidate that sleeps until a time of its choice could run in
+// another's turn.
+static int futex_rules(scmp_filter_ctx context)
+{
+    static const uint64_t operation[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT | FUTEX_PRIVATE_FLAG,
+                                         FUTEX_WAKE | FUTEX_PRIVATE_FLAG};
+    int status = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(operation) && status == 0; i++) {
+        bool is_wake = (operation[i] & 127) == FUTEX_WAKE;
+        status = is_wake ? seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
+                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0))
+                         : seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 2,
+                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0),
+                                            SCMP_A3(SCMP_CMP_EQ, 0, 0));
+    }
+    return status;
+}
+
+static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
+{
+    int status = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
+
+    if (status == 0) {
+        status = futex_rules(context);
+    }
+    for (unsigned fd = 1; fd <= 2 && status == 0; fd++) {
+        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
+                                  SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        if (status == 0) {
+            status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(writev), 1,
+                                      SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        }
+    }
+    if (status != 0) {
+        return status;
+    }
+    if (stage == STAGE_LOAD) {
+        return add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
+    }
+    status = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
+    // Memory without a file behind it, never executable.
+    if (status == 0) {
+        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+    }
+    if (status == 0) {
+        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    }
+    return status;
+}
+
+static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
+{
+    int fd = memfd_create("filter", MFD_CLOEXEC), rc;
+
+    if (fd < 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
+    }
+    rc = seccomp_export_bpf(context, fd);
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
+        size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
+        close(fd);
+        return err_set(err, ERR_SANDBOX, "libseccomp cannot compile the system call filter");
+    }
+    ret->program = xmalloc((size_t)size);
+    ret->length = (uint16_t)((size_t)size / sizeof(struct sock_filter));
+    if (pread(fd, ret->program, (size_t)size, 0) != size) {
+        sandbox_filter_release(ret);
+        close(fd);
+        return err_set(err, ERR_SANDBOX, "the system call filter cannot be read back");
+    }
+    close(fd);
+    return 0;
+}
+
+int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, struct err *err)
+{
+    scmp_filter_ctx context = seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ALLOW : SCMP_ACT_TRAP);
+
+    if (!context) {
+        return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
+    }
+    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE,
+                           2); // a tree: older libraries compile a list
+    (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
+    struct sandbox_filter filter = {0};
+    if (rc == 0) {
+        rc = filter_export(context, &filter, err);
+    } else {
+        rc = err_set_errno(err, ERR_SANDBOX, -rc, "rules of the system call filter");
+    }
+    seccomp_release(context);
+    if (rc == 0) {
+        *ret = filter;
+    }
+    return rc;
+}
+
+void sandbox_filter_release(struct sandbox_filter *filter)
+{
+    free(filter->program);
+    *filter = (struct sandbox_filter){0};
+}
+
+int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
+{
+    struct sock_fprog program = {.len = filter->length, .filter = filter->program};
+
+    // SPEC_ALLOW: before Linux 5.16 a filter would switch the mitigations of speculative execution
+    // on and change what is timed.
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
+            0 &&
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno,
+                             "the kernel does not take the system call filter");
+    }
+    return 0;
+}
+
+char *sandbox_call_name(int number)
+{
+    char *resolved = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
+    char *name = resolved ? xstrdup(resolved) : xasprintf("call %d", number);
+    free(resolved);
+    return name;
+}

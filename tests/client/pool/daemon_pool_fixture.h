@@ -1,0 +1,206 @@
+// A daemon pool of two daemons that invent their answers (test_fake_pool.h): what its tests share. Times are
+// short, and only what must happen in the end is asserted.
+#ifndef TESTS_CLIENT_POOL_DAEMON_POOL_FIXTURE_H
+#define TESTS_CLIENT_POOL_DAEMON_POOL_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/pool/daemon_pool.h"
+#include "common/clock.h"
+#include "common/strbuf.h"
+#include "tests/client/fake_daemon.h"
+
+#define JOBS 24
+
+struct fixture {
+    struct clock clock; // the system's, ahead by fake_ns
+    struct fake_process fake[2];
+    struct session_options options;
+    struct session *session;
+    struct daemon_pool *daemon_pool;
+    struct strbuf said; // sentences, one a line
+    struct digest problem, source[2 * JOBS];
+    unsigned answers[2 * JOBS]; // by job
+    size_t answered;
+    struct err refused; // the last error instead of an answer
+    char *where[2 * JOBS];
+};
+
+static const struct fake_manner usual;
+
+static inline uint64_t ahead_ns(const struct clock *clock)
+{
+    return clock_now_ns(&clock_system) + clock->fake_ns;
+}
+
+// Daemons first: they are forked, and the session's loop is to have no threads then.
+static inline struct fixture *begin(const struct fake_manner *first,
+                                    const struct fake_manner *second)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_as(&f->fake[0], 1, "tcp://127.0.0.1:0", first);
+    fake_start_as(&f->fake[1], 2, "tcp://127.0.0.1:0", second);
+    f->options.pool = xasprintf("%s, %s", f->fake[0].pool, f->fake[1].pool);
+    f->options.quiet = true;
+    struct err err = ERR_INIT;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    return f;
+}
+
+static inline void on_said(void *owner, const char *sentence)
+{
+    struct fixture *f = owner;
+    strbuf_addf(&f->said, "%s\n", sentence);
+}
+
+static inline void open_daemon_pool_for(struct fixture *f, const char *search, uint64_t away_ms)
+{
+    f->clock.monotonic_ns = ahead_ns;
+    const struct daemon_pool_times times = {
+        .poll = 50, .away = away_ms, .look_up = 50, .patience = 600, .clock = &f->clock};
+    struct err err = ERR_INIT;
+    if (daemon_pool_create(&f->daemon_pool, f->session, search, &times, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    daemon_pool_set_notice(f->daemon_pool, on_said, f);
+    struct problem problem = {.language = "c"};
+    struct device_info device = {0};
+    if (daemon_pool_choose(f->daemon_pool, NULL, &problem, &device, NULL, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    assert_string_equal(daemon_pool_class(f->daemon_pool), FAKE_CLASS);
+    message_clear(&device_info_message, &device);
+    daemon_pool_add_blob(f->daemon_pool, "{}", 2, &f->problem);
+    for (size_t i = 0; i < ARRAY_LEN(f->source); i++) {
+        char *text = xasprintf("#define A 4\n#define B 4\n#define C %zu\n", i);
+        daemon_pool_add_blob(f->daemon_pool, text, strlen(text), &f->source[i]);
+        free(text);
+    }
+}
+
+static inline void open_daemon_pool(struct fixture *f, const char *search)
+{
+    open_daemon_pool_for(f, search, 300);
+}
+
+static inline void end(struct fixture *f)
+{
+    daemon_pool_close(f->daemon_pool);
+    session_free(f->session);
+    for (size_t i = 0; i < ARRAY_LEN(f->where); i++) {
+        free(f->where[i]);
+    }
+    fake_stop(&f->fake[0]);
+    fake_stop(&f->fake[1]);
+    strbuf_release(&f->said);
+    free(f->options.pool);
+    free(f);
+}
+
+static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, struct job_info *info,
+                             const struct err *error)
+{
+    struct fixture *f = owner;
+    f->answers[tag]++;
+    f->answered++;
+    if (error) {
+        f->refused = *error;
+        return;
+    }
+    assert_int_equal(info->state, JOB_DONE);
+    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    const char *where = jobs->where(jobs, ref);
+    assert_int_equal(ref.job, info->job);
+    assert_in_range(ref.job, 1, 4 * JOBS); // as the daemon counts
+    assert_true(strcmp(where, f->options.pool) != 0);
+    f->where[tag] = xstrdup(where);
+    jobs->ack(jobs, ref);
+}
+
+static inline void submit(struct fixture *f, size_t first, size_t last, enum job_kind kind)
+{
+    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    for (size_t i = first; i < last; i++) {
+        struct job_spec spec = {.kind = kind,
+                                .problem = f->problem,
+                                .candidate = f->source[i],
+                                .anchor_log2 = NAN,
+                                .max_seconds = NAN,
+                                .precision_log2 = NAN};
+        char key[32];
+        snprintf(key, sizeof(key), "%c%zu", kind == JOB_COMPILE ? 'c' : 'm', i);
+        jobs->submit(jobs, key, &spec, i, on_answer, f, i);
+    }
+}
+
+static inline void run_until(struct fixture *f, size_t answered)
+{
+    struct err err = ERR_INIT;
+    while (f->answered < answered) {
+        if (daemon_pool_run_once(f->daemon_pool, &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+static inline void run_until_said(struct fixture *f, const char *words)
+{
+    struct err err = ERR_INIT;
+    while (!strstr(strbuf_text(&f->said), words)) {
+        if (daemon_pool_run_once(f->daemon_pool, &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+// Each of jobs first … last - 1 was answered once.
+static inline void expect_once(const struct fixture *f, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) {
+        assert_int_equal(f->answers[i], 1);
+    }
+    assert_int_equal(daemon_pool_outstanding(f->daemon_pool), 0);
+}
+
+static inline size_t answers_of(const struct fixture *f, size_t daemon, size_t first, size_t last)
+{
+    size_t count = 0;
+    for (size_t i = first; i < last; i++) {
+        count += f->where[i] && strcmp(f->where[i], f->fake[daemon].pool) == 0;
+    }
+    return count;
+}
+
+static inline size_t said(const struct fixture *f, const char *words)
+{
+    size_t count = 0;
+    for (const char *at = strbuf_text(&f->said); (at = strstr(at, words)); at++) {
+        count++;
+    }
+    return count;
+}
+
+static inline uint64_t jobs_at(struct fixture *f, size_t daemon)
+{
+    struct remote *remote;
+    struct err err = ERR_INIT;
+    assert_int_equal(remote_create(&remote, session_loop(f->session), f->fake[daemon].pool, &err),
+                     0);
+    struct status_request request = {0};
+    struct status status;
+    assert_int_equal(remote_call_sync(remote, OP_STATUS, &status_request_message, &request,
+                                      &status_message, &status, 10000, &err),
+                     0);
+    uint64_t jobs = status.results_cached;
+    message_clear(&status_message, &status);
+    remote_close(remote);
+    return jobs;
+}
+
+#endif

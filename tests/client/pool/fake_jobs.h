@@ -1,0 +1,364 @@
+// The jobs of a daemon that invents its answers, for tests of the client; tests/client/fake_daemon.h
+// serves them. What it answers about a source depends on its bytes alone; when it answers, and in which
+// order, does not. Jobs are kept by key, as the real daemon does, and counted when they run.
+//
+// The source of a candidate is its template's text behind lines "#define NAME value". With values
+// a, b and c of A, B and C:
+//   log2 speedup = 1.5 - (log2 a - 3)² / 4 - (log2 b - 2)² / 3; c says nothing
+//   a = 1 and b = 1 do not compile; b = 16 is wrong; a = 2 makes the same object for every c
+#ifndef TESTS_CLIENT_POOL_FAKE_JOBS_H
+#define TESTS_CLIENT_POOL_FAKE_JOBS_H
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include "net/rpc/service.h"
+#include "proto/verdict.h"
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#define FAKE_CLASS "fake cpu"
+#define FAKE_LEARNT 8 // outcomes after which the worker is confident
+
+// How a daemon is unlike the usual one.
+struct fake_manner {
+    const char *device_class; // NULL: FAKE_CLASS
+    bool stuck;               // measurements never end
+    bool full;                // refuses every job
+    bool foreign;             // does not know our version
+    bool busy;                // says so whatever is asked but HELLO
+    bool late;                // the worker listens from the first measurement on, see fake_visit
+    bool old; // the worker says of itself only that its engine is "llm", among its features
+};
+
+struct fake_blob {
+    struct digest digest;
+    struct bytes data;
+    UT_hash_handle hh;
+};
+
+struct fake_job {
+    char *key; // "search\nkey"
+    uint64_t id;
+    struct job_spec spec;
+    bool done, cancelled;
+    uv_timer_t timer;
+    struct fake *fake;
+    UT_hash_handle hh;
+};
+
+struct fake_wait {
+    struct exchange *exchange; // NULL: free
+    struct wait wait;
+    uv_timer_t timer;
+    struct fake *fake;
+};
+
+struct fake {
+    uv_loop_t loop;
+    struct service *pool, *worker;
+    struct fake_blob *blob;
+    struct fake_job *job; // by key
+    struct fake_wait wait[32];
+    uint64_t jobs;    // that ran
+    char *told[4096]; // keys of outcomes
+    size_t told_count;
+    uint64_t asked[4096]; // numbers of requests for candidates
+    size_t asked_count;
+    struct stats_rng rng; // of delays
+    struct fake_manner manner;
+    bool draining;                       // changed by SIGUSR2
+    struct service_config worker_config; // its url is where the worker listens, or will
+    uv_timer_t leave;
+    unsigned visits;    // of a worker that is late: how often it came
+    unsigned forecasts; // that this visit was asked for
+    bool greeted;       // in this visit
+};
+
+static inline void fake_open_worker(struct fake *fake)
+{
+    struct err error = ERR_INIT;
+    if (service_create(&fake->worker, &fake->loop, &fake->worker_config, &error) != 0) {
+        fprintf(stderr, "fake worker: %s\n", error.text);
+        _exit(1);
+    }
+}
+
+// A worker that is late comes with the first measurement. The third question makes it leave without an
+// answer, and it comes again with the next measurement, then as one that reads sources. Measurements
+// wait until it has been greeted, so that the search is not over before. Whether this one waits.
+static inline bool fake_visit(struct fake *fake)
+{
+    if (!fake->manner.late) {
+        return false;
+    }
+    if (!fake->worker) {
+        fake->visits++;
+        fake->greeted = false;
+        fake->forecasts = 0;
+        fake_open_worker(fake);
+    }
+    return !fake->greeted;
+}
+
+static inline int fake_define(const char *source, const char *name)
+{
+    char line[64];
+    snprintf(line, sizeof(line), "#define %s ", name);
+    const char *at = strstr(source, line);
+    return !at ? 1 : (int)strtol(at + strlen(line), NULL, 10);
+}
+
+static inline double fake_log2(int a, int b)
+{
+    return 1.5 - pow(log2(a) - 3, 2) / 4 - pow(log2(b) - 2, 2) / 3;
+}
+
+static inline const char *fake_source(struct fake *fake, const struct digest *digest)
+{
+    struct fake_blob *blob = NULL;
+    HASH_FIND(hh, fake->blob, digest->byte, DIGEST_LEN, blob);
+    return !blob ? NULL : (const char *)blob->data.data;
+}
+
+static inline struct compiled *fake_compile(struct fake *fake, const struct job_spec *spec)
+{
+    const char *source = fake_source(fake, &spec->candidate);
+    int a = fake_define(source, "A"), b = fake_define(source, "B"), c = fake_define(source, "C");
+    struct compiled *compiled = xcalloc(1, sizeof(*compiled));
+    compiled->seconds = 0.01;
+    if (a == 1 && b == 1 && strstr(source, "#define")) {
+        compiled->verdict = VERDICT_COMPILE_ERROR;
+        compiled->reason = xstrdup("candidate.c:1: it does not like A=1 B=1");
+        return compiled;
+    }
+    char object[64];
+    snprintf(object, sizeof(object), "%d %d %d", a, b, a == 2 ? 0 : c);
+    compiled->object = digest_of(object, strlen(object));
+    compiled->features = xcalloc(2, sizeof(*compiled->features));
+    compiled->features_count = 2;
+    compiled->features[0] = (struct fact){.name = xstrdup("a"), .value = a};
+    compiled->features[1] = (struct fact){.name = xstrdup("b"), .value = b};
+    return compiled;
+}
+
+static inline struct result *fake_measure(struct fake *fake, const struct job_spec *spec)
+{
+    struct compiled *compiled = fake_compile(fake, spec);
+    struct result *result = xcalloc(1, sizeof(*result));
+    const char *source = fake_source(fake, &spec->candidate);
+    int a = fake_define(source, "A"), b = fake_define(source, "B");
+    *result =
+        (struct result){.max_error = 1, .error_bound = 16, .measured_at = 1, .overhead_ns = NAN};
+    result->candidate = spec->candidate;
+    result->device = xstrdup("cpu0");
+    result->device_class = xstrdup(FAKE_CLASS);
+    result->seconds = xcalloc(1, sizeof(*result->seconds));
+    *result->seconds = (struct accounts){.held = 0.25, .time = 0.2};
+    if (compiled->verdict != VERDICT_NONE || b == 16) {
+        result->verdict = compiled->verdict != VERDICT_NONE ? compiled->verdict : VERDICT_WRONG;
+        result->reason = xstrdup("it is wrong");
+    } else {
+        double y = fake_log2(a, b) + (spec->fresh ? 0.002 : 0);
+        result->verdict = y > 0.01 ? VERDICT_FASTER : VERDICT_SLOWER;
+        result->speedup = xcalloc(1, sizeof(*result->speedup));
+        *result->speedup =
+            (struct estimate){.log2 = y, .lo = y - 0.005, .hi = y + 0.005, .blocks = 8};
+    }
+    message_clear(&compiled_message, compiled);
+    free(compiled);
+    return result;
+}
+
+static inline void fake_info(struct fake *fake, const struct fake_job *job, struct job_info *ret)
+{
+    *ret = (struct job_info){.job = job->id, .state = JOB_DONE, .kind = job->spec.kind};
+    if (job->cancelled) {
+        ret->state = JOB_CANCELLED;
+    } else if (job->spec.kind == JOB_COMPILE) {
+        ret->compiled = fake_compile(fake, &job->spec);
+    } else {
+        ret->result = fake_measure(fake, &job->spec);
+    }
+}
+
+// Answers a WAIT with what is done; false when nothing is and it must go on waiting.
+static inline bool fake_answer(struct fake *fake, struct exchange *exchange,
+                               const struct wait *wait, bool at_once)
+{
+    struct waited waited = {.jobs = xcalloc(wait->jobs_count + 1, sizeof(struct job_info)),
+                            .unknown = xcalloc(wait->jobs_count + 1, sizeof(uint64_t))};
+    for (size_t i = 0; i < wait->jobs_count; i++) {
+        struct fake_job *job = NULL, *found = NULL;
+        for (job = fake->job; job; job = job->hh.next) {
+            found = job->id == wait->jobs[i] ? job : found;
+        }
+        if (!found) {
+            waited.unknown[waited.unknown_count++] = wait->jobs[i];
+        } else if (found->done) {
+            fake_info(fake, found, &waited.jobs[waited.jobs_count++]);
+        }
+    }
+    bool answered = at_once || waited.jobs_count > 0 || waited.unknown_count > 0;
+    if (answered) {
+        exchange_reply(exchange, &waited_message, &waited);
+    }
+    message_clear(&waited_message, &waited);
+    return answered;
+}
+
+static inline void fake_wake(struct fake *fake)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
+        struct fake_wait *w = &fake->wait[i];
+        if (w->exchange && fake_answer(fake, w->exchange, &w->wait, false)) {
+            w->exchange = NULL;
+            message_clear(&wait_message, &w->wait);
+            uv_timer_stop(&w->timer);
+        }
+    }
+}
+
+static inline void fake_on_done(uv_timer_t *timer)
+{
+    struct fake_job *job = timer->data;
+    job->done = true;
+    fake_wake(job->fake);
+}
+
+static inline void fake_on_wait_over(uv_timer_t *timer)
+{
+    struct fake_wait *w = timer->data;
+    (void)fake_answer(w->fake, w->exchange, &w->wait, true);
+    w->exchange = NULL;
+    message_clear(&wait_message, &w->wait);
+}
+
+static inline void fake_on_drop(void *waiter)
+{
+    struct fake_wait *w = waiter;
+    w->exchange = NULL;
+    message_clear(&wait_message, &w->wait);
+    uv_timer_stop(&w->timer);
+}
+
+static inline void fake_wait(struct fake *fake, struct exchange *exchange, struct wait *wait)
+{
+    if (fake_answer(fake, exchange, wait, false)) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
+        struct fake_wait *w = &fake->wait[i];
+        if (!w->exchange && exchange_park(exchange, fake_on_drop, w)) {
+            w->exchange = exchange;
+            w->wait = *wait;
+            *wait = (struct wait){0};
+            uv_timer_start(&w->timer, fake_on_wait_over, w->wait.max_ms, 0);
+            return;
+        }
+    }
+    (void)fake_answer(fake, exchange, wait, true);
+}
+
+static inline void fake_submit(struct fake *fake, struct exchange *exchange,
+                               const struct submit *submit)
+{
+    struct fake_job *job = NULL;
+    char *key = xasprintf("%s\n%s", submit->search, submit->key);
+    const struct digest needed[] = {submit->spec->problem, submit->spec->candidate};
+    HASH_FIND_STR(fake->job, key, job);
+    struct submitted reply = {.duplicate = job};
+    struct err error = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        if (!fake_source(fake, &needed[i])) {
+            err_set(&error, ERR_NEED_BLOB, "a blob is missing");
+        }
+    }
+    if (job && !message_equal(&job_spec_message, &job->spec, submit->spec)) {
+        err_set(&error, ERR_CONFLICT, "key %s was used for something else", submit->key);
+    }
+    if (fake->manner.full) {
+        err_clear(&error);
+        err_set(&error, ERR_NO_SPACE, "the disk is full");
+    }
+    if (error.code != ERR_NONE) {
+        exchange_fail(exchange, &error);
+        free(key);
+        return;
+    }
+    if (!job) {
+        job = xcalloc(1, sizeof(*job));
+        job->key = key;
+        key = NULL;
+        job->id = ++fake->jobs;
+        job->fake = fake;
+        message_copy(&job_spec_message, &job->spec, submit->spec);
+        HASH_ADD_KEYPTR(hh, fake->job, job->key, strlen(job->key), job);
+        uv_timer_init(&fake->loop, &job->timer);
+        job->timer.data = job;
+        bool measures = job->spec.kind != JOB_COMPILE;
+        if (!measures || (!fake->manner.stuck && !fake_visit(fake))) {
+            uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
+        }
+    }
+    reply.job = job->id;
+    reply.state = job->done ? JOB_DONE : JOB_QUEUED;
+    exchange_reply(exchange, &submitted_message, &reply);
+    free(key);
+}
+
+static inline void fake_cancel(struct fake *fake, struct exchange *exchange,
+                               const struct job_ids *ids)
+{
+    for (struct fake_job *job = fake->job; job; job = job->hh.next) {
+        for (size_t i = 0; i < ids->jobs_count; i++) {
+            if (job->id == ids->jobs[i] && !job->done) {
+                job->done = job->cancelled = true;
+                uv_timer_stop(&job->timer);
+            }
+        }
+    }
+    fake_wake(fake);
+    struct job_infos none = {0};
+    exchange_reply(exchange, &job_infos_message, &none);
+}
+
+static inline void fake_status(struct fake *fake, struct exchange *exchange,
+                               const struct status_request *request)
+{
+    char name[] = "cpu0", state[] = "ready", draining[] = "draining", sandbox[] = "on";
+    char *class = xstrdup(fake->manner.device_class ? fake->manner.device_class : FAKE_CLASS);
+    struct job_info *info = xcalloc(HASH_COUNT(fake->job) + 1, sizeof(*info));
+    size_t count = 0, len = request->search ? strlen(request->search) : 0;
+    struct device_info device = {.name = name,
+                                 .device_class = class,
+                                 .state = fake->draining ? draining : state,
+                                 .held_seconds = NAN};
+    for (struct fake_job *job = fake->job; job && len > 0; job = job->hh.next) {
+        if (strncmp(job->key, request->search, len) == 0 && job->key[len] == '\n') {
+            info[count++] = (struct job_info){.job = job->id,
+                                              .state = job->cancelled ? JOB_CANCELLED
+                                                       : job->done    ? JOB_DONE
+                                                                      : JOB_QUEUED,
+                                              .key = job->key + len + 1};
+        }
+    }
+    struct status status = {.devices = &device,
+                            .devices_count = 1,
+                            .sandbox = sandbox,
+                            .jobs = info,
+                            .jobs_count = count,
+                            .results_cached = fake->jobs,
+                            .uptime_seconds = 1};
+    exchange_reply(exchange, &status_message, &status);
+    free(class);
+    free(info);
+}
+
+#endif

@@ -1,0 +1,150 @@
+// The worker of test_fake_pool.h. Its forecasts are right and depend on how much it was told. It writes
+// sources, too, for 200 tokens a request: with values of A and B that follow from the request's number,
+// and C from 11 to 13. The same request again costs nothing.
+#ifndef TESTS_CLIENT_POOL_FAKE_WORKER_H
+#define TESTS_CLIENT_POOL_FAKE_WORKER_H
+
+#include "tests/client/pool/fake_jobs.h"
+
+static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
+                                 const struct forecast_request *request)
+{
+    struct forecast_reply reply = {
+        .forecasts = xcalloc(request->candidates_count + 1, sizeof(struct forecast))};
+    for (size_t i = 0; i < request->candidates_count; i++) {
+        const struct candidate_facts *c = &request->candidates[i];
+        double y = fake_log2((int)c->features[0].value, (int)c->features[1].value);
+        double incumbent = isnan(request->incumbent_log2) ? 0 : request->incumbent_log2;
+        // Depends on how much was told, so that a tale told too early or too late shows in the
+        // decisions.
+        reply.forecasts[reply.forecasts_count++] = (struct forecast){
+            .id = c->id,
+            .p_correct = 0.9,
+            .mean_log2 = y,
+            .expected_improvement = fmax(y - incumbent, 0),
+            .p_improves = y > incumbent ? 0.9 : 0.1,
+            .confidence = fake->told_count < FAKE_LEARNT ? 0
+                          : fake->told_count % 2 == 0    ? 0.92
+                                                         : 0.97,
+            .engine = xstrdup("fake"),
+            .trained_rows = fake->told_count,
+            .rung = xstrdup(c->source.len > 0 ? "sources" : "features"),
+        };
+    }
+    exchange_reply(exchange, &forecast_reply_message, &reply);
+    message_clear(&forecast_reply_message, &reply);
+}
+
+static inline void fake_observe(struct fake *fake, struct exchange *exchange,
+                                const struct observe *observe)
+{
+    for (size_t i = 0; i < observe->outcomes_count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < fake->told_count; j++) {
+            known = known || strcmp(fake->told[j], observe->outcomes[i].key) == 0;
+        }
+        if (!known && fake->told_count < ARRAY_LEN(fake->told)) {
+            fake->told[fake->told_count++] = xstrdup(observe->outcomes[i].key);
+        }
+    }
+    struct observed reply = {.rows = fake->told_count};
+    exchange_reply(exchange, &observed_message, &reply);
+}
+
+static inline void fake_propose(struct fake *fake, struct exchange *exchange,
+                                const struct propose_request *request)
+{
+    struct propose_reply reply = {.model = xstrdup("writer"),
+                                  .proposals = xcalloc(request->count + 1, sizeof(struct proposal)),
+                                  .first_tokens = 200,
+                                  .first_cost = NAN,
+                                  .cost = NAN,
+                                  .seconds = NAN};
+    for (size_t i = 0; i < fake->asked_count; i++) {
+        reply.cached = reply.cached || fake->asked[i] == request->draw;
+    }
+    reply.input_tokens = reply.cached ? 0 : 150;
+    reply.output_tokens = reply.cached ? 0 : 50;
+    if (!reply.cached && fake->asked_count < ARRAY_LEN(fake->asked)) {
+        fake->asked[fake->asked_count++] = request->draw;
+    }
+    for (uint64_t i = 0; i < request->count; i++) {
+        uint64_t random = stats_philox(5, request->draw, i);
+        char *text =
+            xasprintf("#define A %d\n#define B %d\n#define C %d\nwritten\n", 1 << (random & 3),
+                      1 << (random >> 2 & 3), 11 + (int)((random >> 4) % 3));
+        reply.proposals[reply.proposals_count++].source =
+            (struct bytes){.data = (unsigned char *)text, .len = strlen(text)};
+    }
+    exchange_reply(exchange, &propose_reply_message, &reply);
+    message_clear(&propose_reply_message, &reply);
+}
+
+static inline void fake_hello(struct fake *fake, struct exchange *exchange,
+                              const struct request *request)
+{
+    static const char *const features[] = {"fake"}, *const old[] = {"llm"};
+    char engine[] = "fake";
+    const struct worker_abilities abilities = {
+        .engine = engine, .reads_sources = fake->visits != 1, .proposes = true};
+    exchange_hello(exchange, request, "kcast-worker", fake->manner.old ? old : features, 1, 0,
+                   fake->manner.old ? NULL : &abilities);
+    fake->greeted = true;
+    for (struct fake_job *job = fake->job; job && fake->manner.late; job = job->hh.next) {
+        if (!job->done && !uv_is_active((uv_handle_t *)&job->timer)) {
+            uv_timer_start(&job->timer, fake_on_done, 0, 0);
+        }
+    }
+}
+
+static inline void fake_on_leave(uv_timer_t *timer)
+{
+    struct fake *fake = timer->data;
+    service_close(fake->worker);
+    fake->worker = NULL;
+}
+
+// Whether it leaves instead of an answer.
+static inline bool fake_leaves(struct fake *fake, struct exchange *exchange)
+{
+    if (fake->visits != 1 || ++fake->forecasts < 3) {
+        return false;
+    }
+    exchange_park(exchange, NULL, NULL);
+    uv_timer_start(&fake->leave, fake_on_leave, 0, 0);
+    return true;
+}
+
+static inline void fake_on_worker(void *owner, struct exchange *exchange,
+                                  const struct request *request)
+{
+    struct fake *fake = owner;
+    struct forecast_request forecast;
+    struct observe observe;
+    struct propose_request propose;
+    if (request->op == OP_HELLO) {
+        fake_hello(fake, exchange, request);
+    } else if (request->op == OP_FORECAST) {
+        if (!fake_leaves(fake, exchange) &&
+            exchange_read_body(exchange, request, &forecast_request_message, &forecast)) {
+            fake_forecast(fake, exchange, &forecast);
+            message_clear(&forecast_request_message, &forecast);
+        }
+    } else if (request->op == OP_OBSERVE) {
+        if (exchange_read_body(exchange, request, &observe_message, &observe)) {
+            fake_observe(fake, exchange, &observe);
+            message_clear(&observe_message, &observe);
+        }
+    } else if (request->op == OP_PROPOSE) {
+        if (exchange_read_body(exchange, request, &propose_request_message, &propose)) {
+            fake_propose(fake, exchange, &propose);
+            message_clear(&propose_request_message, &propose);
+        }
+    } else { // what it can do is to be known from HELLO
+        struct err error = ERR_INIT;
+        err_set(&error, ERR_BUSY, "the worker has no time for that");
+        exchange_fail_busy(exchange, &error, 50);
+    }
+}
+
+#endif

@@ -1,0 +1,185 @@
+// A daemon pool behind names that a resolver of this test's knows, and without certificates.
+#include "tests/client/pool/daemon_pool_fixture.h"
+
+#include "client/pool/hosts.h"
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+
+// ---- names: this getaddrinfo stands before the C library's ----
+
+static struct {
+    pthread_mutex_t lock;
+    char address[4][INET_ADDRSTRLEN]; // of pool.test
+    size_t count;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void set_name(const char *first, const char *second)
+{
+    pthread_mutex_lock(&names.lock);
+    names.count = 0;
+    snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", first);
+    if (second) {
+        snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", second);
+    }
+    pthread_mutex_unlock(&names.lock);
+}
+
+// One block each, so that freeaddrinfo of the C library would do, too.
+static struct addrinfo *new_info(const char *address, const char *port)
+{
+    struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
+    struct sockaddr_in *in = (struct sockaddr_in *)(info + 1);
+    in->sin_family = AF_INET;
+    in->sin_port = htons((uint16_t)strtoul(port, NULL, 10));
+    if (inet_pton(AF_INET, address, &in->sin_addr) != 1) {
+        free(info);
+        return NULL;
+    }
+    info->ai_family = AF_INET;
+    info->ai_socktype = SOCK_STREAM;
+    info->ai_addr = (struct sockaddr *)in;
+    info->ai_addrlen = sizeof(*in);
+    return info;
+}
+
+int getaddrinfo(const char *restrict host, const char *restrict port,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict ret)
+{
+    (void)hints;
+    *ret = NULL;
+    if (strcmp(host, "pool.test") != 0) {
+        *ret = new_info(host, port);
+        return *ret ? 0 : EAI_NONAME;
+    }
+    pthread_mutex_lock(&names.lock);
+    for (size_t i = names.count; i > 0; i--) {
+        struct addrinfo *info = new_info(names.address[i - 1], port);
+        info->ai_next = *ret;
+        *ret = info;
+    }
+    pthread_mutex_unlock(&names.lock);
+    return *ret ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *info)
+{
+    while (info) {
+        struct addrinfo *next = info->ai_next;
+        free(info);
+        info = next;
+    }
+}
+
+// ---- tests ----
+
+// Nobody can be called without certificates: an error, whoever is named and in whatever way.
+static void test_no_certificates(void **state)
+{
+    (void)state;
+    set_name("127.0.0.1", "127.0.0.2");
+    char *const pools[] = {"tls://127.0.0.1:1,tls://127.0.0.2:1", "dns+tls://pool.test:1",
+                           "tcp://127.0.0.1:1,tls://127.0.0.2:1"};
+    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+        struct session_options options = {.pool = pools[i],
+                                          .tls_ca = "/nowhere/ca.pem",
+                                          .tls_cert = "/nowhere/cert.pem",
+                                          .tls_key = "/nowhere/key.pem"};
+        struct session *session;
+        struct err err = ERR_INIT;
+        assert_int_equal(session_create(&session, &options, &err), 0);
+        struct daemon_pool *daemon_pool = NULL;
+        assert_true(daemon_pool_create(&daemon_pool, session, "no certificates", NULL, &err) < 0);
+        assert_null(daemon_pool);
+        assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
+        session_free(session);
+    }
+}
+
+// The name has one address, then another one beside it, then only that.
+static void test_names(void **state)
+{
+    (void)state;
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_at(&f->fake[0], 1, "tcp://127.0.0.2:0");
+    char *second = xasprintf("tcp://127.0.0.3%s", strrchr(f->fake[0].pool, ':'));
+    fake_start_at(&f->fake[1], 2, second);
+    f->options.pool = xasprintf("dns://pool.test%s", strrchr(f->fake[0].pool, ':'));
+    f->options.quiet = true;
+    struct err err = ERR_INIT;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+
+    set_name("127.0.0.2", NULL);
+    open_daemon_pool(f, "names");
+    submit(f, 0, 8, JOB_MEASURE);
+    run_until(f, 8);
+    assert_int_equal(answers_of(f, 0, 0, 8), 8);
+
+    set_name("127.0.0.2", "127.0.0.3");
+    size_t next = 8;
+    while (answers_of(f, 1, 0, next) == 0 && next < JOBS) { // until it has been looked up
+        uint64_t before = f->answered;
+        submit(f, next, next + 2, JOB_MEASURE);
+        run_until(f, before + 2);
+        next += 2;
+        for (int i = 0; i < 20; i++) {
+            assert_int_equal(daemon_pool_run_once(f->daemon_pool, &err), 0);
+        }
+    }
+    assert_true(answers_of(f, 1, 0, next) > 0);
+
+    set_name("127.0.0.3", NULL);
+    fake_stop(&f->fake[0]);
+    submit(f, next, next + 8, JOB_MEASURE);
+    run_until(f, next + 8);
+    expect_once(f, 0, next + 8);
+    free(second);
+    end(f);
+}
+
+static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
+{
+    struct strbuf *all = owner;
+    assert_int_equal(why->code, ERR_NONE);
+    for (size_t i = 0; i < count; i++) {
+        strbuf_addf(all, "%s %s\n", host[i].url, host[i].name ? host[i].name : "-");
+    }
+}
+
+// Each with each name: a certificate names one of them, perhaps.
+static void test_an_address_behind_two_names(void **state)
+{
+    (void)state;
+    static const char list[] = "dns+tls://pool.test:1,dns+tls://127.0.0.2:1,tls://127.0.0.2:1,"
+                               "tls://127.0.0.2:1,dns+tls://pool.test:1";
+    struct strbuf all;
+    strbuf_init(&all, 1 << 10);
+    set_name("127.0.0.2", NULL);
+    uv_loop_t loop;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    struct hosts *hosts;
+    struct err err = ERR_INIT;
+    assert_int_equal(hosts_create(&hosts, list, &err), 0);
+    hosts_look_up(hosts, &loop, on_hosts, &all);
+    while (hosts_are_looked_up(hosts)) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(strbuf_text(&all), "tls://127.0.0.2:1 pool.test\n"
+                                           "tls://127.0.0.2:1 127.0.0.2\n"
+                                           "tls://127.0.0.2:1 -\n");
+    hosts_free(hosts);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    strbuf_release(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_no_certificates),
+        cmocka_unit_test(test_an_address_behind_two_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

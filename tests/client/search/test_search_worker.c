@@ -1,0 +1,139 @@
+// Searches by the real kcast whose worker comes late, goes away, and comes back as another one; and one
+// whose worker is of the time before HELLO said what a worker can do.
+#include "tests/client/search/search_fixture.h"
+
+// A fixture like f, with a daemon and a worker of this manner.
+static struct fixture with_manner(const struct fixture *f, const struct fake_manner *manner)
+{
+    struct fixture other = *f;
+    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0", manner);
+    return other;
+}
+
+static void search_40(struct fixture *f, const char *fault, const char *path, struct ending *ret)
+{
+    const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "11",
+                                    "--candidates", "40",       "--batch", "4",  "--wide", "4",
+                                    "--audit",      "0.3",      NULL};
+    collect(f, spawn(f, fault, argument), ret);
+}
+
+static size_t forecasts_on(const struct run_state *run_state, const char *rung)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct forecast *forecast = run_state->candidate[i].forecast;
+        count += forecast && strcmp(forecast->rung, rung) == 0;
+    }
+    return count;
+}
+
+static size_t times_said(const struct ending *outcome, const char *words)
+{
+    size_t count = 0;
+    for (const char *at = outcome->err; (at = strstr(at, words)); at++) {
+        count++;
+    }
+    return count;
+}
+
+// It comes with the first measurement, so that the first two batches have no forecasts; leaves in the
+// middle of a question; and is then one that reads sources, which it said with HELLO alone.
+static void a_worker_that_comes_late_or_again_is_used_from_then_on(void **state)
+{
+    const struct fake_manner late = {.late = true};
+    struct fixture f = with_manner(*state, &late);
+    char *path = run_path(&f, "late");
+    struct ending outcome;
+    search_40(&f, NULL, path, &outcome);
+    if (outcome.status != 0) {
+        fail_msg("%s", outcome.err);
+    }
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_true(run_state.finished);
+    assert_int_equal(run_state.candidate_count, 40);
+    for (size_t i = 0; i < 4; i++) {
+        assert_null(run_state.candidate[i].forecast);
+    }
+    if (forecasts_on(&run_state, "features") == 0 || forecasts_on(&run_state, "sources") == 0) {
+        fail_msg("%zu forecasts before it went, %zu afterwards: %s",
+                 forecasts_on(&run_state, "features"), forecasts_on(&run_state, "sources"),
+                 outcome.err);
+    }
+    assert_int_equal(times_said(&outcome, "no forecasts, so everything is measured"), 2);
+    assert_int_equal(times_said(&outcome, "the worker answers again"), 1);
+    assert_int_equal(times_said(&outcome, "the worker answers"), 2);
+    for (size_t i = (size_t)run_state.observed_candidates; i < run_state.candidate_count; i++) {
+        assert_null(
+            run_state.candidate[i].result); // it was told what came of all, also of those before it
+    }
+    run_state_release(&run_state);
+    clear(&outcome);
+    fake_stop(&f.fake);
+    free(path);
+}
+
+// What was decided without the worker, or with it, stays when the search is killed and resumed.
+static void killed_beside_a_late_worker_it_keeps_its_decisions(void **state)
+{
+    for (unsigned event = 40; event <= 160; event += 60) {
+        const struct fake_manner late = {.late = true};
+        struct fixture f = with_manner(*state, &late);
+        char *path = run_path(&f, "late-killed"), *fault = xasprintf("event:%u", event);
+        struct ending outcome;
+        struct run_state before, after;
+        search_40(&f, fault, path, &outcome);
+        assert_int_equal(outcome.status, -SIGKILL);
+        load(&before, path);
+        resume(&f, 0, path);
+        load(&after, path);
+        assert_true(after.finished);
+        assert_int_equal(after.candidate_count, 40);
+        for (size_t i = 0; i < before.candidate_count; i++) {
+            const struct run_state_candidate *x = &before.candidate[i], *y = &after.candidate[i];
+            assert_true(digest_equal(&x->proposed.source, &y->proposed.source));
+            assert_true(!x->forecast_done || (!x->forecast) == (!y->forecast));
+            if (x->decided.decision != 0) {
+                assert_int_equal(x->decided.decision, y->decided.decision);
+                assert_string_equal(x->decided.reason, y->decided.reason);
+            }
+        }
+        run_state_release(&before);
+        run_state_release(&after);
+        clear(&outcome);
+        fake_stop(&f.fake);
+        (void)unlink(path);
+        free(path);
+        free(fault);
+    }
+}
+
+static void a_language_model_of_before_gets_sources(void **state)
+{
+    const struct fake_manner old = {.old = true};
+    struct fixture f = with_manner(*state, &old);
+    char *path = run_path(&f, "old");
+    struct ending outcome;
+    search_40(&f, NULL, path, &outcome);
+    assert_int_equal(outcome.status, 0);
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_string_equal(run_state.session.engine, "llm");
+    assert_true(forecasts_on(&run_state, "sources") > 0);
+    assert_int_equal(forecasts_on(&run_state, "features"), 0);
+    run_state_release(&run_state);
+    clear(&outcome);
+    fake_stop(&f.fake);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_that_comes_late_or_again_is_used_from_then_on),
+        cmocka_unit_test(killed_beside_a_late_worker_it_keeps_its_decisions),
+        cmocka_unit_test(a_language_model_of_before_gets_sources),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,477 @@
+// The sequence of a measurement, on a machine that launches nothing: which step follows which, what
+// ends it, and what becomes of it in the report.
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include "executor/measure.h"
+#include "executor/paired_timing.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PROBLEM                                                                                    \
+    "{\"name\": \"p\", \"title\": \"y = x\", \"license\": \"MIT\", \"language\": \"c\","           \
+    "\"entry\": \"p\", \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"                        \
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"        \
+    "[\"N\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"            \
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"            \
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"N\": 1}, {\"N\": 100}], \"bench\": ["          \
+    "{\"params\": {\"N\": 1000}, \"weight\": 0.5}, {\"params\": {\"N\": 2000}, \"weight\": 0.5}]," \
+    "\"hidden\": {\"N\": {\"min\": 7, \"max\": 7}}},"                                              \
+    "\"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}"
+
+// Which of its functions is not to succeed, with what it then returns.
+struct fake {
+    const char *failing; // NULL: none
+    int with;
+    double ns[ARM_COUNT];
+    double noise;    // launches take up to this share more, by turns
+    double inputs_s; // that each launch adds
+    bool disturbed;
+    struct measure_fresh fresh;
+    struct measure_peaks peaks;
+    // What it has seen:
+    struct measurement *measurement;
+    struct strbuf log; // its steps; of the blocks of one lane the first
+    const void *racing;
+    enum arm_index against;
+    char order[5];
+    size_t launched, blocks_begun, blocks_ended;
+    int trials; // made and not freed
+    bool closed;
+};
+
+static int step(struct fake *fake, const char *name, struct err *err)
+{
+    if (fake->failing && strcmp(fake->failing, name) == 0) {
+        return fake->with == MEASURE_STOP
+                   ? measurement_stop(fake->measurement, VERDICT_CRASH, "%s it is", name)
+                   : err_set(err, ERR_SYSTEM, "%s has failed", name);
+    }
+    return 0;
+}
+
+static uint64_t hidden_seed(const struct measure_plan *plan)
+{
+    return plan->seed;
+}
+
+static int open_fake(void *machine, struct measurement *measurement, struct err *err)
+{
+    struct fake *fake = machine;
+
+    fake->measurement = measurement;
+    measurement->seconds.inputs = 0;
+    strbuf_adds(&fake->log, "open");
+    return step(fake, "open", err);
+}
+
+static int start(void *machine, const struct shape_case *hidden, size_t hidden_count,
+                 struct err *err)
+{
+    struct fake *fake = machine;
+
+    (void)hidden;
+    strbuf_addf(&fake->log, " start(%zu)", hidden_count);
+    return step(fake, "start", err);
+}
+
+static void close_fake(void *machine)
+{
+    struct fake *fake = machine;
+
+    assert_int_equal(fake->trials, 0);
+    fake->closed = true;
+}
+
+static int trial_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
+{
+    struct fake *fake = machine;
+    int rc = step(fake, "trial", err);
+
+    if (rc == 0) {
+        fake->trials++;
+        *ret = (void *)(uintptr_t)of;
+    }
+    return rc;
+}
+
+static void trial_free(void *machine, void *trial)
+{
+    struct fake *fake = machine;
+
+    (void)trial;
+    fake->trials--;
+}
+
+static int verify(void *machine, void *trial, bool timed, struct err *err)
+{
+    const struct measure_case *of = trial;
+    struct fake *fake = machine;
+
+    strbuf_addf(&fake->log, " %s %llu", timed ? "bench" : "check", (unsigned long long)of->index);
+    return step(fake, timed ? "bench" : "check", err);
+}
+
+static int prepare_control(void *machine, void *trial, struct err *err)
+{
+    const struct measure_case *of = trial;
+    struct fake *fake = machine;
+
+    strbuf_addf(&fake->log, " control %llu", (unsigned long long)of->index);
+    return step(fake, "control", err);
+}
+
+static int begin_block(void *machine, void *trial, enum arm_index second, struct err *err)
+{
+    const struct measure_case *of = trial;
+    struct fake *fake = machine;
+
+    if (fake->racing != trial || fake->against != second) {
+        strbuf_addf(&fake->log, " race %llu", (unsigned long long)of->index);
+        fake->racing = trial;
+        fake->against = second;
+    }
+    fake->blocks_begun++;
+    fake->launched = 0;
+    return step(fake, "block", err);
+}
+
+static int launch(void *machine, void *trial, enum arm_index arm, size_t content,
+                  struct launch_time *ret, struct err *err)
+{
+    struct fake *fake = machine;
+    double more = fake->noise * (double)(fake->blocks_begun % 3);
+
+    (void)trial;
+    assert_true(content < MEASURE_CONTENTS);
+    fake->order[fake->launched++] = arm == ARM_BASELINE ? 'A' : 'B';
+    fake->measurement->seconds.inputs += fake->inputs_s;
+    *ret = (struct launch_time){.cpu = fake->ns[arm] * (arm == ARM_BASELINE ? 1 : 1 + more),
+                                .wall = 1};
+    return step(fake, "launch", err);
+}
+
+static void end_block(void *machine, enum arm_index second)
+{
+    struct fake *fake = machine;
+
+    assert_int_equal(second, fake->against);
+    fake->blocks_ended++;
+    if (fake->launched == 4) {
+        assert_true(strcmp(fake->order, "ABBA") == 0 || strcmp(fake->order, "BAAB") == 0);
+    }
+}
+
+static bool is_void(void *machine, const struct timing_block *block)
+{
+    const struct fake *fake = machine;
+
+    (void)block;
+    return fake->disturbed;
+}
+
+static double systematic(void *machine, double launch_ns)
+{
+    (void)machine;
+    (void)launch_ns;
+    return 0;
+}
+
+static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct lane *lane,
+                       struct measure_fresh *ret, struct err *err)
+{
+    const struct measure_case *of = lane->trial;
+    struct fake *fake = machine;
+
+    (void)paired_timing;
+    strbuf_addf(&fake->log, " fresh %llu", (unsigned long long)of->index);
+    *ret = fake->fresh;
+    return step(fake, "fresh", err);
+}
+
+static struct measure_peaks peaks(void *machine, const void *trial)
+{
+    const struct fake *fake = machine;
+
+    (void)trial;
+    return fake->peaks;
+}
+
+static void outcome(void *machine, struct measure_outcome *ret)
+{
+    struct fake *fake = machine;
+
+    ret->result->trust = xstrdup("none");
+    ret->retire = true;
+    strbuf_adds(&fake->log, " report");
+}
+
+static const struct measure_ops ops = {
+    .noun = "fake",
+    .disturbance = "the fake is disturbed",
+    .rng_stream = 1,
+    .hidden_seed = hidden_seed,
+    .open = open_fake,
+    .start = start,
+    .close = close_fake,
+    .trial_create = trial_create,
+    .trial_free = trial_free,
+    .verify = verify,
+    .prepare_control = prepare_control,
+    .begin_block = begin_block,
+    .launch = launch,
+    .end_block = end_block,
+    .is_void = is_void,
+    .systematic = systematic,
+    .probe_fresh = probe_fresh,
+    .peaks = peaks,
+    .outcome = outcome,
+};
+
+// A machine on which the candidate is twice as fast and nothing is wrong.
+static struct fake good(void)
+{
+    return (struct fake){
+        .ns = {[ARM_BASELINE] = 20000, [ARM_CANDIDATE] = 10000, [ARM_CONTROL] = 20000},
+        .fresh = {.least_ns = 10000, .usual_ns = 10000},
+        .peaks = {.flops = NAN, .bytes = NAN},
+        .log = STRBUF_INIT,
+    };
+}
+
+static struct measure_plan plan_of(bool control)
+{
+    struct measure_plan plan;
+
+    message_init(&measure_plan_message, &plan);
+    plan.problem =
+        (struct bytes){.data = (unsigned char *)(uintptr_t)PROBLEM, .len = strlen(PROBLEM)};
+    plan.seed = 5;
+    plan.max_seconds = 1e6; // never the clock of this machine
+    plan.control = control;
+    return plan;
+}
+
+// A run that must give a report, which the caller clears.
+static struct measure_outcome run(const struct measure_ops *with, struct fake *fake,
+                                  const struct measure_plan *plan)
+{
+    struct measure_outcome ret;
+    struct err err = ERR_INIT;
+
+    if (measure_run(with, fake, plan, &ret, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    assert_true(fake->closed);
+    assert_int_equal(fake->blocks_begun, fake->blocks_ended);
+    return ret;
+}
+
+static void the_steps_follow_each_other(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+
+    (void)state;
+    assert_string_equal(fake.log.data,
+                        "open start(4) check 0 check 1 check 1000 check 1001 check 1002 check 1003 "
+                        "bench 2000 bench 2001 race 2000 race 2001 fresh 2000 fresh 2001 "
+                        "control 2000 race 2000 report");
+    assert_int_equal(ret.result->verdict, VERDICT_FASTER);
+    assert_null(ret.result->reason);
+    assert_int_equal(ret.result->cases_count, 2);
+    assert_string_equal(ret.result->cases[1].params, "N=2000");
+    assert_true(isnan(ret.result->cases[1].floor_ns));
+    assert_true(fabs(ret.result->speedup->log2 - 1) < 1e-9);
+    assert_non_null(ret.result->control);
+    assert_true(fabs(ret.result->control->log2) < 1e-9);
+    assert_true(isnan(ret.result->overhead_ns));
+    assert_true(isnan(ret.result->seconds->queue) && ret.result->seconds->held >= 0);
+    assert_int_equal(ret.result->seed, 5);
+    assert_string_equal(ret.result->trust, "none");
+    assert_true(ret.retire);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void without_control_there_is_none(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct fake fake = good();
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+
+    (void)state;
+    assert_null(strstr(fake.log.data, "control"));
+    assert_null(ret.result->control);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static const char *const steps[] = {"open",  "start",  "trial", "check",  "bench",
+                                    "block", "launch", "fresh", "control"};
+
+static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct measure_plan plan = plan_of(true);
+        struct fake fake = good();
+        char *reason = xasprintf("%s it is", steps[i]);
+
+        fake.failing = steps[i];
+        fake.with = MEASURE_STOP;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, VERDICT_CRASH);
+        assert_string_equal(ret.result->reason, reason);
+        // What was timed before is reported.
+        assert_int_equal(ret.result->cases_count, i < 7 ? 0 : 2);
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+        free(reason);
+    }
+}
+
+static void an_error_gives_no_outcome(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct measure_plan plan = plan_of(true);
+        struct fake fake = good();
+        char *text = xasprintf("%s has failed", steps[i]);
+
+        fake.failing = steps[i];
+        fake.with = ERR_SYSTEM;
+        struct measure_outcome ret;
+        struct err err = ERR_INIT;
+        assert_int_equal(measure_run(&ops, &fake, &plan, &ret, &err), ERR_SYSTEM);
+        assert_string_equal(err.text, text);
+        assert_null(strstr(fake.log.data, "report"));
+        assert_true(fake.closed);
+        assert_int_equal(fake.blocks_begun, fake.blocks_ended);
+        strbuf_release(&fake.log);
+        free(text);
+    }
+}
+
+static void a_problem_that_cannot_be_read_is_an_error(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct fake fake = good();
+
+    (void)state;
+    plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t) "{}", .len = 2};
+    struct measure_outcome ret;
+    struct err err = ERR_INIT;
+    assert_true(measure_run(&ops, &fake, &plan, &ret, &err) < 0);
+    assert_int_equal(fake.log.len, 0);
+    assert_true(fake.closed);
+    strbuf_release(&fake.log);
+}
+
+static void times_below_the_floor_are_quarantined(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+
+    (void)state;
+    fake.peaks = (struct measure_peaks){.flops = NAN, .bytes = 8e8, .cached_bytes = 4000};
+    struct measure_outcome ret = run(&ops, &fake, &plan); // (8 * 2000 - 4000) / 8e8 s
+    assert_int_equal(ret.result->verdict, VERDICT_QUARANTINED);
+    assert_string_equal(ret.result->reason, "the candidate took 10000 ns for N=2000, less than the "
+                                            "15000 ns that this fake needs at least");
+    assert_true(fabs(ret.result->cases[0].floor_ns - 5000) < 1e-6);
+    assert_null(strstr(fake.log.data, "control"));
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void who_remembers_answers_is_quarantined(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+
+    (void)state;
+    fake.fresh = (struct measure_fresh){.least_ns = 25000, .usual_ns = 10000};
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+    assert_int_equal(ret.result->verdict, VERDICT_QUARANTINED);
+    assert_string_equal(ret.result->reason,
+                        "the candidate is 2.50 times slower on contents it has never seen than on "
+                        "repeated ones, for N=1000");
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+    // As much slower by its share, and less than what a clock cannot tell.
+    fake = good();
+    fake.fresh = (struct measure_fresh){.least_ns = 2500, .usual_ns = 1000};
+    ret = run(&ops, &fake, &plan);
+    assert_int_equal(ret.result->verdict, VERDICT_FASTER);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void too_little_time_says_so(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+
+    (void)state;
+    plan.max_seconds = 0;
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        struct fake fake = good();
+
+        fake.ns[ARM_CANDIDATE] = 14000;
+        fake.noise = 0.9;
+        fake.disturbed = disturbed;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, VERDICT_INCONCLUSIVE);
+        assert_string_equal(ret.result->reason,
+                            disturbed
+                                ? "no decision within 0 seconds of timing; the fake is disturbed"
+                                : "no decision within 0 seconds of timing");
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
+// Seconds that inputs take are not those of timing, unless the machine says that they are.
+static void inputs_are_accounted_for_once(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct measure_ops both = ops;
+
+    (void)state;
+    for (int timing = 0; timing < 2; timing++) {
+        struct fake fake = good();
+
+        fake.inputs_s = 1e6; // more than the whole test can take
+        both.inputs_are_timing = timing;
+        fake.failing = "fresh"; // the race is over: the sum is still there
+        fake.with = MEASURE_STOP;
+        struct measure_outcome ret = run(&both, &fake, &plan);
+        assert_true(timing || ret.result->seconds->time < 0);
+        assert_true(!timing || ret.result->seconds->time >= 0);
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_steps_follow_each_other),
+        cmocka_unit_test(without_control_there_is_none),
+        cmocka_unit_test(the_candidate_s_failure_ends_it_with_a_verdict),
+        cmocka_unit_test(an_error_gives_no_outcome),
+        cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
+        cmocka_unit_test(times_below_the_floor_are_quarantined),
+        cmocka_unit_test(who_remembers_answers_is_quarantined),
+        cmocka_unit_test(too_little_time_says_so),
+        cmocka_unit_test(inputs_are_accounted_for_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
