@@ -8,9 +8,9 @@
 // stand in a list and are read on one after the other. That happens from a timer of 0 ms and never
 // inside an answer, so a handler is not entered while another one answers.
 //
-// A caller is settled when it has greeted and, where tokens are asked for, shown a valid one. A
-// connection that is not settled within greeting_ms is closed, and it is the first to go when there
-// are too many connections.
+// A caller is identified when it has greeted and, where tokens are asked for, shown a valid one. A
+// connection that is not identified within greeting_ms is closed, and it is the first to go when
+// there are too many connections.
 //
 // A connection ends in on_end, which the stream calls from the loop after all other callbacks; its
 // exchanges lose it there.
@@ -38,7 +38,7 @@ void service_note_refusal(struct service *service, const char *peer, const char 
 // --- connections
 
 // Returns whether the caller has greeted and shown the token that is asked for.
-static bool is_settled(const struct connection *connection)
+static bool is_identified(const struct connection *connection)
 {
     return connection->greeted &&
            (connection->holder.known || !connection->service->identity.tokens);
@@ -127,7 +127,7 @@ void service_has_room(struct service *service)
     }
 }
 
-// --- callers that do not settle
+// --- callers that do not identify themselves
 
 static void on_greeting_due(uv_timer_t *timer)
 {
@@ -141,7 +141,7 @@ static void on_greeting_due(uv_timer_t *timer)
                    service->identity.tokens ? " and no valid token" : "",
                    (unsigned long long)service->config.greeting_ms);
     DL_FOREACH (service->connections, connection) {
-        if (is_settled(connection)) {
+        if (is_identified(connection)) {
             continue;
         }
         if (connection->greet_by_ms <= now_ms) {
@@ -157,8 +157,8 @@ static void on_greeting_due(uv_timer_t *timer)
 
 // --- accepting
 
-// Makes room for one more connection, if necessary by closing the oldest one that is not settled.
-// Returns false when all are settled.
+// Makes room for one more connection, if necessary by closing the oldest one that is not
+// identified. Returns false when all are identified.
 static bool make_room(struct service *service)
 {
     struct connection *connection;
@@ -167,7 +167,7 @@ static bool make_room(struct service *service)
         return true;
     }
     DL_FOREACH (service->connections, connection) {
-        if (!is_settled(connection)) {
+        if (!is_identified(connection)) {
             service_note_refusal(service, stream_peer(connection->stream),
                                  "too many connections, and it has not greeted");
             stream_close(connection->stream);

@@ -1,8 +1,8 @@
 // A service over TLS and the files of its team. There are two authorities: "ours" has signed the
 // certificates of the server and of alice, "theirs" that of mallory. alice has a token with the
 // role submit and olga one with the role observe.
-#ifndef TESTS_NET_TLS_SCENE_H
-#define TESTS_NET_TLS_SCENE_H
+#ifndef TESTS_NET_TLS_FIXTURE_H
+#define TESTS_NET_TLS_FIXTURE_H
 
 #include "tests/net/fixture.h"
 

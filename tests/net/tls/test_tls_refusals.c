@@ -340,7 +340,7 @@ static void a_thousand_half_open_connections_do_no_harm(void **state)
 }
 
 // A caller that stops in the middle of the handshake is closed, and so is one without a token.
-static void a_caller_that_does_not_settle_is_closed(void **state)
+static void a_caller_that_does_not_identify_itself_is_closed(void **state)
 {
     struct tls_fixture *s = *state;
 
@@ -401,7 +401,7 @@ int main(void)
         TLS_TEST(what_was_recorded_cannot_be_replayed),
         TLS_TEST(nonsense_on_the_wire_is_refused),
         TLS_TEST(a_thousand_half_open_connections_do_no_harm),
-        TLS_TEST(a_caller_that_does_not_settle_is_closed),
+        TLS_TEST(a_caller_that_does_not_identify_itself_is_closed),
         TLS_TEST(without_a_certificate_there_is_no_handshake),
         TLS_TEST(old_versions_and_ciphers_are_refused),
     };
