@@ -19,6 +19,7 @@ void show_ns(double ns, char *out, size_t size);
 // JSON values; null where the number is absent (NaN) or the pointer NULL. New references.
 json_t *show_number(double value);
 json_t *show_text(const char *text);
+json_t *show_cause(uint64_t cause); // a word of enum job_cause; null when nothing is said
 json_t *show_digest(const struct digest *digest);
 json_t *show_ratio(double log2);                        // 2^log2
 json_t *show_interval(const struct estimate *estimate); // [lo, hi] as ratios

@@ -28,6 +28,12 @@ static const struct job_state_row job_state_table[] = {
 #undef X
 };
 
+static const char *const job_cause_table[] = {
+#define X(number, id, name, text) [number] = name,
+    JOB_CAUSES(X)
+#undef X
+};
+
 bool verdict_known(uint64_t verdict)
 {
     return verdict < ARRAY_LEN(verdict_table) && verdict_table[verdict].name;
@@ -47,6 +53,11 @@ const char *verdict_meaning(uint64_t verdict)
 bool verdict_is_ratio(uint64_t verdict)
 {
     return verdict_known(verdict) && verdict_table[verdict].ratio;
+}
+
+const char *job_cause_name(uint64_t cause)
+{
+    return cause < ARRAY_LEN(job_cause_table) ? job_cause_table[cause] : "unknown";
 }
 
 const char *job_state_name(uint64_t state)

@@ -56,6 +56,30 @@ enum job_state {
 #undef X
         JOB_STATE_COUNT
 };
+
+// Why a job ended without a result: number, id, name, meaning. Numbers are on the wire and in ledgers:
+// never reused. NONE is also what a daemon or ledger of before says, which did not know causes.
+#define JOB_CAUSES(X)                                                                              \
+    X(0, NONE, "none", "it has a result, or has not ended, or nobody said why")                    \
+    X(1, CLIENT, "client", "its client cancelled it")                                              \
+    X(2, BUDGET, "budget", "its search or tenant has used its device time")                        \
+    X(3, LOST_EXECUTOR, "lost-executor",                                                           \
+      "the process that compiled or measured it failed more than once")                            \
+    X(4, LOST_DAEMON, "lost-daemon", "the daemon went down with it too often")                     \
+    X(5, BAD_PROBLEM, "bad-problem", "its problem, reference or baseline cannot be used")          \
+    X(6, MISSING_BLOB, "missing-blob", "something that it needs has gone or cannot be read")       \
+    X(7, STORAGE, "storage", "what was made for it could not be stored")                           \
+    X(8, NO_DEVICE, "no-device", "no device here runs such problems")                              \
+    X(9, TOO_LARGE, "too-large", "it does not fit into a message to or from an executor")          \
+    X(10, UNREADABLE, "unreadable", "the ledger's copy of what it was to do cannot be read")
+
+enum job_cause {
+#define X(number, id, name, text) JOB_CAUSE_##id = number,
+    JOB_CAUSES(X)
+#undef X
+        JOB_CAUSE_COUNT
+};
+const char *job_cause_name(uint64_t cause); // "unknown" when it is none of them
 const char *job_state_name(uint64_t state);
 bool job_state_is_terminal(uint64_t state);
 

@@ -69,7 +69,8 @@ void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms
 struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
                                          const struct job_spec *spec, uint64_t priority,
                                          job_client_callback *callback, void *owner, uint64_t tag);
-// Whether it was cancelled because there was no budget left for it.
+// Whether it was cancelled because there was no budget left for it. Its cause alone counts: a
+// daemon that tells none is not guessed at.
 bool job_client_is_over_budget(const struct job_info *info);
 // Nobody wants the outcome of this job any more: it is cancelled at the daemon when that answers.
 // Its callback runs as always, perhaps inside, with whatever came out.

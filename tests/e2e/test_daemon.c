@@ -461,6 +461,7 @@ static void a_parked_wait_is_answered_when_any_of_its_jobs_ends(void **state)
     struct job_info info;
     daemon_client_cancel(client, jobs[1], &info);
     assert_int_equal(info.state, JOB_CANCELLED);
+    assert_int_equal(info.cause, JOB_CAUSE_CLIENT);
     message_clear(&job_info_message, &info);
     while (poll[0].answers == 0) {
         (void)uv_run(&client->loop, UV_RUN_ONCE);

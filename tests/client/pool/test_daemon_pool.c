@@ -1,4 +1,5 @@
 // A daemon pool against daemons that are killed, stopped, drained, full or of another kind.
+#include "client/pool/job_client.h"
 #include "tests/client/pool/daemon_pool_fixture.h"
 
 static void test_shares_evenly(void **state)
@@ -261,6 +262,25 @@ static void test_busy_is_there(void **state)
     free(f);
 }
 
+// The sentence is for people; a daemon that tells no cause is not guessed at.
+static void test_over_budget_is_what_the_cause_says(void **state)
+{
+    (void)state;
+    struct job_info info;
+    message_init(&job_info_message, &info);
+    info.state = JOB_CANCELLED;
+    info.cause = JOB_CAUSE_BUDGET;
+    info.reason = (char *)(uintptr_t) "search s has used its device-seconds";
+    assert_true(job_client_is_over_budget(&info));
+    info.reason = NULL;
+    assert_true(job_client_is_over_budget(&info));
+    info.cause = JOB_CAUSE_CLIENT;
+    info.reason = (char *)(uintptr_t) "BUDGET: no longer mine";
+    assert_false(job_client_is_over_budget(&info));
+    info.cause = JOB_CAUSE_NONE;
+    assert_false(job_client_is_over_budget(&info));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_all_gone),
         cmocka_unit_test(test_the_only_one_gone),
         cmocka_unit_test(test_busy_is_there),
+        cmocka_unit_test(test_over_budget_is_what_the_cause_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
