@@ -53,7 +53,7 @@ static void a_name_is_checked_too(void **state)
     free(url);
 }
 
-static void the_job_table_may_be_full(void **state)
+static void a_full_service_reads_on_when_there_is_room(void **state)
 {
     struct tls_fixture *s = *state;
 
@@ -259,7 +259,7 @@ int main(void)
         TLS_TEST(a_good_caller_is_served),
         TLS_TEST(large_messages_are_whole),
         TLS_TEST(a_name_is_checked_too),
-        TLS_TEST(the_job_table_may_be_full),
+        TLS_TEST(a_full_service_reads_on_when_there_is_room),
         TLS_TEST(a_revoked_token_loses_its_right_at_once),
         TLS_TEST(a_reload_that_fails_changes_nothing),
         TLS_TEST(new_certificates_are_taken_up),
