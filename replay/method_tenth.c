@@ -10,7 +10,8 @@
 #include "proto/verdict.h"
 #include "replay/budget.h"
 #include "replay/search_methods.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
+#include "worker/outcomes/outcome.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -87,7 +88,7 @@ static void learn(struct tenth *t, size_t candidate)
         outcome.lo = result->speedup->lo;
         outcome.hi = result->speedup->hi;
     }
-    if (group_takes(&outcome)) {
+    if (outcome_is_usable(&outcome)) {
         group_add(t->group, &observe, &outcome);
     }
 }

@@ -2,7 +2,8 @@
 
 #include "client/forecast/forecast_request.h"
 #include "common/mem.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
+#include "worker/outcomes/outcome.h"
 #include <stdlib.h>
 
 #define OBSERVE_MAX 256
@@ -97,7 +98,7 @@ static void tell(struct forecast_peer *peer, const struct run_state *run_state, 
 
         forecast_outcomes(run_state, &next, last, OBSERVE_MAX, &observe);
         for (size_t i = 0; i < observe.outcomes_count; i++) {
-            if (group_takes(&observe.outcomes[i])) {
+            if (outcome_is_usable(&observe.outcomes[i])) {
                 group_add(group, &observe, &observe.outcomes[i]);
             }
         }
