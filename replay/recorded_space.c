@@ -1,6 +1,7 @@
-// Neighbours are found once, by sorting: candidates that agree in all parameters but one form a line;
-// on it the one before and the one after are neighbours.
-#include "replay/catalogue.h"
+// Design note. Neighbours are found once, by sorting. The candidates that agree in all parameters
+// but one form a line, and on it a candidate's neighbours are the one before and the one after.
+#include "replay/recorded_space.h"
+
 #include "client/run/run_state.h"
 #include "common/digest.h"
 #include "common/mem.h"
@@ -10,39 +11,39 @@
 #include <uthash.h>
 
 struct entry {
-    struct digest digest; // key: of the name
+    struct digest digest; // key: digest of the candidate's name
     size_t candidate;
     UT_hash_handle hh;
 };
 
-struct catalogue {
-    struct generator generator; // first: ops get a pointer to it
+struct recorded_space {
+    struct generator generator; // first, because its operations get a pointer to it
     struct space space;
     char *name;
-    struct entry *entry, *by_digest; // [candidates], and the hash table of them
-    size_t *neighbour;               // candidates x axes x 2; NONE: none
-    double *place;                   // candidates x axes
-    double best_log2, seconds;
+    struct entry *entry, *by_digest; // [candidates], and the hash of them
+    size_t *neighbour;               // [candidates x axes x 2], or NONE
+    double *place;                   // [candidates x axes], 0 to 1
+    double best_log2, seconds;       // as the functions of these names return
     bool has_costs;
 };
 
 #define NONE SIZE_MAX
 
-static const struct catalogue *catalogue_of(const struct generator *generator)
+static const struct recorded_space *recorded_of(const struct generator *generator)
 {
-    return (const struct catalogue *)(const void *)generator;
+    return (const struct recorded_space *)(const void *)generator;
 }
 
-// ---- as a generator ----
+// --- the generator
 
 static void point_name(const struct generator *generator, size_t point, struct strbuf *out)
 {
-    strbuf_adds(out, catalogue_of(generator)->space.candidate[point].name);
+    strbuf_adds(out, recorded_of(generator)->space.candidate[point].name);
 }
 
 static size_t point_params(const struct generator *generator, size_t point, struct fact **ret)
 {
-    const struct space_candidate *c = &catalogue_of(generator)->space.candidate[point];
+    const struct space_candidate *c = &recorded_of(generator)->space.candidate[point];
 
     *ret = xcalloc(c->params_count + 1, sizeof(**ret));
     for (size_t i = 0; i < c->params_count; i++) {
@@ -54,7 +55,7 @@ static size_t point_params(const struct generator *generator, size_t point, stru
 static size_t point_neighbours(const struct generator *generator, size_t point, size_t *out,
                                size_t max)
 {
-    const size_t *all = catalogue_of(generator)->neighbour + point * generator->axis_count * 2;
+    const size_t *all = recorded_of(generator)->neighbour + point * generator->axis_count * 2;
     size_t count = 0;
 
     for (size_t i = 0; i < 2 * generator->axis_count && count < max; i++) {
@@ -67,11 +68,12 @@ static size_t point_neighbours(const struct generator *generator, size_t point, 
 
 static void point_place(const struct generator *generator, size_t point, double *out)
 {
-    memcpy(out, catalogue_of(generator)->place + point * generator->axis_count,
+    memcpy(out, recorded_of(generator)->place + point * generator->axis_count,
            generator->axis_count * sizeof(*out));
 }
 
-static void nothing(struct generator *generator)
+// The recorded space frees its generator.
+static void free_nothing(struct generator *generator)
 {
     (void)generator;
 }
@@ -82,14 +84,14 @@ static const struct generator_ops ops = {
     .params = point_params,
     .neighbours = point_neighbours,
     .place = point_place,
-    .free = nothing,
+    .free = free_nothing,
 };
 
-// ---- lines ----
+// --- neighbours
 
 struct sorting {
     const struct space *space;
-    size_t axis; // compared last
+    size_t axis; // the parameter that is compared last
 };
 
 static double value_of(const struct space *space, size_t candidate, size_t axis)
@@ -97,6 +99,7 @@ static double value_of(const struct space *space, size_t candidate, size_t axis)
     return space->candidate[candidate].params[axis].value;
 }
 
+// Compares all parameters but that of the axis.
 static int compare_others(const struct sorting *s, size_t a, size_t b)
 {
     for (size_t i = 0; i < s->space->candidate[0].params_count; i++) {
@@ -122,7 +125,7 @@ static int compare(const void *a, const void *b, void *owner)
     return order != 0 ? order : left < right ? -1 : 1;
 }
 
-static void find_neighbours(struct catalogue *c, size_t axis)
+static void find_neighbours(struct recorded_space *c, size_t axis)
 {
     struct sorting sorting = {.space = &c->space, .axis = axis};
     size_t count = c->generator.point_count, axes = c->generator.axis_count;
@@ -151,8 +154,9 @@ static int by_value(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-// By the rank of each value among those of its axis, as the template's generator does.
-static void find_places(struct catalogue *c, size_t axis)
+// Sets the places on an axis from the rank of each value among the values of the axis, as the
+// generator of templates does.
+static void find_places(struct recorded_space *c, size_t axis)
 {
     size_t count = c->generator.point_count, axes = c->generator.axis_count, different = 0;
     double *value = xcalloc(count, sizeof(*value));
@@ -176,7 +180,7 @@ static void find_places(struct catalogue *c, size_t axis)
     free(value);
 }
 
-// ---- costs ----
+// --- costs
 
 static bool has_cost(const struct result *result)
 {
@@ -195,11 +199,11 @@ static void set_cost(struct result *result, double seconds)
     }
 }
 
-// A result without a cost gets the mean of the others.
-static void complete_costs(struct catalogue *c)
+// Gives results without a cost the mean of the others.
+static void complete_costs(struct recorded_space *c)
 {
     size_t count = c->generator.point_count, known = 0;
-    double sum = 0, mean;
+    double sum = 0;
 
     for (size_t i = 0; i < count; i++) {
         const struct result *result = c->space.candidate[i].result;
@@ -208,7 +212,7 @@ static void complete_costs(struct catalogue *c)
         sum += run_state_held_seconds(result);
     }
     c->has_costs = known > 0;
-    mean = known > 0 ? sum / (double)known : CATALOGUE_COST_S;
+    double mean = known > 0 ? sum / (double)known : RECORDED_SPACE_COST_S;
     for (size_t i = 0; i < count; i++) {
         set_cost(c->space.candidate[i].result, mean);
         set_cost(c->space.candidate[i].record, mean);
@@ -216,12 +220,12 @@ static void complete_costs(struct catalogue *c)
     }
 }
 
-// ---- making one ----
+// --- making one
 
-int catalogue_create(struct catalogue **ret, struct space *space_take, const char *name,
-                     struct err *err)
+int recorded_space_create(struct recorded_space **ret, struct space *space_take, const char *name,
+                          struct err *err)
 {
-    struct catalogue *c = xcalloc(1, sizeof(*c));
+    struct recorded_space *c = xcalloc(1, sizeof(*c));
     size_t count = (size_t)space_take->head.candidates;
     size_t axes = space_take->candidate[0].params_count;
 
@@ -249,14 +253,14 @@ int catalogue_create(struct catalogue **ret, struct space *space_take, const cha
         find_places(c, axis);
     }
     if (isnan(c->best_log2)) {
-        catalogue_free(c);
+        recorded_space_free(c);
         return err_set(err, ERR_INVALID, "%s: no candidate of it is correct", name);
     }
     *ret = c;
     return 0;
 }
 
-void catalogue_free(struct catalogue *c)
+void recorded_space_free(struct recorded_space *c)
 {
     if (c) {
         HASH_CLEAR(hh, c->by_digest);
@@ -269,22 +273,23 @@ void catalogue_free(struct catalogue *c)
     }
 }
 
-const char *catalogue_name(const struct catalogue *c)
+const char *recorded_space_name(const struct recorded_space *c)
 {
     return c->name;
 }
 
-const struct space *catalogue_space(const struct catalogue *c)
+const struct space *recorded_space_data(const struct recorded_space *c)
 {
     return &c->space;
 }
 
-const struct generator *catalogue_generator(const struct catalogue *c)
+const struct generator *recorded_space_generator(const struct recorded_space *c)
 {
     return &c->generator;
 }
 
-const struct space_candidate *catalogue_find(const struct catalogue *c, const struct digest *source)
+const struct space_candidate *recorded_space_find(const struct recorded_space *c,
+                                                  const struct digest *source)
 {
     struct entry *entry = NULL;
 
@@ -292,17 +297,17 @@ const struct space_candidate *catalogue_find(const struct catalogue *c, const st
     return entry ? &c->space.candidate[entry->candidate] : NULL;
 }
 
-double catalogue_best_log2(const struct catalogue *c)
+double recorded_space_best_log2(const struct recorded_space *c)
 {
     return c->best_log2;
 }
 
-double catalogue_seconds(const struct catalogue *c)
+double recorded_space_seconds(const struct recorded_space *c)
 {
     return c->seconds;
 }
 
-bool catalogue_has_costs(const struct catalogue *c)
+bool recorded_space_has_costs(const struct recorded_space *c)
 {
     return c->has_costs;
 }

@@ -1,24 +1,31 @@
-// AutoTVM's XGBTuner (Chen et al., "Learning to Optimize Tensor Programs", NeurIPS 2018), written anew
-// from what it does, with the constants of TVM's sources:
+// The search methods "tvm" and "tvm-knobs": AutoTVM's XGBTuner (Chen et al., "Learning to Optimize
+// Tensor Programs", NeurIPS 2018), reimplemented with the constants of TVM's sources.
 //
-// python/tvm/autotvm/tuner/xgboost_tuner.py, model_based_tuner.py: plans of 64; the model is trained
-// anew from all outcomes whenever 64 more are there; the last int(0.05 * 64) = 3 places of a plan are
-// chance, so is everything until there is a first plan; nothing is measured twice.
-// xgboost_cost_model.py: pairwise ranking (the default until 2022) of speeds over the best one, 0 for
-// failures; depth 3, rate 0.3, gamma 1e-4, lambda 1; at most 8000 trees, until the mean recall of the
-// first 64 of its own training rows has not risen for 20 trees.
-// sa_model_optimizer.py: a plan is the best 64 not measured yet that 128 walks have seen; a walk changes
-// a parameter at a time, accepts by exp(min(gain / (t + 1e-5), 1)), t from 1 to 0 over at most 500 steps,
-// until 50 steps have seen nothing better; walks go on where those of the last plan ended.
+// xgboost_tuner.py and model_based_tuner.py in python/tvm/autotvm/tuner: Candidates are measured in
+// plans of 64. Whenever 64 further outcomes are there, the model is trained anew from all of them.
+// The last int(0.05 * 64) = 3 places of a plan are filled at random, and so is everything before
+// the first plan. Nothing is measured twice.
 //
-// What differs: TVM's features are of loops before compiling, ours of what was compiled (peer tvm), or
-// the parameters alone, TVM's "knob" features (peer tvm-knobs). A space may be a sample of its grid: a
-// walk that finds no candidate of it after as many changes as TRIES per parameter jumps to any one.
+// xgboost_cost_model.py: The model ranks pairs (TVM's default until 2022) of speeds divided by the
+// best one, where a failure counts as 0. Depth 3, learning rate 0.3, gamma 1e-4, lambda 1. Trees
+// are added until the mean recall of the first 64 of the training rows has not risen for 20 trees,
+// at most 8000.
+//
+// sa_model_optimizer.py: A plan is the best 64 candidates, not measured yet, that 128 walks of
+// simulated annealing have seen. A walk changes one parameter at a time and accepts with the
+// probability exp(min(gain / (t + 1e-5), 1)), where t falls from 1 to 0 over at most 500 steps. The
+// walks stop after 50 steps that have found nothing better, and the next plan continues them where
+// they ended.
+//
+// There are two differences. TVM's features describe loops before compilation; ours describe the
+// compiled candidate and its parameters ("tvm"), or the parameters alone like TVM's "knob" features
+// ("tvm-knobs"). And a space may be a sample of its grid: a walk that finds no candidate after
+// TRIES changes per parameter jumps to a random one.
 #include "client/run/run_state.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "replay/budget.h"
-#include "replay/peers.h"
+#include "replay/search_methods.h"
 #include "worker/model/boost.h"
 #include "worker/model/feature.h"
 #include <math.h>
@@ -27,18 +34,18 @@
 #include <uthash.h>
 
 #define PLAN 64
-#define PLAN_BY_CHANCE 3
+#define PLAN_BY_CHANCE 3 // random places at the end of a plan
 #define TREES_MAX 8000
-#define TREES_PATIENCE 20
+#define TREES_PATIENCE 20 // trees without a better recall
 #define WALKS 128
 #define STEPS_MAX 500
-#define STEPS_PATIENCE 50
-#define TRIES 4
+#define STEPS_PATIENCE 50 // steps without a better candidate
+#define TRIES 4           // changes per parameter before a jump
 #define STREAM_TVM 0x74766dULL
 #define AXES_MAX 64
 
 struct cell {
-    unsigned short place[AXES_MAX]; // key: of each parameter, which of its values
+    unsigned short place[AXES_MAX]; // key: for each parameter, the index of its value
     size_t candidate;
     UT_hash_handle hh;
 };
@@ -48,24 +55,26 @@ struct tvm {
     size_t count, axes;
     struct budget budget;
     struct stats_rng rng;
-    // the grid
+    // The grid of the parameters.
     struct cell *cell, *by_place;
-    size_t values[AXES_MAX]; // of each parameter
-    // the model
-    float *x; // count x columns
+    size_t values[AXES_MAX]; // number of values of each parameter
+    // The features and the scores that the model predicts.
+    float *x; // [count x columns]
     size_t columns;
     float *score; // [count]
-    // outcomes
-    size_t *trial; // [count] candidates in the order of measuring
-    float *speed;  // [count] 0: failed
-    size_t trials, trained;
-    // the plan
+    // The outcomes.
+    size_t *trial;  // [count] candidates in the order of their measurement
+    float *speed;   // [count] speedups in that order; 0: failed
+    size_t trials;  // outcomes so far
+    size_t trained; // how often the model was trained
+    // The plan, the best candidate first, and the walks.
     size_t plan[PLAN], planned, next;
-    size_t walk[WALKS], walks; // 0 walks: not begun
+    size_t walk[WALKS], walks; // the candidate of each walk; no walks before the first plan
 };
 
-// ---- what is known about candidates ----
+// --- features and grid
 
+// Fills the features of all candidates; `program` adds those of the compiled candidate.
 static void make_rows(struct tvm *tvm, bool program)
 {
     struct feature_columns *columns = feature_columns_create();
@@ -141,19 +150,19 @@ static void make_grid(struct tvm *tvm)
     }
 }
 
-// ---- the model ----
+// --- the model
 
+// When to stop adding trees.
 struct patience {
-    const float *label; // of rows
+    const float *label; // [rows]
     size_t rows;
     double best;
     unsigned best_round;
     struct ranked {
         float by;
         size_t row;
-    } * ranked;          // [rows]
-    size_t *rank;        // [rows] by label, the best 0
-    unsigned char *seen; // [rows]
+    } * ranked;   // [rows]
+    size_t *rank; // [rows] by label, the best 0
 };
 
 static int downwards(const void *a, const void *b)
@@ -174,7 +183,8 @@ static void sort_rows(struct patience *p, const float *by)
     qsort(p->ranked, p->rows, sizeof(*p->ranked), downwards);
 }
 
-// Mean over i < PLAN of the share, of the i + 1 best rows, that the first i by prediction hold.
+// Returns the mean, over i below PLAN, of the share of the i + 1 best rows that are among the first
+// i rows by prediction.
 static double mean_recall(struct patience *p, const float *prediction)
 {
     size_t most = p->rows < PLAN ? p->rows : PLAN;
@@ -245,8 +255,9 @@ static int train(struct tvm *tvm, struct boost **ret, struct err *err)
     return rc;
 }
 
-// ---- a plan ----
+// --- a plan
 
+// Returns the candidate to which a walk may go from this one.
 static size_t random_step(struct tvm *tvm, size_t from)
 {
     struct cell at = tvm->cell[from], *found = NULL;
@@ -261,7 +272,8 @@ static size_t random_step(struct tvm *tvm, size_t from)
                                              : (size_t)stats_rng_below(&tvm->rng, tvm->count);
 }
 
-// Keeps the best, in order. True when the candidate is new among them.
+// Puts the candidate into the plan, in its place by score, if it is good enough. Returns whether it
+// is new there.
 static bool keep(struct tvm *tvm, size_t candidate)
 {
     float score = tvm->score[candidate];
@@ -292,7 +304,7 @@ static void begin_walks(struct tvm *tvm)
     for (size_t i = 0; i < tvm->count; i++) {
         all[i] = i;
     }
-    for (size_t i = 0; i < tvm->walks; i++) { // without repetition
+    for (size_t i = 0; i < tvm->walks; i++) { // draws without replacement
         size_t other = i + (size_t)stats_rng_below(&tvm->rng, tvm->count - i), chosen = all[other];
 
         all[other] = all[i];
@@ -342,7 +354,7 @@ static int make_plan(struct tvm *tvm, struct err *err)
     return rc;
 }
 
-// ---- a search ----
+// --- a search
 
 static size_t by_chance(struct tvm *tvm)
 {
@@ -381,19 +393,19 @@ static int search_on(struct tvm *tvm, struct err *err)
     return rc;
 }
 
-static int play(const struct peer_search *search, bool program, struct player_outcome *ret,
-                struct err *err)
+static int run(const struct method_search *search, bool program, struct search_outcome *ret,
+               struct err *err)
 {
     struct tvm *tvm = xcalloc(1, sizeof(*tvm));
 
-    tvm->space = catalogue_space(search->catalogue);
+    tvm->space = recorded_space_data(search->recorded);
     tvm->count = (size_t)tvm->space->head.candidates;
     tvm->axes = tvm->space->candidate[0].params_count;
     if (tvm->axes == 0) {
         free(tvm);
         return err_set(err, ERR_INVALID, "TVM's rule needs parameters, and this space has none");
     }
-    budget_init(&tvm->budget, search->catalogue, search->budget_seconds);
+    budget_init(&tvm->budget, search->recorded, search->budget_seconds);
     stats_rng_init(&tvm->rng, search->seed, STREAM_TVM);
     tvm->score = xcalloc(tvm->count, sizeof(*tvm->score));
     tvm->trial = xcalloc(tvm->count, sizeof(*tvm->trial));
@@ -415,19 +427,19 @@ static int play(const struct peer_search *search, bool program, struct player_ou
     return rc;
 }
 
-static int play_program(const struct peer_search *search, struct player_outcome *ret,
-                        struct err *err)
+static int run_program(const struct method_search *search, struct search_outcome *ret,
+                       struct err *err)
 {
-    return play(search, true, ret, err);
+    return run(search, true, ret, err);
 }
 
-static int play_knobs(const struct peer_search *search, struct player_outcome *ret, struct err *err)
+static int run_knobs(const struct method_search *search, struct search_outcome *ret,
+                     struct err *err)
 {
-    return play(search, false, ret, err);
+    return run(search, false, ret, err);
 }
 
-const struct peer peer_tvm = {.name = "tvm",
-                              .help = "AutoTVM's rule, by features of what was compiled",
-                              .play = play_program};
-const struct peer peer_tvm_knobs = {
-    .name = "tvm-knobs", .help = "AutoTVM's rule, by parameters alone", .play = play_knobs};
+const struct search_method method_tvm = {
+    .name = "tvm", .help = "AutoTVM's rule, by features of what was compiled", .run = run_program};
+const struct search_method method_tvm_knobs = {
+    .name = "tvm-knobs", .help = "AutoTVM's rule, by parameters alone", .run = run_knobs};

@@ -1,4 +1,4 @@
-// One of the two sides against a bare socket: what is not, not wholly, or slowly spoken.
+// The service or the remote against a bare socket that sends wrong, incomplete or slow bytes.
 #include "tests/net/fixture.h"
 #include "tests/support/until.h"
 
@@ -6,8 +6,8 @@
 
 // --- a service and bare clients
 
-// Each bad beginning closes its own connection, with a reason, and nobody else's.
-static void what_is_no_greeting_is_told_apart_at_once(void **state)
+// A wrong beginning closes its own connection, with a reason, and no other.
+static void bytes_that_are_no_greeting_are_refused_at_once(void **state)
 {
     static const struct {
         const char *bytes;
@@ -26,7 +26,7 @@ static void what_is_no_greeting_is_told_apart_at_once(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        reopen(f); // one refusal a second is told
+        reopen(f); // a service calls on_refusal once a second at most
         f->refusals = 0;
         int fd = raw_connect(f);
         raw_send(f, fd, bad[i].bytes, bad[i].len);
@@ -39,7 +39,7 @@ static void what_is_no_greeting_is_told_apart_at_once(void **state)
     }
 }
 
-static void many_strangers_do_no_harm_and_are_one_line(void **state)
+static void many_bad_connections_do_no_harm(void **state)
 {
     struct fixture *f = *state;
     int fd[40];
@@ -49,10 +49,10 @@ static void many_strangers_do_no_harm_and_are_one_line(void **state)
         if (i % 4 == 1) {
             raw_send(f, fd[i], "GET / HTTP/1.1\r\n\r\n", 18);
         } else if (i % 4 == 2) {
-            raw_send(f, fd[i], "KCA", 3); // and no more
+            raw_send(f, fd[i], "KCA", 3); // an incomplete greeting
         } else if (i % 4 == 3) {
             raw_greet(f, fd[i]);
-            raw_send(f, fd[i], "\4\0\0\0ab", 6); // and no more
+            raw_send(f, fd[i], "\4\0\0\0ab", 6); // an incomplete frame
         }
     }
     expect_success(f);
@@ -98,9 +98,9 @@ static void a_frame_that_is_no_request_is_answered(void **state)
     close(fd);
 }
 
-// Its requests stay unread once too much waits to be sent to it; others are served; in the end it
-// gets all.
-static void who_does_not_read_is_not_read_from(void **state)
+// Its requests stay unread once too many bytes of replies are unsent. Others are served meanwhile,
+// and when it reads, it gets all replies.
+static void a_client_that_does_not_read_is_not_read_from(void **state)
 {
     enum { COUNT = 40 };
     struct fixture *f = *state;
@@ -117,7 +117,8 @@ static void who_does_not_read_is_not_read_from(void **state)
     for (int i = 0; i < 100; i++) {
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     }
-    assert_true(service_request_count(f->service) < COUNT); // the kernel has a part of the rest
+    // The kernel has taken some of the replies, so the exact count is not known.
+    assert_true(service_request_count(f->service) < COUNT);
     expect_success(f);
     for (uint64_t id = 1; id <= COUNT; id++) {
         assert_int_equal(raw_reply(f, fd), id);
@@ -131,8 +132,8 @@ static void on_over(uv_timer_t *timer)
     *(bool *)timer->data = true;
 }
 
-// However long it does not: its host answers for it. Longer than another host may be silent.
-static void who_does_not_read_is_not_given_up(void **state)
+// The kernel of its host still answers. The test takes longer than a host may be silent.
+static void a_client_that_does_not_read_keeps_its_connection(void **state)
 {
     enum { COUNT = 8 };
     struct fixture *f = *state;
@@ -159,8 +160,9 @@ static void who_does_not_read_is_not_given_up(void **state)
     close(fd);
 }
 
-// The connection ends: what is parked is dropped at once, the rest is answered into nothing.
-static void requests_of_those_who_left_are_dropped(void **state)
+// When a connection ends, its parked requests are dropped at once, and the answers of the others go
+// nowhere.
+static void requests_of_a_closed_connection_are_dropped(void **state)
 {
     struct fixture *f = *state;
 
@@ -189,7 +191,7 @@ static void requests_of_those_who_left_are_dropped(void **state)
         assert_int_equal(f->drops, 4);
         expect_success(f);
     }
-    // All places are free again.
+    // Everything can be parked again.
     f->held_count = 0;
     for (int i = 0; i < 5; i++) {
         call_wait(f, CALL_MS);
@@ -197,7 +199,7 @@ static void requests_of_those_who_left_are_dropped(void **state)
     run_until_held(f, 5);
 }
 
-// A connection that has greeted may be silent, one that has not is closed after a while.
+// A connection that has greeted may be silent; one that has not is closed after greeting_ms.
 static void silence_before_the_greeting_ends(void **state)
 {
     struct fixture *f = *state;
@@ -206,7 +208,7 @@ static void silence_before_the_greeting_ends(void **state)
     reopen(f);
     unsigned char bytes[FRAMES_GREETING_LEN];
     int idle;
-    for (;;) { // on a slow machine even this one is too late at times
+    for (;;) { // on a slow machine this one may be too late as well
         idle = raw_connect(f);
         raw_greet(f, idle);
         raw_request(f, idle, OP_STATUS, 1);
@@ -251,7 +253,8 @@ static void connections_are_bounded_and_the_next_one_waits(void **state)
     close(fd[1]);
 }
 
-// Without descriptors the loop sleeps, says so once, and who called is served when there are some.
+// Without descriptors the loop sleeps and on_refusal is called once. The callers that wait are
+// served when there are descriptors again.
 static void without_descriptors_callers_wait_and_the_loop_sleeps(void **state)
 {
     struct fixture *f = *state;
@@ -277,7 +280,7 @@ static void without_descriptors_callers_wait_and_the_loop_sleeps(void **state)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
     assert_int_equal(f->refusals, 1);
-    expect_success(f); // on the connection that there is
+    expect_success(f); // on the open connection
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     for (size_t i = 0; i < ARRAY_LEN(fd); i++) {
         raw_greet(f, fd[i]);
@@ -290,7 +293,7 @@ static void without_descriptors_callers_wait_and_the_loop_sleeps(void **state)
 
 // --- a remote and bare servers
 
-static void another_server_is_told_in_a_sentence(void **state)
+static void a_server_of_another_protocol_is_named_in_the_error(void **state)
 {
     static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
     struct fixture *f = *state;
@@ -308,8 +311,8 @@ static void another_server_is_told_in_a_sentence(void **state)
     close(listener);
 }
 
-// Nothing but the greeting is sent before the other side has greeted, so nothing is lost with a
-// connection that never was one.
+// Before the other side has greeted, only our greeting is sent. So no call is lost with a
+// connection that was never a connection to a server of ours.
 static void a_call_is_not_sent_before_the_greeting(void **state)
 {
     struct fixture *f = *state;
@@ -366,10 +369,10 @@ static void replies_are_matched_by_id(void **state)
     raw_expect_greeting(f, fd);
     raw_skip_request(f, fd);
     raw_skip_request(f, fd);
-    send_reply(f, fd, 4711); // nobody's
+    send_reply(f, fd, 4711); // no call has this id
     send_reply(f, fd, 2);
     run_until(f, 1);
-    send_reply(f, fd, 2); // once more
+    send_reply(f, fd, 2); // the same reply again
     send_reply(f, fd, 1);
     run_until(f, 2);
     assert_int_equal(f->successes, 2);
@@ -377,7 +380,8 @@ static void replies_are_matched_by_id(void **state)
     close(listener);
 }
 
-// The program was busy elsewhere: a reply that lies there when it comes back is no late one.
+// A reply that arrived while the program was busy elsewhere is in time, even when it is read after
+// the deadline.
 static void a_reply_that_has_arrived_counts(void **state)
 {
     struct fixture *f = *state;
@@ -405,7 +409,7 @@ static void a_reply_that_has_arrived_counts(void **state)
     close(listener);
 }
 
-static void noise_instead_of_a_reply_ends_the_connection(void **state)
+static void an_invalid_reply_ends_the_connection(void **state)
 {
     static const struct {
         const char *bytes;
@@ -440,21 +444,21 @@ static void noise_instead_of_a_reply_ends_the_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_no_greeting_is_told_apart_at_once),
-        TEST(many_strangers_do_no_harm_and_are_one_line),
+        TEST(bytes_that_are_no_greeting_are_refused_at_once),
+        TEST(many_bad_connections_do_no_harm),
         TEST(bytes_may_come_one_by_one),
         TEST(a_frame_that_is_no_request_is_answered),
-        TEST(who_does_not_read_is_not_read_from),
-        TEST(who_does_not_read_is_not_given_up),
-        TEST(requests_of_those_who_left_are_dropped),
+        TEST(a_client_that_does_not_read_is_not_read_from),
+        TEST(a_client_that_does_not_read_keeps_its_connection),
+        TEST(requests_of_a_closed_connection_are_dropped),
         TEST(silence_before_the_greeting_ends),
         TEST(connections_are_bounded_and_the_next_one_waits),
         TEST(without_descriptors_callers_wait_and_the_loop_sleeps),
-        TEST(another_server_is_told_in_a_sentence),
+        TEST(a_server_of_another_protocol_is_named_in_the_error),
         TEST(a_call_is_not_sent_before_the_greeting),
         TEST(replies_are_matched_by_id),
         TEST(a_reply_that_has_arrived_counts),
-        TEST(noise_instead_of_a_reply_ends_the_connection),
+        TEST(an_invalid_reply_ends_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

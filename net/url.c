@@ -1,4 +1,4 @@
-#include "net/rpc/url.h"
+#include "net/url.h"
 
 #include "common/parse.h"
 #include <arpa/inet.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SCHEME_LEN 6 // of both: tcp:// and tls://
+#define SCHEME_LEN 6 // bytes of "tcp://", and of "tls://"
 
 int url_parse(struct url *ret, const char *text, struct err *err)
 {

@@ -1,28 +1,29 @@
-// The best tenth by forecast. A tenth of the candidates is measured in all: half of it at random, from
-// which the static engine's model learns, from nothing; it forecasts all the others once, and those that
-// promise most beyond the best so far (policy_promise: P(correct) times the expected excess) are the
-// other half. A candidate that does not compile is never among them.
+// The search method "tenth". It measures a tenth of the candidates of a space, in two halves. The
+// first half is chosen at random, and an empty model of the static engine learns from it. Then the
+// model forecasts all other candidates once, and the second half are those that promise most beyond
+// the best so far (policy_promise: P(correct) times the expected excess). Candidates that do not
+// compile are never chosen.
 #include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include "replay/budget.h"
-#include "replay/peers.h"
+#include "replay/search_methods.h"
 #include "worker/model/group.h"
 #include "worker/outcomes/outcome.h"
 #include <math.h>
 #include <stdlib.h>
 
 #define STREAM_TENTH 0x74656e7468ULL
-#define ASK_MAX 256 // candidates of one request
+#define ASK_MAX 256 // candidates in one request for forecasts
 
 struct tenth {
     const struct space *space;
     struct budget budget;
     struct group *group;
-    size_t *order; // candidates that compile, at random
-    size_t count;
+    size_t *shuffled; // candidates that compile, in random order
+    size_t count;     // of shuffled
 };
 
 static struct candidate_facts facts_of(const struct tenth *t, size_t candidate)
@@ -45,20 +46,21 @@ static void shuffle(struct tenth *t, uint64_t seed)
     struct stats_rng rng;
 
     stats_rng_init(&rng, seed, STREAM_TENTH);
-    t->order = xcalloc((size_t)t->space->head.candidates, sizeof(*t->order));
+    t->shuffled = xcalloc((size_t)t->space->head.candidates, sizeof(*t->shuffled));
     for (size_t i = 0; i < t->space->head.candidates; i++) {
         if (t->space->candidate[i].result) {
-            t->order[t->count++] = i;
+            t->shuffled[t->count++] = i;
         }
     }
     for (size_t i = t->count; i > 1; i--) {
-        size_t other = (size_t)stats_rng_below(&rng, i), last = t->order[i - 1];
+        size_t other = (size_t)stats_rng_below(&rng, i), last = t->shuffled[i - 1];
 
-        t->order[i - 1] = t->order[other];
-        t->order[other] = last;
+        t->shuffled[i - 1] = t->shuffled[other];
+        t->shuffled[other] = last;
     }
 }
 
+// Adds the recorded outcome of a candidate to the data of the model.
 static void learn(struct tenth *t, size_t candidate)
 {
     const struct space_head *head = &t->space->head;
@@ -93,7 +95,8 @@ static void learn(struct tenth *t, size_t candidate)
 
 struct promise {
     double promise, mean;
-    size_t candidate, place; // place: among the shuffled, for what promises as much
+    size_t candidate;
+    size_t place; // in shuffled; decides between equal promises
 };
 
 static int downwards(const void *a, const void *b)
@@ -109,7 +112,7 @@ static int downwards(const void *a, const void *b)
     return left->place < right->place ? -1 : left->place > right->place;
 }
 
-// What candidates first … first + count - 1 of the order promise.
+// Writes what `count` candidates, from shuffled[first] on, promise.
 static int ask(struct tenth *t, size_t first, size_t count, struct promise *out, struct err *err)
 {
     const struct space_head *head = &t->space->head;
@@ -128,7 +131,7 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
         request.baseline_features_count = head->baseline->features_count;
     }
     for (size_t i = 0; i < count; i++) {
-        facts[i] = facts_of(t, t->order[first + i]);
+        facts[i] = facts_of(t, t->shuffled[first + i]);
     }
     struct forecast_reply reply;
     int rc = group_forecast(t->group, &request, &reply, err);
@@ -139,7 +142,7 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
         out[i] =
             (struct promise){.promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
                              .mean = reply.forecasts[i].mean_log2,
-                             .candidate = t->order[first + i],
+                             .candidate = t->shuffled[first + i],
                              .place = first + i};
     }
     message_clear(&forecast_reply_message, &reply);
@@ -165,32 +168,32 @@ static int measure_second_half(struct tenth *t, size_t first, size_t all, struct
     return rc;
 }
 
-static int play(const struct peer_search *search, struct player_outcome *ret, struct err *err)
+static int run(const struct method_search *search, struct search_outcome *ret, struct err *err)
 {
-    struct tenth t = {.space = catalogue_space(search->catalogue)};
-    size_t all = (size_t)(t.space->head.candidates + 9) / 10, first;
+    struct tenth t = {.space = recorded_space_data(search->recorded)};
+    size_t all = (size_t)(t.space->head.candidates + 9) / 10;
 
     t.group = group_create(t.space->head.problem, t.space->head.device_class);
-    budget_init(&t.budget, search->catalogue, NAN);
+    budget_init(&t.budget, search->recorded, NAN);
     shuffle(&t, search->seed);
     all = all < t.count ? all : t.count;
-    first = (all + 1) / 2;
+    size_t first = (all + 1) / 2;
     for (size_t i = 0; i < first; i++) {
-        (void)budget_measure(&t.budget, t.order[i]);
-        learn(&t, t.order[i]);
+        (void)budget_measure(&t.budget, t.shuffled[i]);
+        learn(&t, t.shuffled[i]);
     }
     int rc = measure_second_half(&t, first, all, err);
     if (rc == 0) {
         *ret = t.budget.outcome;
         ret->considered = t.count;
     }
-    free(t.order);
+    free(t.shuffled);
     budget_release(&t.budget);
     group_free(t.group);
     return rc;
 }
 
-const struct peer peer_tenth = {
+const struct search_method method_tenth = {
     .name = "tenth",
     .help = "a tenth of the candidates: half at random, half by forecast; knows no --budget",
-    .play = play};
+    .run = run};

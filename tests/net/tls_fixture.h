@@ -1,8 +1,8 @@
-// A service over TLS and the files of its team: an authority of ours and one of theirs,
-// certificates of the server, of alice and of mallory (theirs), tokens of alice (submit) and olga
-// (observe).
-#ifndef TESTS_NET_TLS_SCENE_H
-#define TESTS_NET_TLS_SCENE_H
+// A service over TLS and the files of its team. There are two authorities: "ours" has signed the
+// certificates of the server and of alice, "theirs" that of mallory. alice has a token with the
+// role submit and olga one with the role observe.
+#ifndef TESTS_NET_TLS_FIXTURE_H
+#define TESTS_NET_TLS_FIXTURE_H
 
 #include "tests/net/fixture.h"
 
@@ -16,18 +16,18 @@
 
 #define DAY 86400
 
-struct scene {
-    struct fixture f; // first
+struct tls_fixture {
+    struct fixture f;
     char *dir;
     int64_t now_s;
-    struct tokens *tokens; // as in the file
-    char *submit_token;    // of alice
-    char *observe_token;   // of olga
-    char *path[4];         // ca, cert, key, tokens of the server
-    struct remote *other;
+    struct tokens *tokens; // what the tokens file holds
+    char *submit_token;    // alice's token
+    char *observe_token;   // olga's token
+    char *path[4];         // the server's ca, cert, key and tokens
+    struct remote *other;  // a second remote; may be NULL
 };
 
-static inline struct authority *open_authority(struct scene *s, const char *name)
+static inline struct authority *open_authority(struct tls_fixture *s, const char *name)
 {
     char *dir = xasprintf("%s/%s", s->dir, name);
     struct authority *authority = NULL;
@@ -42,10 +42,10 @@ static inline struct authority *open_authority(struct scene *s, const char *name
     return authority;
 }
 
-static inline void issue(struct scene *s, struct authority *authority, const char *name,
+static inline void issue(struct tls_fixture *s, struct authority *authority, const char *name,
                          const char *const *hosts, size_t host_count, int64_t from_s, int64_t to_s)
 {
-    struct authority_order order = {.name = name,
+    struct certificate_spec spec = {.name = name,
                                     .hosts = hosts,
                                     .host_count = host_count,
                                     .from_s = s->now_s + from_s,
@@ -54,14 +54,14 @@ static inline void issue(struct scene *s, struct authority *authority, const cha
     struct err err = ERR_INIT;
     bool made = false;
 
-    if (authority_issue(authority, dir, &order, &made, &err) != 0) {
+    if (authority_issue(authority, dir, &spec, &made, &err) != 0) {
         fail_msg("%s", err.text);
     }
     assert_true(made);
     free(dir);
 }
 
-static inline void write_tokens(struct scene *s)
+static inline void write_tokens(struct tls_fixture *s)
 {
     struct strbuf text = STRBUF_INIT;
 
@@ -74,8 +74,8 @@ static inline void write_tokens(struct scene *s)
     strbuf_release(&text);
 }
 
-// NULL when the files are refused, and why in *err.
-static inline struct tls *try_tls(struct scene *s, const char *ca_of, const char *name,
+// Returns NULL when the files are refused; *err then gives the reason.
+static inline struct tls *try_tls(struct tls_fixture *s, const char *ca_of, const char *name,
                                   struct err *err)
 {
     char *ca = xasprintf("%s/%s/ca.pem", s->dir, ca_of);
@@ -91,8 +91,8 @@ static inline struct tls *try_tls(struct scene *s, const char *ca_of, const char
     return tls;
 }
 
-// The fixture's remote is one with these certificates and this token.
-static inline void connect_as(struct scene *s, const char *ca_of, const char *name,
+// Replaces the fixture's remote by one with these certificates and this token.
+static inline void connect_as(struct tls_fixture *s, const char *ca_of, const char *name,
                               const char *token)
 {
     struct err err = ERR_INIT;
@@ -108,7 +108,7 @@ static inline void connect_as(struct scene *s, const char *ca_of, const char *na
     tls_release(tls);
 }
 
-static inline void expect_denied(struct scene *s, const char *reason)
+static inline void expect_denied(struct tls_fixture *s, const char *reason)
 {
     int answers = s->f.answers;
 
@@ -120,7 +120,7 @@ static inline void expect_denied(struct scene *s, const char *reason)
     }
 }
 
-static inline void open_tls_service(struct scene *s)
+static inline void open_tls_service(struct tls_fixture *s)
 {
     s->f.config.files = (struct identity_files){s->path[0], s->path[1], s->path[2], s->path[3]};
     open_service(&s->f, "tls://127.0.0.1:0");
@@ -130,7 +130,7 @@ static inline int set_up_tls(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "::1", "localhost", "gpu-host.example"};
     static const char *const elsewhere[] = {"10.1.2.3", "other.example"};
-    struct scene *s = xcalloc(1, sizeof(*s));
+    struct tls_fixture *s = xcalloc(1, sizeof(*s));
 
     s->now_s = (int64_t)time(NULL);
     struct err err = ERR_INIT;
@@ -170,7 +170,7 @@ static inline int set_up_tls(void **state)
 
 static inline int tear_down_tls(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     remote_close(s->f.remote);
     remote_close(s->other);

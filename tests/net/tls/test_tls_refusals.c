@@ -1,12 +1,12 @@
-// Who must not get in over TLS, and that the others are served meanwhile.
+// What is refused over TLS, and that other callers are served meanwhile.
 #include "tests/net/bare_caller.h"
 #include "tests/support/until.h"
 
-// --- who does not
+// --- callers and servers that are refused
 
 static void strangers_are_refused_and_told_why(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *wrong = xstrdup(s->submit_token);
 
     wrong[strlen(wrong) - 1] = wrong[strlen(wrong) - 1] == '0' ? '1' : '0';
@@ -23,7 +23,7 @@ static void strangers_are_refused_and_told_why(void **state)
 
 static void a_small_role_may_not_do_more(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     uint64_t job = 1;
     struct job_ids ids = {.jobs = &job, .jobs_count = 1};
 
@@ -39,13 +39,13 @@ static void a_small_role_may_not_do_more(void **state)
 
 static void certificates_of_others_are_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     // The caller does not accept the server: another authority's certificate.
     connect_as(s, "theirs", "mallory", s->submit_token);
     expect_denied(s, "its certificate is not signed by our authority");
-    // The server does not accept the caller: mallory knows our authority, and has not its
-    // signature.
+    // The server does not accept the caller: mallory trusts our authority but has no certificate of
+    // it.
     char *ca = xasprintf("%s/mallory/ca.pem", s->dir);
     struct bytes add = {0};
     char *ours = xasprintf("%s/ours/ca.pem", s->dir);
@@ -65,7 +65,7 @@ static void certificates_of_others_are_refused(void **state)
 
 static void a_callers_certificate_is_no_servers(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *cert = xasprintf("%s/alice/cert.pem", s->dir);
     char *key = xasprintf("%s/alice/key.pem", s->dir);
     struct tls_files files = {.ca = s->path[0], .cert = cert, .key = key};
@@ -83,7 +83,7 @@ static void a_callers_certificate_is_no_servers(void **state)
 
 static void another_hosts_certificate_is_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *path[2] = {s->path[1], s->path[2]};
 
     service_close(s->f.service);
@@ -105,11 +105,11 @@ static void another_hosts_certificate_is_refused(void **state)
     free(path[1]);
 }
 
-// One that expires while the program runs: loading it was fine then, so it is loaded a second
-// before its end and used after it.
+// A certificate may expire while a program runs. So one is loaded shortly before its end and used
+// after it.
 static void an_expired_certificate_is_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
 
     issue(s, ours, "late", NULL, 0, -DAY, -1);
@@ -121,7 +121,7 @@ static void an_expired_certificate_is_refused(void **state)
     tls = try_tls(s, "ours", "soon", &err);
     authority_free(ours);
     if (!tls) {
-        return; // this machine took three seconds to get here; the case above holds
+        return; // the machine is too slow for this part of the test
     }
     UNTIL((int64_t)time(NULL) > s->now_s + 3);
     assert_int_equal(remote_create_tls(&s->f.remote, &s->f.loop, service_url(s->f.service), tls,
@@ -134,7 +134,7 @@ static void an_expired_certificate_is_refused(void **state)
 
 static void files_that_do_not_fit_are_named(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *key = xasprintf("%s/alice/key.pem", s->dir);
     char *cert = xasprintf("%s/alice/cert.pem", s->dir);
     char *ca = xasprintf("%s/alice/ca.pem", s->dir);
@@ -160,11 +160,11 @@ static void files_that_do_not_fit_are_named(void **state)
 
 static void in_the_clear_and_encrypted_do_not_mix(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct err err = ERR_INIT;
     char *url = xasprintf("tcp%s", service_url(s->f.service) + 3);
 
-    // tcp:// to a tls:// port: what it greets with is no TLS.
+    // tcp:// to a tls:// port: the greeting is not TLS.
     assert_int_equal(remote_create(&s->f.remote, &s->f.loop, url, &err), 0);
     call_status(&s->f);
     while (service_refusal_count(s->f.service) == 0) {
@@ -190,10 +190,10 @@ static void in_the_clear_and_encrypted_do_not_mix(void **state)
     free(url);
 }
 
-// Before the token is known, a frame may not be large.
+// Before a token was shown, a frame may not be large.
 static void a_stranger_cannot_send_much(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct blob_put put = {.digest = digest_of("x", 1), .data = {s->f.blob_data, 200000}};
 
     connect_as(s, "ours", "alice", NULL);
@@ -201,18 +201,18 @@ static void a_stranger_cannot_send_much(void **state)
     run_until(&s->f, 1);
     assert_int_equal(s->f.successes, 0);
     assert_non_null(strstr(s->f.refusal, "65536 are allowed"));
-    connect_as(s, "ours", "alice", s->submit_token); // who is known may
+    connect_as(s, "ours", "alice", s->submit_token); // after a token it may
     call(&s->f, OP_BLOB_PUT, &blob_put_message, &put, &empty_message, CALL_MS);
     run_until(&s->f, 2);
-    assert_int_equal(s->f.last_error, ERR_UNSUPPORTED); // it got as far as the handler
+    assert_int_equal(s->f.last_error, ERR_UNSUPPORTED); // the handler got it
 }
 
 // --- bare sockets
 
-// Copies bytes between a remote and the service, keeps what the remote sent, then sends it again.
+// Copies bytes between a remote and the service, records what the remote sends, and sends it again.
 static void what_was_recorded_cannot_be_replayed(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct err err = ERR_INIT;
     int listener = raw_listen(&s->f);
     char *middle = xstrdup(remote_url(s->f.remote));
@@ -279,7 +279,7 @@ static void nonsense_on_the_wire_is_refused(void **state)
         {"\x80\x2e\x01\x00\x02", 5},                          // SSL 2
         {"\0\0\0\0\0\0\0\0", 8},
     };
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
@@ -292,18 +292,18 @@ static void nonsense_on_the_wire_is_refused(void **state)
     while (service_refusal_count(s->f.service) < 4) {
         (void)uv_run(&s->f.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(s->f.refusals, 1); // one line, and the others are counted
+    assert_int_equal(s->f.refusals, 1); // on_refusal was called once, the others are only counted
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         close(fd[i]);
     }
 }
 
-// Connections that say nothing, or only half of it, fill the service; who is known is served, also a
-// new one; and they are gone in the end.
+// Connections that send nothing, or half a handshake, fill the service. Callers with a token are
+// served meanwhile, old and new ones.
 static void a_thousand_half_open_connections_do_no_harm(void **state)
 {
     enum { STRANGERS = 1000 };
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct rlimit limit;
     int *fd = xcalloc(STRANGERS, sizeof(*fd));
 
@@ -339,10 +339,10 @@ static void a_thousand_half_open_connections_do_no_harm(void **state)
     free(fd);
 }
 
-// Who stops in the middle of the handshake, and who has a certificate but no token, are cut.
-static void who_does_not_say_who_he_is_is_cut(void **state)
+// A caller that stops in the middle of the handshake is closed, and so is one without a token.
+static void a_caller_that_does_not_identify_itself_is_closed(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     service_close(s->f.service);
     s->f.config.greeting_ms = 50;
@@ -354,7 +354,7 @@ static void who_does_not_say_who_he_is_is_cut(void **state)
     }
     assert_string_equal(s->f.refusal, "no greeting and no valid token within 50 ms");
     close(fd);
-    // Who shows a certificate, and no token, has as long: enough for a handshake on a busy machine.
+    // A certificate without a token. The time is enough for a handshake on a busy machine.
     service_close(s->f.service);
     s->f.config.greeting_ms = 3000;
     open_tls_service(s);
@@ -365,11 +365,11 @@ static void who_does_not_say_who_he_is_is_cut(void **state)
     }
 }
 
-// --- a caller that is not ours
+// --- a caller of another make
 
 static void without_a_certificate_there_is_no_handshake(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     expect_no_handshake(s, NULL, 0, 3, "it shows no certificate");
     connect_as(s, "ours", "alice", s->submit_token);
@@ -378,7 +378,7 @@ static void without_a_certificate_there_is_no_handshake(void **state)
 
 static void old_versions_and_ciphers_are_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     expect_no_handshake(s, NULL, 0, 2, NULL); // TLS 1.1
     expect_no_handshake(s, NULL, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, 3, NULL);
@@ -401,7 +401,7 @@ int main(void)
         TLS_TEST(what_was_recorded_cannot_be_replayed),
         TLS_TEST(nonsense_on_the_wire_is_refused),
         TLS_TEST(a_thousand_half_open_connections_do_no_harm),
-        TLS_TEST(who_does_not_say_who_he_is_is_cut),
+        TLS_TEST(a_caller_that_does_not_identify_itself_is_closed),
         TLS_TEST(without_a_certificate_there_is_no_handshake),
         TLS_TEST(old_versions_and_ciphers_are_refused),
     };
