@@ -1,11 +1,11 @@
 #include "executor/cpu/compile.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "executor/compiled.h"
+#include "executor/compile_result.h"
 #include "executor/cpu/diagnose.h"
 #include "executor/cpu/features.h"
 #include "executor/cpu/jail.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/sandbox/elf.h"
 #include "executor/sandbox/process.h"
 #include "proto/verdict.h"
@@ -161,7 +161,7 @@ static int take_log(struct compilation *c, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    compiled_clean((char *)log.data, log.len);
+    compile_result_clean((char *)log.data, log.len);
     if (log.len > 0) {
         c->compiled->log = (char *)log.data; // with the NUL that read_back left
     } else {
@@ -177,11 +177,11 @@ static void harness_failure(struct compilation *c)
                                      .max_output = c->plan->max_output};
 
     if (c->timed_out) {
-        compiled_refuse_slow(c->compiled, c->plan);
+        compile_result_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
-        compiled_refuse_large(c->compiled, c->plan);
+        compile_result_refuse_large(c->compiled, c->plan);
     } else if (!outcome->compiled) {
-        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR,
+        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
                         diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
     }
 }
@@ -194,30 +194,30 @@ static void harness_object(struct compilation *c, const struct bytes *object,
     *facts = (struct elf_facts){0};
     struct err err = ERR_INIT;
     if (elf_inspect(object, facts, &err) != 0) {
-        compiled_refuse(c->compiled, VERDICT_REJECTED, xstrdup(err.text));
+        compile_result_refuse(c->compiled, VERDICT_REJECTED, xstrdup(err.text));
         return;
     }
     uint64_t memory = facts->bss_bytes + facts->data_bytes;
     if (facts->bss_bytes > COMPILE_STATIC_MAX || facts->data_bytes > COMPILE_STATIC_MAX ||
         memory > COMPILE_STATIC_MAX) {
-        compiled_refuse(
+        compile_result_refuse(
             c->compiled, VERDICT_COMPILE_ERROR,
             xasprintf("its static data takes %.1f GiB, more than the %llu GiB allowed",
                       (double)facts->bss_bytes / 0x1p30 + (double)facts->data_bytes / 0x1p30,
                       (unsigned long long)(COMPILE_STATIC_MAX >> 30)));
     }
     if (facts->runs_when_loaded) {
-        compiled_refuse(
+        compile_result_refuse(
             c->compiled, VERDICT_REJECTED,
             xstrdup("it runs code when it is loaded or unloaded (a constructor or destructor)"));
     }
     if (facts->has_ifunc) {
-        compiled_refuse(c->compiled, VERDICT_REJECTED,
+        compile_result_refuse(c->compiled, VERDICT_REJECTED,
                         xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
     }
     if (facts->needs[0] != '\0') {
-        compiled_clean(facts->needs, strlen(facts->needs));
-        compiled_refuse(c->compiled, VERDICT_REJECTED,
+        compile_result_clean(facts->needs, strlen(facts->needs));
+        compile_result_refuse(c->compiled, VERDICT_REJECTED,
                         xasprintf("it needs the library %s", facts->needs));
     }
 }
@@ -236,18 +236,18 @@ static int take_features(struct compilation *c, const struct bytes *object,
     features_read((const char *)listing.data, listing.len, value);
     bytes_clear(&listing);
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
-        facts_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
+        fact_list_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
     }
-    facts_add(&compiled->features, &compiled->features_count, "code_bytes",
+    fact_list_add(&compiled->features, &compiled->features_count, "code_bytes",
               (double)facts->code_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "read_only_bytes",
+    fact_list_add(&compiled->features, &compiled->features_count, "read_only_bytes",
               (double)facts->read_only_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "data_bytes",
+    fact_list_add(&compiled->features, &compiled->features_count, "data_bytes",
               (double)facts->data_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "bss_bytes",
+    fact_list_add(&compiled->features, &compiled->features_count, "bss_bytes",
               (double)facts->bss_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "object_bytes", (double)object->len);
-    facts_add(&compiled->features, &compiled->features_count, "source_bytes",
+    fact_list_add(&compiled->features, &compiled->features_count, "object_bytes", (double)object->len);
+    fact_list_add(&compiled->features, &compiled->features_count, "source_bytes",
               (double)c->plan->source.len);
     return 0;
 }

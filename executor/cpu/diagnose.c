@@ -1,6 +1,6 @@
 #include "executor/cpu/diagnose.h"
 #include "common/mem.h"
-#include "executor/compiled.h"
+#include "executor/compile_result.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static char *line_at(const char *start)
     size_t len = strcspn(start, "\n");
     char *line = xstrndup(start, len < QUOTE_MAX ? len : QUOTE_MAX);
     drop_temporaries(line);
-    compiled_clean(line, strlen(line)); // the cut may have split a character
+    compile_result_clean(line, strlen(line)); // the cut may have split a character
     return line;
 }
 

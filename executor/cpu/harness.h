@@ -1,5 +1,5 @@
 // The harness: holds inputs and expected outputs, and has the runners launched. What is measured and in
-// which order is not its concern (executor/cpu/measure_cpu.c puts it behind struct measure_ops); every launch,
+// which order is not its concern (executor/cpu/measure.c puts it behind struct measure_ops); every launch,
 // timed or not, goes through harness_launch, so that each is checked the same way.
 //
 // Design notes. Baseline and candidate share the same memory for every tensor, so that neither is
@@ -10,7 +10,7 @@
 #ifndef EXECUTOR_CPU_HARNESS_H
 #define EXECUTOR_CPU_HARNESS_H
 
-#include "executor/cpu/arm.h"
+#include "executor/cpu/runner_process.h"
 #include "executor/cpu/buffer.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/zygote.h"
@@ -26,7 +26,7 @@ struct content {
 };
 
 // One case and its contents.
-struct trial {
+struct case_data {
     const struct measure_case *of;
     size_t count[PROBLEM_TENSOR_MAX]; // elements
     size_t bytes[PROBLEM_TENSOR_MAX];
@@ -39,12 +39,12 @@ struct harness {
     struct measurement *measurement; // with the harness between harness_start and harness_release
     const struct measure_plan *plan; // the measurement's
     const struct problem *problem;   // the measurement's
-    struct arm arm[ARM_COUNT];
+    struct runner_process runner[ARM_COUNT];
     struct buffer tensor[PROBLEM_TENSOR_MAX];
     struct buffer expected[PROBLEM_TENSOR_MAX]; // the reference's outputs, in double
     struct buffer scale[PROBLEM_TENSOR_MAX];
     unsigned char *copy[PROBLEM_TENSOR_MAX]; // where outputs are looked at
-    const struct trial *placed;              // the case that the buffers are placed for
+    const struct case_data *placed;              // the case that the buffers are placed for
     uint64_t guard_key;
     unsigned char *flush; // 2 x last-level cache, for cold problems
     size_t flush_bytes;
@@ -64,31 +64,31 @@ MUST_CHECK int harness_start(struct harness *harness, const struct shape_case *c
 MUST_CHECK int harness_ready(struct harness *harness, struct err *err);
 void harness_release(struct harness *harness);
 
-// *of must outlive the trial.
-MUST_CHECK int harness_trial_init(struct harness *harness, struct trial *trial,
+// *of must outlive the data.
+MUST_CHECK int harness_case_init(struct harness *harness, struct case_data *data,
                                   const struct measure_case *of, struct err *err);
-void harness_trial_release(struct harness *harness, struct trial *trial);
+void harness_case_release(struct harness *harness, struct case_data *data);
 
-// Makes contents number `number` (any number: 0, 1, 2, …) in slot `slot` of the trial: inputs, and
+// Makes contents number `number` (any number: 0, 1, 2, …) in slot `slot` of the data: inputs, and
 // by the reference what is expected.
-MUST_CHECK int harness_content_make(struct harness *harness, struct trial *trial, size_t slot,
+MUST_CHECK int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
                                     uint64_t number, struct err *err);
 
 // Launches the arm on the contents and verifies everything. time may be NULL; its cpu is complete
-// after arm_settle.
-MUST_CHECK int harness_launch(struct harness *harness, enum arm_index arm, struct trial *trial,
+// after runner_process_settle.
+MUST_CHECK int harness_launch(struct harness *harness, enum arm_index arm, struct case_data *data,
                               size_t slot, struct launch_time *time, struct err *err);
 
 // A runner that did not do what it was told. The candidate's failure is its verdict, anybody else's
 // an error. where: "" or the case's name.
-MUST_CHECK int harness_arm_failed(struct harness *harness, enum arm_index index,
+MUST_CHECK int harness_runner_failed(struct harness *harness, enum arm_index index,
                                   enum launch_outcome outcome, const char *where, uint64_t limit_ns,
                                   struct err *err);
 
 // ---- parts of harness_launch ----
 
 // Looks at everything that the launch of this arm may have written (exec/harness_check.c).
-MUST_CHECK int harness_check(struct harness *harness, enum arm_index arm, struct trial *trial,
+MUST_CHECK int harness_check(struct harness *harness, enum arm_index arm, struct case_data *data,
                              size_t slot, struct err *err);
 // Called after the launch of any arm, with the candidate's processor time before it and the launch's
 // wall time: the candidate's clock must stand still while another runs.

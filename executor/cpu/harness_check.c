@@ -26,7 +26,7 @@ static int wrong(struct harness *harness, enum arm_index arm, struct err *err, c
     if (arm == ARM_CANDIDATE) {
         return measurement_stop(harness->measurement, VERDICT_WRONG, "%s", text);
     }
-    return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->arm[arm].name, text);
+    return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->runner[arm].name, text);
 }
 
 static void note_error(struct harness *harness, enum arm_index arm, double max_error,
@@ -43,42 +43,42 @@ static void note_error(struct harness *harness, enum arm_index arm, double max_e
 }
 
 // Looks at the copy of one output.
-static int check_output(struct harness *harness, enum arm_index arm, struct trial *trial,
+static int check_output(struct harness *harness, enum arm_index arm, struct case_data *data,
                         size_t slot, size_t t, struct err *err)
 {
     const struct tensor *tensor = &harness->problem->tensor[t];
-    struct content *content = &trial->content[slot];
+    struct content *content = &data->content[slot];
     unsigned char **verified = &content->verified[arm][t];
 
-    if (*verified && memcmp(*verified, harness->copy[t], trial->bytes[t]) == 0) {
+    if (*verified && memcmp(*verified, harness->copy[t], data->bytes[t]) == 0) {
         return 0;
     }
     struct verify_outcome outcome;
     verify_tensor(tensor->dtype, tensor->tolerance, harness->copy[t], content->y[t],
-                  content->scale[t], trial->count[t], &outcome);
+                  content->scale[t], data->count[t], &outcome);
     note_error(harness, arm, outcome.max_error, tensor->tolerance);
     if (outcome.wrong != 0) {
         return wrong(harness, arm, err,
                      "%s[%zu] is %.9g, expected %.9g, for %s; %zu of %zu elements are outside the "
                      "error bound",
-                     tensor->name, outcome.first, outcome.got, outcome.expected, trial->of->name,
-                     outcome.wrong, trial->count[t]);
+                     tensor->name, outcome.first, outcome.got, outcome.expected, data->of->name,
+                     outcome.wrong, data->count[t]);
     }
     if (!*verified) {
-        *verified = xmalloc(trial->bytes[t]);
+        *verified = xmalloc(data->bytes[t]);
     }
-    memcpy(*verified, harness->copy[t], trial->bytes[t]);
+    memcpy(*verified, harness->copy[t], data->bytes[t]);
     return 0;
 }
 
-int harness_check(struct harness *harness, enum arm_index arm, struct trial *trial, size_t slot,
+int harness_check(struct harness *harness, enum arm_index arm, struct case_data *data, size_t slot,
                   struct err *err)
 {
     const struct problem *problem = harness->problem;
 
     for (size_t t = 0; t < problem->tensor_count; t++) {
         if (tensor_is_output(&problem->tensor[t])) {
-            memcpy(harness->copy[t], buffer_tensor(&harness->tensor[t]), trial->bytes[t]);
+            memcpy(harness->copy[t], buffer_tensor(&harness->tensor[t]), data->bytes[t]);
         }
     }
     int rc = 0;
@@ -87,14 +87,14 @@ int harness_check(struct harness *harness, enum arm_index arm, struct trial *tri
         struct buffer *buffer = &harness->tensor[t];
         // A sealed input cannot have been written; any other is compared whole.
         if (tensor->direction == DIRECTION_IN && !buffer->sealed &&
-            memcmp(buffer_tensor(buffer), trial->content[slot].in[t], trial->bytes[t]) != 0) {
+            memcmp(buffer_tensor(buffer), data->content[slot].in[t], data->bytes[t]) != 0) {
             rc = wrong(harness, arm, err, "it changed its input %s, for %s", tensor->name,
-                       trial->of->name);
+                       data->of->name);
         } else if (!buffer->sealed && !buffer_guard_intact(buffer, harness->guard_key)) {
             rc = wrong(harness, arm, err, "it wrote outside %s, for %s", tensor->name,
-                       trial->of->name);
+                       data->of->name);
         } else if (tensor_is_output(tensor)) {
-            rc = check_output(harness, arm, trial, slot, t, err);
+            rc = check_output(harness, arm, data, slot, t, err);
         }
     }
     harness->measurement->checks += rc == 0 && arm == ARM_CANDIDATE;
@@ -104,7 +104,7 @@ int harness_check(struct harness *harness, enum arm_index arm, struct trial *tri
 int harness_check_turn(struct harness *harness, enum arm_index arm, uint64_t before_ns,
                        double wall_ns)
 {
-    uint64_t now = arm_clock_ns(&harness->arm[ARM_CANDIDATE]);
+    uint64_t now = runner_process_clock_ns(&harness->runner[ARM_CANDIDATE]);
 
     if (arm == ARM_CANDIDATE || now <= before_ns) {
         return 0;

@@ -1,6 +1,6 @@
 // The child that runs candidate code: maps what it is given, loads one object, confines itself, and
 // then calls the entry whenever the control page says so. Everything after loading happens in the
-// hands of the candidate; the harness (executor/cpu/arm.h) believes none of it.
+// hands of the candidate; the harness (executor/cpu/runner_process.h) believes none of it.
 #ifndef EXECUTOR_CPU_RUNNER_H
 #define EXECUTOR_CPU_RUNNER_H
 

@@ -1,4 +1,4 @@
-// System call filters: what each stage of a child may call, compiled by libseccomp.
+// The system call filters: what a child may call in each stage. libseccomp compiles them.
 #include "common/mem.h"
 #include "executor/sandbox/sandbox.h"
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// What no compiler needs. Namespaces take most of the teeth out of these already; the list also
-// keeps the kernel's younger and larger interfaces out of reach.
+// Calls that no compiler needs. Namespaces make most of them harmless already. The list also keeps
+// the kernel's newer and larger interfaces out of reach.
 static const char *const denied[] = {
     "ptrace",
     "process_vm_readv",
@@ -132,7 +132,7 @@ static const char *const denied[] = {
     "copy_file_range",
 };
 
-// What a loaded candidate and the C library beneath it need.
+// Calls that a loaded candidate and its C library need.
 static const char *const allowed_run[] = {
     "exit_group",    "exit",         "brk",          "munmap",
     "mremap",        "madvise",      "rt_sigreturn", "rt_sigprocmask",
@@ -142,15 +142,15 @@ static const char *const allowed_run[] = {
     "getcpu",        "tgkill",       "uname",        "membarrier",
     "rseq",          "sigaltstack"};
 
-// What the C library may try and does without: the answer is EPERM.
+// Calls that the C library may try and can do without: they fail with EPERM.
 static const char *const refused_run[] = {
     "fstat",         "newfstatat", "lseek",     "ioctl",       "fcntl",        "sched_getaffinity",
     "sysinfo",       "prlimit64",  "getrlimit", "sched_yield", "rt_sigaction", "close",
     "get_mempolicy", "arch_prctl",
 };
 
-// Beside allowed_run while the dynamic loader works. There is nothing to open but the object
-// itself.
+// Calls that are allowed beside allowed_run while the dynamic loader works. There is no file to
+// open but the object itself.
 static const char *const allowed_load[] = {
     "open",
     "openat",
@@ -187,8 +187,8 @@ static const char *const allowed_load[] = {
     "prctl",
 };
 
-// Adds a rule for a call by name; a call that this machine or this libseccomp does not know needs
-// none.
+// Adds a rule for a call by name. A call that this machine or this libseccomp does not know needs
+// no rule. Returns 0 or a negative errno, as the next functions do.
 static int add(scmp_filter_ctx context, uint32_t action, const char *name)
 {
     int number = seccomp_syscall_resolve_name(name);
@@ -197,7 +197,7 @@ static int add(scmp_filter_ctx context, uint32_t action, const char *name)
         return 0;
     }
     int status = seccomp_rule_add(context, action, number, 0);
-    return status == -EACCES || status == -EEXIST ? 0 : status; // the same as the default action
+    return status == -EACCES || status == -EEXIST ? 0 : status; // the rule exists or is the default
 }
 
 static int add_all(scmp_filter_ctx context, uint32_t action, const char *const *name, size_t count)
@@ -219,7 +219,8 @@ static int compile_rules(scmp_filter_ctx context)
         status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                   SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
     }
-    // clone3 hides its flags behind a pointer; the C library falls back to clone.
+    // A filter cannot see the flags of clone3, which are behind a pointer. With ENOSYS the C
+    // library uses clone instead.
     if (status == 0) {
         status = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     }
@@ -230,8 +231,8 @@ static int compile_rules(scmp_filter_ctx context)
     return status;
 }
 
-// Futexes without a time limit: a candidate that sleeps until a time of its choice could run in
-// another's turn.
+// Allows futexes without a time limit only. A candidate that could sleep until a time of its choice
+// could run while another process is being timed.
 static int futex_rules(scmp_filter_ctx context)
 {
     static const uint64_t operation[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT | FUTEX_PRIVATE_FLAG,
@@ -271,7 +272,7 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
         return add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
     status = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    // Memory without a file behind it, never executable.
+    // Memory must have no file behind it and is never executable.
     if (status == 0) {
         status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
                                   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
@@ -316,8 +317,8 @@ int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, s
     if (!context) {
         return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
     }
-    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE,
-                           2); // a tree: older libraries compile a list
+    // A binary tree; a library that does not know this attribute compiles a list.
+    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
     struct sandbox_filter filter = {0};
@@ -343,8 +344,8 @@ int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
 {
     struct sock_fprog program = {.len = filter->length, .filter = filter->program};
 
-    // SPEC_ALLOW: before Linux 5.16 a filter would switch the mitigations of speculative execution
-    // on and change what is timed.
+    // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
+    // execution, which change what is timed.
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
             0 &&
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {

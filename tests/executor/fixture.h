@@ -7,7 +7,7 @@
 #include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
 #include "executor/cpu/harness.h"
-#include "executor/cpu/measure_cpu.h"
+#include "executor/cpu/measure.h"
 #include "executor/cpu/probe.h"
 #include "problem/problem.h"
 #include "proto/messages.h"

@@ -1,4 +1,4 @@
-#include "executor/cpu/check.h"
+#include "executor/cpu/confinement_check.h"
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -140,17 +140,17 @@ static bool possible(enum check check)
     return true;
 }
 
-static struct check_describe *open_outcome(const struct zygote_child *child)
+static struct check_outcome *open_outcome(const struct zygote_child *child)
 {
     if (child->fd_count != 1) {
         return NULL;
     }
-    struct check_describe *outcome;
+    struct check_outcome *outcome;
     outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
     return outcome == MAP_FAILED ? NULL : outcome;
 }
 
-static int try_all(struct check_describe *outcome, int status, const struct err *err, bool jail)
+static int try_all(struct check_outcome *outcome, int status, const struct err *err, bool jail)
 {
     if (status != 0) {
         snprintf(outcome->setup, sizeof(outcome->setup), "%.*s", (int)sizeof(outcome->setup) - 1,
@@ -168,7 +168,7 @@ static int try_all(struct check_describe *outcome, int status, const struct err 
 
 int check_jail_main(const struct zygote_child *child, const struct sandbox_filter *filter)
 {
-    struct check_describe *outcome = open_outcome(child);
+    struct check_outcome *outcome = open_outcome(child);
 
     if (!outcome) {
         return 1;
@@ -184,7 +184,7 @@ int check_jail_main(const struct zygote_child *child, const struct sandbox_filte
 
 int check_runner_main(const struct zygote_child *child, const struct runner_filters *filters)
 {
-    struct check_describe *outcome = open_outcome(child);
+    struct check_outcome *outcome = open_outcome(child);
     struct sigaction refused = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
     struct sandbox_limits limits = {.processes = SANDBOX_NO_PROCESSES};
 

@@ -1,6 +1,6 @@
 // Measuring C candidates on one core of this machine.
-#ifndef EXECUTOR_CPU_MEASURE_CPU_H
-#define EXECUTOR_CPU_MEASURE_CPU_H
+#ifndef EXECUTOR_CPU_MEASURE_H
+#define EXECUTOR_CPU_MEASURE_H
 
 #include "executor/measure.h"
 

@@ -1,4 +1,4 @@
-#include "executor/cpu/arm.h"
+#include "executor/cpu/runner_process.h"
 #include "common/clock.h"
 #include "common/stats.h"
 #include "common/strbuf.h"
@@ -38,7 +38,7 @@ static bool pin(pid_t pid, size_t core)
     return sched_setaffinity(pid, sizeof(one), &one) == 0;
 }
 
-int arm_prepare_harness(uint64_t core, const struct zygote *zygote, struct err *err)
+int runner_process_prepare_harness(uint64_t core, const struct zygote *zygote, struct err *err)
 {
     struct sigaction action = {.sa_handler = on_child}; // no SA_RESTART: waits end with EINTR
     cpu_set_t allowed;
@@ -60,17 +60,17 @@ int arm_prepare_harness(uint64_t core, const struct zygote *zygote, struct err *
 
 // ---- start ----
 
-static int make_control(struct arm *arm, struct err *err)
+static int make_control(struct runner_process *runner, struct err *err)
 {
-    arm->control_fd = memfd_create("control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (arm->control_fd < 0 || ftruncate(arm->control_fd, sizeof(struct control)) != 0 ||
-        fcntl(arm->control_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    runner->control_fd = memfd_create("control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (runner->control_fd < 0 || ftruncate(runner->control_fd, sizeof(struct control)) != 0 ||
+        fcntl(runner->control_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory of the control page");
     }
-    arm->control =
-        mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, arm->control_fd, 0);
-    if (arm->control == MAP_FAILED) {
-        arm->control = NULL;
+    runner->control =
+        mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, runner->control_fd, 0);
+    if (runner->control == MAP_FAILED) {
+        runner->control = NULL;
         return err_set_errno(err, ERR_SYSTEM, errno, "mapping the control page");
     }
     return 0;
@@ -98,16 +98,16 @@ static int make_object(const struct bytes *object, int *ret, struct err *err)
     return 0;
 }
 
-static uint32_t next_nonce(struct arm *arm)
+static uint32_t next_nonce(struct runner_process *runner)
 {
-    uint32_t now = atomic_load(&arm->control->go), done = atomic_load(&arm->control->done), nonce;
+    uint32_t now = atomic_load(&runner->control->go), done = atomic_load(&runner->control->done), nonce;
     do {
-        nonce = (uint32_t)stats_philox(arm->nonce_key, 0x6e6f6e6365ULL, arm->nonce_counter++);
+        nonce = (uint32_t)stats_philox(runner->nonce_key, 0x6e6f6e6365ULL, runner->nonce_counter++);
     } while (nonce == now || nonce == done);
     return nonce;
 }
 
-int arm_start(struct arm *arm, struct zygote *zygote, const struct bytes *object,
+int runner_process_start(struct runner_process *runner, struct zygote *zygote, const struct bytes *object,
               uint64_t max_memory, uint64_t cpu_seconds, uint64_t nonce_key, uint32_t index,
               bool preload, struct err *err)
 {
@@ -117,16 +117,16 @@ int arm_start(struct arm *arm, struct zygote *zygote, const struct bytes *object
                                .cpu_seconds = cpu_seconds,
                                .index = index,
                                .preload_vector_math = preload,
-                               .map_count = arm->pointer_count};
+                               .map_count = runner->pointer_count};
     int fd[3 + CONTROL_POINTER_MAX], object_fd = -1, pipe_end[2] = {-1, -1}, rc;
 
-    arm->output = -1;
-    arm->nonce_key = nonce_key;
-    rc = make_control(arm, err);
+    runner->output = -1;
+    runner->nonce_key = nonce_key;
+    rc = make_control(runner, err);
     if (rc != 0) {
         goto out;
     }
-    arm->hello = spec.hello = next_nonce(arm);
+    runner->hello = spec.hello = next_nonce(runner);
     rc = make_object(object, &object_fd, err);
     if (rc != 0) {
         goto out;
@@ -135,23 +135,23 @@ int arm_start(struct arm *arm, struct zygote *zygote, const struct bytes *object
         rc = err_set_errno(err, ERR_SYSTEM, errno, "pipe for a runner's output");
         goto out;
     }
-    fd[0] = arm->control_fd;
+    fd[0] = runner->control_fd;
     fd[1] = object_fd;
     fd[2] = pipe_end[1];
-    for (uint32_t i = 0; i < arm->pointer_count; i++) {
-        fd[3 + i] = arm->pointer[i].buffer->fd;
-        spec.map[i] = (struct runner_map){.size = arm->pointer[i].buffer->size,
-                                          .writable = arm->pointer[i].writable};
+    for (uint32_t i = 0; i < runner->pointer_count; i++) {
+        fd[3 + i] = runner->pointer[i].buffer->fd;
+        spec.map[i] = (struct runner_map){.size = runner->pointer[i].buffer->size,
+                                          .writable = runner->pointer[i].writable};
     }
-    rc = zygote_spawn(zygote, &spec, sizeof(spec), fd, 3 + arm->pointer_count, &arm->pid, err);
+    rc = zygote_spawn(zygote, &spec, sizeof(spec), fd, 3 + runner->pointer_count, &runner->pid, err);
     if (rc != 0) {
         goto out;
     }
-    if (clock_getcpuclockid(arm->pid, &arm->clock) != 0) {
-        rc = err_set(err, ERR_SYSTEM, "the %s's processor clock cannot be read", arm->name);
+    if (clock_getcpuclockid(runner->pid, &runner->clock) != 0) {
+        rc = err_set(err, ERR_SYSTEM, "the %s's processor clock cannot be read", runner->name);
     }
 out:
-    arm->output = pipe_end[0];
+    runner->output = pipe_end[0];
     if (pipe_end[1] >= 0) {
         close(pipe_end[1]);
     }
@@ -163,94 +163,94 @@ out:
 
 // ---- launches ----
 
-uint64_t arm_clock_ns(const struct arm *arm)
+uint64_t runner_process_clock_ns(const struct runner_process *runner)
 {
     struct timespec ts;
-    if (arm->pid == 0 || clock_gettime(arm->clock, &ts) != 0) {
+    if (runner->pid == 0 || clock_gettime(runner->clock, &ts) != 0) {
         return 0;
     }
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 // Whether the runner is gone; reaps it then.
-static bool reap(struct arm *arm, int flags)
+static bool reap(struct runner_process *runner, int flags)
 {
-    if (arm->pid == 0) {
+    if (runner->pid == 0) {
         return true;
     }
     pid_t pid;
     do {
-        pid = waitpid(arm->pid, &arm->status, flags);
+        pid = waitpid(runner->pid, &runner->status, flags);
     } while (pid < 0 && errno == EINTR);
     if (pid == 0) {
         return false;
     }
-    arm->pid = 0;
-    arm->dead = true;
+    runner->pid = 0;
+    runner->dead = true;
     return true;
 }
 
-void arm_kill(struct arm *arm)
+void runner_process_kill(struct runner_process *runner)
 {
-    if (arm->pid != 0) {
-        (void)kill(arm->pid, SIGKILL);
-        (void)reap(arm, 0);
+    if (runner->pid != 0) {
+        (void)kill(runner->pid, SIGKILL);
+        (void)reap(runner, 0);
     }
-    arm->pending = NULL;
+    runner->pending = NULL;
 }
 
-static void charge(struct arm *arm, uint64_t now_ns)
+static void charge(struct runner_process *runner, uint64_t now_ns)
 {
-    if (arm->pending && now_ns > arm->mark_ns) {
-        arm->pending->cpu += (double)(now_ns - arm->mark_ns);
+    if (runner->pending && now_ns > runner->mark_ns) {
+        runner->pending->cpu += (double)(now_ns - runner->mark_ns);
     }
-    arm->mark_ns = now_ns;
+    runner->mark_ns = now_ns;
 }
 
 // Lets the runner get from "done" into its wait, charging it; one that works on instead is given up
 // on after a while.
-static void drain(struct arm *arm)
+static void drain(struct runner_process *runner)
 {
-    uint64_t before = arm->mark_ns, now;
+    uint64_t before = runner->mark_ns, now;
     size_t yields = 0;
 
     do {
         now = before;
         (void)sched_yield();
-        before = arm_clock_ns(arm);
+        before = runner_process_clock_ns(runner);
     } while (before != now && ++yields < SETTLE_YIELDS);
-    charge(arm, before);
+    charge(runner, before);
 }
 
-void arm_settle(struct arm *arm)
+void runner_process_settle(struct runner_process *runner)
 {
-    if (arm->pid != 0) {
-        charge(arm, arm_clock_ns(arm));
+    if (runner->pid != 0) {
+        charge(runner, runner_process_clock_ns(runner));
     }
-    arm->pending = NULL;
+    runner->pending = NULL;
 }
 
 // Waits for the nonce in done. Nothing else that the runner writes matters.
-static enum launch_outcome await(struct arm *arm, uint32_t nonce, uint64_t limit_ns)
+static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, uint64_t limit_ns)
 {
-    uint64_t start = clock_now_ns(&clock_system), start_cpu = arm->mark_ns;
+    uint64_t start = clock_now_ns(&clock_system), start_cpu = runner->mark_ns;
     bool first = true;
 
     for (;;) {
-        uint32_t seen = atomic_load(&arm->control->done);
+        uint32_t seen = atomic_load(&runner->control->done);
         uint64_t elapsed, left;
 
         if (seen == nonce) {
             return LAUNCH_DONE;
         }
         if (!first) {
-            if (reap(arm, WNOHANG)) {
+            if (reap(runner, WNOHANG)) {
                 return LAUNCH_DIED;
             }
             elapsed = clock_now_ns(&clock_system) - start;
             if (elapsed >= limit_ns && (elapsed >= WALL_FACTOR * limit_ns ||
-                                        arm_clock_ns(arm) - start_cpu >= limit_ns / 2)) {
-                arm_kill(arm);
+                                        runner_process_clock_ns(runner) - start_cpu >= limit_ns / 2)) {
+                runner_process_kill(runner);
                 return LAUNCH_TIMEOUT;
             }
             left = elapsed < limit_ns ? limit_ns - elapsed : WAIT_SLICE_NS;
@@ -260,30 +260,30 @@ static enum launch_outcome await(struct arm *arm, uint32_t nonce, uint64_t limit
         first = false;
         left = left < WAIT_SLICE_NS ? left : WAIT_SLICE_NS;
         struct timespec wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
-        (void)syscall(SYS_futex, &arm->control->done, FUTEX_WAIT, seen, &wait, NULL, 0);
+        (void)syscall(SYS_futex, &runner->control->done, FUTEX_WAIT, seen, &wait, NULL, 0);
     }
 }
 
-enum launch_outcome arm_ready(struct arm *arm, uint64_t limit_ns)
+enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t limit_ns)
 {
-    enum launch_outcome outcome = await(arm, arm->hello, limit_ns);
-    arm->mark_ns = arm_clock_ns(arm);
+    enum launch_outcome outcome = await(runner, runner->hello, limit_ns);
+    runner->mark_ns = runner_process_clock_ns(runner);
     return outcome;
 }
 
-enum launch_outcome arm_launch(struct arm *arm, enum control_command command,
+enum launch_outcome runner_process_launch(struct runner_process *runner, enum control_command command,
                                const int64_t *integer, const double *scalar, uint64_t limit_ns,
                                struct launch_time *time)
 {
-    struct control *control = arm->control;
+    struct control *control = runner->control;
 
-    if (arm->pid == 0) {
+    if (runner->pid == 0) {
         return LAUNCH_DIED;
     }
-    uint32_t nonce = next_nonce(arm);
+    uint32_t nonce = next_nonce(runner);
     control->command = command;
-    for (uint32_t i = 0; i < arm->pointer_count; i++) {
-        control->offset[i] = arm->pointer[i].buffer->offset;
+    for (uint32_t i = 0; i < runner->pointer_count; i++) {
+        control->offset[i] = runner->pointer[i].buffer->offset;
     }
     if (integer) {
         memcpy(control->integer, integer, sizeof(control->integer));
@@ -292,33 +292,33 @@ enum launch_outcome arm_launch(struct arm *arm, enum control_command command,
     struct launch_time ignored = {0};
     time = time ? time : &ignored;
     *time = (struct launch_time){0};
-    charge(arm, arm_clock_ns(arm)); // to the launch before
-    arm->pending = time;
+    charge(runner, runner_process_clock_ns(runner)); // to the launch before
+    runner->pending = time;
     uint64_t wall = clock_now_ns(&clock_system);
     atomic_store(&control->go, nonce);
     (void)syscall(SYS_futex, &control->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-    enum launch_outcome outcome = await(arm, nonce, limit_ns);
+    enum launch_outcome outcome = await(runner, nonce, limit_ns);
     time->wall = (double)(clock_now_ns(&clock_system) - wall);
     if (outcome == LAUNCH_DONE) {
-        drain(arm);
+        drain(runner);
     }
     if (time == &ignored || outcome != LAUNCH_DONE) {
-        arm->pending = NULL;
+        runner->pending = NULL;
     }
     return outcome;
 }
 
-void arm_release(struct arm *arm)
+void runner_process_release(struct runner_process *runner)
 {
-    arm_kill(arm);
-    if (arm->control) {
-        munmap(arm->control, sizeof(struct control));
-        close(arm->control_fd);
+    runner_process_kill(runner);
+    if (runner->control) {
+        munmap(runner->control, sizeof(struct control));
+        close(runner->control_fd);
     }
-    if (arm->output > 0) {
-        close(arm->output);
+    if (runner->output > 0) {
+        close(runner->output);
     }
-    *arm = (struct arm){.output = -1};
+    *runner = (struct runner_process){.output = -1};
 }
 
 // ---- what became of it ----
@@ -356,64 +356,64 @@ static void printable(char *text)
     }
 }
 
-static char *describe_trap(const struct arm *arm, uint32_t trap, uint32_t *ret_verdict)
+static char *describe_trap(const struct runner_process *runner, uint32_t trap, uint32_t *ret_verdict)
 {
     if (trap == TRAP_CALL) {
-        char *name = sandbox_call_name((int)arm->control->trap_value);
+        char *name = sandbox_call_name((int)runner->control->trap_value);
         char *sentence = xasprintf("the %s called %s, a system call that candidates may not use",
-                                   arm->name, name);
+                                   runner->name, name);
         free(name);
         *ret_verdict = VERDICT_REJECTED;
         return sentence;
     }
     if (trap == TRAP_ABORT) {
-        return xasprintf("the %s called abort", arm->name);
+        return xasprintf("the %s called abort", runner->name);
     }
     char text[CONTROL_TEXT_MAX];
-    memcpy(text, arm->control->text, sizeof(text));
+    memcpy(text, runner->control->text, sizeof(text));
     text[sizeof(text) - 1] = '\0';
     printable(text);
     *ret_verdict = VERDICT_REJECTED;
     return xasprintf(trap == TRAP_LOAD ? "the %s's object cannot be loaded: %s"
                                        : "the %s's sandbox cannot be set up: %s",
-                     arm->name, text);
+                     runner->name, text);
 }
 
-char *arm_describe(const struct arm *arm, uint32_t *ret_verdict)
+char *runner_process_describe(const struct runner_process *runner, uint32_t *ret_verdict)
 {
-    uint32_t trap = arm->control->trap;
+    uint32_t trap = runner->control->trap;
 
     *ret_verdict = VERDICT_CRASH;
-    if (!arm->dead) {
-        return xasprintf("the %s does not run", arm->name);
+    if (!runner->dead) {
+        return xasprintf("the %s does not run", runner->name);
     }
-    if (WIFEXITED(arm->status)) {
+    if (WIFEXITED(runner->status)) {
         if (trap > TRAP_NONE && trap <= TRAP_SETUP) {
-            return describe_trap(arm, trap, ret_verdict);
+            return describe_trap(runner, trap, ret_verdict);
         }
         return xasprintf("the %s ended its process with exit status %d instead of returning",
-                         arm->name, WEXITSTATUS(arm->status));
+                         runner->name, WEXITSTATUS(runner->status));
     }
-    if (WTERMSIG(arm->status) == SIGSYS) {
+    if (WTERMSIG(runner->status) == SIGSYS) {
         *ret_verdict = VERDICT_REJECTED;
-        return xasprintf("the %s called a system call that candidates may not use", arm->name);
+        return xasprintf("the %s called a system call that candidates may not use", runner->name);
     }
-    if (signal_meaning(WTERMSIG(arm->status))) {
-        return xasprintf("the %s was ended by %s", arm->name,
-                         signal_meaning(WTERMSIG(arm->status)));
+    if (signal_meaning(WTERMSIG(runner->status))) {
+        return xasprintf("the %s was ended by %s", runner->name,
+                         signal_meaning(WTERMSIG(runner->status)));
     }
-    return xasprintf("the %s was ended by signal %d", arm->name, WTERMSIG(arm->status));
+    return xasprintf("the %s was ended by signal %d", runner->name, WTERMSIG(runner->status));
 }
 
-char *arm_output(struct arm *arm)
+char *runner_process_output(struct runner_process *runner)
 {
     struct strbuf text;
 
     strbuf_init(&text, (size_t)1 << 17); // a pipe holds 64 KiB
     char chunk[4096];
     ssize_t n;
-    while (arm->output >= 0 && !text.truncated &&
-           (n = read(arm->output, chunk, sizeof(chunk))) > 0) {
+    while (runner->output >= 0 && !text.truncated &&
+           (n = read(runner->output, chunk, sizeof(chunk))) > 0) {
         strbuf_add(&text, chunk, (size_t)n);
     }
     if (text.len == 0) {
@@ -426,7 +426,7 @@ char *arm_output(struct arm *arm)
         }
     }
     printable(text.data);
-    char *tail = xstrdup(text.data + (text.len > ARM_OUTPUT_MAX ? text.len - ARM_OUTPUT_MAX : 0));
+    char *tail = xstrdup(text.data + (text.len > RUNNER_OUTPUT_MAX ? text.len - RUNNER_OUTPUT_MAX : 0));
     strbuf_release(&text);
     return tail;
 }

@@ -1,7 +1,7 @@
 // The children of the pre-flight: they try, from inside, what must not be possible, and say what
 // was.
-#ifndef EXECUTOR_CPU_CHECK_H
-#define EXECUTOR_CPU_CHECK_H
+#ifndef EXECUTOR_CPU_CONFINEMENT_CHECK_H
+#define EXECUTOR_CPU_CONFINEMENT_CHECK_H
 
 #include "executor/cpu/runner.h"
 #include "executor/sandbox/zygote.h"
@@ -38,7 +38,7 @@ enum check {
 };
 
 // Shared with the parent: descriptor 0 of the child.
-struct check_describe {
+struct check_outcome {
     bool finished;
     bool possible[CHECK_COUNT]; // what should have failed and did not
     char setup[256];            // why the sandbox could not be set up; "" when it could
