@@ -28,7 +28,7 @@ const char *check_text(enum check check)
     return check < CHECK_COUNT ? text[check] : "?";
 }
 
-// A trapped call returns EPERM to its caller, so that one process can try everything.
+// Makes a refused call return EPERM to its caller, so that one process can try everything.
 static void on_refused(int number, siginfo_t *info, void *context)
 {
     ucontext_t *machine = context;
@@ -65,7 +65,7 @@ static bool can_perf(void)
 
 static bool can_bpf(void)
 {
-    // BPF_MAP_CREATE of an array of one: type, key size, value size, entries
+    // BPF_MAP_CREATE of an array with one entry: type, key size, value size, entries.
     uint32_t attributes[32] = {2, 4, 4, 1};
     return syscall(SYS_bpf, 0, attributes, sizeof(attributes)) >= 0;
 }
@@ -90,7 +90,7 @@ static bool can_exec(void)
 {
     static char *const argv[] = {"/usr/bin/true", NULL};
     (void)execve(argv[0], argv, argv + 1);
-    return false; // a success does not return, and the report stays unfinished
+    return false; // after a success this does not run, and the outcome stays unfinished
 }
 
 static bool possible(enum check check)
@@ -115,7 +115,7 @@ static bool possible(enum check check)
     case CHECK_ptrace:
         return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
     case CHECK_parent:
-        return kill(-1, 0) == 0; // anybody at all
+        return kill(-1, 0) == 0; // any process at all
     case CHECK_user_namespace:
         return unshare(CLONE_NEWUSER) == 0;
     case CHECK_mount:

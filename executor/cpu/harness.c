@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define START_LIMIT_NS (30 * NS_PER_S)
-#define REFERENCE_LIMIT_NS (60 * NS_PER_S)
+#define START_LIMIT_NS (30 * NS_PER_S)     // for loading an object, and for an empty launch
+#define REFERENCE_LIMIT_NS (60 * NS_PER_S) // least limit of the reference's launches
 #define FLUSH_BYTES_MAX ((size_t)512 << 20)
-#define CPU_SECONDS_MAX 3600
+#define CPU_SECONDS_MAX 3600 // processor time of a runner
 
 static const char *const arm_name[ARM_COUNT] = {"reference", "baseline", "candidate",
                                                 "baseline's copy"};
@@ -24,6 +24,7 @@ static double since(uint64_t start_ns)
 
 // ---- start and end ----
 
+// most[t] is the number of elements of tensor t in its largest case.
 static int make_buffers(struct harness *harness, const size_t *most, struct err *err)
 {
     int rc = 0;
@@ -79,9 +80,9 @@ static int start_runner(struct harness *harness, enum arm_index index, struct er
 
     harness->runner[index].name = arm_name[index];
     set_pointers(harness, index);
-    int rc = runner_process_start(&harness->runner[index], harness->zygote, one, harness->plan->max_memory,
-                       CPU_SECONDS_MAX, stats_rng_u64(&harness->measurement->rng), index,
-                       elf_needs(one, "libmvec.so.1"), err);
+    int rc = runner_process_start(
+        &harness->runner[index], harness->zygote, one, harness->plan->max_memory, CPU_SECONDS_MAX,
+        stats_rng_u64(&harness->measurement->rng), index, elf_needs(one, "libmvec.so.1"), err);
     return rc == 0 ? 0 : err_wrap(err, "%s", arm_name[index]);
 }
 
@@ -133,9 +134,9 @@ int harness_start(struct harness *harness, const struct shape_case *const *shape
     return rc;
 }
 
-// The candidate's failure is its verdict, anybody else's an error.
-int harness_runner_failed(struct harness *harness, enum arm_index index, enum launch_outcome outcome,
-                       const char *where, uint64_t limit_ns, struct err *err)
+int harness_runner_failed(struct harness *harness, enum arm_index index,
+                          enum launch_outcome outcome, const char *where, uint64_t limit_ns,
+                          struct err *err)
 {
     struct runner_process *runner = &harness->runner[index];
     uint32_t verdict = VERDICT_CRASH;
@@ -160,8 +161,8 @@ int harness_runner_failed(struct harness *harness, enum arm_index index, enum la
     return rc;
 }
 
-// Empty launches: their processor time is reported, and what the wall clock shows beyond it is what
-// wake-ups take.
+// Measures empty launches. Their processor time is the overhead that is reported. The excess of
+// their wall time is the cost of waking processes up.
 static int measure_overhead(struct harness *harness, struct err *err)
 {
     enum { LAUNCHES = 31 };
@@ -174,7 +175,7 @@ static int measure_overhead(struct harness *harness, struct err *err)
             runner_process_launch(runner, CONTROL_NOTHING, NULL, NULL, START_LIMIT_NS, &time[i]);
         if (outcome != LAUNCH_DONE) {
             return harness_runner_failed(harness, ARM_BASELINE, outcome, "an empty launch",
-                                      START_LIMIT_NS, err);
+                                         START_LIMIT_NS, err);
         }
     }
     runner_process_settle(runner);
@@ -220,8 +221,8 @@ void harness_release(struct harness *harness)
 
 // ---- cases and contents ----
 
-int harness_case_init(struct harness *harness, struct case_data *data, const struct measure_case *of,
-                       struct err *err)
+int harness_case_init(struct harness *harness, struct case_data *data,
+                      const struct measure_case *of, struct err *err)
 {
     const struct shape_case *shape = of->shape;
 
@@ -298,8 +299,8 @@ static void generate(struct harness *harness, const struct case_data *data, stru
     }
 }
 
-int harness_content_make(struct harness *harness, struct case_data *data, size_t slot, uint64_t number,
-                         struct err *err)
+int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
+                         uint64_t number, struct err *err)
 {
     struct content *content = &data->content[slot];
     uint64_t start = clock_now_ns(&clock_system);
@@ -309,9 +310,8 @@ int harness_content_make(struct harness *harness, struct case_data *data, size_t
     generate(harness, data, content, number);
     write_inputs(harness, data, content);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        if (tensor_is_output(
-                &harness->problem
-                     ->tensor[t])) { // what the reference forgets is NaN and never passes
+        // NaN first, so that an element which the reference does not write never passes.
+        if (tensor_is_output(&harness->problem->tensor[t])) {
             buffer_fill_nan(buffer_tensor(&harness->expected[t]), data->count[t] * sizeof(double),
                             0);
             buffer_fill_nan(buffer_tensor(&harness->scale[t]), data->count[t] * sizeof(double), 0);
@@ -319,10 +319,10 @@ int harness_content_make(struct harness *harness, struct case_data *data, size_t
     }
     enum launch_outcome outcome =
         runner_process_launch(&harness->runner[ARM_REFERENCE], CONTROL_CALL, data->of->shape->i,
-                   data->of->shape->f, harness->reference_limit_ns, NULL);
+                              data->of->shape->f, harness->reference_limit_ns, NULL);
     if (outcome != LAUNCH_DONE) {
         return harness_runner_failed(harness, ARM_REFERENCE, outcome, data->of->name,
-                                  harness->reference_limit_ns, err);
+                                     harness->reference_limit_ns, err);
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         if (tensor_is_output(&harness->problem->tensor[t])) {
@@ -358,7 +358,8 @@ static void fill_huge(enum dtype dtype, unsigned char *out, size_t count, uint64
     }
 }
 
-// Poison: NaN, large noise, or what another content's answer was (what is stale shows then).
+// Fills an output with NaN, with large noise, or with the verified output of the other content,
+// which shows a candidate that leaves old results in place.
 static void poison(struct harness *harness, enum arm_index arm, const struct case_data *data,
                    size_t slot, size_t t)
 {
@@ -375,7 +376,7 @@ static void poison(struct harness *harness, enum arm_index arm, const struct cas
     }
 }
 
-// Walks a buffer of twice the last-level cache, one line at a time, writing.
+// Evicts everything from the caches by writing to each line of a buffer of twice the last level.
 static void flush_caches(struct harness *harness)
 {
     for (size_t i = 0; i < harness->flush_bytes; i += 64) {
@@ -383,7 +384,8 @@ static void flush_caches(struct harness *harness)
     }
 }
 
-static void prepare(struct harness *harness, enum arm_index arm, struct case_data *data, size_t slot)
+static void prepare(struct harness *harness, enum arm_index arm, struct case_data *data,
+                    size_t slot)
 {
     place(harness, data);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
@@ -406,24 +408,16 @@ int harness_launch(struct harness *harness, enum arm_index arm, struct case_data
 {
     prepare(harness, arm, data, slot);
     uint64_t candidate_ns = runner_process_clock_ns(&harness->runner[ARM_CANDIDATE]);
-    struct launch_time ignored;
-    enum launch_outcome outcome;
-    if (!time) {
-        outcome = runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
-                             data->of->shape->f, harness->launch_limit_ns, NULL);
-        ignored = (struct launch_time){0};
-        time = &ignored;
-    } else {
-        outcome = runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
-                             data->of->shape->f, harness->launch_limit_ns, time);
-    }
-    int rc = harness_check_turn(harness, arm, candidate_ns, time->wall);
+    enum launch_outcome outcome =
+        runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
+                              data->of->shape->f, harness->launch_limit_ns, time);
+    int rc = harness_check_turn(harness, arm, candidate_ns, time ? time->wall : 0);
     if (rc != 0) {
         return rc;
     }
     if (outcome != LAUNCH_DONE) {
-        return harness_runner_failed(harness, arm, outcome, data->of->name, harness->launch_limit_ns,
-                                  err);
+        return harness_runner_failed(harness, arm, outcome, data->of->name,
+                                     harness->launch_limit_ns, err);
     }
     return harness_check(harness, arm, data, slot, err);
 }

@@ -1,4 +1,4 @@
-// What a launch left behind: outputs, guards, inputs, and whether the candidate kept to its turn.
+// Checks after a launch: outputs, guards, inputs, and that the candidate has not run out of turn.
 #include "common/clock.h"
 #include "executor/cpu/harness.h"
 #include "executor/cpu/verify.h"
@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// A candidate may finish its way from "done" into its wait in another's turn; this is far more than
-// that.
+// A candidate that has reported "done" may reach its wait only while another arm is launched. This
+// takes far less than what is tolerated here: so many nanoseconds, and so much of the others' time.
 #define OUT_OF_TURN_NS (2 * NS_PER_MS)
 #define OUT_OF_TURN_SHARE 0.05
 
+// A wrong result of the candidate is its verdict, of another arm an error.
 static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));
 static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
@@ -29,6 +30,7 @@ static int wrong(struct harness *harness, enum arm_index arm, struct err *err, c
     return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->runner[arm].name, text);
 }
 
+// Keeps the candidate's largest error as a share of its bound.
 static void note_error(struct harness *harness, enum arm_index arm, double max_error,
                        double tolerance)
 {
@@ -42,7 +44,7 @@ static void note_error(struct harness *harness, enum arm_index arm, double max_e
     }
 }
 
-// Looks at the copy of one output.
+// Verifies the copy of one output.
 static int check_output(struct harness *harness, enum arm_index arm, struct case_data *data,
                         size_t slot, size_t t, struct err *err)
 {
@@ -85,7 +87,7 @@ int harness_check(struct harness *harness, enum arm_index arm, struct case_data 
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         const struct tensor *tensor = &problem->tensor[t];
         struct buffer *buffer = &harness->tensor[t];
-        // A sealed input cannot have been written; any other is compared whole.
+        // A sealed input cannot have been written. Any other input is compared as a whole.
         if (tensor->direction == DIRECTION_IN && !buffer->sealed &&
             memcmp(buffer_tensor(buffer), data->content[slot].in[t], data->bytes[t]) != 0) {
             rc = wrong(harness, arm, err, "it changed its input %s, for %s", tensor->name,

@@ -1,19 +1,19 @@
-// The processor clock does not count what other programs do on this core, so that a disturbed launch
-// is nearly as good as any. Blocks that were disturbed in one arm more than in the other are void
-// nevertheless. (A candidate that hides time from the clock would have to sleep while somebody else
-// works for it: the sandbox leaves it neither.)
+// The processor clock does not count what other programs do on this core, so a disturbed launch is
+// nearly as good as any other. A block that was disturbed in one arm more than in the other is void
+// nevertheless. A candidate could hide time from this clock only by sleeping while another process
+// works for it, and the sandbox allows neither.
 #include "executor/cpu/measure.h"
 #include "common/clock.h"
-#include "executor/cpu/harness.h"
 #include "executor/comparison.h"
+#include "executor/cpu/harness.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Candidates' files in the runners' tmpfs: three objects and the control's.
+// Bytes in the runners' tmpfs beyond the objects, of which there are four with the control's.
 #define SCRATCH_EXTRA ((uint64_t)1 << 20)
-#define FRESH_MAX 9
-#define FRESH_SECONDS 0.02
+#define FRESH_MAX 9        // new contents of a case, at most
+#define FRESH_SECONDS 0.02 // for new contents over all cases, unless the candidate is suspicious
 #define SLACK_NS 5000.0
 
 static double since(uint64_t start_ns)
@@ -111,7 +111,7 @@ static int launch_contents(struct harness *harness, enum arm_index arm, struct c
     return rc;
 }
 
-// The contents take turns at the same addresses.
+// Makes the contents, which are launched one after another at the same addresses.
 static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct harness *harness = machine;
@@ -149,7 +149,7 @@ static void end_block(void *machine, enum arm_index second)
     runner_process_settle(&harness->runner[second]);
 }
 
-// A launch's wall time may exceed its processor time by so much when nothing is wrong.
+// An undisturbed launch's wall time exceeds its processor time by less than the slack used here.
 static bool is_void(void *machine, const struct timing_block *block)
 {
     const struct harness *harness = machine;
@@ -167,15 +167,15 @@ static double systematic(void *machine, double launch_ns)
 // ---- never-seen contents ----
 
 struct fresh {
-    double never_seen_ns[FRESH_MAX];  // the candidate's launches on each content
-    double repeated_ns[FRESH_MAX];    // and on a repeated one just before
-    double baseline_ratio[FRESH_MAX]; // the baseline's never seen / repeated: what the contents
-                                      // themselves change
+    double never_seen_ns[FRESH_MAX];  // the candidate's launch on each new content
+    double repeated_ns[FRESH_MAX];    // its launch on a repeated content just before
+    double baseline_ratio[FRESH_MAX]; // the baseline's time on new / repeated contents: the effect
+                                      // of the contents themselves
     size_t count;
 };
 
-// The quickest launch on never-seen contents counts: other programs on this core make launches
-// slower, never faster, and who remembers answers is slow on every new content.
+// Takes the quickest launch on new contents. Other programs on this core make launches slower,
+// never faster, and a candidate that remembers answers is slow on every new content.
 static struct measure_fresh harness_fresh(const struct fresh *fresh)
 {
     double repeated[FRESH_MAX], baseline[FRESH_MAX];
@@ -191,19 +191,23 @@ static struct measure_fresh harness_fresh(const struct fresh *fresh)
     return ret;
 }
 
+// Launches the arm on a repeated content and then on a new one of the same case, at the same
+// addresses. ret_ns is the processor time of the two.
 static int launch_pair(struct harness *harness, struct case_data *usual, struct case_data *fresh,
                        enum arm_index arm, double ret_ns[2], struct err *err)
 {
     struct launch_time repeated, never_seen;
     int rc = harness_launch(harness, arm, usual, 0, NULL, err);
 
-    if (rc == 0) {
-        rc = harness_launch(harness, arm, usual, 0, &repeated, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        // The same case at the same addresses, other contents.
-        rc = harness_launch(harness, arm, fresh, 0, &never_seen, err);
+    rc = harness_launch(harness, arm, usual, 0, &repeated, err);
+    if (rc != 0) {
+        goto out;
     }
+    rc = harness_launch(harness, arm, fresh, 0, &never_seen, err);
+out:
     runner_process_settle(&harness->runner[arm]);
     if (rc == 0) {
         ret_ns[0] = repeated.cpu;
@@ -242,8 +246,8 @@ out:
     return rc;
 }
 
-// One content costs a run of the reference; more are spent where they are cheap, and on who looks
-// suspicious.
+// Tries new contents while there is time, and on a candidate that looks as if it remembered answers
+// up to FRESH_MAX of them. Each new content costs a run of the reference.
 static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
                        struct measure_fresh *ret, struct err *err)
 {
@@ -263,9 +267,9 @@ static int probe_fresh(void *machine, struct paired_timing *paired_timing, struc
     return 0;
 }
 
-// ---- floor and report ----
+// ---- floor and outcome ----
 
-// The peak is that of f32; narrower integers fit more into a vector.
+// The peak rate is that of f32. A vector holds more elements of a narrower type.
 static double flops_factor(const struct problem *problem)
 {
     double factor = 1;
@@ -297,8 +301,9 @@ static void outcome(void *machine, struct measure_outcome *ret)
     result->trust = xstrdup("c, unsealed");
     result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     result->clock = xstrdup(MEASURE_CLOCK);
-    result->output_tail =
-        harness->runner[ARM_CANDIDATE].control ? runner_process_output(&harness->runner[ARM_CANDIDATE]) : NULL;
+    result->output_tail = harness->runner[ARM_CANDIDATE].control
+                              ? runner_process_output(&harness->runner[ARM_CANDIDATE])
+                              : NULL;
 }
 
 const struct measure_ops measure_cpu = {

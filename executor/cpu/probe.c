@@ -1,9 +1,12 @@
+// First the sandbox is tried: a small kernel is compiled in a jail and run in a runner, and
+// children in both try what must be impossible. Then the machine is described: class, toolchain,
+// peak rates.
 #include "executor/cpu/probe.h"
 #include "common/clock.h"
-#include "executor/cpu/runner_process.h"
-#include "executor/cpu/confinement_check.h"
 #include "executor/cpu/compile.h"
+#include "executor/cpu/confinement_check.h"
 #include "executor/cpu/machine.h"
+#include "executor/cpu/runner_process.h"
 #include "executor/fact_list.h"
 #include "executor/sandbox/process.h"
 #include "proto/verdict.h"
@@ -14,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_LIMIT_NS (20 * NS_PER_S)
+#define STEP_LIMIT_NS (20 * NS_PER_S) // for the compilation, for loading, and for the launch
 #define PROBE_MEMORY ((uint64_t)4 << 30)
 #define PROBE_OUTPUT ((uint64_t)8 << 20)
 
@@ -25,7 +28,7 @@ static const char glue[] =
     "{ (void)integer; (void)scalar; probe(pointer[0]); }\n";
 static const char source[] = "void probe(float *x) { *x += 1; }\n";
 
-// ---- negative checks ----
+// ---- what must be impossible ----
 
 static int read_outcome(const struct check_outcome *outcome, const char *where, struct err *err)
 {
@@ -72,7 +75,7 @@ static int run_checks(struct zygote *zygote, enum child_role role, const char *w
     return rc;
 }
 
-// ---- positive checks ----
+// ---- what must work ----
 
 static int compile_small(struct zygote *zygote, bool sandbox_off, struct compile_outcome *outcome,
                          struct err *err)
@@ -169,7 +172,7 @@ out:
     return rc;
 }
 
-// The toolchain's version where there is no sandbox.
+// Compiles without a sandbox when it does not work, to learn the toolchain's version.
 static void compile_outside(const struct child_context *context, struct compile_outcome *compiled)
 {
     struct zygote zygote = {.socket = -1};
@@ -184,7 +187,8 @@ static void compile_outside(const struct child_context *context, struct compile_
 
 // ---- facts ----
 
-// Lower-case letters and digits, everything else as single dashes.
+// Turns the text, in place, into lower-case letters and digits with single dashes for everything
+// else.
 static void make_slug(char *text)
 {
     char *out = text;

@@ -16,11 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A death is noticed by the interrupted wait; this is how long one may stay unnoticed that came
-// just before the wait.
+// SIGCHLD interrupts the wait when the runner dies. If it dies just before the wait, its death is
+// noticed after this time.
 #define WAIT_SLICE_NS (20 * NS_PER_MS)
+// A runner that still works after this many yields is no longer waited for.
 #define SETTLE_YIELDS 20
-// A runner that does not get the processor may take this many times its limit by the wall clock.
+// A runner that other programs keep from the processor may take this many times its limit of wall
+// time.
 #define WALL_FACTOR 4
 
 static void on_child(int number)
@@ -28,7 +30,7 @@ static void on_child(int number)
     (void)number;
 }
 
-// Pins a process to one core. Runners inherit it from the zygote.
+// Pins a process to one core.
 static bool pin(pid_t pid, size_t core)
 {
     cpu_set_t one;
@@ -40,7 +42,7 @@ static bool pin(pid_t pid, size_t core)
 
 int runner_process_prepare_harness(uint64_t core, const struct zygote *zygote, struct err *err)
 {
-    struct sigaction action = {.sa_handler = on_child}; // no SA_RESTART: waits end with EINTR
+    struct sigaction action = {.sa_handler = on_child}; // without SA_RESTART waits end with EINTR
     cpu_set_t allowed;
 
     sigemptyset(&action.sa_mask);
@@ -67,8 +69,8 @@ static int make_control(struct runner_process *runner, struct err *err)
         fcntl(runner->control_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory of the control page");
     }
-    runner->control =
-        mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, runner->control_fd, 0);
+    runner->control = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED,
+                           runner->control_fd, 0);
     if (runner->control == MAP_FAILED) {
         runner->control = NULL;
         return err_set_errno(err, ERR_SYSTEM, errno, "mapping the control page");
@@ -98,18 +100,20 @@ static int make_object(const struct bytes *object, int *ret, struct err *err)
     return 0;
 }
 
+// Returns a nonce that neither futex holds.
 static uint32_t next_nonce(struct runner_process *runner)
 {
-    uint32_t now = atomic_load(&runner->control->go), done = atomic_load(&runner->control->done), nonce;
+    uint32_t now = atomic_load(&runner->control->go), done = atomic_load(&runner->control->done),
+             nonce;
     do {
         nonce = (uint32_t)stats_philox(runner->nonce_key, 0x6e6f6e6365ULL, runner->nonce_counter++);
     } while (nonce == now || nonce == done);
     return nonce;
 }
 
-int runner_process_start(struct runner_process *runner, struct zygote *zygote, const struct bytes *object,
-              uint64_t max_memory, uint64_t cpu_seconds, uint64_t nonce_key, uint32_t index,
-              bool preload, struct err *err)
+int runner_process_start(struct runner_process *runner, struct zygote *zygote,
+                         const struct bytes *object, uint64_t max_memory, uint64_t cpu_seconds,
+                         uint64_t nonce_key, uint32_t index, bool preload, struct err *err)
 {
     struct runner_spec spec = {.role = CHILD_RUNNER,
                                .object_size = object->len,
@@ -143,7 +147,8 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote, c
         spec.map[i] = (struct runner_map){.size = runner->pointer[i].buffer->size,
                                           .writable = runner->pointer[i].writable};
     }
-    rc = zygote_spawn(zygote, &spec, sizeof(spec), fd, 3 + runner->pointer_count, &runner->pid, err);
+    rc =
+        zygote_spawn(zygote, &spec, sizeof(spec), fd, 3 + runner->pointer_count, &runner->pid, err);
     if (rc != 0) {
         goto out;
     }
@@ -172,7 +177,7 @@ uint64_t runner_process_clock_ns(const struct runner_process *runner)
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-// Whether the runner is gone; reaps it then.
+// Returns whether the runner has ended, and reaps it in that case.
 static bool reap(struct runner_process *runner, int flags)
 {
     if (runner->pid == 0) {
@@ -199,6 +204,7 @@ void runner_process_kill(struct runner_process *runner)
     runner->pending = NULL;
 }
 
+// Charges the time since the mark to the pending launch, if there is one, and moves the mark.
 static void charge(struct runner_process *runner, uint64_t now_ns)
 {
     if (runner->pending && now_ns > runner->mark_ns) {
@@ -207,8 +213,8 @@ static void charge(struct runner_process *runner, uint64_t now_ns)
     runner->mark_ns = now_ns;
 }
 
-// Lets the runner get from "done" into its wait, charging it; one that works on instead is given up
-// on after a while.
+// Lets the runner go from "done" to its next wait and charges that time. A runner that goes on
+// working is left after SETTLE_YIELDS; what it does then is charged later.
 static void drain(struct runner_process *runner)
 {
     uint64_t before = runner->mark_ns, now;
@@ -230,7 +236,9 @@ void runner_process_settle(struct runner_process *runner)
     runner->pending = NULL;
 }
 
-// Waits for the nonce in done. Nothing else that the runner writes matters.
+// Waits for the nonce in control->done. Nothing else that the runner writes is looked at. When the
+// wall time limit has passed, the runner is killed only if it used half of it as processor time, or
+// after WALL_FACTOR times the limit.
 static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, uint64_t limit_ns)
 {
     uint64_t start = clock_now_ns(&clock_system), start_cpu = runner->mark_ns;
@@ -248,8 +256,9 @@ static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, 
                 return LAUNCH_DIED;
             }
             elapsed = clock_now_ns(&clock_system) - start;
-            if (elapsed >= limit_ns && (elapsed >= WALL_FACTOR * limit_ns ||
-                                        runner_process_clock_ns(runner) - start_cpu >= limit_ns / 2)) {
+            if (elapsed >= limit_ns &&
+                (elapsed >= WALL_FACTOR * limit_ns ||
+                 runner_process_clock_ns(runner) - start_cpu >= limit_ns / 2)) {
                 runner_process_kill(runner);
                 return LAUNCH_TIMEOUT;
             }
@@ -271,9 +280,10 @@ enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t
     return outcome;
 }
 
-enum launch_outcome runner_process_launch(struct runner_process *runner, enum control_command command,
-                               const int64_t *integer, const double *scalar, uint64_t limit_ns,
-                               struct launch_time *time)
+enum launch_outcome runner_process_launch(struct runner_process *runner,
+                                          enum control_command command, const int64_t *integer,
+                                          const double *scalar, uint64_t limit_ns,
+                                          struct launch_time *time)
 {
     struct control *control = runner->control;
 
@@ -292,7 +302,7 @@ enum launch_outcome runner_process_launch(struct runner_process *runner, enum co
     struct launch_time ignored = {0};
     time = time ? time : &ignored;
     *time = (struct launch_time){0};
-    charge(runner, runner_process_clock_ns(runner)); // to the launch before
+    charge(runner, runner_process_clock_ns(runner)); // to the previous launch
     runner->pending = time;
     uint64_t wall = clock_now_ns(&clock_system);
     atomic_store(&control->go, nonce);
@@ -321,7 +331,7 @@ void runner_process_release(struct runner_process *runner)
     *runner = (struct runner_process){.output = -1};
 }
 
-// ---- what became of it ----
+// ---- how it ended, what it wrote ----
 
 static const char *signal_meaning(int number)
 {
@@ -356,7 +366,8 @@ static void printable(char *text)
     }
 }
 
-static char *describe_trap(const struct runner_process *runner, uint32_t trap, uint32_t *ret_verdict)
+static char *describe_trap(const struct runner_process *runner, uint32_t trap,
+                           uint32_t *ret_verdict)
 {
     if (trap == TRAP_CALL) {
         char *name = sandbox_call_name((int)runner->control->trap_value);
@@ -409,7 +420,7 @@ char *runner_process_output(struct runner_process *runner)
 {
     struct strbuf text;
 
-    strbuf_init(&text, (size_t)1 << 17); // a pipe holds 64 KiB
+    strbuf_init(&text, (size_t)1 << 17); // more than the 64 KiB that a pipe holds
     char chunk[4096];
     ssize_t n;
     while (runner->output >= 0 && !text.truncated &&
@@ -426,7 +437,8 @@ char *runner_process_output(struct runner_process *runner)
         }
     }
     printable(text.data);
-    char *tail = xstrdup(text.data + (text.len > RUNNER_OUTPUT_MAX ? text.len - RUNNER_OUTPUT_MAX : 0));
+    char *tail =
+        xstrdup(text.data + (text.len > RUNNER_OUTPUT_MAX ? text.len - RUNNER_OUTPUT_MAX : 0));
     strbuf_release(&text);
     return tail;
 }

@@ -1,10 +1,10 @@
 // The root is a small tmpfs. It is mounted over an existing directory, in a mount namespace of its
 // own, and then made the root by pivot_root. It contains:
 //
-//   jail only        /usr, read-only, with whatever is mounted below it; /lib*, /bin and /sbin as the
-//                    host has them; /etc/ld.so.cache; the CUDA toolkit if there is one
-//   jail and runner  /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size and
-//                    the only place to write
+//   jail only        /usr, read-only, with whatever is mounted below it; /lib*, /bin and /sbin as
+//                    the host has them; /etc/ld.so.cache; the CUDA toolkit if there is one
+//   jail and runner  /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size
+//                    and the only place to write
 //
 // There is no /proc. On machines other than x86 a jail has a copy of /proc/cpuinfo, in which gcc's
 // -march=native finds the processor.

@@ -1,5 +1,5 @@
-// The sequence of a measurement, on a machine that launches nothing: which step follows which, what
-// ends it, and what becomes of it in the report.
+// The order of a measurement's steps, on a fake machine that launches nothing: which step follows
+// which, what ends it, and what the outcome says.
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "executor/measure.h"
@@ -24,24 +24,24 @@
     "\"hidden\": {\"N\": {\"min\": 7, \"max\": 7}}},"                                              \
     "\"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}"
 
-// Which of its functions is not to succeed, with what it then returns.
+// The machine.
 struct fake {
-    const char *failing; // NULL: none
-    int with;
+    const char *failing; // the function that does not succeed; NULL: all do
+    int with;            // what that function returns
     double ns[ARM_COUNT];
-    double noise;    // launches take up to this share more, by turns
-    double inputs_s; // that each launch adds
+    double noise;    // blocks take turns in taking up to twice this share more
+    double inputs_s; // seconds of inputs that each launch adds
     bool disturbed;
     struct measure_fresh fresh;
     struct measure_peaks peaks;
-    // What it has seen:
+    // What the machine has seen:
     struct measurement *measurement;
-    struct strbuf log; // its steps; of the blocks of one lane the first
+    struct strbuf log;  // its steps; of consecutive blocks of one case only the first
     const void *timing; // the case whose blocks run
     enum arm_index against;
     char order[5];
     size_t launched, blocks_begun, blocks_ended;
-    int cases_open; // made and not freed
+    int cases_open; // cases whose data has been made and not freed
     bool closed;
 };
 
@@ -91,7 +91,7 @@ static void close_fake(void *machine)
 static int data_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
 {
     struct fake *fake = machine;
-    int rc = step(fake, "trial", err);
+    int rc = step(fake, "data", err);
 
     if (rc == 0) {
         fake->cases_open++;
@@ -132,7 +132,7 @@ static int begin_block(void *machine, void *data, enum arm_index second, struct 
     struct fake *fake = machine;
 
     if (fake->timing != data || fake->against != second) {
-        strbuf_addf(&fake->log, " race %llu", (unsigned long long)of->index);
+        strbuf_addf(&fake->log, " time %llu", (unsigned long long)of->index);
         fake->timing = data;
         fake->against = second;
     }
@@ -208,7 +208,7 @@ static void outcome(void *machine, struct measure_outcome *ret)
 
     ret->result->trust = xstrdup("none");
     ret->retire = true;
-    strbuf_adds(&fake->log, " report");
+    strbuf_adds(&fake->log, " outcome");
 }
 
 static const struct measure_ops ops = {
@@ -252,12 +252,12 @@ static struct measure_plan plan_of(bool control)
     plan.problem =
         (struct bytes){.data = (unsigned char *)(uintptr_t)PROBLEM, .len = strlen(PROBLEM)};
     plan.seed = 5;
-    plan.max_seconds = 1e6; // never the clock of this machine
+    plan.max_seconds = 1e6; // so that the speed of this machine decides nothing
     plan.control = control;
     return plan;
 }
 
-// A run that must give a report, which the caller clears.
+// Runs a measurement that must have an outcome. The caller clears it.
 static struct measure_outcome run(const struct measure_ops *with, struct fake *fake,
                                   const struct measure_plan *plan)
 {
@@ -281,8 +281,8 @@ static void the_steps_follow_each_other(void **state)
     (void)state;
     assert_string_equal(fake.log.data,
                         "open start(4) check 0 check 1 check 1000 check 1001 check 1002 check 1003 "
-                        "bench 2000 bench 2001 race 2000 race 2001 fresh 2000 fresh 2001 "
-                        "control 2000 race 2000 report");
+                        "bench 2000 bench 2001 time 2000 time 2001 fresh 2000 fresh 2001 "
+                        "control 2000 time 2000 outcome");
     assert_int_equal(ret.result->verdict, VERDICT_FASTER);
     assert_null(ret.result->reason);
     assert_int_equal(ret.result->cases_count, 2);
@@ -313,7 +313,7 @@ static void without_control_there_is_none(void **state)
     strbuf_release(&fake.log);
 }
 
-static const char *const steps[] = {"open",  "start",  "trial", "check",  "bench",
+static const char *const steps[] = {"open",  "start",  "data",  "check",  "bench",
                                     "block", "launch", "fresh", "control"};
 
 static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
@@ -351,7 +351,7 @@ static void an_error_gives_no_outcome(void **state)
         struct err err = ERR_INIT;
         assert_int_equal(measure_run(&ops, &fake, &plan, &ret, &err), ERR_SYSTEM);
         assert_string_equal(err.text, text);
-        assert_null(strstr(fake.log.data, "report"));
+        assert_null(strstr(fake.log.data, "outcome"));
         assert_true(fake.closed);
         assert_int_equal(fake.blocks_begun, fake.blocks_ended);
         strbuf_release(&fake.log);
@@ -405,7 +405,7 @@ static void who_remembers_answers_is_quarantined(void **state)
                         "repeated ones, for N=1000");
     message_clear(&measure_outcome_message, &ret);
     strbuf_release(&fake.log);
-    // As much slower by its share, and less than what a clock cannot tell.
+    // As many times slower, but by fewer nanoseconds than are believed.
     fake = good();
     fake.fresh = (struct measure_fresh){.least_ns = 2500, .usual_ns = 1000};
     ret = run(&ops, &fake, &plan);
@@ -437,7 +437,7 @@ static void too_little_time_says_so(void **state)
     }
 }
 
-// Seconds that inputs take are not those of timing, unless the machine says that they are.
+// Seconds that inputs take are not counted as timing, unless the machine says that they are.
 static void inputs_are_accounted_for_once(void **state)
 {
     struct measure_plan plan = plan_of(false);
@@ -449,7 +449,7 @@ static void inputs_are_accounted_for_once(void **state)
 
         fake.inputs_s = 1e6; // more than the whole test can take
         both.inputs_are_timing = timing;
-        fake.failing = "fresh"; // the race is over: the sum is still there
+        fake.failing = "fresh"; // after the paired timing, whose seconds have been summed by then
         fake.with = MEASURE_STOP;
         struct measure_outcome ret = run(&both, &fake, &plan);
         assert_true(timing || ret.result->seconds->time < 0);

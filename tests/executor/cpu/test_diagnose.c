@@ -1,4 +1,4 @@
-// From compiler logs to sentences.
+// Compiler logs and the sentences made of them.
 #include "executor/compile_result.h"
 #include "executor/cpu/diagnose.h"
 #include <stdlib.h>

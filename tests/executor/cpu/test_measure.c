@@ -1,5 +1,5 @@
-// Real sandbox, real compiler, a tiny problem: what each kind of candidate comes to. No verdict
-// here depends on how fast the machine is.
+// Measurements of a tiny problem with the real sandbox and compiler: the verdict of each kind of
+// candidate. No verdict here depends on how fast the machine is.
 #include "tests/executor/fixture.h"
 
 #define BIT(id) (1U << VERDICT_##id)
@@ -7,9 +7,9 @@
 
 struct expectation {
     const char *candidate;
-    uint32_t verdicts;  // bits of those that are right
-    const char *reason; // part of it; NULL: none is looked for
-    bool short_limit;   // it is expected to run into the limit of a launch
+    uint32_t verdicts;  // bits of the verdicts that are right
+    const char *reason; // part of the reason; NULL: any
+    bool short_limit;   // with a short limit for a launch, which it is expected to exceed
 };
 
 static const struct expectation expectation[] = {
@@ -17,7 +17,7 @@ static const struct expectation expectation[] = {
     {"slower", BIT(SLOWER), NULL, false},
     {"prints", BIT(FASTER), NULL, false},
     {"flood", BIT(SLOWER) | BIT(FASTER), NULL, false},
-    {"longjmp", ANY, NULL, true}, // undefined: any verdict will do
+    {"longjmp", ANY, NULL, true}, // its behaviour is undefined: any verdict is right
     {"wrong", BIT(WRONG), "expected", false},
     {"wrong_last", BIT(WRONG), "y[0] is", false},
     {"nothing", BIT(WRONG), "y[0] is", false},
@@ -35,14 +35,14 @@ static const struct expectation expectation[] = {
     {"write_input", BIT(CRASH), "SIGSEGV", false},
     {"hang", BIT(TIMEOUT), "longer than", true},
     {"futex_sleep", BIT(TIMEOUT), "longer than", true},
-    // What it computes after its "done" is charged, and right if it is in time.
+    // It computes after it has reported "done": that is charged, and right if it is in time.
     {"forge_done", BIT(WRONG) | BIT(FASTER), NULL, true},
     {"forge_only", BIT(WRONG) | BIT(TIMEOUT), NULL, true},
     {"scribble", BIT(TIMEOUT) | BIT(CRASH), NULL, true},
     {"late", BIT(SLOWER) | BIT(QUARANTINED) | BIT(WRONG), NULL, false},
 };
 
-// What only the sandbox refuses.
+// Candidates that only the sandbox refuses.
 static const struct expectation confined[] = {
     {"fork", BIT(REJECTED), "called clone", false},
     {"thread", BIT(REJECTED), "system call", false},
@@ -122,7 +122,8 @@ static void result_is_complete_and_packs(void **state)
     assert_true(result->baseline_ns->p50 > result->candidate_ns->p50);
     assert_int_equal(result->launches, 2 * result->speedup->blocks);
     assert_true(result->checks >=
-                result->launches + 2 * (2 + 4 + 1)); // check, hidden and bench cases, twice each
+                result->launches +
+                    2 * (2 + 4 + 1)); // two contents of each check, hidden and benchmark case
     assert_true(result->max_error >= 0 && result->max_error <= result->error_bound);
     assert_true(result->error_bound == 24);
     assert_int_equal(result->seed, 20240607);
@@ -148,7 +149,8 @@ static void equal_code_is_not_called_different(void **state)
     plan.control = true;
     plan.max_seconds = 3;
     struct measure_outcome outcome = fixture_measure(fixture, &plan);
-    // Both are the same code; a loaded machine may leave it open, but never far off.
+    // Both arms run the same code. On a loaded machine the verdict may be open, but the estimate is
+    // never far off.
     assert_true(verdict_is_ratio(outcome.result->verdict));
     assert_true(fabs(outcome.result->speedup->log2) < 0.1);
     assert_non_null(outcome.result->control);
@@ -175,7 +177,7 @@ static void faster_than_physics_is_quarantined(void **state)
     struct bytes object = fixture_object(fixture, "candidates/faster.c", false);
     struct measure_plan plan = fixture_measure_plan(fixture, &object);
 
-    plan.peak_bytes = 1; // byte per second
+    plan.peak_bytes = 1; // bytes per second
     struct measure_outcome outcome = fixture_measure(fixture, &plan);
     assert_int_equal(outcome.result->verdict, VERDICT_QUARANTINED);
     assert_non_null(strstr(outcome.result->reason, "less than"));
@@ -199,7 +201,7 @@ static void time_is_capped(void **state)
     bytes_clear(&object);
 }
 
-// A failing baseline or reference says nothing about the candidate.
+// A baseline or reference that fails says nothing about the candidate.
 static void failures_of_others_are_errors(void **state)
 {
     const struct fixture *fixture = *state;
