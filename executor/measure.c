@@ -35,11 +35,6 @@ struct sequence {
     bool is_timed, has_control;
 };
 
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
-
 // ---- cases ----
 
 static int case_init(struct sequence *s, struct measure_case *of, const struct shape_case *shape,
@@ -72,7 +67,7 @@ static int start(struct sequence *s, struct err *err)
         s->hidden_count = problem_hidden_cases(m->problem, s->ops->hidden_seed(m->plan), s->hidden);
     }
     int rc = s->ops->start(s->machine, s->hidden, s->hidden_count, err);
-    m->seconds.start = since(begin);
+    m->seconds.start = seconds_since(begin);
     return rc;
 }
 
@@ -122,7 +117,7 @@ static int run_comparison(struct sequence *s, struct err *err)
     if (rc == 0) {
         rc = comparison_probe_fresh(&s->comparison, err);
     }
-    seconds->time = since(begin);
+    seconds->time = seconds_since(begin);
     if (!s->ops->inputs_are_timing) {
         seconds->time -= seconds->inputs - made;
     }
@@ -273,7 +268,7 @@ static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *
     result->problem = m->problem->digest;
     result->measured_at = (double)clock_wall_ns(&clock_system) * 1e-9;
     result->overhead_ns = m->overhead_ns > 0 ? m->overhead_ns : NAN;
-    m->seconds.held = since(begin);
+    m->seconds.held = seconds_since(begin);
     result->seconds = xmalloc(sizeof(*result->seconds));
     *result->seconds = m->seconds;
     message_init(&measure_outcome_message, ret);

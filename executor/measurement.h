@@ -5,6 +5,7 @@
 #ifndef EXECUTOR_MEASUREMENT_H
 #define EXECUTOR_MEASUREMENT_H
 
+#include "common/clock.h"
 #include "common/err.h"
 #include "common/stats.h"
 #include "problem/problem.h"
@@ -49,6 +50,12 @@ void measurement_release(struct measurement *measurement);
 // Sets verdict and reason unless they are set already. Returns MEASURE_STOP.
 int measurement_stop(struct measurement *measurement, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// Returns the seconds since a reading of the system clock.
+static inline double seconds_since(uint64_t start_ns)
+{
+    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
+}
 
 static inline bool tensor_is_input(const struct tensor *tensor)
 {

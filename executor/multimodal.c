@@ -60,16 +60,16 @@ static void wrap(const double *x, size_t count, double period, double *ret)
 static double unlikeness(const double *a, const double *b, size_t count, double period,
                          double shift)
 {
-    double counts[2][MODES] = {{0}}, least = INFINITY, statistic = 0, centre;
     double complex direction =
         mean_direction(a, count, period) +
         mean_direction(b, count, period) * cexp(-2 * M_PI * I * shift / period);
+    double centre = carg(direction) / (2 * M_PI) * period, least = INFINITY;
 
-    centre = carg(direction) / (2 * M_PI) * period;
     for (size_t i = 0; i < count; i++) {
         least = fmin(least, fmin(a[i], b[i] - shift));
     }
     centre += period * floor((least - centre) / period + 0.5);
+    double counts[2][MODES] = {{0}}, statistic = 0;
     for (size_t i = 0; i < count; i++) {
         size_t mode[2] = {(size_t)fmax(round((a[i] - centre) / period), 0),
                           (size_t)fmax(round((b[i] - shift - centre) / period), 0)};
@@ -92,20 +92,20 @@ static double unlikeness(const double *a, const double *b, size_t count, double 
 
 struct stats_shift multimodal_shift(const double *a, const double *b, size_t count, double z)
 {
-    double first[MODES_MOST], second[MODES_MOST], best = INFINITY, next = INFINITY, periods = 0;
-    struct stats_shift plain, fine;
+    double first[MODES_MOST], second[MODES_MOST];
 
     count = count < MODES_MOST ? count : MODES_MOST;
     double period = count >= MODES_LEAST ? find_period(a, b, count) : 0;
     memcpy(first, a, count * sizeof(*a));
     memcpy(second, b, count * sizeof(*b));
-    plain = stats_shift(first, count, second, count, z);
+    struct stats_shift plain = stats_shift(first, count, second, count, z);
     if (period == 0 || !isfinite(plain.lo) || plain.hi - plain.lo > MODES / 2 * period) {
         return plain;
     }
     wrap(a, count, period, first);
     wrap(b, count, period, second);
-    fine = stats_shift(first, count, second, count, z);
+    struct stats_shift fine = stats_shift(first, count, second, count, z);
+    double best = INFINITY, next = INFINITY, periods = 0;
     for (double n = ceil((plain.lo - fine.hi) / period); n <= floor((plain.hi - fine.lo) / period);
          n++) {
         double unlike = unlikeness(a, b, count, period, fine.shift + n * period);

@@ -100,12 +100,11 @@ struct timing_estimate timing_of(const struct timing_series *series)
 
     memcpy(sorted, series->d, series->count * sizeof(double));
     struct stats_trimmed trimmed = stats_trimmed_mean(sorted, series->count, TIMING_TRIM);
-    struct timing_estimate estimate =
-        (struct timing_estimate){.log2 = trimmed.mean,
-                                 .standard_error = trimmed.standard_error,
-                                 .degrees = trimmed.degrees,
-                                 .systematic = series->systematic,
-                                 .blocks = series->count};
+    struct timing_estimate estimate = {.log2 = trimmed.mean,
+                                       .standard_error = trimmed.standard_error,
+                                       .degrees = trimmed.degrees,
+                                       .systematic = series->systematic,
+                                       .blocks = series->count};
     interval(&estimate);
     return estimate;
 }
@@ -141,15 +140,12 @@ struct timing_estimate timing_of_launches(const double *baseline_ns, const doubl
                                           size_t count, double quantum_ns, double systematic)
 {
     double baseline[MODES_MOST], candidate[MODES_MOST], sorted[MODES_MOST];
-    double usual, z = quantile(INFINITY);
-    struct timing_estimate estimate = {.systematic = systematic};
 
     count = count < MODES_MOST ? count : MODES_MOST;
-    estimate.blocks = count / 2;
     spread(baseline_ns, count, quantum_ns, 0, baseline);
     spread(candidate_ns, count, quantum_ns, count, candidate);
     memcpy(sorted, baseline, count * sizeof(*sorted));
-    usual = stats_median(sorted, count);
+    double usual = stats_median(sorted, count), z = quantile(INFINITY);
     struct stats_shift shift = multimodal_shift(candidate, baseline, count, DEPENDENCE * z);
     if (fmax(fabs(shift.lo), fabs(shift.hi)) < ALIKE * usual) {
         shift = (struct stats_shift){.shift = ratio_of(usual, shift.shift),
@@ -162,9 +158,11 @@ struct timing_estimate timing_of_launches(const double *baseline_ns, const doubl
         }
         shift = stats_shift(candidate, count, baseline, count, DEPENDENCE * z);
     }
-    estimate.log2 = shift.shift;
-    estimate.standard_error = (shift.hi - shift.lo) / 2 / z;
-    estimate.degrees = count > 1 ? 2 * (double)count - 2 : 0;
+    struct timing_estimate estimate = {.log2 = shift.shift,
+                                       .standard_error = (shift.hi - shift.lo) / 2 / z,
+                                       .degrees = count > 1 ? 2 * (double)count - 2 : 0,
+                                       .systematic = systematic,
+                                       .blocks = count / 2};
     interval(&estimate);
     return estimate;
 }

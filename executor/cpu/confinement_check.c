@@ -145,8 +145,8 @@ static struct check_outcome *open_outcome(const struct zygote_child *child)
     if (child->fd_count != 1) {
         return NULL;
     }
-    struct check_outcome *outcome;
-    outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
+    struct check_outcome *outcome =
+        mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
     return outcome == MAP_FAILED ? NULL : outcome;
 }
 

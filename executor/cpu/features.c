@@ -272,12 +272,10 @@ static void keep_instruction(struct reader *reader, uint64_t address, unsigned k
 
 static void count_instruction(struct reader *reader, const struct parsed *in)
 {
-    unsigned bits, kind;
-
     if (starts(in->name, "nop") || (starts(in->name, "xchg") && starts(in->operands, "%ax,%ax"))) {
         return; // padding
     }
-    kind = count_control(reader, in);
+    unsigned kind = count_control(reader, in);
     if (!reader->counts) {
         return;
     }
@@ -286,7 +284,7 @@ static void count_instruction(struct reader *reader, const struct parsed *in)
         bump(reader, FEATURE_prefetches);
         return;
     }
-    bits = vector_bits(in);
+    unsigned bits = vector_bits(in);
     if (bits == 128 && is_scalar(in->name)) {
         bits = 0;
         bump(reader, FEATURE_scalar_fp);

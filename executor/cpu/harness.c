@@ -17,11 +17,6 @@
 static const char *const arm_name[ARM_COUNT] = {"reference", "baseline", "candidate",
                                                 "baseline's copy"};
 
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
-
 // ---- start and end ----
 
 // most[t] is the number of elements of tensor t in its largest case.
@@ -333,7 +328,7 @@ int harness_content_make(struct harness *harness, struct case_data *data, size_t
         }
     }
     content->made = true;
-    harness->measurement->seconds.inputs += since(start);
+    harness->measurement->seconds.inputs += seconds_since(start);
     return 0;
 }
 

@@ -34,13 +34,13 @@ static int wrong(struct harness *harness, enum arm_index arm, struct err *err, c
 static void note_error(struct harness *harness, enum arm_index arm, double max_error,
                        double tolerance)
 {
-    double share = max_error / fmax(tolerance, 1e-300),
-           before =
-               harness->measurement->max_error / fmax(harness->measurement->error_bound, 1e-300);
+    struct measurement *m = harness->measurement;
+    double share = max_error / fmax(tolerance, 1e-300);
+    double before = m->max_error / fmax(m->error_bound, 1e-300);
 
-    if (arm == ARM_CANDIDATE && (isnan(harness->measurement->error_bound) || share > before)) {
-        harness->measurement->max_error = max_error;
-        harness->measurement->error_bound = tolerance;
+    if (arm == ARM_CANDIDATE && (isnan(m->error_bound) || share > before)) {
+        m->max_error = max_error;
+        m->error_bound = tolerance;
     }
 }
 

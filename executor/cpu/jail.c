@@ -39,7 +39,6 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
                   const struct sandbox_filter *filter, struct err *err)
 {
     struct sandbox_limits limits = sandbox_jail_limits(child->sandbox);
-    int null, rc = 0;
 
     limits.file_size = spec->max_output;
     limits.cpu_seconds = spec->cpu_seconds;
@@ -49,11 +48,11 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
             return err_set_errno(err, ERR_SYSTEM, errno, "%s", spec->dir);
         }
     }
-    rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
     if (rc != 0) {
         return rc;
     }
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "/dev/null in the jail");
     }
@@ -74,7 +73,7 @@ static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
 {
     static char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=.",
                                         "HOME=.", NULL};
-    pid_t pid = fork(), ended;
+    pid_t pid = fork();
 
     if (pid < 0) {
         return -1;
@@ -90,6 +89,7 @@ static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
         dprintf(2, "%s: %s\n", argv[0], strerror(errno));
         _exit(127);
     }
+    pid_t ended;
     int status = -1;
     // Process 1 of a namespace must also reap processes whose parents have ended.
     do {

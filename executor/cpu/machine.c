@@ -63,11 +63,10 @@ size_t machine_cache_bytes(unsigned level)
 {
     static const int name[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                _SC_LEVEL3_CACHE_SIZE};
-    size_t bytes;
 
     if (level == 0) {
         for (unsigned l = 3; l >= 1; l--) {
-            bytes = machine_cache_bytes(l);
+            size_t bytes = machine_cache_bytes(l);
             if (bytes != 0) {
                 return bytes;
             }
@@ -78,7 +77,7 @@ size_t machine_cache_bytes(unsigned level)
         return 0;
     }
     // sysconf is second choice: on some processors it gives the sum over all third-level caches.
-    bytes = sysfs_bytes(level);
+    size_t bytes = sysfs_bytes(level);
     long size = bytes == 0 ? sysconf(name[level]) : 0;
     return size > 0 ? (size_t)size : bytes;
 }

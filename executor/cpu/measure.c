@@ -16,11 +16,6 @@
 #define FRESH_SECONDS 0.02 // for new contents over all cases, unless the candidate is suspicious
 #define SLACK_NS 5000.0
 
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
-
 // ---- start ----
 
 static uint64_t hidden_seed(const struct measure_plan *plan)
@@ -124,7 +119,7 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
     if (rc == 0) {
         rc = launch_contents(harness, ARM_CANDIDATE, data, err);
     }
-    harness->measurement->seconds.verify += since(begin);
+    harness->measurement->seconds.verify += seconds_since(begin);
     return rc == 0 && timed ? launch_contents(harness, ARM_BASELINE, data, err) : rc;
 }
 
@@ -256,7 +251,7 @@ static int probe_fresh(void *machine, struct paired_timing *paired_timing, struc
     (void)paired_timing;
     struct fresh fresh = {.count = 0};
     while (fresh.count < FRESH_MAX && (fresh.count == 0 || comparison_remembers(ret) ||
-                                       since(begin) < FRESH_SECONDS * timed->weight)) {
+                                       seconds_since(begin) < FRESH_SECONDS * timed->weight)) {
         int rc = fresh_round(machine, timed->of, &fresh, err);
 
         if (rc != 0) {

@@ -116,15 +116,13 @@ static int run_small(struct zygote *zygote, const struct bytes *object, struct e
     if (rc != 0) {
         goto out;
     }
-    if ((runner_process_ready(&runner, STEP_LIMIT_NS) != LAUNCH_DONE ||
-         runner_process_launch(&runner, CONTROL_CALL, no_integer, no_scalar, STEP_LIMIT_NS, NULL) !=
-             LAUNCH_DONE)) {
+    if (runner_process_ready(&runner, STEP_LIMIT_NS) != LAUNCH_DONE ||
+        runner_process_launch(&runner, CONTROL_CALL, no_integer, no_scalar, STEP_LIMIT_NS, NULL) !=
+            LAUNCH_DONE) {
         uint32_t ignored;
         char *sentence = runner_process_describe(&runner, &ignored);
         rc = err_set(err, ERR_SANDBOX, "a small kernel does not run: %.512s", sentence);
         free(sentence);
-    }
-    if (rc != 0) {
         goto out;
     }
     memcpy(&value, buffer_tensor(&buffer), sizeof(value));
@@ -228,8 +226,6 @@ static void add_facts(struct probe_outcome *outcome)
 
 int probe_run(const struct child_context *context, struct probe_outcome *ret, struct err *err)
 {
-    char model[64], *compiler;
-
     (void)err;
     struct compile_outcome compiled = {.compiled = NULL};
     struct probe_outcome outcome = {.sandbox = false};
@@ -239,12 +235,13 @@ int probe_run(const struct child_context *context, struct probe_outcome *ret, st
         outcome.reason = xstrdup(reason.text);
     }
     compile_outside(context, &compiled);
+    char model[64];
     machine_model(model, sizeof(model));
     make_slug(model);
     outcome.toolchain =
         xstrdup(compiled.compiled && compiled.compiled->toolchain ? compiled.compiled->toolchain
                                                                   : "gcc unknown");
-    compiler = xstrdup(outcome.toolchain);
+    char *compiler = xstrdup(outcome.toolchain);
     for (char *blank = strchr(compiler, ' '); blank; blank = strchr(blank, ' ')) {
         *blank = '-';
     }

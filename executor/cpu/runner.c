@@ -169,12 +169,12 @@ static int confine(const struct zygote_child *child, const struct runner_spec *s
         .stack = RUNNER_STACK,
     };
     int keep[1] = {child->sandbox->off ? child->fd[1] : -1};
-    int null, rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
 
     if (rc != 0) {
         return rc;
     }
-    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(child->fd[2], 1) < 0 || dup2(child->fd[2], 2) < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "standard descriptors of a runner");
     }

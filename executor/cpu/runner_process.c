@@ -122,11 +122,11 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote,
                                .index = index,
                                .preload_vector_math = preload,
                                .map_count = runner->pointer_count};
-    int fd[3 + CONTROL_POINTER_MAX], object_fd = -1, pipe_end[2] = {-1, -1}, rc;
+    int fd[3 + CONTROL_POINTER_MAX], object_fd = -1, pipe_end[2] = {-1, -1};
 
     runner->output = -1;
     runner->nonce_key = nonce_key;
-    rc = make_control(runner, err);
+    int rc = make_control(runner, err);
     if (rc != 0) {
         goto out;
     }
@@ -246,7 +246,7 @@ static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, 
 
     for (;;) {
         uint32_t seen = atomic_load(&runner->control->done);
-        uint64_t elapsed, left;
+        uint64_t left = limit_ns;
 
         if (seen == nonce) {
             return LAUNCH_DONE;
@@ -255,7 +255,7 @@ static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, 
             if (reap(runner, WNOHANG)) {
                 return LAUNCH_DIED;
             }
-            elapsed = clock_now_ns(&clock_system) - start;
+            uint64_t elapsed = clock_now_ns(&clock_system) - start;
             if (elapsed >= limit_ns &&
                 (elapsed >= WALL_FACTOR * limit_ns ||
                  runner_process_clock_ns(runner) - start_cpu >= limit_ns / 2)) {
@@ -263,12 +263,10 @@ static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, 
                 return LAUNCH_TIMEOUT;
             }
             left = elapsed < limit_ns ? limit_ns - elapsed : WAIT_SLICE_NS;
-        } else {
-            left = limit_ns;
         }
         first = false;
         left = left < WAIT_SLICE_NS ? left : WAIT_SLICE_NS;
-        struct timespec wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
+        struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)left};
         (void)syscall(SYS_futex, &runner->control->done, FUTEX_WAIT, seen, &wait, NULL, 0);
     }
 }

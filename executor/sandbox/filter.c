@@ -196,39 +196,41 @@ static int add(scmp_filter_ctx context, uint32_t action, const char *name)
     if (number == __NR_SCMP_ERROR || number < 0) {
         return 0;
     }
-    int status = seccomp_rule_add(context, action, number, 0);
-    return status == -EACCES || status == -EEXIST ? 0 : status; // the rule exists or is the default
+    int rc = seccomp_rule_add(context, action, number, 0);
+    return rc == -EACCES || rc == -EEXIST ? 0 : rc; // the rule exists or is the default
 }
 
 static int add_all(scmp_filter_ctx context, uint32_t action, const char *const *name, size_t count)
 {
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        status = add(context, action, name[i]);
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = add(context, action, name[i]);
     }
-    return status;
+    return rc;
 }
 
 static int compile_rules(scmp_filter_ctx context)
 {
     static const uint64_t namespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
                                           CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
-    int status = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
+    int rc = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
 
-    for (size_t i = 0; i < ARRAY_LEN(namespaces) && status == 0; i++) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                                  SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    for (size_t i = 0; i < ARRAY_LEN(namespaces) && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                              SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    }
+    if (rc != 0) {
+        return rc;
     }
     // A filter cannot see the flags of clone3, which are behind a pointer. With ENOSYS the C
     // library uses clone instead.
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    if (rc != 0) {
+        return rc;
     }
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-                                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
-    }
-    return status;
+    return seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+                            SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
 }
 
 // Allows futexes without a time limit only. A candidate that could sleep until a time of its choice
@@ -237,62 +239,82 @@ static int futex_rules(scmp_filter_ctx context)
 {
     static const uint64_t operation[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT | FUTEX_PRIVATE_FLAG,
                                          FUTEX_WAKE | FUTEX_PRIVATE_FLAG};
-    int status = 0;
+    int rc = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(operation) && status == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(operation) && rc == 0; i++) {
         bool is_wake = (operation[i] & 127) == FUTEX_WAKE;
-        status = is_wake ? seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
-                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0))
-                         : seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 2,
-                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0),
-                                            SCMP_A3(SCMP_CMP_EQ, 0, 0));
+        rc = is_wake ? seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
+                                        SCMP_A1(SCMP_CMP_EQ, operation[i], 0))
+                     : seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 2,
+                                        SCMP_A1(SCMP_CMP_EQ, operation[i], 0),
+                                        SCMP_A3(SCMP_CMP_EQ, 0, 0));
     }
-    return status;
+    return rc;
+}
+
+// Allows a runner to write to its stdout and stderr.
+static int output_rules(scmp_filter_ctx context)
+{
+    int rc = 0;
+
+    for (unsigned fd = 1; fd <= 2 && rc == 0; fd++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
+                              SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        if (rc == 0) {
+            rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(writev), 1,
+                                  SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        }
+    }
+    return rc;
+}
+
+// Allows memory without a file behind it that is never executable.
+static int memory_rules(scmp_filter_ctx context)
+{
+    int rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                              SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                              SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+
+    if (rc != 0) {
+        return rc;
+    }
+    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                            SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
 static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
-    int status = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
+    int rc = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
 
-    if (status == 0) {
-        status = futex_rules(context);
+    if (rc != 0) {
+        return rc;
     }
-    for (unsigned fd = 1; fd <= 2 && status == 0; fd++) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
-                                  SCMP_A0(SCMP_CMP_EQ, fd, 0));
-        if (status == 0) {
-            status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(writev), 1,
-                                      SCMP_A0(SCMP_CMP_EQ, fd, 0));
-        }
+    rc = futex_rules(context);
+    if (rc != 0) {
+        return rc;
     }
-    if (status != 0) {
-        return status;
+    rc = output_rules(context);
+    if (rc != 0) {
+        return rc;
     }
     if (stage == STAGE_LOAD) {
         return add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
-    status = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    // Memory must have no file behind it and is never executable.
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+    rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
+    if (rc != 0) {
+        return rc;
     }
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    }
-    return status;
+    return memory_rules(context);
 }
 
 static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
 {
-    int fd = memfd_create("filter", MFD_CLOEXEC), rc;
+    int fd = memfd_create("filter", MFD_CLOEXEC);
 
     if (fd < 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
     }
-    rc = seccomp_export_bpf(context, fd);
+    int rc = seccomp_export_bpf(context, fd);
     off_t size = lseek(fd, 0, SEEK_END);
     if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
         size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {

@@ -33,13 +33,13 @@
 // Returns 0 or an errno, as write_map does.
 static int write_text(const char *path, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC), failed;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0) {
         return errno;
     }
     ssize_t n = write(fd, text, strlen(text));
-    failed = n == (ssize_t)strlen(text) ? 0 : errno;
+    int failed = n == (ssize_t)strlen(text) ? 0 : errno;
     close(fd);
     return failed;
 }
@@ -55,12 +55,9 @@ static int write_map(pid_t pid, const char *file, unsigned outside)
 
 int root_write_maps(pid_t pid, struct err *err)
 {
-    int failed = EPERM;
+    // This fails where that user does not exist, as in a nested namespace.
+    int failed = geteuid() == 0 ? write_map(pid, "uid_map", SANDBOX_ID) : EPERM;
 
-    if (geteuid() == 0) {
-        // This fails where that user does not exist, as in a nested namespace.
-        failed = write_map(pid, "uid_map", SANDBOX_ID);
-    }
     if (failed != 0) {
         failed = write_map(pid, "uid_map", geteuid());
     }
@@ -68,8 +65,9 @@ int root_write_maps(pid_t pid, struct err *err)
         return err_set_errno(err, ERR_SANDBOX, failed, "user map of the sandbox's namespace");
     }
     failed = geteuid() == 0 ? write_map(pid, "gid_map", SANDBOX_ID) : EPERM;
-    char path[64];
     if (failed != 0) {
+        char path[64];
+
         snprintf(path, sizeof(path), "/proc/%d/setgroups", pid);
         (void)write_text(path, "deny");
         failed = write_map(pid, "gid_map", getegid());
@@ -201,7 +199,7 @@ static int bind_file(const char *source, const char *target, bool required, stru
 #if !defined(__x86_64__) && !defined(__i386__)
 static void copy_cpuinfo(void)
 {
-    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC), out;
+    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
 
     if (in < 0) {
         return;
@@ -210,7 +208,7 @@ static void copy_cpuinfo(void)
     struct err ignored = ERR_INIT;
     if (file_read_fd(&text, in, 1 << 20, "/proc/cpuinfo", &ignored) == 0 &&
         mkdir("./proc", 0755) == 0) {
-        out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+        int out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
         if (out >= 0) {
             if (file_write_fd(out, text.data, text.len, "cpuinfo", &ignored) != 0) {
                 (void)unlink("./proc/cpuinfo");
@@ -309,18 +307,17 @@ static int mount_root(struct err *err)
 
 static int build_root(const struct sandbox *sandbox, struct err *err)
 {
-    int toolkit = -1, rc;
-
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
     }
+    int toolkit = -1;
     if (sandbox->toolkit[0] != '\0') {
         toolkit = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); // enter_toolkit went there
         if (toolkit < 0) {
             return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
         }
     }
-    rc = mount_root(err);
+    int rc = mount_root(err);
     if (rc != 0) {
         goto out;
     }

@@ -187,14 +187,14 @@ static void zygote_main(int socket, int (*child_main)(const struct zygote_child 
 int zygote_create(struct zygote *zygote, int (*child_main)(const struct zygote_child *),
                   const void *context, struct err *err)
 {
+    pid_t parent = getpid();
     int pair[2];
-    pid_t pid, parent = getpid();
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "socketpair");
     }
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (pid < 0) {
         int failed = errno;
         close(pair[0]);
