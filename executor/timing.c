@@ -64,7 +64,8 @@ void timing_add(struct timing_series *series, double log2_ratio)
 // processes differed by 40 to 70 ns (docs/measuring.md).
 #define SYSTEMATIC_SHARE 0.03
 #define SYSTEMATIC_MAX 1.0
-// The half-width approaches the systematic part and does not reach it: this factor lets it pass.
+// However many blocks there are, the half-width stays a little above the systematic part. The
+// precision is widened by this factor so that it can be reached.
 #define PRECISION_MARGIN 1.15
 
 double timing_systematic(double overhead_ns, double launch_ns)

@@ -111,8 +111,8 @@ int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "death with the parent");
     }
-    // The parent may have died before the line above. getppid does not tell, because it is 0 in a
-    // pid namespace of its own; a closed socket does.
+    // The parent may have died before the line above. A closed socket shows that. getppid does not,
+    // because it is always 0 in a pid namespace of its own.
     if (alive_fd >= 0 && poll(&alive, 1, 0) == 1 && (alive.revents & (POLLHUP | POLLERR))) {
         _exit(0);
     }
