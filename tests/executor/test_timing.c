@@ -186,7 +186,7 @@ static void launches_limit_the_looks(void **state)
     assert_int_equal(timing_looks(UINT64_MAX), TIMING_LOOKS);
 }
 
-static void anchor_keeps_the_paired_run_going(void **state)
+static void anchor_keeps_the_timing_going(void **state)
 {
     (void)state;
     struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = NAN};
@@ -316,7 +316,7 @@ int main(void)
         cmocka_unit_test(two_modes_do_not_blur_short_launches),
         cmocka_unit_test(launches_beyond_the_last_look_are_left_out),
         cmocka_unit_test(launches_limit_the_looks),
-        cmocka_unit_test(anchor_keeps_the_paired_run_going),
+        cmocka_unit_test(anchor_keeps_the_timing_going),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),
         cmocka_unit_test(blocks_are_void_when_the_clocks_disagree_about_the_arms),
