@@ -25,7 +25,7 @@ static int cancel(const struct daemons *daemons, const struct daemon_link *link,
                            : remote_call_sync(link->remote, OP_CANCEL, &job_ids_message, ids,
                                               &job_infos_message, &infos, CANCEL_MS, err);
     if (rc == 0) {
-        job_table_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
+        job_list_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
         message_clear(&job_infos_message, &infos);
     }
     return rc;
@@ -61,7 +61,7 @@ static int run_cancel(struct session *session, const void *own, char **argument,
     if (count == 0 && !options->search) {
         return err_exit(err_set(err, ERR_USAGE, "`kcast cancel` needs job numbers or --search"));
     }
-    int rc = job_table_check(argument, count, err);
+    int rc = job_list_check(argument, count, err);
     if (rc != 0) {
         goto out;
     }
@@ -69,13 +69,13 @@ static int run_cancel(struct session *session, const void *own, char **argument,
     if (rc != 0) {
         goto out;
     }
-    rc = job_table_sort(&ids, &daemons, argument, count, err);
+    rc = job_list_sort(&ids, &daemons, argument, count, err);
     if (rc != 0) {
         goto out;
     }
     rc = cancel_all(&daemons, ids, options->search, session_options(session)->json, err);
 out:
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

@@ -178,7 +178,7 @@ static int ask(struct remote *pool, uint64_t id, bool json, struct err *err)
 static int run_job(struct session *session, const void *own, char **argument, size_t count,
                    struct err *err)
 {
-    int rc = job_table_check(argument, count, err);
+    int rc = job_list_check(argument, count, err);
     (void)own;
     struct daemons daemons = {0};
     if (rc == 0) {
@@ -186,14 +186,14 @@ static int run_job(struct session *session, const void *own, char **argument, si
     }
     struct job_ids *ids = NULL;
     if (rc == 0) {
-        rc = job_table_sort(&ids, &daemons, argument, count, err);
+        rc = job_list_sort(&ids, &daemons, argument, count, err);
     }
     for (size_t i = 0; ids && i < daemons.count && rc == 0; i++) {
         if (ids[i].jobs_count > 0) {
             rc = ask(daemons.link[i].remote, ids[i].jobs[0], session_options(session)->json, err);
         }
     }
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

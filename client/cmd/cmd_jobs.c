@@ -27,7 +27,7 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
                            : remote_call_sync(link->remote, OP_STATUS, &status_request_message,
                                               request, &status_message, &status, STATUS_MS, err);
     if (rc == 0) {
-        job_table_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
+        job_list_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
         if (request->all && !json) {
             share_table_print(status.shares, status.shares_count);
         }
@@ -66,7 +66,7 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
     const struct jobs_options *options = own;
     struct daemons daemons = {0};
     struct job_ids *ids = NULL;
-    int rc = job_table_check(argument, count, err);
+    int rc = job_list_check(argument, count, err);
     if (rc != 0) {
         goto out;
     }
@@ -74,13 +74,13 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
     if (rc != 0) {
         goto out;
     }
-    rc = job_table_sort(&ids, &daemons, argument, count, err);
+    rc = job_list_sort(&ids, &daemons, argument, count, err);
     if (rc != 0) {
         goto out;
     }
     rc = show_all(&daemons, ids, options->search, count > 0, session_options(session)->json, err);
 out:
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

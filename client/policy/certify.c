@@ -15,7 +15,7 @@
 
 struct outcome {
     double score; // +INFINITY when there is none
-    bool bad;
+    bool improves;
     uint64_t cluster, key; // the smallest key of a cluster is taken
 };
 
@@ -71,9 +71,9 @@ static size_t gather(const struct certify_row *rows, size_t n, bool improvers, s
     struct outcome *out = xcalloc(n + 1, sizeof(*out));
     size_t len = 0, kept = 0;
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].measured && (rows[i].bad || !improvers)) {
+        if (rows[i].measured && (rows[i].improves || !improvers)) {
             out[len++] = (struct outcome){.score = isnan(rows[i].score) ? INFINITY : rows[i].score,
-                                          .bad = rows[i].bad,
+                                          .improves = rows[i].improves,
                                           .cluster = rows[i].cluster,
                                           .key = stats_philox(rows[i].cluster, STREAM_PICK, i)};
         }
@@ -101,9 +101,9 @@ static void settle(struct certificate *certificate, double tau, const struct out
     certificate->tau = fmin(tau, largest);
     certificate->certified = certificate->tau > -INFINITY;
     for (size_t i = 0; i < certificate->rows; i++) {
-        certificate->improvers += rows[i].bad;
+        certificate->improvers += rows[i].improves;
         certificate->below += rows[i].score < certificate->tau;
-        certificate->improvers_below += rows[i].bad && rows[i].score < certificate->tau;
+        certificate->improvers_below += rows[i].improves && rows[i].score < certificate->tau;
     }
 }
 
@@ -148,7 +148,7 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
 {
     struct certificate certificate = {.tau = -INFINITY};
     const char *why = obstacle(rows, n, alpha, 0.5);
-    double tau = INFINITY, allowed, bad = 0;
+    double tau = INFINITY, allowed, improvers = 0;
     if (why) {
         say(&certificate, "nothing is discarded: %s", why);
         return certificate;
@@ -157,8 +157,8 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
     certificate.rows = gather(rows, n, false, &all);
     allowed = floor(alpha * (double)(certificate.rows + 1) + ROUNDING) - 1;
     for (size_t i = 0; i < certificate.rows && tau == INFINITY; i++) {
-        bad += all[i].bad;
-        tau = bad > allowed ? all[i].score : tau; // it stays out itself
+        improvers += all[i].improves;
+        tau = improvers > allowed ? all[i].score : tau; // it stays out itself
     }
     settle(&certificate, allowed >= 0 ? tau : -INFINITY, all);
     if (allowed < 0) {
@@ -187,14 +187,14 @@ static double test_upward(const struct outcome *rows, size_t n, double alpha, do
     // So many rows without an improver are needed: the least m with (1 - alpha)^m <= delta.
     double start = ceil(log(delta) / log1p(-alpha) - ROUNDING), tau = -INFINITY;
     *ret_tested = false;
-    size_t bad = 0;
+    size_t improvers = 0;
     for (size_t m = 1; m < n; m++) {
-        bad += rows[m - 1].bad;
+        improvers += rows[m - 1].improves;
         if ((double)m < start || !(rows[m].score > rows[m - 1].score) || isinf(rows[m].score)) {
             continue;
         }
         *ret_tested = true;
-        if (stats_binomial_cdf(bad, m, alpha) > delta * (1 + ROUNDING)) {
+        if (stats_binomial_cdf(improvers, m, alpha) > delta * (1 + ROUNDING)) {
             break;
         }
         tau = rows[m].score;

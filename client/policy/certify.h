@@ -8,7 +8,7 @@
 // discarded is no improver" with confidence; these three need a set of outcomes that later
 // candidates resemble, and a search is no such set: its candidates get better and its improvers
 // rarer. certify_online learns from the stream itself and survives that the search adapts; it needs
-// more outcomes, and an alarm for forecasts that get worse. certify_missed promises nothing ahead:
+// more outcomes, and an alarm for forecasts that get worse. certify_false_omission promises nothing ahead:
 // it bounds what was lost.
 #ifndef CLIENT_POLICY_CERTIFY_H
 #define CLIENT_POLICY_CERTIFY_H
@@ -21,10 +21,10 @@
 
 struct certify_row {
     double score;      // NaN: there is no forecast, so it is never discarded
-    double forecast;   // P(improves) before the outcome, for certify_missed only; NaN: none
+    double forecast;   // P(improves) before the outcome, for certify_false_omission only; NaN: none
     double propensity; // with which it was to be measured, in (0,1]
     bool measured;     // its outcome is known
-    bool bad;          // it improves, so that discarding it is a loss; read when measured only
+    bool improves;     // it improves, so that discarding it is a loss; read when measured only
     uint64_t cluster;  // rows that share it stand or fall together (children of a parent); 0: alone
 };
 
@@ -138,7 +138,7 @@ struct certificate certify_online_now(const struct certify_online *online);
 //             mean of the factors' logarithms is at most that of their mean and no row need be like
 //             another; averaged over three bets, with and without the control variate. Far below an
 //             empirical Bernstein bound, whose range term alone is 7 ln 40 / (3 propensity n).
-struct certify_missed {
+struct false_omission {
     bool estimated;      // something was audited, and the propensities are possible
     size_t discarded;    // rows
     size_t audited;      // measured among them
@@ -147,6 +147,7 @@ struct certify_missed {
     double upper; // with probability `confidence` the share is not above; 1 when not estimated
     char text[CERTIFY_TEXT]; // one sentence without a full stop
 };
-struct certify_missed certify_missed(const struct certify_row *rows, size_t n, double confidence);
+struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
+                                             double confidence);
 
 #endif

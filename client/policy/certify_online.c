@@ -96,12 +96,12 @@ static bool reached(const double log_wealth[CERTIFY_BETS], double delta)
 
 // A measured row below what is discarded, weighted by smallest / propensity. True when the alarm
 // rises.
-static bool watch(struct certify_online *online, bool bad, double weight)
+static bool watch(struct certify_online *online, bool improves, double weight)
 {
     double t = (double)++online->alarm_rows, sum = 0;
     for (size_t b = 0; b < CERTIFY_BETS; b++) {
         double factor =
-            1 + alarm_bets[b] * weight * ((bad ? 1 : 0) - online->alpha) / online->alpha;
+            1 + alarm_bets[b] * weight * ((improves ? 1 : 0) - online->alpha) / online->alpha;
         online->alarm_wealth[b] = (online->alarm_wealth[b] + 1 / (t * (t + 1))) * factor;
         // The starting points to come have 1 / (t + 1) of the weight and have won nothing yet.
         sum += (online->alarm_wealth[b] + 1 / (t + 1)) / CERTIFY_BETS;
@@ -109,15 +109,16 @@ static bool watch(struct certify_online *online, bool bad, double weight)
     return sum * online->alarm_delta >= 1;
 }
 
-static void bet(struct certify_online *online, size_t j, bool bad, double weight)
+static void bet(struct certify_online *online, size_t j, bool improves, double weight)
 {
     for (size_t b = 0; b < CERTIFY_BETS; b++) {
         double stake = online->bet[b] * weight / (1 - online->alpha);
         // A bet of 1 loses all, which rounding must not make more than all.
-        online->at[j].log_wealth[b] += log1p(fmax(stake * (online->alpha - (bad ? 1 : 0)), -1));
+        online->at[j].log_wealth[b] +=
+            log1p(fmax(stake * (online->alpha - (improves ? 1 : 0)), -1));
     }
     online->at[j].measured++;
-    online->at[j].improvers += bad;
+    online->at[j].improvers += improves;
     if (reached(online->at[j].log_wealth, online->delta)) {
         online->at[j].crossed = true;
     }
@@ -128,7 +129,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
 {
     online->rows++;
     online->measured += row->measured;
-    online->improvers += row->measured && row->bad;
+    online->improvers += row->measured && row->improves;
     if (online->fault || isnan(row->score)) {
         return false;
     }
@@ -143,7 +144,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
     double weight = smallest / row->propensity;
     bool alarm = false;
     if (online->level > 0 && row->score < online->grid[online->level - 1]) {
-        alarm = watch(online, row->bad, weight);
+        alarm = watch(online, row->improves, weight);
     }
     if (alarm) {
         online->alarms++;
@@ -152,7 +153,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
     }
     for (size_t j = 0; j < online->grid_len; j++) {
         if (row->score < online->grid[j]) {
-            bet(online, j, row->bad, weight);
+            bet(online, j, row->improves, weight);
         }
     }
     while (online->level < online->grid_len && online->at[online->level].crossed) {

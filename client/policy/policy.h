@@ -31,10 +31,10 @@ struct policy_decision {
 struct policy {
     const char *name, *help;
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
-    bool blind;     // it looks at no forecast
-    bool dismisses; // what is forecast to be poor costs no measurement, however much of it comes
-    bool certifies; // its threshold is the run state's certified one (client/policy/risk.h)
-    bool rival;     // how others do it, for replaying (client/policy/policy_published.c)
+    bool blind;       // it looks at no forecast
+    bool discards;    // what is forecast to be poor costs no measurement, however much of it comes
+    bool certifies;   // its threshold is the run state's certified one (client/policy/risk.h)
+    bool replay_only; // how others do it, for replaying (client/policy/policy_published.c)
     uint64_t batch, wide; // see policy_batches; 0: it does not mind
 };
 

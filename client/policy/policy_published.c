@@ -64,5 +64,5 @@ const struct policy policy_published = {
     .name = "published",
     .help = "of each batch the quarter with the highest expected bin",
     .decide = decide_published,
-    .rival = true,
+    .replay_only = true,
     .batch = ROUND};

@@ -49,7 +49,7 @@ struct risk *risk_create(const struct run_started *started)
     risk->alpha = started->alpha;
     risk->delta = started->delta;
     risk->audit = started->audit;
-    risk->by_parent = generator_list_asks(started->generator);
+    risk->by_parent = generator_list_has_llm(started->generator);
     return risk;
 }
 
@@ -89,7 +89,7 @@ static void keep(struct risk *risk, const struct certify_row *row)
 static void calibrate(struct risk *risk, const struct certify_row *row)
 {
     if (risk->method == RECALL) {
-        if (row->bad) { // others say nothing
+        if (row->improves) { // others say nothing
             keep(risk, row);
             risk->found = certify_recall(risk->row, risk->rows, risk->alpha);
         }
@@ -161,7 +161,7 @@ static void take(struct risk *risk, const struct run_state_candidate *candidate)
                               .forecast = candidate->forecast->p_improves,
                               .propensity = decided->propensity,
                               .measured = decided->decision != DECISION_TRUST,
-                              .bad = candidate->given_up || forecast_improved(candidate),
+                              .improves = candidate->given_up || forecast_improved(candidate),
                               .cluster = risk->by_parent && candidate->proposed.point == 0
                                              ? candidate->proposed.parent
                                              : 0};
@@ -175,7 +175,7 @@ static void take(struct risk *risk, const struct run_state_candidate *candidate)
     }
 }
 
-void risk_take(struct risk *risk, const struct run_state *run_state, uint64_t last)
+void risk_update(struct risk *risk, const struct run_state *run_state, uint64_t last)
 {
     for (; risk->taken < last && risk->taken < run_state->candidate_count; risk->taken++) {
         const struct run_state_candidate *candidate = &run_state->candidate[risk->taken];
@@ -240,7 +240,7 @@ char *risk_sentence(const struct run_state *run_state)
         return xstrdup(run_state->certified.text);
     }
     struct risk *risk = risk_create(&run_state->started);
-    risk_take(risk, run_state, run_state->candidate_count);
+    risk_update(risk, run_state, run_state->candidate_count);
     struct certificate now = risk_now(risk);
     risk_free(risk);
     return xstrdup(now.certified ? "nothing was discarded: what the last outcomes certify came too "

@@ -45,11 +45,11 @@ MUST_CHECK int risk_check(const char *guarantee, double audit, struct err *err);
 struct risk *risk_create(const struct run_started *started);
 void risk_free(struct risk *risk); // NULL is fine
 // Takes in candidates up to last, but none from the first on whose outcome is still to come.
-void risk_take(struct risk *risk, const struct run_state *run_state, uint64_t last);
+void risk_update(struct risk *risk, const struct run_state *run_state, uint64_t last);
 // What holds after these. Its tau is at most 0.5.
 struct certificate risk_now(const struct risk *risk);
 struct risk_counts risk_counts(const struct risk *risk);
-// Whose forecasts the rows had; NULL before the first. Valid until the next risk_take.
+// Whose forecasts the rows had; NULL before the first. Valid until the next risk_update.
 const char *risk_engine(const struct risk *risk);
 
 // NaN: such a candidate is always measured.

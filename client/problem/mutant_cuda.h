@@ -2,7 +2,7 @@
 #ifndef CLIENT_PROBLEM_MUTANT_CUDA_H
 #define CLIENT_PROBLEM_MUTANT_CUDA_H
 
-#include "client/problem/problem_mutant.h"
+#include "client/problem/mutant.h"
 
 // As mutant_source; the problem is a cuda problem.
 void mutant_cuda_source(enum mutant mutant, const struct problem *problem, const char *baseline,

@@ -14,24 +14,24 @@
 #define CHECK_SAMPLE 12          // points of the template that are tried
 #define CHECK_TIMING_SECONDS 1.0 // cap on timing: a trial is there to be verified
 
-enum trial_kind { TRIAL_HONEST, TRIAL_MUTANT, TRIAL_TEMPLATE };
+enum check_kind { CHECK_HONEST, CHECK_MUTANT, CHECK_TEMPLATE };
 
-enum trial_outcome {
-    TRIAL_WAITING,        // no answer yet
-    TRIAL_NOT_APPLICABLE, // reason says why
-    TRIAL_CORRECT,        // verified: what an honest variant must be and an mutant must not
-    TRIAL_CAUGHT,         // wrong, crash, rejected, quarantined
-    TRIAL_UNTRIED,        // did not compile, timed out, or the daemon gave it up: nothing is known
+enum check_outcome {
+    CHECK_WAITING,        // no answer yet
+    CHECK_NOT_APPLICABLE, // reason says why
+    CHECK_CORRECT,        // verified: what an honest variant must be and an mutant must not
+    CHECK_CAUGHT,         // wrong, crash, rejected, quarantined
+    CHECK_UNDECIDED,      // did not compile, timed out, or the daemon gave it up: nothing is known
 };
 
-struct trial {
-    enum trial_kind kind;
+struct check_candidate {
+    enum check_kind kind;
     const char *name;    // "zeros"; of a point NULL
     const char *what;    // one clause; of a point NULL
     const char *meaning; // of an mutant: what it says when it passes
     char *point_name;    // "MB=32 NB=64"; of the others NULL
     char *source;        // NULL when not applicable
-    enum trial_outcome outcome;
+    enum check_outcome outcome;
     uint64_t verdict;              // once there is a result
     char *reason;                  // the daemon's sentence, or why it does not apply; may be NULL
     double max_error, error_bound; // NaN when unknown
@@ -40,8 +40,8 @@ struct trial {
 
 struct problem_check {
     const struct problem_dir *dir;
-    struct trial *trial;
-    size_t trial_count;
+    struct check_candidate *candidate;
+    size_t candidate_count;
     bool has_template;
     size_t points; // of the template
 };
@@ -53,21 +53,21 @@ MUST_CHECK int problem_check_init(struct problem_check *check, const struct prob
 void problem_check_release(struct problem_check *check);
 
 // Measures every trial that applies; on_progress (may be NULL) is told after each. An error means
-// that the check could not be finished; trials without an answer stay TRIAL_WAITING.
+// that the check could not be finished; trials without an answer stay CHECK_WAITING.
 MUST_CHECK int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_pool,
                                  void (*on_progress)(void *owner, size_t done, size_t total),
                                  void *owner, struct err *err);
 
 // Takes over a result, as problem_check_run does for each answer.
-void trial_judge(struct trial *trial, const struct result *result);
+void check_candidate_judge(struct check_candidate *candidate, const struct result *result);
 // Whether the outcome is what it has to be. Points of the template are judged together, by
 // problem_check_admits.
-bool trial_as_it_should(const struct trial *trial);
+bool check_candidate_as_expected(const struct check_candidate *candidate);
 
 // The judgement over all trials. Appends one sentence per reason against the problem, each with a
 // newline.
 bool problem_check_admits(const struct problem_check *check, struct strbuf *reasons);
 size_t problem_check_points(const struct problem_check *check,
-                            enum trial_outcome outcome); // of the sample
+                            enum check_outcome outcome); // of the sample
 
 #endif

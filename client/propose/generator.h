@@ -26,14 +26,14 @@ struct generator_ops {
     // The points beside this one; writes at most max of them, returns how many were written.
     size_t (*neighbours)(const struct generator *generator, size_t point, size_t *out, size_t max);
     // Where the point lies, each axis from 0 to 1.
-    void (*place)(const struct generator *generator, size_t point, double *out);
+    void (*position)(const struct generator *generator, size_t point, double *out);
     void (*free)(struct generator *generator);
 };
 
 // The head of every generator; the rest belongs to its file.
 struct generator {
     const struct generator_ops *ops;
-    bool asks;          // the worker for its candidates: no points
+    bool is_llm;        // the worker for its candidates: no points
     size_t point_count; // at least 1 of those that have any
     size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no place and no neighbours
 };
@@ -49,15 +49,15 @@ MUST_CHECK int generator_create(struct generator **ret, const char *kind, const 
 void generator_free(struct generator *generator); // NULL is fine
 
 bool generator_is_files(const char *kind);
-bool generator_asks(const char *kind); // it is "llm", whose text is empty
+bool generator_is_llm(const char *kind); // it is "llm", whose text is empty
 
 // gen_tunable.c
 MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *text, const char *path,
                                  struct err *err);
 // gen_pool.c
-MUST_CHECK int generator_pool(struct generator **ret, const struct bytes *text, const char *path,
-                              struct err *err);
-MUST_CHECK int generator_pool_read(struct bytes *ret, const char *path,
-                                   const struct problem *problem, struct err *err);
+MUST_CHECK int generator_files(struct generator **ret, const struct bytes *text, const char *path,
+                               struct err *err);
+MUST_CHECK int generator_files_read(struct bytes *ret, const char *path,
+                                    const struct problem *problem, struct err *err);
 
 #endif

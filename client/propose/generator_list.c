@@ -101,10 +101,10 @@ int generator_list_create(struct generator_list *list, const char *template_path
     return rc;
 }
 
-size_t generator_list_asking(const struct generator_list *list)
+size_t generator_list_llm_index(const struct generator_list *list)
 {
     size_t number = 0;
-    while (number < list->count && !generator_asks(list->kind[number])) {
+    while (number < list->count && !generator_is_llm(list->kind[number])) {
         number++;
     }
     return number;
@@ -116,14 +116,14 @@ size_t generator_list_points(const struct generator_list *list)
     for (size_t i = 0; i < list->count; i++) {
         points += list->generator[i]->point_count;
     }
-    return generator_list_asking(list) < list->count ? 0 : points;
+    return generator_list_llm_index(list) < list->count ? 0 : points;
 }
 
-bool generator_list_asks(const char *names)
+bool generator_list_has_llm(const char *names)
 {
     struct generator_list list;
-    bool asks =
-        generator_list_parse(&list, names, NULL) == 0 && generator_list_asking(&list) < list.count;
+    bool asks = generator_list_parse(&list, names, NULL) == 0 &&
+                generator_list_llm_index(&list) < list.count;
     generator_list_release(&list);
     return asks;
 }
@@ -145,7 +145,7 @@ struct digest *generator_list_slot(const struct generator_list *list, struct run
 {
     const char *kind = list->kind[number];
     size_t pool = pools_before(list, number);
-    if (generator_asks(kind)) {
+    if (generator_is_llm(kind)) {
         return NULL;
     }
     if (!generator_is_files(kind)) {

@@ -38,9 +38,9 @@ MUST_CHECK int generator_list_create(struct generator_list *list, const char *te
 // Candidates that all points together are; 0 when a language model is among the generators.
 size_t generator_list_points(const struct generator_list *list);
 // The number of the one that asks the worker; the list's count when none does.
-size_t generator_list_asking(const struct generator_list *list);
+size_t generator_list_llm_index(const struct generator_list *list);
 // The same without a list: whether one of these names asks.
-bool generator_list_asks(const char *names);
+bool generator_list_has_llm(const char *names);
 
 // Where RUN_STARTED names the text of a generator; NULL: it has none, or (a file that is not one)
 // there is no place. Of *started, which generator_list_reserve has prepared, or which was read.

@@ -47,7 +47,7 @@ static size_t tunable_neighbours(const struct generator *generator, size_t point
 }
 
 // By the position of each value in its list, not by the value: 16, 32, 64 are equally far apart.
-static void tunable_place(const struct generator *generator, size_t point, double *out)
+static void tunable_position(const struct generator *generator, size_t point, double *out)
 {
     const struct template *template = template_of(generator);
     int64_t value[TEMPLATE_PARAM_MAX];
@@ -73,7 +73,7 @@ static const struct generator_ops tunable_ops = {
     .source = tunable_source,
     .params = tunable_params,
     .neighbours = tunable_neighbours,
-    .place = tunable_place,
+    .position = tunable_position,
     .free = tunable_free,
 };
 

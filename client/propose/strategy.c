@@ -31,7 +31,7 @@ bool strategy_point(const struct strategy_view *view, uint64_t candidate, size_t
     return true;
 }
 
-uint64_t strategy_made(const struct strategy_view *view)
+uint64_t strategy_proposed(const struct strategy_view *view)
 {
     uint64_t made = 0;
     size_t point;
@@ -106,7 +106,7 @@ bool strategy_failed(const struct strategy_view *view, uint64_t candidate)
            (c->result || (c->compiled && c->compiled->verdict != VERDICT_NONE));
 }
 
-double strategy_coin(const struct strategy_view *view, uint64_t stream, uint64_t slot)
+double strategy_uniform(const struct strategy_view *view, uint64_t stream, uint64_t slot)
 {
     return (double)(stats_philox(view->seed, stream, slot) >> 11) * 0x1p-53;
 }

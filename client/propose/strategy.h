@@ -19,7 +19,7 @@ struct strategy_view {
     const struct generator *generator;
     uint64_t number; // of the generator in the run; points of others are not its points
     uint64_t seed;
-    bool dismissed; // what is forecast to be poor costs no measurement: there may be more chance
+    bool discards; // what is forecast to be poor costs no measurement: there may be more chance
 };
 
 struct strategy_choice {
@@ -43,7 +43,7 @@ const struct strategy *strategy_find(const char *name); // NULL when there is no
 // For strategies: whether the candidate is a point of the view's generator, and which.
 bool strategy_point(const struct strategy_view *view, uint64_t candidate, size_t *ret);
 // How many candidates are.
-uint64_t strategy_made(const struct strategy_view *view);
+uint64_t strategy_proposed(const struct strategy_view *view);
 // Which points are taken, as point_count flags, malloc'd.
 bool *strategy_taken(const struct strategy_view *view);
 // A point that is not taken, drawn uniformly with (seed, draw); marks it. False when all are.
@@ -54,7 +54,7 @@ bool strategy_score(const struct strategy_view *view, uint64_t candidate, double
 // Whether a visible candidate has an outcome without a score: it did not compile, or was not correct.
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate);
 // A number from 0 to 1 that depends on the seed, the stream (what it is for) and the slot alone.
-double strategy_coin(const struct strategy_view *view, uint64_t stream, uint64_t slot);
+double strategy_uniform(const struct strategy_view *view, uint64_t stream, uint64_t slot);
 // A free neighbour of the point, drawn uniformly; does not mark it. False when all are taken, or
 // there are none.
 bool strategy_neighbour(const struct strategy_view *view, const bool *taken, size_t point,

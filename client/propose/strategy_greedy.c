@@ -3,7 +3,7 @@
 // The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
 // that depends on seed and slot alone), random again, and otherwise the most promising point among
 // the neighbours of the PARENTS best measured ones. Where forecasts dismiss what is poor chance may
-// have more, EXPLORE_DISMISSED. "Promising" is what a kernel regression over
+// have more, EXPLORE_DISCARDING. "Promising" is what a kernel regression over
 // measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
 // WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
 // slowest. When all neighbours of all correct points are taken, and where points have no
@@ -19,7 +19,7 @@
 
 #define START 16
 #define EXPLORE 0.15
-#define EXPLORE_DISMISSED 0.4
+#define EXPLORE_DISCARDING 0.4
 #define PARENTS 6
 #define WIDTH 0.35
 #define PENALTY 0.5
@@ -33,7 +33,7 @@ struct sample {
     size_t point;
     double y; // log2 speedup; for failures filled in later
     bool correct;
-    double place[GENERATOR_AXIS_MAX];
+    double position[GENERATOR_AXIS_MAX];
 };
 
 static int by_y(const void *a, const void *b)
@@ -78,7 +78,7 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
         if (!strategy_point(view, id, &s->point) || (!s->correct && !strategy_failed(view, id))) {
             continue;
         }
-        view->generator->ops->place(view->generator, s->point, s->place);
+        view->generator->ops->position(view->generator, s->point, s->position);
         worst = s->correct && s->y < worst ? s->y : worst;
         count++;
     }
@@ -96,12 +96,12 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
 static double expectation(const struct generator *generator, const struct sample *sample,
                           size_t count, size_t point)
 {
-    double place[GENERATOR_AXIS_MAX], sum = 0, weight_sum = 0;
-    generator->ops->place(generator, point, place);
+    double position[GENERATOR_AXIS_MAX], sum = 0, weight_sum = 0;
+    generator->ops->position(generator, point, position);
     for (size_t i = 0; i < count; i++) {
         double square = 0;
         for (size_t axis = 0; axis < generator->axis_count; axis++) {
-            double difference = place[axis] - sample[i].place[axis];
+            double difference = position[axis] - sample[i].position[axis];
             square += difference * difference;
         }
         double weight = exp(-square / (WIDTH * WIDTH)) + 1e-12;
@@ -112,17 +112,17 @@ static double expectation(const struct generator *generator, const struct sample
 }
 
 // A neighbour of one of the best points, with what is expected of it.
-struct hope {
+struct prospect {
     struct strategy_choice choice;
     double y;
 };
 
-struct hopes {
-    struct hope *hope; // malloc'd
+struct prospects {
+    struct prospect *prospect; // malloc'd
     size_t count, room;
 };
 
-static void add_neighbours(struct hopes *to, const struct generator *generator,
+static void add_neighbours(struct prospects *to, const struct generator *generator,
                            const struct sample *sample, size_t count, const struct sample *of,
                            bool *known)
 {
@@ -136,23 +136,23 @@ static void add_neighbours(struct hopes *to, const struct generator *generator,
         known[neighbour[i]] = true;
         if (to->count == to->room) {
             to->room = to->room > 0 ? 2 * to->room : NEIGHBOUR_MAX;
-            to->hope = xrealloc(to->hope, to->room, sizeof(*to->hope));
+            to->prospect = xrealloc(to->prospect, to->room, sizeof(*to->prospect));
         }
-        to->hope[to->count++] =
-            (struct hope){.choice = {.point = neighbour[i], .parent = of->candidate},
-                          .y = expectation(generator, sample, count, neighbour[i])};
+        to->prospect[to->count++] =
+            (struct prospect){.choice = {.point = neighbour[i], .parent = of->candidate},
+                              .y = expectation(generator, sample, count, neighbour[i])};
     }
 }
 
 // The most promising free one; false when none is free.
-static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *ret)
+static bool pick(const struct prospects *from, bool *taken, struct strategy_choice *ret)
 {
-    const struct hope *best = NULL;
+    const struct prospect *best = NULL;
 
     for (size_t i = 0; i < from->count; i++) {
-        const struct hope *hope = &from->hope[i];
-        if (!taken[hope->choice.point] && (!best || hope->y > best->y)) {
-            best = hope;
+        const struct prospect *prospect = &from->prospect[i];
+        if (!taken[prospect->choice.point] && (!best || prospect->y > best->y)) {
+            best = prospect;
         }
     }
     if (!best) {
@@ -166,23 +166,25 @@ static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *
 static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
 {
     bool *taken = strategy_taken(view), *known = strategy_taken(view);
-    struct hopes hopes = {0};
+    struct prospects prospects = {0};
     struct sample *sample;
     size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
-    uint64_t made = strategy_made(view);
+    uint64_t made = strategy_proposed(view);
 
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
         bool found = false;
 
-        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >=
-                                         (view->dismissed ? EXPLORE_DISMISSED : EXPLORE)) {
+        if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >=
+                                         (view->discards ? EXPLORE_DISCARDING : EXPLORE)) {
             // Beyond PARENTS only when those have no free neighbours.
             for (; parents < correct && parents < PARENTS; parents++) {
-                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);
+                add_neighbours(&prospects, view->generator, sample, learnt, &sample[parents],
+                               known);
             }
-            while (!(found = pick(&hopes, taken, &out[count])) && parents < correct) {
-                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents++], known);
+            while (!(found = pick(&prospects, taken, &out[count])) && parents < correct) {
+                add_neighbours(&prospects, view->generator, sample, learnt, &sample[parents++],
+                               known);
             }
         }
         out[count].parent = found ? out[count].parent : 0;
@@ -190,7 +192,7 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
             break;
         }
     }
-    free(hopes.hope);
+    free(prospects.prospect);
     free(sample);
     free(taken);
     free(known);
@@ -222,7 +224,7 @@ static size_t rank(struct ranked *best, size_t count, struct ranked one)
 // failed, to be repaired, or the baseline.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
-    double coin = strategy_coin(view, STREAM_COIN, slot);
+    double coin = strategy_uniform(view, STREAM_COIN, slot);
     struct ranked best[PARENTS];
     size_t count = 0;
     uint64_t failed = 0;

@@ -41,7 +41,7 @@
 #define CELLS 512
 #define PLACES 27 // three axes in thirds
 #define STREAM_COIN 0x69736c63ULL
-#define STREAM_BREED 0x69736c62ULL
+#define STREAM_CHILD 0x69736c62ULL
 
 // A measured and correct candidate.
 struct member {
@@ -56,7 +56,7 @@ struct archive {
     struct member *member; // best first
     size_t count;
     bool *taken;
-    bool settled[ISLANDS][PLACES]; // something of the island was proposed there
+    bool occupied[ISLANDS][PLACES]; // something of the island was proposed there
 };
 
 static unsigned island_of(uint64_t candidate)
@@ -88,16 +88,16 @@ static double sum_of(const struct compiled *compiled, const char *name, const ch
     return sum;
 }
 
-static unsigned place_of(const struct generator *generator, size_t point, unsigned island)
+static unsigned position_cell(const struct generator *generator, size_t point, unsigned island)
 {
     if (generator->axis_count == 0) {
         return 0;
     }
-    double place[GENERATOR_AXIS_MAX];
-    generator->ops->place(generator, point, place);
+    double position[GENERATOR_AXIS_MAX];
+    generator->ops->position(generator, point, position);
     unsigned cell = 0;
     for (size_t i = 0; i < 3; i++) {
-        cell = cell * 3 + clamp(place[(3 * island + i) % generator->axis_count] * 3, 2);
+        cell = cell * 3 + clamp(position[(3 * island + i) % generator->axis_count] * 3, 2);
     }
     return cell;
 }
@@ -122,7 +122,7 @@ static unsigned cell_of(const struct strategy_view *view, const struct member *m
     if (view->generator->axis_count == 0) { // each for itself
         return CELLS / 2 + (unsigned)(member->candidate % (CELLS / 2));
     }
-    return CELLS / 2 + place_of(view->generator, member->point, member->island);
+    return CELLS / 2 + position_cell(view->generator, member->point, member->island);
 }
 
 static int by_y(const void *a, const void *b)
@@ -145,7 +145,7 @@ static void archive_init(struct archive *archive, const struct strategy_view *vi
         *member = (struct member){.candidate = id, .island = island_of(id)};
         if (candidate->proposed.duplicate_of == 0 && candidate->object_duplicate_of == 0 &&
             strategy_score(view, id, &member->y) &&
-            (view->generator->asks || strategy_point(view, id, &member->point))) {
+            (view->generator->is_llm || strategy_point(view, id, &member->point))) {
             member->cell = cell_of(view, member);
             archive->count++;
         }
@@ -194,23 +194,23 @@ static const struct member *draw(const struct member *const *elite, size_t count
 
 static double distance(const struct generator *generator, size_t point, const double *target)
 {
-    double place[GENERATOR_AXIS_MAX], sum = 0;
-    generator->ops->place(generator, point, place);
+    double position[GENERATOR_AXIS_MAX], sum = 0;
+    generator->ops->position(generator, point, position);
     for (size_t i = 0; i < generator->axis_count; i++) {
-        sum += fabs(place[i] - target[i]);
+        sum += fabs(position[i] - target[i]);
     }
     return sum;
 }
 
 // The point that has each parameter from one of the two, or the closest one that can be reached
 // over neighbours that come ever closer: not every mixture is a point.
-static size_t mix(const struct generator *generator, size_t mother, size_t father,
+static size_t mix(const struct generator *generator, size_t first, size_t second,
                   struct stats_rng *rng)
 {
     double target[GENERATOR_AXIS_MAX], other[GENERATOR_AXIS_MAX];
-    size_t neighbour[NEIGHBOUR_MAX], at = mother;
-    generator->ops->place(generator, mother, target);
-    generator->ops->place(generator, father, other);
+    size_t neighbour[NEIGHBOUR_MAX], at = first;
+    generator->ops->position(generator, first, target);
+    generator->ops->position(generator, second, other);
     for (size_t i = 0; i < generator->axis_count; i++) {
         target[i] = stats_rng_below(rng, 2) == 0 ? target[i] : other[i];
     }
@@ -233,17 +233,17 @@ static size_t mix(const struct generator *generator, size_t mother, size_t fathe
 }
 
 // A child that may be taken, which the caller finds out.
-static bool breed(const struct archive *archive, const struct member *const *elite, size_t count,
-                  struct stats_rng *rng, struct strategy_choice *ret)
+static bool make_child(const struct archive *archive, const struct member *const *elite,
+                       size_t count, struct stats_rng *rng, struct strategy_choice *ret)
 {
     const struct generator *generator = archive->view->generator;
-    const struct member *mother = draw(elite, count, rng);
+    const struct member *first = draw(elite, count, rng);
     double coin = stats_rng_unit(rng);
-    size_t at = mother->point;
-    ret->parent = mother->candidate;
+    size_t at = first->point;
+    ret->parent = first->candidate;
     if (coin < CROSSOVER && count > 1) {
-        const struct member *father = draw(elite, count, rng);
-        ret->point = mix(generator, at, father->point, rng);
+        const struct member *second = draw(elite, count, rng);
+        ret->point = mix(generator, at, second->point, rng);
         return !archive->taken[ret->point];
     }
     if (coin < CROSSOVER + TWO_STEPS) {
@@ -254,60 +254,60 @@ static bool breed(const struct archive *archive, const struct member *const *eli
     return strategy_neighbour(archive->view, archive->taken, at, rng, &ret->point);
 }
 
-static bool conceive(const struct archive *archive, uint64_t slot, struct strategy_choice *ret)
+static bool choose_child(const struct archive *archive, uint64_t slot, struct strategy_choice *ret)
 {
     const struct member *elite[2 * CELLS];
     size_t count = elites(archive, slot, elite), children = 0;
     struct stats_rng rng;
-    stats_rng_init(&rng, archive->view->seed ^ STREAM_BREED, slot);
+    stats_rng_init(&rng, archive->view->seed ^ STREAM_CHILD, slot);
     for (size_t try = 0; try < TRIES && children < CHILDREN && count > 0; try++) {
         struct strategy_choice child;
-        if (!breed(archive, elite, count, &rng, &child)) {
+        if (!make_child(archive, elite, count, &rng, &child)) {
             continue;
         }
         unsigned island = island_of(slot);
-        unsigned place = place_of(archive->view->generator, child.point, island);
-        bool settled = archive->settled[island][place];
-        if (children == 0 || !settled) {
+        unsigned cell = position_cell(archive->view->generator, child.point, island);
+        bool occupied = archive->occupied[island][cell];
+        if (children == 0 || !occupied) {
             *ret = child;
         }
         children++;
-        if (!settled) {
+        if (!occupied) {
             break;
         }
     }
     return children > 0;
 }
 
-static void settle(struct archive *archive, uint64_t candidate, size_t point)
+static void occupy(struct archive *archive, uint64_t candidate, size_t point)
 {
     unsigned island = island_of(candidate);
-    archive->settled[island][place_of(archive->view->generator, point, island)] = true;
+    archive->occupied[island][position_cell(archive->view->generator, point, island)] = true;
 }
 
 static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
 {
     struct archive archive;
     size_t count = 0, point;
-    uint64_t made = strategy_made(view);
+    uint64_t made = strategy_proposed(view);
     archive_init(&archive, view);
     archive.taken = strategy_taken(view);
     for (uint64_t id = 1; id <= view->run_state->candidate_count; id++) {
         if (strategy_point(view, id, &point)) {
-            settle(&archive, id, point);
+            occupy(&archive, id, point);
         }
     }
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
-        if (made + count < START || strategy_coin(view, STREAM_COIN, slot) < EXPLORE ||
-            !conceive(&archive, slot, &out[count])) {
+        if (made + count < START || strategy_uniform(view, STREAM_COIN, slot) < EXPLORE ||
+            !choose_child(&archive, slot, &out[count])) {
             out[count].parent = 0;
             if (!strategy_random(view, archive.taken, slot, &out[count].point)) {
                 break;
             }
         }
         archive.taken[out[count].point] = true;
-        settle(&archive, slot, out[count].point);
+        occupy(&archive, slot, out[count].point);
     }
     archive_release(&archive);
     return count;
@@ -323,8 +323,8 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
     const struct member *elite[2 * CELLS];
     size_t count = elites(&archive, slot, elite);
     struct stats_rng rng;
-    stats_rng_init(&rng, view->seed ^ STREAM_BREED, slot);
-    if (count > 0 && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE) {
+    stats_rng_init(&rng, view->seed ^ STREAM_CHILD, slot);
+    if (count > 0 && strategy_uniform(view, STREAM_COIN, slot) >= EXPLORE) {
         ret = draw(elite, count, &rng)->candidate;
     } else {
         while (ret > 0 && !strategy_failed(view, ret)) {

@@ -192,11 +192,11 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 {
     bool *taken = strategy_taken(view);
     struct tree tree = tree_of(view);
-    uint64_t made = strategy_made(view);
+    uint64_t made = strategy_proposed(view);
     size_t count = 0;
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
-        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE &&
+        if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >= EXPLORE &&
             expand(view, &tree, taken, &out[count])) {
             continue;
         }
@@ -216,7 +216,7 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     uint64_t made = view->run_state->candidate_count, ret = 0;
     uint64_t requests = slot > made ? (slot - made - 1) / CHILDREN : 0;
-    if (strategy_coin(view, STREAM_COIN, slot) < EXPLORE) {
+    if (strategy_uniform(view, STREAM_COIN, slot) < EXPLORE) {
         return 0;
     }
     struct tree tree = tree_of(view);

@@ -83,7 +83,7 @@ static void points_have_neighbours_on_their_lines(void **state)
     assert_int_equal(generator->ops->neighbours(generator, corner, out, 16), 3);
     assert_int_equal(generator->ops->neighbours(generator, inner, out, 2), 2);
     double place[3];
-    generator->ops->place(generator, inner, place); // by rank: A is 8, the fourth of eight
+    generator->ops->position(generator, inner, place); // by rank: A is 8, the fourth of eight
     assert_true(fabs(place[0] - 3.0 / 7) < 1e-12 && fabs(place[1] - 2.0 / 5) < 1e-12);
     catalogue_free(catalogue);
 }

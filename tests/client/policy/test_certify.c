@@ -21,10 +21,10 @@ static void assert_near(double value, double expected, double tolerance)
     }
 }
 
-static void row_of(struct certify_row *row, double score, bool bad)
+static void row_of(struct certify_row *row, double score, bool improves)
 {
     *row = (struct certify_row){
-        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .bad = bad};
+        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .improves = improves};
 }
 
 // ---- by hand ----
@@ -104,9 +104,9 @@ static void selective_needs_the_counts_of_the_binomial(void **state)
         assert_true(stats_binomial_cdf(most[i].fifth, most[i].rows, 0.2) <= 0.1);
         assert_true(stats_binomial_cdf(most[i].fifth + 1, most[i].rows, 0.2) > 0.1);
     }
-    rows[30].bad = true; // at 31 rows 0 are allowed: the sequence ends there, for good
+    rows[30].improves = true; // at 31 rows 0 are allowed: the sequence ends there, for good
     assert_true(certify_selective(rows, 200, 0.1, 0.1).tau == 30);
-    rows[5].bad = true;
+    rows[5].improves = true;
     assert_non_null(strstr(certify_selective(rows, 200, 0.1, 0.1).text, "too many improve"));
 }
 
@@ -185,7 +185,7 @@ static void online_wealth_is_the_formula(void **state)
     certify_online_init(&online, 0.2, 0.1, 0.1, grid, 2);
     struct certify_row row = {.score = 1, .propensity = 0.5, .measured = true};
     certify_online_add(&online, &row, 0.25);
-    row.bad = true;
+    row.improves = true;
     certify_online_add(&online, &row, 0.25);
     row.measured = false;
     certify_online_add(&online, &row, 0.25);
@@ -207,8 +207,8 @@ static void missed_is_the_weighted_share(void **state)
         rows[i].propensity = i == 0 ? 0.25 : 0.5;
         rows[i].forecast = i < 4 ? 0.2 : 0.5;
     }
-    struct certify_missed missed =
-        certify_missed(rows, 10, 0.95); // weights 4, 2, 2; residuals .8, -.2, -.2
+    struct false_omission missed =
+        certify_false_omission(rows, 10, 0.95); // weights 4, 2, 2; residuals .8, -.2, -.2
     assert_true(missed.estimated);
     assert_near(missed.hajek, 0.5, 1e-12);
     assert_near(missed.share, 0.38 + 2.4 / 8, 1e-12);
@@ -225,16 +225,16 @@ static void the_bound_is_where_the_bets_reach_the_confidence(void **state)
     for (size_t i = 0; i < 60; i++) {
         row_of(&rows[i], 0, false);
     }
-    odds = certify_missed(rows, 60, 0.95).upper;
+    odds = certify_false_omission(rows, 60, 0.95).upper;
     assert_true(odds > 0.05 && odds < 0.08); // 1 - .05^(1/60) = .049 would be all at one bet of 1
     odds /= 1 - odds;
     wealth = pow(1 + 0.25 * odds, 60) + pow(1 + 0.5 * odds, 60) + pow(1 + 0.9 * odds, 60);
     assert_near(wealth / 3, 20, 1e-6);
     for (size_t i = 0; i < 60; i++) { // all are known: the bound is not below what is known
-        rows[i].bad = true;
+        rows[i].improves = true;
     }
-    assert_near(certify_missed(rows, 60, 0.95).share, 1, 1e-12);
-    assert_true(certify_missed(rows, 60, 0.95).upper == 1);
+    assert_near(certify_false_omission(rows, 60, 0.95).share, 1, 1e-12);
+    assert_true(certify_false_omission(rows, 60, 0.95).upper == 1);
 }
 
 // ---- what cannot be ----
@@ -266,7 +266,7 @@ static void impossible_arguments_certify_nothing(void **state)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         refused(rows, 100, wrong[i], 0.1);
         assert_false(certify_selective(rows, 100, 0.1, wrong[i]).certified);
-        assert_false(certify_missed(rows, 100, wrong[i]).estimated);
+        assert_false(certify_false_omission(rows, 100, wrong[i]).estimated);
         certify_online_init(&online, wrong[i], 0.1, 0.1, grid, 2);
         for (size_t j = 0; j < 100; j++) {
             assert_false(certify_online_add(&online, &rows[j % 50], 1));
@@ -276,7 +276,7 @@ static void impossible_arguments_certify_nothing(void **state)
             double kept = rows[7].propensity;
             rows[7].propensity = wrong[i];
             refused(rows, 100, 0.1, 0.1);
-            assert_true(certify_missed(rows, 100, 0.95).upper == 1);
+            assert_true(certify_false_omission(rows, 100, 0.95).upper == 1);
             certify_online_init(&online, 0.1, 0.1, 0.1, grid, 2);
             for (size_t j = 0; j < 100; j++) {
                 certify_online_add(&online, &rows[j % 50], 1);
@@ -293,7 +293,7 @@ static void impossible_arguments_certify_nothing(void **state)
     assert_false(certify_online_now(&online).certified);
     certify_online_init(&online, 0.1, 0.1, 0.1, NULL, 9);
     assert_non_null(strstr(certify_online_now(&online).text, "no grid"));
-    assert_true(certify_missed(NULL, 0, 0.95).upper == 1);
+    assert_true(certify_false_omission(NULL, 0, 0.95).upper == 1);
 }
 
 static void scores_that_are_none_are_never_discarded(void **state)
@@ -321,7 +321,7 @@ static void scores_that_are_none_are_never_discarded(void **state)
     for (size_t i = 0; i < 100; i++) {
         certify_online_add(&online, &rows[i], 1);
         rows[i].score = i % 3 == 0 ? NAN : i % 3 == 1 ? -INFINITY : INFINITY;
-        rows[i].bad = i % 3 == 2;
+        rows[i].improves = i % 3 == 2;
     }
     assert_false(certify_online_now(&online).certified);
     // Without bounds there is nothing between them to name as a threshold.
@@ -373,7 +373,7 @@ static void any_rows_have_an_outcome(void **state)
             assert_true(all[i].below <= all[i].rows && all[i].improvers_below <= all[i].below);
             assert_true(strlen(all[i].text) > 20);
         }
-        struct certify_missed missed = certify_missed(rows, n, 0.95);
+        struct false_omission missed = certify_false_omission(rows, n, 0.95);
         assert_true(missed.upper >= 0 && missed.upper <= 1);
         assert_true(!missed.estimated || (missed.share >= 0 && missed.share <= 1));
         assert_true(strlen(missed.text) > 20);

@@ -39,12 +39,12 @@ static double shift_of(const struct world *world)
 
 static struct certify_row draw(const struct world *world, struct stats_rng *rng)
 {
-    bool bad = stats_rng_unit(rng) < world->base;
-    return (struct certify_row){.score = stats_rng_normal(rng) + (bad ? shift_of(world) : 0),
+    bool improves = stats_rng_unit(rng) < world->base;
+    return (struct certify_row){.score = stats_rng_normal(rng) + (improves ? shift_of(world) : 0),
                                 .forecast = NAN,
                                 .propensity = 1,
                                 .measured = true,
-                                .bad = bad};
+                                .improves = improves};
 }
 
 static double miss_of(const struct world *world, double tau)
@@ -73,19 +73,19 @@ static int by_score(const void *a, const void *b)
 // counted against all rows, or against those below it.
 static double sweep(struct certify_row *rows, size_t n, double alpha, bool selective)
 {
-    double tau = -INFINITY, bad = 0;
+    double tau = -INFINITY, improvers = 0;
     qsort(rows, n, sizeof(*rows), by_score);
     for (size_t m = 1; m < n; m++) {
-        bad += rows[m - 1].bad;
-        tau = bad <= alpha * (double)(selective ? m : n) + 1e-9 ? rows[m].score : tau;
+        improvers += rows[m - 1].improves;
+        tau = improvers <= alpha * (double)(selective ? m : n) + 1e-9 ? rows[m].score : tau;
     }
     return tau;
 }
 
-static void row_of(struct certify_row *row, double score, bool bad)
+static void row_of(struct certify_row *row, double score, bool improves)
 {
     *row = (struct certify_row){
-        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .bad = bad};
+        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .improves = improves};
 }
 
 // ---- guarantees over resamples ----
@@ -102,7 +102,7 @@ static void recall_holds_on_average(void **state)
             stats_rng_init(&rng, 11 + w, r);
             for (size_t n = 0; n < 10;) {
                 rows[n] = draw(&worlds[w], &rng);
-                n += rows[n].bad;
+                n += rows[n].improves;
             }
             sum += miss_of(&worlds[w], certify_recall(rows, 10, 0.1).tau) / RESAMPLES;
             swept += miss_of(&worlds[w], sweep(rows, 10, 0.1, false)) / RESAMPLES;
@@ -226,7 +226,7 @@ static struct stream run_stream(const struct world *world, double alpha, size_t 
                                 uint64_t index)
 {
     double scores[100], grid[CERTIFY_GRID_MAX], tau = -INFINITY;
-    double seen[CERTIFY_GRID_MAX] = {0}, bad[CERTIFY_GRID_MAX] = {0};
+    double seen[CERTIFY_GRID_MAX] = {0}, improvers[CERTIFY_GRID_MAX] = {0};
     struct stats_rng rng;
     stats_rng_init(&rng, seed, index);
     for (size_t i = 0; i < 100; i++) {
@@ -246,9 +246,9 @@ static struct stream run_stream(const struct world *world, double alpha, size_t 
         stream.first = stream.first == 0 && online.level > 0 ? online.measured : stream.first;
         for (size_t j = 0; j < len && row.measured; j++) {
             seen[j] += row.score < grid[j] ? 1 / row.propensity : 0;
-            bad[j] += row.score < grid[j] && row.bad ? 1 / row.propensity : 0;
-            stream.peeked |=
-                seen[j] >= 22 && bad[j] <= alpha * seen[j] && selective_of(world, grid[j]) > alpha;
+            improvers[j] += row.score < grid[j] && row.improves ? 1 / row.propensity : 0;
+            stream.peeked |= seen[j] >= 22 && improvers[j] <= alpha * seen[j] &&
+                             selective_of(world, grid[j]) > alpha;
         }
     }
     return stream;
@@ -305,7 +305,7 @@ static size_t passed_until_alarm(size_t good, double risk, size_t most, uint64_t
     size_t audits = 0;
     while (audits <= most) {
         double smallest = route(&row, 1, &rng);
-        row.bad = stats_rng_unit(&rng) < risk;
+        row.improves = stats_rng_unit(&rng) < risk;
         audits += row.measured;
         if (certify_online_add(&online, &row, smallest)) {
             assert_false(certify_online_now(&online).certified);
@@ -337,12 +337,12 @@ static void useless_forecasts_raise_the_alarm(void **state)
 
 // ---- afterwards ----
 
-// Maurer and Pontil's bound (2009, theorem 4) of the mean of (measured / propensity) bad.
+// Maurer and Pontil's bound (2009, theorem 4) of the mean of (measured / propensity) improves.
 static double bernstein(const struct certify_row *rows, size_t n, double smallest)
 {
     double x[ROWS_MAX], size = (double)n, term = log(2 / 0.05);
     for (size_t i = 0; i < n; i++) {
-        x[i] = rows[i].measured && rows[i].bad ? smallest / rows[i].propensity : 0;
+        x[i] = rows[i].measured && rows[i].improves ? smallest / rows[i].propensity : 0;
     }
     return fmin(1, (stats_mean(x, n) + sqrt(2 * stats_variance(x, n) * term / size) +
                     7 * term / (3 * (size - 1))) /
@@ -369,9 +369,9 @@ static void missed_is_bounded(void **state)
                 rows[i].forecast = cases[c].calibrated > 0 ? p : 1 - p;
                 rows[i].propensity = 0.05 + 0.15 * u;
                 rows[i].measured = stats_rng_unit(&rng) < rows[i].propensity;
-                truth += rows[i].bad / 400.0;
+                truth += rows[i].improves / 400.0;
             }
-            struct certify_missed missed = certify_missed(rows, 400, 0.95);
+            struct false_omission missed = certify_false_omission(rows, 400, 0.95);
             assert_true(missed.estimated);
             broken += missed.upper < truth;
             spread = sqrt(missed.hajek * (1 - missed.hajek) / (double)missed.audited);

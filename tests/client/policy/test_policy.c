@@ -251,7 +251,7 @@ static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
         }
     }
     assert_int_equal(measured, 4); // of 15 that are ranked
-    assert_true(policy_find("published")->rival && !policy_find("budget")->rival);
+    assert_true(policy_find("published")->replay_only && !policy_find("budget")->replay_only);
 }
 
 static void unknown_policy_is_not_found(void **state)

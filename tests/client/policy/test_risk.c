@@ -66,7 +66,7 @@ static void end(struct stream *s)
 // What record_threshold of client/search/pipeline_decide.c records.
 static void certify(struct stream *s, uint64_t visible)
 {
-    risk_take(s->risk, &s->run_state, visible);
+    risk_update(s->risk, &s->run_state, visible);
     struct certificate now = risk_now(s->risk);
     struct run_certified *to = &s->run_state.certified;
     double threshold = now.certified ? now.tau : NAN;
@@ -87,10 +87,10 @@ static void certify(struct stream *s, uint64_t visible)
     s->run_state.certifications++;
 }
 
-static void add_result(struct stream *s, size_t i, bool bad)
+static void add_result(struct stream *s, size_t i, bool improves)
 {
-    s->speedup[i] = (struct estimate){.log2 = bad ? 1 : -1};
-    s->result[i] = (struct result){.verdict = bad ? VERDICT_FASTER : VERDICT_SLOWER,
+    s->speedup[i] = (struct estimate){.log2 = improves ? 1 : -1};
+    s->result[i] = (struct result){.verdict = improves ? VERDICT_FASTER : VERDICT_SLOWER,
                                    .speedup = &s->speedup[i]};
     s->run_state.candidate[i].result = &s->result[i];
 }
@@ -100,16 +100,16 @@ static struct policy_decision step(struct stream *s)
 {
     size_t i = s->run_state.candidate_count++;
     struct run_state_candidate *candidate = &s->run_state.candidate[i];
-    bool bad = stats_rng_unit(&s->rng) < s->base;
+    bool improves = stats_rng_unit(&s->rng) < s->base;
     double place = stats_rng_unit(&s->rng);
     struct policy_view view = {
         .run_state = &s->run_state, .candidate = i + 1, .first = i + 1, .last = i + 1};
     view.visible = i > LAG ? i - LAG : 0;
-    s->forecast[i] =
-        (struct forecast){.p_improves = !bad || s->blind ? 0.05 + 0.3 * place : 0.2 + 0.25 * place,
-                          .confidence = 0.9,
-                          .trained_rows = 20,
-                          .engine = s->engine};
+    s->forecast[i] = (struct forecast){.p_improves = !improves || s->blind ? 0.05 + 0.3 * place
+                                                                           : 0.2 + 0.25 * place,
+                                       .confidence = 0.9,
+                                       .trained_rows = 20,
+                                       .engine = s->engine};
     *candidate =
         (struct run_state_candidate){.proposed = {.candidate = i + 1}, .forecast = &s->forecast[i]};
     certify(s, view.visible);
@@ -120,11 +120,11 @@ static struct policy_decision step(struct stream *s)
                                               .propensity = decision.propensity,
                                               .threshold = decision.threshold};
     if (decision.decision != DECISION_TRUST) {
-        add_result(s, i, bad);
+        add_result(s, i, improves);
     }
     if (decision.decision != DECISION_MEASURE) {
         s->below++;
-        s->improvers_below += bad;
+        s->improvers_below += improves;
     }
     return decision;
 }
@@ -269,9 +269,9 @@ static void thresholds_follow_from_the_log_however_it_is_read(void **state)
         for (size_t last = 50; last <= 1000; last += 95) {
             struct risk *again = risk_create(&s->run_state.started),
                         *slow = risk_create(&s->run_state.started);
-            risk_take(again, &s->run_state, last);
+            risk_update(again, &s->run_state, last);
             for (size_t i = 1; i <= last; i++) {
-                risk_take(slow, &s->run_state, i);
+                risk_update(slow, &s->run_state, i);
             }
             struct certificate a = risk_now(again), b = risk_now(slow);
             assert_true(a.tau == b.tau && a.rows == b.rows);
@@ -354,7 +354,7 @@ static void no_threshold_is_above_a_half(void **state)
         s->forecast[i].p_improves = 0.9;
     }
     struct risk *risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 30);
+    risk_update(risk, &s->run_state, 30);
     assert_true(risk_now(risk).certified && risk_now(risk).tau == 0.5);
     risk_free(risk);
     end(s);
@@ -389,11 +389,11 @@ static void an_outcome_to_come_is_waited_for_and_a_lost_one_improves(void **stat
     }
     struct risk *risk = risk_create(&s->run_state.started);
     s->run_state.candidate[18].given_up = false;
-    risk_take(risk, &s->run_state, 60);
+    risk_update(risk, &s->run_state, 60);
     assert_int_equal(risk_now(risk).rows, 8);
     assert_false(risk_now(risk).certified);
     s->run_state.candidate[18].given_up = true;
-    risk_take(risk, &s->run_state, 60);
+    risk_update(risk, &s->run_state, 60);
     assert_int_equal(risk_now(risk).rows, 9);
     assert_true(risk_now(risk).certified);
     risk_free(risk);
@@ -410,14 +410,14 @@ static void children_of_one_parent_count_once(void **state)
         s->run_state.candidate[i].proposed.parent = i < 20 ? 0 : 1 + i % 5;
     }
     struct risk *risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 8); // without a parent each stands for itself
+    risk_update(risk, &s->run_state, 8); // without a parent each stands for itself
     assert_int_equal(risk_now(risk).rows, 8);
     risk_free(risk);
     for (size_t i = 0; i < 100; i++) {
         s->run_state.candidate[i].proposed.parent = 1 + i % 5;
     }
     risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 100);
+    risk_update(risk, &s->run_state, 100);
     assert_int_equal(risk_now(risk).rows, 5);
     assert_false(risk_now(risk).certified);
     risk_free(risk);

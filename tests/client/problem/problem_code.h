@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "client/command.h"
+#include "client/problem/mutant.h"
 #include "client/problem/problem_check.h"
-#include "client/problem/problem_mutant.h"
 #include "client/session.h"
 #include "common/file.h"
 #include "common/mem.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "client/problem/problem_mutant.h"
+#include "client/problem/mutant.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -350,7 +350,7 @@ static void every_sealed_mutant_spoils_the_result_and_nothing_else(void **state)
         size_t applicable = 0;
         for (size_t i = 0; i < MUTANT_COUNT; i++) {
             struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-            if (mutant_applies((enum mutant)i, problem, &reason)) {
+            if (mutant_applicable((enum mutant)i, problem, &reason)) {
                 applicable++;
                 mutant_source((enum mutant)i, problem, samples[s].baseline, &source);
                 struct program other = load(problem, strbuf_text(&source));

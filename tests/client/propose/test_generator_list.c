@@ -26,7 +26,7 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     struct generator_list list;
     parse(&list, "tunable");
     assert_int_equal(list.count, 1);
-    assert_int_equal(generator_list_asking(&list), 1);
+    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
     parse(&list, "pool:a,b.jsonl,llm,pool:tunable,c,tunable");
     assert_int_equal(list.count, 4);
@@ -34,11 +34,11 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     assert_string_equal(list.kind[1], "llm");
     assert_string_equal(list.kind[2], "pool:tunable,c");
     assert_string_equal(list.kind[3], "tunable");
-    assert_int_equal(generator_list_asking(&list), 1);
+    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
-    assert_true(generator_list_asks("tunable,llm"));
-    assert_false(generator_list_asks("tunable,pool:llm"));
-    assert_false(generator_list_asks("space"));
+    assert_true(generator_list_has_llm("tunable,llm"));
+    assert_false(generator_list_has_llm("tunable,pool:llm"));
+    assert_false(generator_list_has_llm("space"));
 }
 
 static void a_wrong_list_is_one_sentence(void **state)

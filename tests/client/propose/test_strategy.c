@@ -38,7 +38,7 @@ static struct generator *make_generator(const char *text)
 static double landscape(const struct generator *generator, size_t point)
 {
     double x[GENERATOR_AXIS_MAX];
-    generator->ops->place(generator, point, x);
+    generator->ops->position(generator, point, x);
     if (x[0] > 0.9 && x[1] > 0.9) {
         return NAN;
     }

@@ -6,9 +6,9 @@
 #include "client/policy/certify.h"
 #include "client/run/run_state.h"
 
-#define MISSED_CONFIDENCE 0.95
+#define FALSE_OMISSION_CONFIDENCE 0.95
 
-// See certify_missed.
-struct certify_missed missed_of(const struct run_state *run_state);
+// See certify_false_omission.
+struct false_omission false_omission_of_run(const struct run_state *run_state);
 
 #endif

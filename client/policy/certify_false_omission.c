@@ -20,7 +20,7 @@ static double forecast_of(const struct certify_row *row)
 static double corrected(const struct certify_row *row)
 {
     double q = forecast_of(row);
-    return row->measured ? q + ((row->bad ? 1 : 0) - q) / row->propensity : q;
+    return row->measured ? q + ((row->improves ? 1 : 0) - q) / row->propensity : q;
 }
 
 // The mean wealth of the bets that the share is below m. Rises with m, and has expectation 1 at
@@ -30,7 +30,7 @@ static double wealth(const struct certify_row *rows, size_t n, double m, double 
 {
     double log_plain[BETS] = {0}, log_varied[BETS] = {0}, sum = 0;
     for (size_t i = 0; i < n; i++) {
-        double gain = rows[i].measured ? (m - (rows[i].bad ? 1 : 0)) / rows[i].propensity : 0;
+        double gain = rows[i].measured ? (m - (rows[i].improves ? 1 : 0)) / rows[i].propensity : 0;
         double varied = m - corrected(&rows[i]);
         for (size_t b = 0; b < BETS; b++) {
             log_plain[b] += log1p(bets[b] * gain * smallest / (1 - m));
@@ -77,14 +77,15 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double con
     return NULL;
 }
 
-struct certify_missed certify_missed(const struct certify_row *rows, size_t n, double confidence)
+struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
+                                             double confidence)
 {
-    struct certify_missed missed = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
+    struct false_omission missed = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
     const char *why = obstacle(rows, n, confidence);
-    double weights = 0, bad = 0, forecasts = 0, residuals = 0;
+    double weights = 0, improving = 0, forecasts = 0, residuals = 0;
     for (size_t i = 0; i < n; i++) {
         missed.audited += rows[i].measured;
-        missed.improvers += rows[i].measured && rows[i].bad;
+        missed.improvers += rows[i].measured && rows[i].improves;
     }
     if (n == 0) {
         snprintf(missed.text, sizeof(missed.text), "nothing was discarded");
@@ -97,16 +98,17 @@ struct certify_missed certify_missed(const struct certify_row *rows, size_t n, d
         return missed;
     }
     for (size_t i = 0; i < n; i++) {
-        double q = forecast_of(&rows[i]), y = rows[i].bad ? 1 : 0, weight = 1 / rows[i].propensity;
+        double q = forecast_of(&rows[i]), y = rows[i].improves ? 1 : 0,
+               weight = 1 / rows[i].propensity;
         forecasts += q;
         if (rows[i].measured) {
             weights += weight;
-            bad += weight * y;
+            improving += weight * y;
             residuals += weight * (y - q);
         }
     }
     missed.estimated = true;
-    missed.hajek = bad / weights;
+    missed.hajek = improving / weights;
     missed.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
     // The improvers that audits found are part of the share for certain.
     missed.upper = fmax(upper_bound(rows, n, confidence), (double)missed.improvers / (double)n);

@@ -134,7 +134,7 @@ static void every_mutant_compiles_and_spoils_the_result(void **state)
         size_t applicable = 0;
         for (size_t i = 0; i < MUTANT_COUNT; i++) {
             struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-            bool applies = mutant_applies((enum mutant)i, problem, &reason);
+            bool applies = mutant_applicable((enum mutant)i, problem, &reason);
             assert_true(applies == (reason.len == 0));
             if (applies) {
                 applicable++;

@@ -70,7 +70,7 @@ const char *mutant_meaning(enum mutant mutant); // why it is bad if it passes
 
 // Whether the mutant makes sense for this problem. If not, the sentence why is appended to
 // reason.
-bool mutant_applies(enum mutant mutant, const struct problem *problem, struct strbuf *reason);
+bool mutant_applicable(enum mutant mutant, const struct problem *problem, struct strbuf *reason);
 // Appends the source. The mutant applies.
 void mutant_source(enum mutant mutant, const struct problem *problem, const char *baseline,
                    struct strbuf *out);
@@ -93,8 +93,8 @@ enum honest {
 
 const char *honest_name(enum honest honest);
 const char *honest_what(enum honest honest);
-// As mutant_applies: a cuda problem has the baseline only.
-bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason);
+// As mutant_applicable: a cuda problem has the baseline only.
+bool honest_applicable(enum honest honest, const struct problem *problem, struct strbuf *reason);
 void honest_source(enum honest honest, const char *baseline, struct strbuf *out);
 
 #endif

@@ -11,7 +11,7 @@
 // of its last axis, $c its C type. Everything of ours is called kc_… and no header is included, so
 // that nothing can collide with the baseline's names and macros; shape expressions are copied with
 // the params renamed. Nothing here is optimised: verification is all that counts.
-#include "client/problem/problem_mutant.h"
+#include "client/problem/mutant.h"
 #include "client/problem/mutant_cuda.h"
 #include "common/mem.h"
 #include <ctype.h>
@@ -130,7 +130,7 @@ const char *honest_what(enum honest honest)
     return honests[honest].what;
 }
 
-bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason)
+bool honest_applicable(enum honest honest, const struct problem *problem, struct strbuf *reason)
 {
     if (!honests[honest].pragma || !problem->cuda) {
         return true;

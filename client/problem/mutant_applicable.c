@@ -1,8 +1,8 @@
 // Which mutants make sense for a problem: those that can differ from an honest implementation in
 // one of its cases. The cases are the listed ones and some hidden ones, drawn here with fixed
 // seeds: what matters is which sizes can occur.
+#include "client/problem/mutant.h"
 #include "client/problem/mutant_cuda.h"
-#include "client/problem/problem_mutant.h"
 #include <math.h>
 #include <string.h>
 
@@ -172,7 +172,7 @@ static const struct {
     [MUTANT_F32_OUTPUT] = {NEED_DOUBLE, "no output is in double precision"},
 };
 
-bool mutant_applies(enum mutant mutant, const struct problem *problem, struct strbuf *reason)
+bool mutant_applicable(enum mutant mutant, const struct problem *problem, struct strbuf *reason)
 {
     const char *why = NULL;
     if (!some_output(problem, needs[mutant].need)) {
