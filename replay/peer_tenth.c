@@ -1,6 +1,6 @@
 // The best tenth by forecast. A tenth of the candidates is measured in all: half of it at random, from
 // which the static engine's model learns, from nothing; it forecasts all the others once, and those that
-// promise most beyond the best so far (policy_promise: P(correct) times the expected excess) are the
+// promise most beyond the best so far (policy_expected_improvement: P(correct) times the expected excess) are the
 // other half. A candidate that does not compile is never among them.
 #include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
@@ -136,7 +136,7 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
     }
     for (size_t i = 0; i < count && i < reply.forecasts_count; i++) {
         out[i] =
-            (struct promise){.promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
+            (struct promise){.promise = policy_expected_improvement(&reply.forecasts[i], request.incumbent_log2),
                              .mean = reply.forecasts[i].mean_log2,
                              .candidate = t->order[first + i],
                              .place = first + i};

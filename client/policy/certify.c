@@ -1,4 +1,6 @@
-// Thresholds from a set of outcomes that later candidates resemble: conformal and Learn then Test.
+// Thresholds from a set of outcomes that later candidates resemble: conformal prediction, conformal
+// risk control, and Learn then Test. All three sort the outcomes by score, choose tau among the
+// scores, and count what lies below it.
 #include "client/policy/certify.h"
 
 #include "common/mem.h"
@@ -10,13 +12,15 @@
 
 #define STREAM_PICK 0x7069636bULL
 
-// alpha (n + 1) is meant where floating point says 2.9999999999999996.
+// Added before rounding down, because a product such as alpha (n + 1) may come out as
+// 2.9999999999999996 where 3 is meant.
 #define ROUNDING 1e-9
 
 struct outcome {
     double score; // +INFINITY when there is none
     bool improves;
-    uint64_t cluster, key; // the smallest key of a cluster is taken
+    uint64_t cluster; // as in struct certify_row
+    uint64_t key;     // random; of a cluster the outcome with the smallest key is taken
 };
 
 static int by_cluster(const void *a, const void *b)
@@ -44,7 +48,7 @@ static void say(struct certificate *certificate, const char *format, ...)
     va_end(args);
 }
 
-// Why rows and limits allow no certificate at all; NULL when they do.
+// Why these rows and settings allow no certificate at all. NULL when they allow one.
 static const char *obstacle(const struct certify_row *rows, size_t n, double alpha, double delta)
 {
     if (!(alpha > 0 && alpha < 1)) {
@@ -64,8 +68,8 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double alp
     return NULL;
 }
 
-// The measured rows (improvers alone when asked), one per cluster, in the order of scores. The
-// caller frees *ret.
+// Collects the measured rows, or only the improvers among them, one per cluster and sorted by
+// score. Returns how many there are. The caller frees *ret.
 static size_t gather(const struct certify_row *rows, size_t n, bool improvers, struct outcome **ret)
 {
     struct outcome *out = xcalloc(n + 1, sizeof(*out));
@@ -89,8 +93,9 @@ static size_t gather(const struct certify_row *rows, size_t n, bool improvers, s
     return kept;
 }
 
-// Takes tau, but not above what was seen: a lower threshold discards less and loses no guarantee
-// (of recall and joint, where the loss rises with tau).
+// Sets the certificate's threshold and its counts. tau is lowered to the largest score seen: a
+// lower threshold discards less, so the guarantees of recall and joint, whose loss rises with tau,
+// still hold.
 static void settle(struct certificate *certificate, double tau, const struct outcome *rows)
 {
     certificate->tau = tau;
@@ -107,7 +112,7 @@ static void settle(struct certificate *certificate, double tau, const struct out
     }
 }
 
-// The least n with alpha (n + 1) >= 1.
+// The smallest n with alpha (n + 1) >= 1.
 static double least(double alpha)
 {
     return ceil(1 / alpha - ROUNDING) - 1;
@@ -158,7 +163,7 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
     allowed = floor(alpha * (double)(certificate.rows + 1) + ROUNDING) - 1;
     for (size_t i = 0; i < certificate.rows && tau == INFINITY; i++) {
         improvers += all[i].improves;
-        tau = improvers > allowed ? all[i].score : tau; // it stays out itself
+        tau = improvers > allowed ? all[i].score : tau; // not discarded itself
     }
     settle(&certificate, allowed >= 0 ? tau : -INFINITY, all);
     if (allowed < 0) {
@@ -179,12 +184,12 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
     return certificate;
 }
 
-// The last threshold that passes; -INFINITY when the first fails. *ret_tested: whether there is
-// one.
+// Returns the last threshold that passes the test, or -INFINITY when the first fails. *ret_tested
+// says whether there was any threshold to test.
 static double test_upward(const struct outcome *rows, size_t n, double alpha, double delta,
                           bool *ret_tested)
 {
-    // So many rows without an improver are needed: the least m with (1 - alpha)^m <= delta.
+    // The smallest m with (1 - alpha)^m <= delta: so many rows without an improver are needed.
     double start = ceil(log(delta) / log1p(-alpha) - ROUNDING), tau = -INFINITY;
     *ret_tested = false;
     size_t improvers = 0;

@@ -128,7 +128,7 @@ static double standing(const struct many *many, uint64_t candidate, uint64_t las
                        size_t *ret_compared)
 {
     struct policy_view view = {.run_state = &many->run_state, .candidate = candidate, .last = last};
-    return policy_standing(&view, ret_compared);
+    return policy_rank(&view, ret_compared);
 }
 
 static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
@@ -146,11 +146,11 @@ static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(v
     // What is certain to be a little faster is worth nothing beyond a better incumbent.
     memset(many.bins[97], 0, sizeof(many.bins[97]));
     many.bins[97][bin_of(0.3)] = 1;
-    assert_true(policy_promise(&many.forecast[97], 0) > 0.1);
-    assert_true(policy_promise(&many.forecast[97], 0.8) == 0);
-    assert_true(policy_promise(&many.forecast[50], 0.8) > 0.1);
+    assert_true(policy_expected_improvement(&many.forecast[97], 0) > 0.1);
+    assert_true(policy_expected_improvement(&many.forecast[97], 0.8) == 0);
+    assert_true(policy_expected_improvement(&many.forecast[50], 0.8) > 0.1);
     many.forecast[50].p_correct = 0;
-    assert_true(policy_promise(&many.forecast[50], 0.8) == 0);
+    assert_true(policy_expected_improvement(&many.forecast[50], 0.8) == 0);
     // Where nobody promises anything nobody stands out.
     for (size_t i = 0; i < COUNT; i++) {
         many.forecast[i].p_correct = 0;
@@ -231,9 +231,9 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     many.run_state.candidate_count = COUNT;
     struct policy_view view = {
         .run_state = &many.run_state, .candidate = 98, .last = 99, .visible = 20};
-    first = policy_standing(&view, &compared);
+    first = policy_rank(&view, &compared);
     view.candidate = 99;
-    second = policy_standing(&view, &compared);
+    second = policy_rank(&view, &compared);
     assert_true(first < second);
 }
 
