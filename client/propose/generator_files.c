@@ -1,6 +1,6 @@
-// Candidates that exist already, as JSON lines {"name": "…", "source": "…"}; other keys are
-// ignored, so that what other tools wrote can be used as it is. A folder of .c or .cu files is
-// turned into such lines when the run starts.
+// Candidates that exist already, as JSON lines {"name": "...", "source": "..."}. Other keys are
+// ignored, so that files that other tools wrote can be used as they are. A folder of .c or .cu
+// files is turned into such lines when the run starts.
 #include "client/propose/generator.h"
 
 #include "common/file.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NAME_MAX_BYTES 1024 // of run_proposed
+#define NAME_MAX_BYTES 1024 // the limit of RUN_PROPOSED
 
 struct item {
     char *name;
@@ -19,7 +19,7 @@ struct item {
 };
 
 struct files_generator {
-    struct generator generator; // first: ops get a pointer to it
+    struct generator generator; // must be first: ops get a pointer to it
     struct item *item;          // point_count of them
 };
 
@@ -83,7 +83,7 @@ static const struct generator_ops files_ops = {
     .free = files_free,
 };
 
-// One line, without its newline.
+// Parses one line, given without its newline. number is the line's, from 1.
 static int parse_line(struct item *ret, const char *line, size_t len, const char *path,
                       size_t number, struct err *err)
 {
@@ -165,7 +165,7 @@ static bool is_source(const char *name, const char *extension)
     return dot && strcmp(dot + 1, extension) == 0;
 }
 
-// Appends the file as one line.
+// Appends the file as one JSON line.
 static int add_file(struct strbuf *out, const char *folder, const char *name, struct err *err)
 {
     struct bytes data = {0};
@@ -207,24 +207,14 @@ static int read_folder(struct bytes *ret, const char *folder, const char *extens
         free(entry[i]);
     }
     free(entry);
-    if (rc != 0) {
-        goto out;
-    }
-    if (sources == 0) {
+    if (rc == 0 && sources == 0) {
         rc = err_set(err, ERR_INVALID, "%s holds no .%s files", folder, extension);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    if (out.truncated) {
+    } else if (rc == 0 && out.truncated) {
         rc = err_set(err, ERR_LIMIT, "%s holds more than %zu bytes of candidates", folder,
                      GENERATOR_SOURCE_MAX);
+    } else if (rc == 0) {
+        *ret = strbuf_detach_bytes(&out);
     }
-    if (rc != 0) {
-        goto out;
-    }
-    *ret = strbuf_detach_bytes(&out);
-out:
     strbuf_release(&out);
     return rc;
 }

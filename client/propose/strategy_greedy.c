@@ -1,14 +1,16 @@
-// Climbs from the best measured points to their neighbours.
+// The strategy `greedy`: climbs from the best measured points to their neighbours.
 //
-// The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
-// that depends on seed and slot alone), random again, and otherwise the most promising point among
-// the neighbours of the PARENTS best measured ones. Where forecasts dismiss what is poor chance may
-// have more, EXPLORE_DISCARDING. "Promising" is what a kernel regression over
-// measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
-// WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
-// slowest. When all neighbours of all correct points are taken, and where points have no
-// neighbours, everything is random, so the search can neither get stuck nor leave a point out for
-// ever.
+// The first START candidates are random points. After that each slot gets a random point with
+// probability EXPLORE, or EXPLORE_DISCARDING where the policy discards poor forecasts. That draw
+// depends on the seed and the slot alone. Every other slot gets the neighbour of the PARENTS best
+// measured points that has the highest expected speedup.
+//
+// The expectation is a kernel regression over measured points: the mean of their log2 speedups,
+// weighted by exp(-(distance / WIDTH)²), where each axis runs from 0 to 1. A point that failed
+// counts as slower by PENALTY than the slowest correct one.
+//
+// When all neighbours of all correct points are taken, and where points have no neighbours, all
+// points are random. So the search can neither get stuck nor leave a point out for ever.
 #include "client/propose/strategy.h"
 
 #include "common/mem.h"
@@ -23,15 +25,15 @@
 #define PARENTS 6
 #define WIDTH 0.35
 #define PENALTY 0.5
-#define MEMORY 1024 // measured points that the regression looks at
-#define NEIGHBOUR_MAX 128
+#define MEMORY 1024       // measured points that the regression looks at
+#define NEIGHBOUR_MAX 128 // of one point
 #define STREAM_COIN 0x67726565ULL
 
 // A measured point.
 struct sample {
     uint64_t candidate;
     size_t point;
-    double y; // log2 speedup; for failures filled in later
+    double y; // log2 speedup; failures get one when the slowest correct point is known
     bool correct;
     double position[GENERATOR_AXIS_MAX];
 };
@@ -48,8 +50,9 @@ static int by_y(const void *a, const void *b)
     return left->candidate < right->candidate ? -1 : 1;
 }
 
-// Keeps the best MEMORY / 2 and every so many of the others, so that a choice costs the same however
-// long the search is. Returns how many are left.
+// Keeps the best MEMORY / 2 samples and as many evenly spaced ones of the others, so that a choice
+// takes the same time however long the search is. Returns how many samples are left; *correct of
+// them are correct.
 static size_t thin(struct sample *sample, size_t count, size_t *correct)
 {
     size_t kept = MEMORY / 2, right = 0;
@@ -65,7 +68,8 @@ static size_t thin(struct sample *sample, size_t count, size_t *correct)
     return count;
 }
 
-// The visible outcomes, best first; *ret is malloc'd, *ret_correct of them are correct.
+// Collects the visible outcomes, best first, and returns how many there are. *ret is malloc'd, and
+// *ret_correct of them are correct.
 static size_t gather(const struct strategy_view *view, struct sample **ret, size_t *ret_correct)
 {
     struct sample *sample = xcalloc((size_t)view->visible + 1, sizeof(*sample));
@@ -92,7 +96,7 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
     return thin(sample, count, ret_correct);
 }
 
-// What the measured points let one expect here.
+// The log2 speedup that the measured points let one expect at this point.
 static double expectation(const struct generator *generator, const struct sample *sample,
                           size_t count, size_t point)
 {
@@ -111,16 +115,18 @@ static double expectation(const struct generator *generator, const struct sample
     return sum / weight_sum;
 }
 
-// A neighbour of one of the best points, with what is expected of it.
+// A neighbour of one of the best points.
 struct prospect {
     struct strategy_choice choice;
-    double y;
+    double y; // expected log2 speedup
 };
 
 struct prospects {
-    struct prospect *prospect; // malloc'd
-    size_t count, room;
+    struct prospect *prospect; // owned
+    size_t count, room;        // used and allocated
 };
+
+// Adds the neighbours of sample `of` that are not known yet, and marks them as known.
 
 static void add_neighbours(struct prospects *to, const struct generator *generator,
                            const struct sample *sample, size_t count, const struct sample *of,
@@ -144,7 +150,7 @@ static void add_neighbours(struct prospects *to, const struct generator *generat
     }
 }
 
-// The most promising free one; false when none is free.
+// Takes the free prospect with the highest expectation. False when none is free.
 static bool pick(const struct prospects *from, bool *taken, struct strategy_choice *ret)
 {
     const struct prospect *best = NULL;
@@ -177,7 +183,7 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 
         if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >=
                                          (view->discards ? EXPLORE_DISCARDING : EXPLORE)) {
-            // Beyond PARENTS only when those have no free neighbours.
+            // Further samples become parents only when the best PARENTS have no free neighbours.
             for (; parents < correct && parents < PARENTS; parents++) {
                 add_neighbours(&prospects, view->generator, sample, learnt, &sample[parents],
                                known);
@@ -204,7 +210,7 @@ struct ranked {
     double y;
 };
 
-// Keeps the PARENTS best, best first; returns how many there are now.
+// Inserts one into the list of the PARENTS best, best first. Returns how many there are now.
 static size_t rank(struct ranked *best, size_t count, struct ranked one)
 {
     size_t at = count;
@@ -220,8 +226,8 @@ static size_t rank(struct ranked *best, size_t count, struct ranked one)
     return count;
 }
 
-// One of the PARENTS best, each as often as the next; with probability EXPLORE the newest that
-// failed, to be repaired, or the baseline.
+// One of the PARENTS best candidates, in turns. With probability EXPLORE it is the newest candidate
+// that failed, so that it is repaired, or the baseline when none failed.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     double coin = strategy_uniform(view, STREAM_COIN, slot);

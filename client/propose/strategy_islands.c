@@ -1,21 +1,24 @@
-// Quality and diversity (MAP-Elites) on a few islands.
+// The strategy `islands`: an evolutionary search for quality and diversity (MAP-Elites) in a few
+// separate populations, the islands.
 //
-// Candidates live on ISLANDS islands in turns: BLOCK of them on one, the next BLOCK on the next
-// one. An island's archive has, in each cell, the best measured and correct candidate that it has
-// of this behaviour, its elite. Behaviour is what the compiler says of the code: registers, shared
-// memory and occupancy on a GPU; instructions, vector instructions of the innermost loops and
-// spills on a CPU; where nothing is said, the place of the parameters, of which each island looks
-// at three others.
+// Candidates are assigned to ISLANDS islands in turns: BLOCK candidates to one, the next BLOCK to
+// the next. The archive of an island has one cell for each behaviour, and a cell holds its elite:
+// the best candidate of this behaviour that was measured and correct. Behaviour is what the
+// compiler reports of the code: registers, shared memory and occupancy on a GPU; instructions,
+// vector instructions of the innermost loops and spills on a CPU. Where the compiler reports
+// nothing, behaviour is the point's position on three axes, which differ from island to island.
 //
-// A slot belongs to an island, and its candidate is a child of that island's elites: the neighbour
-// of one, with TWO_STEPS a neighbour's neighbour, with CROSSOVER a mixture of two. Better elites
-// have more children. Of a few such children one is preferred whose place has nothing of the island
-// yet. Every EPOCH slots the MIGRANTS best elites of the next island become parents on this one,
-// too: what they have found spreads over all islands, but slowly. The first START slots, those
-// where a coin says so (EXPLORE) and those whose parents have no free children get random points,
-// so that the search can neither get stuck nor leave a point out for ever.
+// A slot belongs to an island, and its candidate is a child of that island's elites. It is a
+// neighbour of one elite, with probability TWO_STEPS a neighbour's neighbour, and with probability
+// CROSSOVER a mixture of two elites. Better elites have more children. Of CHILDREN such children
+// one is preferred whose position is in a cell in which the island has proposed nothing yet.
 //
-// MAP-Elites: Mouret and Clune 2015, "Illuminating search spaces by mapping elites"; islands of
+// Every EPOCH slots the MIGRANTS best elites of the next island become parents on this island too,
+// so that good candidates spread over all islands, but slowly. Random points go to the first START
+// slots, to others with probability EXPLORE, and to those whose parents have no free children. So
+// the search can neither get stuck nor leave a point out for ever.
+//
+// MAP-Elites: Mouret and Clune 2015, "Illuminating search spaces by mapping elites". Islands of
 // programs: Romera-Paredes and others 2024, "Mathematical discoveries from program search with
 // large language models".
 #include "client/propose/strategy.h"
@@ -28,18 +31,18 @@
 #define START 16
 #define EXPLORE 0.1
 #define ISLANDS 4
-#define BLOCK 4 // as many as a language model is asked for at a time
+#define BLOCK 4 // candidates that a language model is asked for at a time
 #define EPOCH 24
 #define MIGRANTS 2
 #define TWO_STEPS 0.2
 #define CROSSOVER 0.2
-#define PRESSURE 6 // the parent is number u^PRESSURE * elites, u uniform
-#define CHILDREN 4 // compared for a slot
-#define TRIES 16   // at getting them
+#define PRESSURE 6 // the parent is elite number u^PRESSURE * elites, with u uniform from 0 to 1
+#define CHILDREN 4 // compared for one slot
+#define TRIES 16   // attempts at making these children
 #define WALK 64    // steps from one parent towards a mixture
 #define NEIGHBOUR_MAX 128
-#define CELLS 512
-#define PLACES 27 // three axes in thirds
+#define CELLS 512         // of an island's archive
+#define POSITION_CELLS 27 // three axes, each cut into thirds
 #define STREAM_COIN 0x69736c63ULL
 #define STREAM_CHILD 0x69736c62ULL
 
@@ -53,10 +56,10 @@ struct member {
 
 struct archive {
     const struct strategy_view *view;
-    struct member *member; // best first
+    struct member *member; // best first; owned
     size_t count;
-    bool *taken;
-    bool occupied[ISLANDS][PLACES]; // something of the island was proposed there
+    bool *taken; // points that were proposed; owned; NULL while a parent is chosen
+    bool occupied[ISLANDS][POSITION_CELLS]; // the island has proposed a point there
 };
 
 static unsigned island_of(uint64_t candidate)
@@ -71,11 +74,13 @@ static unsigned clamp(double x, unsigned most)
     return x >= most ? most : x > 0 ? (unsigned)x : 0;
 }
 
+// 0 below least, 1 from least, 2 from twice that, 3 from four times that, up to most.
 static unsigned octave(double x, double least, unsigned most)
 {
     return x >= least ? 1 + clamp(log2(x / least), most - 1) : 0;
 }
 
+// The sum of one or two features of the compiler. NaN when it reports neither.
 static double sum_of(const struct compiled *compiled, const char *name, const char *other)
 {
     double sum = NAN;
@@ -88,6 +93,7 @@ static double sum_of(const struct compiled *compiled, const char *name, const ch
     return sum;
 }
 
+// Which of the POSITION_CELLS the point is in: on each of three axes, which third.
 static unsigned position_cell(const struct generator *generator, size_t point, unsigned island)
 {
     if (generator->axis_count == 0) {
@@ -102,7 +108,8 @@ static unsigned position_cell(const struct generator *generator, size_t point, u
     return cell;
 }
 
-// The cell of the archive: CELLS / 2 of them by what the compiler says, then those by place.
+// The cell of the archive. The first CELLS / 2 are for candidates with features of the compiler,
+// the others for those without.
 static unsigned cell_of(const struct strategy_view *view, const struct member *member)
 {
     const struct compiled *compiled = view->run_state->candidate[member->candidate - 1].compiled;
@@ -119,7 +126,7 @@ static unsigned cell_of(const struct strategy_view *view, const struct member *m
                    4 +
                octave(sum_of(compiled, "spills", NULL), 1, 3);
     }
-    if (view->generator->axis_count == 0) { // each for itself
+    if (view->generator->axis_count == 0) { // every candidate is a cell of its own
         return CELLS / 2 + (unsigned)(member->candidate % (CELLS / 2));
     }
     return CELLS / 2 + position_cell(view->generator, member->point, member->island);
@@ -134,7 +141,8 @@ static int by_y(const void *a, const void *b)
     return left->candidate < right->candidate ? -1 : 1;
 }
 
-// Candidates whose code another one has already are left out: that one stands for them.
+// Fills in the visible candidates that were measured and correct. Duplicates, by source or by
+// object code, are left out.
 static void archive_init(struct archive *archive, const struct strategy_view *view)
 {
     *archive = (struct archive){.view = view};
@@ -159,8 +167,9 @@ static void archive_release(struct archive *archive)
     free(archive->taken);
 }
 
-// The parents that a slot has, best first: its island's elites, and the migrants that had come to
-// it by the last epoch's end. ret has room for 2 * CELLS.
+// The parents that a slot may have, best first: the elites of its island, and the migrants that had
+// arrived there by the end of the last epoch. ret has room for 2 * CELLS. Returns how many there
+// are.
 static size_t elites(const struct archive *archive, uint64_t slot, const struct member **ret)
 {
     unsigned island = island_of(slot), next = (island + 1) % ISLANDS;
@@ -202,8 +211,9 @@ static double distance(const struct generator *generator, size_t point, const do
     return sum;
 }
 
-// The point that has each parameter from one of the two, or the closest one that can be reached
-// over neighbours that come ever closer: not every mixture is a point.
+// The point that takes each parameter from the first or the second parent at random. Not every
+// mixture is a point, so this walks from the first parent over neighbours that come ever closer to
+// the mixture, and returns the closest point that it reaches.
 static size_t mix(const struct generator *generator, size_t first, size_t second,
                   struct stats_rng *rng)
 {
@@ -232,7 +242,7 @@ static size_t mix(const struct generator *generator, size_t first, size_t second
     return at;
 }
 
-// A child that may be taken, which the caller finds out.
+// Draws parents and makes one child. False when the child is taken already.
 static bool make_child(const struct archive *archive, const struct member *const *elite,
                        size_t count, struct stats_rng *rng, struct strategy_choice *ret)
 {
@@ -254,6 +264,7 @@ static bool make_child(const struct archive *archive, const struct member *const
     return strategy_neighbour(archive->view, archive->taken, at, rng, &ret->point);
 }
 
+// Makes up to CHILDREN children for the slot and chooses among them. False when none is free.
 static bool choose_child(const struct archive *archive, uint64_t slot, struct strategy_choice *ret)
 {
     const struct member *elite[2 * CELLS];
@@ -279,6 +290,7 @@ static bool choose_child(const struct archive *archive, uint64_t slot, struct st
     return children > 0;
 }
 
+// Notes that the candidate's island has proposed something at the point's position.
 static void occupy(struct archive *archive, uint64_t candidate, size_t point)
 {
     unsigned island = island_of(candidate);
@@ -313,8 +325,8 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     return count;
 }
 
-// An elite of the slot's island; with probability EXPLORE the newest that failed, to be repaired,
-// or the baseline.
+// An elite of the slot's island. With probability EXPLORE it is the newest candidate that failed,
+// so that it is repaired, or the baseline when none failed.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     struct archive archive;
