@@ -1,8 +1,9 @@
-// Design. The battery is made of ordinary jobs, so that what is checked is the very verification
-// that candidates will meet. Every job is one that no cache knows: an old verdict would say nothing of
-// today's seeds. Timing is capped to almost nothing; an honest variant then ends as INCONCLUSIVE,
-// which is correct. TIMEOUT and COMPILE_ERROR of an mutant prove nothing about the tolerance, so
-// they count as untried, and a problem with an untried mutant is not admitted.
+// Design. The check consists of ordinary jobs, so that it tests the verification that candidates
+// will meet. Every job is one that no cache knows, because an old verdict would say nothing about
+// new seeds. Timing is limited to almost nothing. An honest variant may therefore end as
+// INCONCLUSIVE, which counts as correct. TIMEOUT and COMPILE_ERROR of a mutant prove nothing about
+// the tolerance, so they count as undecided, and a problem with an undecided mutant is not
+// admitted.
 #include "client/problem/problem_check.h"
 #include "client/problem/mutant.h"
 #include "common/mem.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_STREAM 0x6368656b // of the seed, for drawing points
+#define SAMPLE_STREAM 0x6368656b // separates the draws of points from other uses of the seed
 
 static struct check_candidate *add_candidate(struct problem_check *check, enum check_kind kind)
 {
@@ -63,7 +64,7 @@ static void add_mutants(struct problem_check *check, const char *baseline)
     }
 }
 
-// Draws CHECK_SAMPLE different points, or takes all when there are no more.
+// Adds CHECK_SAMPLE different points of the template at random, or all when there are no more.
 static int add_points(struct problem_check *check, uint64_t seed, struct err *err)
 {
     const struct bytes *text = &check->dir->template_source;
@@ -174,8 +175,7 @@ bool check_candidate_as_expected(const struct check_candidate *candidate)
     return candidate->outcome != CHECK_WAITING;
 }
 
-// Running
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- running ----
 
 struct running {
     struct problem_check *check;
@@ -224,9 +224,10 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
         daemon_pool_add_blob(daemon_pool, candidate->source, strlen(candidate->source), &digest);
         struct job_spec spec;
         problem_dir_spec(check->dir, JOB_MEASURE, &digest, &spec);
-        spec.device_class = (char *)(uintptr_t)daemon_pool_class(daemon_pool); // only packed
+        // The cast drops const; the job is only packed.
+        spec.device_class = (char *)(uintptr_t)daemon_pool_class(daemon_pool);
         spec.max_seconds = CHECK_TIMING_SECONDS;
-        spec.repeat = stats_entropy() | 1; // no cache knows it
+        spec.repeat = stats_entropy() | 1; // makes it a job that no cache knows
         char key[32];
         snprintf(key, sizeof key, "trial-%zu", i);
         jobs->submit(jobs, key, &spec, 0, on_answer, &running, i);
@@ -238,8 +239,7 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
     return rc;
 }
 
-// Judgement
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- judgement ----
 
 size_t problem_check_points(const struct problem_check *check, enum check_outcome outcome)
 {
