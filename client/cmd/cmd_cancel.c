@@ -1,4 +1,5 @@
-// kcast cancel: stops jobs. Cancelling a finished job changes nothing and shows its state.
+// kcast cancel: stops jobs. To cancel a finished job changes nothing and shows its state.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
@@ -21,9 +22,8 @@ static int cancel(const struct daemons *daemons, const struct daemon_link *link,
                   const struct job_ids *ids, bool json, struct err *err)
 {
     struct job_infos infos;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_CANCEL, &job_ids_message, ids,
-                                              &job_infos_message, &infos, CANCEL_MS, err);
+    int rc = daemon_call(link, OP_CANCEL, &job_ids_message, ids, &job_infos_message, &infos,
+                         CANCEL_MS, err);
     if (rc == 0) {
         job_list_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
         message_clear(&job_infos_message, &infos);
@@ -31,7 +31,7 @@ static int cancel(const struct daemons *daemons, const struct daemon_link *link,
     return rc;
 }
 
-// Goes on after a failure; the first error is *err's, others are said here.
+// Cancels at every daemon that is concerned, also after a failure.
 static int cancel_all(const struct daemons *daemons, struct job_ids *ids, char *search, bool json,
                       struct err *err)
 {
@@ -39,14 +39,9 @@ static int cancel_all(const struct daemons *daemons, struct job_ids *ids, char *
     for (size_t i = 0; i < daemons->count; i++) {
         ids[i].search = search;
         struct err why = ERR_INIT;
-        if ((ids[i].jobs_count == 0 && !search) ||
-            cancel(daemons, &daemons->link[i], &ids[i], json, &why) == 0) {
-            continue;
-        }
-        if (rc != 0) {
-            fprintf(stderr, "kcast: %s\n", why.text);
-        } else {
-            rc = err_set(err, why.code, "%s", why.text);
+        if ((ids[i].jobs_count > 0 || search) &&
+            cancel(daemons, &daemons->link[i], &ids[i], json, &why) != 0) {
+            daemon_call_failed(&rc, &why, err);
         }
     }
     return rc;

@@ -1,4 +1,4 @@
-// kcast drain, kcast undrain: devices that take no more jobs, and take them again.
+// kcast drain, kcast undrain: let devices take no more jobs, and let them take jobs again.
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"
@@ -16,7 +16,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// Nothing is asked of any daemon when an argument is wrong.
+// Sends each daemon the request with its own devices. When an argument is wrong, nothing is sent to
+// any daemon.
 static int drain_all(const struct daemons *daemons, const struct drain *request, struct err *err)
 {
     struct daemon_words *words;

@@ -1,4 +1,4 @@
-// kcast import: a space from a file of another tool.
+// kcast import: makes a space from a file of another tool.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"

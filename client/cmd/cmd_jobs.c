@@ -1,5 +1,6 @@
-// kcast jobs: what waits and runs at the daemons; with numbers, those jobs in whatever state they
-// are.
+// kcast jobs: lists the unfinished jobs of every daemon or, when numbers are given, those jobs in
+// whatever state they are.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/job_list.h"
 #include "client/cmd/share_table.h"
 #include "client/command.h"
@@ -23,9 +24,8 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
                      const struct status_request *request, bool json, struct err *err)
 {
     struct status status;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_STATUS, &status_request_message,
-                                              request, &status_message, &status, STATUS_MS, err);
+    int rc = daemon_call(link, OP_STATUS, &status_request_message, request, &status_message,
+                         &status, STATUS_MS, err);
     if (rc == 0) {
         job_list_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
         if (request->all && !json) {
@@ -36,25 +36,21 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
     return rc;
 }
 
-// All that can be shown is shown; the first error is *err's, others are said here.
+// Shows the jobs of every daemon that is concerned, also after a failure.
 static int show_all(const struct daemons *daemons, const struct job_ids *ids, const char *search,
                     bool named, bool json, struct err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < daemons->count; i++) {
         struct err why = ERR_INIT;
-        struct status_request request = {.search = (char *)(uintptr_t)search, // only packed
+        // The cast drops const; the request is only packed.
+        struct status_request request = {.search = (char *)(uintptr_t)search,
                                          .jobs = ids[i].jobs,
                                          .jobs_count = ids[i].jobs_count,
                                          .all = !named && !search};
-        if ((named && !search && request.jobs_count == 0) ||
-            show_jobs(daemons, &daemons->link[i], &request, json, &why) == 0) {
-            continue;
-        }
-        if (rc != 0) {
-            fprintf(stderr, "kcast: %s\n", why.text);
-        } else {
-            rc = err_set(err, why.code, "%s", why.text);
+        if ((!named || search || request.jobs_count > 0) &&
+            show_jobs(daemons, &daemons->link[i], &request, json, &why) != 0) {
+            daemon_call_failed(&rc, &why, err);
         }
     }
     return rc;

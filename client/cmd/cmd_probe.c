@@ -1,4 +1,5 @@
-// kcast quarantine, kcast probe: devices that are thought to be broken, and whether they are.
+// kcast quarantine, kcast probe: take devices that may be broken out of service, and try whether
+// they work.
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"
@@ -29,7 +30,8 @@ static const struct option_row probe_rows[] = {
     {0},
 };
 
-// Nothing is asked of any daemon when an argument is wrong.
+// Sends each daemon the request with its own devices. When an argument is wrong, nothing is sent to
+// any daemon.
 static int quarantine_all(const struct daemons *daemons, const struct quarantine *request,
                           struct err *err)
 {
@@ -102,7 +104,8 @@ static int call_probe(struct session *session, const char *device, uint64_t wait
     const char *name;
     rc = daemons_find(&daemons, device, &link, &name, err);
     if (rc == 0) {
-        struct probe_request request = {.device = (char *)(uintptr_t)name}; // only packed
+        // The cast drops const; the request is only packed.
+        struct probe_request request = {.device = (char *)(uintptr_t)name};
 
         rc = remote_call_sync(link->remote, OP_PROBE, &probe_request_message, &request,
                               &probed_message, ret, wait_ms, err);

@@ -1,4 +1,5 @@
-// kcast problem check: is this problem fit for use?
+// kcast problem check: says whether a problem is fit for use. client/problem/problem_check.h does
+// the work; this file has the words for people.
 #include "client/command.h"
 #include "client/problem/problem_check.h"
 #include "client/session.h"
@@ -38,7 +39,7 @@ static const char *outcome_word(const struct check_candidate *candidate)
     return verdict_name(candidate->verdict);
 }
 
-// What stands in the last column: why, or by how much.
+// Prints the last column: the reason, or by how much the output was wrong.
 static void print_remark(const struct check_candidate *candidate)
 {
     if (candidate->outcome == CHECK_NOT_APPLICABLE || candidate->outcome == CHECK_UNDECIDED) {
@@ -150,7 +151,7 @@ static void on_progress(void *owner, size_t done, size_t total)
     }
 }
 
-// Exit code of the check; a negative error code when it could not be finished.
+// Returns the exit code of the check, or a negative error code when it could not be finished.
 static int check_dir(struct session *session, const struct problem_dir *dir, uint64_t seed,
                      struct err *err)
 {

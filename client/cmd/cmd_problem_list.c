@@ -1,4 +1,4 @@
-// kcast problem list: the problems that can be named without a path.
+// kcast problem list: lists the problems that can be named without a path.
 #include "client/command.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -22,7 +22,8 @@ static void print_json(const char *path, const struct problem_dir *dir, const st
     show_print(object);
 }
 
-// "cuda/softmax": the end of the path by which it is found when another folder has the same name.
+// The end of the path by which the problem is found: its folder's name, or two components such as
+// "cuda/softmax" when several folders have the same name.
 static const char *short_name(const char *path, char **all, size_t count)
 {
     const char *name = strrchr(path, '/') + 1;

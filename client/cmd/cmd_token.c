@@ -1,5 +1,5 @@
-// kcast token: the tokens file of a daemon or worker. One writer at a time; the file is replaced as
-// a whole, and goes on belonging to whom it belonged.
+// kcast token: changes and lists the tokens file of a daemon or worker. One process writes at a
+// time. The file is replaced as a whole and keeps its owner.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -53,7 +53,7 @@ static int check_file(const struct token_options *options, struct err *err)
                : err_set(err, ERR_USAGE, "which file? give --tokens FILE");
 }
 
-// *ret_fd holds the lock until it is closed.
+// Blocks until it has the lock. *ret_fd holds the lock until it is closed.
 static int lock(int *ret_fd, const char *path, struct err *err)
 {
     char *name = xasprintf("%s.lock", path);
@@ -72,6 +72,7 @@ static int lock(int *ret_fd, const char *path, struct err *err)
     return rc;
 }
 
+// Writes the tokens to the file, readable by its owner only.
 static int replace(const struct tokens *tokens, const char *path, struct err *err)
 {
     struct strbuf text = STRBUF_INIT;
@@ -119,23 +120,38 @@ static int run_add(struct session *session, const void *own, char **argument, si
                    struct err *err)
 {
     const struct token_options *options = own;
+    (void)count;
     int64_t now = now_s();
     int64_t expires = options->days == 0 ? 0 : now + (int64_t)options->days * DAY_S;
-    int rc = check_file(options, err);
-
-    (void)count;
-    enum caller_role role = CALLER_SUBMIT;
-    rc = rc == 0 ? caller_role_parse(&role, options->role, err) : rc;
     int fd = -1;
-    rc = rc == 0 ? lock(&fd, options->file, err) : rc;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, true, err) : rc;
     char *text = NULL;
-    rc = rc == 0 ? tokens_add(tokens, argument[0], role, now, expires, &text, err) : rc;
-    rc = rc == 0 ? replace(tokens, options->file, err) : rc;
+    int rc = check_file(options, err);
+    if (rc != 0) {
+        goto out;
+    }
+    enum caller_role role;
+    rc = caller_role_parse(&role, options->role, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = lock(&fd, options->file, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = open_tokens(&tokens, options->file, true, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = tokens_add(tokens, argument[0], role, now, expires, &text, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = replace(tokens, options->file, err);
     if (rc == 0) {
         print_new(session, argument[0], options->role, text);
     }
+out:
     if (text) {
         explicit_bzero(text, strlen(text));
         free(text);
@@ -151,18 +167,30 @@ static int run_revoke(struct session *session, const void *own, char **argument,
                       struct err *err)
 {
     const struct token_options *options = own;
-    int rc = check_file(options, err);
-
     (void)count;
     int fd = -1;
-    rc = rc == 0 ? lock(&fd, options->file, err) : rc;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, false, err) : rc;
-    rc = rc == 0 ? tokens_remove(tokens, argument[0], err) : rc;
-    rc = rc == 0 ? replace(tokens, options->file, err) : rc;
+    int rc = check_file(options, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = lock(&fd, options->file, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = open_tokens(&tokens, options->file, false, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = tokens_remove(tokens, argument[0], err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = replace(tokens, options->file, err);
     if (rc == 0 && !session_options(session)->quiet) {
         fprintf(stderr, "%s has no token any more, from the next SIGHUP on.\n", argument[0]);
     }
+out:
     tokens_free(tokens);
     if (fd >= 0) {
         close(fd);
@@ -192,13 +220,14 @@ static int run_list(struct session *session, const void *own, char **argument, s
                     struct err *err)
 {
     const struct token_options *options = own;
-    bool json = session_options(session)->json;
-    int rc = check_file(options, err);
-
     (void)argument;
     (void)count;
+    bool json = session_options(session)->json;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, false, err) : rc;
+    int rc = check_file(options, err);
+    if (rc == 0) {
+        rc = open_tokens(&tokens, options->file, false, err);
+    }
     if (rc != 0) {
         return err_exit(rc);
     }

@@ -93,9 +93,9 @@ int job_list_sort(struct job_ids **ret, const struct daemons *daemons, char **ar
     return 0;
 }
 
-void job_list_free(struct job_ids *ids, size_t count)
+void job_list_free(struct job_ids *ids, size_t daemons)
 {
-    for (size_t i = 0; ids && i < count; i++) {
+    for (size_t i = 0; ids && i < daemons; i++) {
         free(ids[i].jobs);
     }
     free(ids);

@@ -11,7 +11,8 @@ static char *path_of(const struct share_info *share)
                          : xstrdup(share->tenant);
 }
 
-// "12.3 of 100 s" and what is left of the hour.
+// Prints the device-seconds used, of how many when there is a budget, and what is left of the
+// hour's budget.
 static void print_used(const struct share_info *share)
 {
     printf("%.1f", share->used_seconds);
