@@ -135,11 +135,11 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
         return rc;
     }
     for (size_t i = 0; i < count && i < reply.forecasts_count; i++) {
-        out[i] =
-            (struct promise){.promise = policy_expected_improvement(&reply.forecasts[i], request.incumbent_log2),
-                             .mean = reply.forecasts[i].mean_log2,
-                             .candidate = t->order[first + i],
-                             .place = first + i};
+        out[i] = (struct promise){
+            .promise = policy_expected_improvement(&reply.forecasts[i], request.incumbent_log2),
+            .mean = reply.forecasts[i].mean_log2,
+            .candidate = t->order[first + i],
+            .place = first + i};
     }
     message_clear(&forecast_reply_message, &reply);
     return 0;

@@ -12,7 +12,7 @@
 // Prints a table to stdout, or one JSON object per job. url is that of the daemon that has the
 // jobs, to be printed; NULL when there is only one daemon.
 void job_list_print(const char *url, const struct job_info *job, size_t count, bool json);
-// ERR_USAGE unless each argument is JOB or HOST/JOB.
+// ERR_INVALID unless each argument is JOB or HOST/JOB.
 MUST_CHECK int job_list_check(char **argument, size_t count, struct err *err);
 // Sorts the jobs' numbers by daemon. *ret has an entry for each of daemons, in their order, and is
 // for job_list_free. Fails where daemons_find does for one of the arguments.

@@ -3,8 +3,8 @@
 // way. A problem is fit for use only if it catches all mutants (mutation testing) and takes all
 // honest variants for correct. Called by problem_check.c. This module only makes source texts; it
 // knows nothing of daemons.
-#ifndef CLIENT_PROBLEM_PROBLEM_MUTANT_H
-#define CLIENT_PROBLEM_PROBLEM_MUTANT_H
+#ifndef CLIENT_PROBLEM_MUTANT_H
+#define CLIENT_PROBLEM_MUTANT_H
 
 #include "common/strbuf.h"
 #include "problem/problem.h"

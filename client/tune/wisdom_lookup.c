@@ -260,7 +260,7 @@ int wisdom_lookup(struct wisdom_match *ret, const struct wisdom *wisdom,
             }
         }
     }
-    *ret =
-        best; // There is one, because `like` has a shape with the parameters that were asked for.
+    // There is a match, because `like` has a shape with the parameters that were asked for.
+    *ret = best;
     return 0;
 }

@@ -1,5 +1,6 @@
-// Policy risk on made-up streams: when a threshold holds, that nothing is trusted before, that an
-// alarm has everything measured again, and that all of it follows from the log.
+// The policy `risk` on simulated streams: when a threshold holds, that nothing is trusted before
+// one holds, that everything is measured again after an alarm, and that all of it follows from the
+// run's events.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 #define MANY 3000
 #define LAG 16 // candidates between a decision and the outcomes that it sees
 
-// A search of the policy, as the pipeline makes one.
+// A search with the policy, in the order of the pipeline.
 struct stream {
     struct run_state run_state;
     struct forecast forecast[MANY];
@@ -63,7 +64,7 @@ static void end(struct stream *s)
     free(s);
 }
 
-// What record_threshold of client/search/pipeline_decide.c records.
+// Records what record_threshold of client/search/pipeline_decide.c records.
 static void certify(struct stream *s, uint64_t visible)
 {
     risk_update(s->risk, &s->run_state, visible);
@@ -95,7 +96,8 @@ static void add_result(struct stream *s, size_t i, bool improves)
     s->run_state.candidate[i].result = &s->result[i];
 }
 
-// The next candidate: forecast, decided from what is visible, and measured where it is to be.
+// Adds the next candidate with its forecast, decides from what is visible, and measures it if the
+// decision says so.
 static struct policy_decision step(struct stream *s)
 {
     size_t i = s->run_state.candidate_count++;
@@ -136,7 +138,8 @@ static void steps(struct stream *s, size_t count)
     }
 }
 
-// Steps until something is trusted or audited, up to MANY candidates; returns how many were not.
+// Adds candidates until one is trusted or audited, up to MANY. Returns how many were measured
+// before that.
 static size_t steps_before_trust(struct stream *s)
 {
     while (s->run_state.candidate_count < MANY) {
@@ -169,9 +172,9 @@ static void recall_waits_for_nine_improvers(void **state)
     assert_true(before < MANY);
     assert_true(improvers(s, before - LAG) >= 9);
     assert_true(improvers(s, (size_t)s->run_state.certified.after - 1) <= 9);
-    assert_true(s->run_state.certified.threshold >= 0.2); // below it there is no improver
+    assert_true(s->run_state.certified.threshold >= 0.2); // no improver scores below it
     steps(s, 500);
-    assert_int_equal(s->run_state.certifications, 1);        // for good
+    assert_int_equal(s->run_state.certifications, 1);        // it stays certified
     assert_true(s->below > 100 && s->improvers_below <= 10); // of some 25
     end(s);
 }
@@ -182,8 +185,8 @@ static void selective_waits_for_its_first_look(void **state)
     (void)state;
     size_t before = steps_before_trust(s);
     assert_in_range(before, 43 + LAG, 43 + 2 * LAG);
-    assert_non_null(
-        strstr(s->text, "with 95 % confidence")); // half of delta is left for later looks
+    // Half of delta is left for later tests.
+    assert_non_null(strstr(s->text, "with 95 % confidence"));
     steps(s, 500);
     assert_int_equal(s->run_state.certifications, 1);
     assert_true((double)s->improvers_below < 0.1 * (double)s->below);
@@ -203,7 +206,8 @@ static void online_certifies_good_forecasts_and_audits_what_is_below(void **stat
         assert_true(decision.propensity == (decision.decision == DECISION_MEASURE ? 1 : 0.2));
         audits += decision.decision == DECISION_AUDIT;
     }
-    assert_true(s->run_state.certified.threshold >= first); // none is taken back without an alarm
+    // Certified thresholds stay until an alarm.
+    assert_true(s->run_state.certified.threshold >= first);
     assert_int_equal(s->run_state.certified.alarms, 0);
     assert_true(s->below > 400 && (double)s->improvers_below < 0.1 * (double)s->below);
     assert_true(fabs((double)audits / (double)s->below - 0.2) < 0.06);
@@ -246,7 +250,7 @@ static void an_alarm_has_everything_measured_again(void **state)
     for (size_t i = 0; i < 60; i++) {
         assert_int_equal(step(s).decision, DECISION_MEASURE);
     }
-    s->blind = false; // it is good again, and gets its threshold back
+    s->blind = false; // with good forecasts again a threshold is certified again
     s->base = 0.02;
     s->below = 0;
     while (s->below == 0 && s->run_state.candidate_count < MANY) {
@@ -410,7 +414,7 @@ static void children_of_one_parent_count_once(void **state)
         s->run_state.candidate[i].proposed.parent = i < 20 ? 0 : 1 + i % 5;
     }
     struct risk *risk = risk_create(&s->run_state.started);
-    risk_update(risk, &s->run_state, 8); // without a parent each stands for itself
+    risk_update(risk, &s->run_state, 8); // candidates without a parent are independent
     assert_int_equal(risk_now(risk).rows, 8);
     risk_free(risk);
     for (size_t i = 0; i < 100; i++) {

@@ -1,7 +1,8 @@
-// A problem's check: the skeleton of `kcast problem new`, its candidates, and what they say.
+// The check of a problem, with the skeletons of `kcast problem new`: its candidates, how results
+// are judged, and the reasons against a problem.
 #include "tests/client/problem/problem_code.h"
 
-// A new session that talks to nobody.
+// A session without connections.
 static struct session *lonely_session(void)
 {
     static struct session_options options = {.quiet = true};
@@ -116,8 +117,8 @@ static void assert_manifest(const struct problem_dir *dir, const char *source, c
     manifest_free(manifest);
 }
 
-// Of a cuda problem the check has the sealed mutants, each with a launch manifest, and one honest
-// variant; what only C has is left out with its reason.
+// For a cuda problem the check has the sealed mutants, each with a launch manifest, and one honest
+// variant. What exists for C only is not applicable and has a reason.
 static void cuda_skeleton_is_a_problem_with_trials(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void cuda_skeleton_is_a_problem_with_trials(void **state)
                         candidate->name ? candidate->name : candidate->point_name,
                         MANIFEST_CANDIDATE);
     }
-    // Not: the two that remember, the two of the last column, f32-output.
+    // Not applicable: previous, first, the two of the last column, and f32-output.
     assert_int_equal(sealed, MUTANT_COUNT - 5);
     assert_int_equal(find(&check, "reordered")->outcome, CHECK_NOT_APPLICABLE);
     assert_non_null(find(&check, "reordered")->reason);
@@ -195,7 +196,7 @@ static void judgement_names_what_got_through(void **state)
     static const struct {
         const char *candidate;
         uint64_t verdict;
-        const char *says; // NULL: admitted
+        const char *says; // a reason against the problem; NULL: it is admitted
     } row[] = {
         {"zeros", VERDICT_WRONG, NULL},
         {"zeros", VERDICT_QUARANTINED, NULL},

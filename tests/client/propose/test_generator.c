@@ -1,5 +1,5 @@
-// Generators: the points of a template, folders and JSON lines of sources, and the sentences about
-// what is wrong with them.
+// Generators: the points of a template, folders and JSON lines of sources, and the sentences that
+// refuse what is wrong with them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Names of generators, and the texts of several pools in a run's first event.
+// Lists of generators: their names, and their texts in a run's first event.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void each_text_has_its_place_in_the_run(void **state)
     assert_int_equal(started.more_pool_sources_count, 1);
     assert_ptr_equal(generator_list_slot(&list, &started, 2), &started.more_pool_sources[0]);
     assert_ptr_equal(generator_list_slot(&list, &started, 3), &started.template_source);
-    started.more_pool_sources_count = 0; // a file that lacks it
+    started.more_pool_sources_count = 0; // a run file that lacks the field
     assert_null(generator_list_slot(&list, &started, 2));
     free(started.more_pool_sources);
     generator_list_release(&list);
