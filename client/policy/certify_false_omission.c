@@ -84,22 +84,22 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double con
 struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
                                              double confidence)
 {
-    struct false_omission missed = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
+    struct false_omission omission = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
     const char *why = obstacle(rows, n, confidence);
     double weights = 0, improving = 0, forecasts = 0, residuals = 0;
     for (size_t i = 0; i < n; i++) {
-        missed.audited += rows[i].measured;
-        missed.improvers += rows[i].measured && rows[i].improves;
+        omission.audited += rows[i].measured;
+        omission.improvers += rows[i].measured && rows[i].improves;
     }
     if (n == 0) {
-        snprintf(missed.text, sizeof(missed.text), "nothing was discarded");
-        return missed;
+        snprintf(omission.text, sizeof(omission.text), "nothing was discarded");
+        return omission;
     }
-    if (why || missed.audited == 0) {
-        snprintf(missed.text, sizeof(missed.text),
+    if (why || omission.audited == 0) {
+        snprintf(omission.text, sizeof(omission.text),
                  "how many of the %zu discarded would have improved is not known: %s", n,
                  why ? why : "none was audited");
-        return missed;
+        return omission;
     }
     for (size_t i = 0; i < n; i++) {
         double q = forecast_of(&rows[i]), y = rows[i].improves ? 1 : 0,
@@ -111,14 +111,14 @@ struct false_omission certify_false_omission(const struct certify_row *rows, siz
             residuals += weight * (y - q);
         }
     }
-    missed.estimated = true;
-    missed.hajek = improving / weights;
-    missed.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
+    omission.estimated = true;
+    omission.hajek = improving / weights;
+    omission.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
     // The share is at least that of the improvers that audits have found.
-    missed.upper = fmax(upper_bound(rows, n, confidence), (double)missed.improvers / (double)n);
-    snprintf(missed.text, sizeof(missed.text),
+    omission.upper = fmax(upper_bound(rows, n, confidence), (double)omission.improvers / (double)n);
+    snprintf(omission.text, sizeof(omission.text),
              "of the %zu discarded an estimated %.1f %% would have improved, with %g %% confidence "
              "at most %.1f %%, by %zu audits",
-             n, 100 * missed.share, 100 * confidence, 100 * missed.upper, missed.audited);
-    return missed;
+             n, 100 * omission.share, 100 * confidence, 100 * omission.upper, omission.audited);
+    return omission;
 }

@@ -22,7 +22,7 @@ struct false_omission false_omission_of_run(const struct run_state *run_state)
                 .improves = forecast_improved(candidate)};
         }
     }
-    struct false_omission missed = certify_false_omission(row, count, FALSE_OMISSION_CONFIDENCE);
+    struct false_omission omission = certify_false_omission(row, count, FALSE_OMISSION_CONFIDENCE);
     free(row);
-    return missed;
+    return omission;
 }

@@ -208,13 +208,13 @@ static void missed_is_the_weighted_share(void **state)
         rows[i].forecast = i < 4 ? 0.2 : 0.5;
     }
     // Weights 4, 2, 2; residuals .8, -.2, -.2.
-    struct false_omission missed = certify_false_omission(rows, 10, 0.95);
-    assert_true(missed.estimated);
-    assert_near(missed.hajek, 0.5, 1e-12);
-    assert_near(missed.share, 0.38 + 2.4 / 8, 1e-12);
-    assert_true(missed.upper > missed.share && missed.upper <= 1);
-    assert_int_equal(missed.audited, 3);
-    assert_non_null(strstr(missed.text, "of the 10 discarded"));
+    struct false_omission omission = certify_false_omission(rows, 10, 0.95);
+    assert_true(omission.estimated);
+    assert_near(omission.hajek, 0.5, 1e-12);
+    assert_near(omission.share, 0.38 + 2.4 / 8, 1e-12);
+    assert_true(omission.upper > omission.share && omission.upper <= 1);
+    assert_int_equal(omission.audited, 3);
+    assert_non_null(strstr(omission.text, "of the 10 discarded"));
 }
 
 static void the_bound_is_where_the_bets_reach_the_confidence(void **state)
@@ -374,10 +374,10 @@ static void any_rows_have_an_outcome(void **state)
             assert_true(all[i].below <= all[i].rows && all[i].improvers_below <= all[i].below);
             assert_true(strlen(all[i].text) > 20);
         }
-        struct false_omission missed = certify_false_omission(rows, n, 0.95);
-        assert_true(missed.upper >= 0 && missed.upper <= 1);
-        assert_true(!missed.estimated || (missed.share >= 0 && missed.share <= 1));
-        assert_true(strlen(missed.text) > 20);
+        struct false_omission omission = certify_false_omission(rows, n, 0.95);
+        assert_true(omission.upper >= 0 && omission.upper <= 1);
+        assert_true(!omission.estimated || (omission.share >= 0 && omission.share <= 1));
+        assert_true(strlen(omission.text) > 20);
     }
 }
 

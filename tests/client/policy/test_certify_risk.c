@@ -376,17 +376,17 @@ static void missed_is_bounded(void **state)
                 rows[i].measured = stats_rng_unit(&rng) < rows[i].propensity;
                 truth += rows[i].improves / 400.0;
             }
-            struct false_omission missed = certify_false_omission(rows, 400, 0.95);
-            assert_true(missed.estimated);
-            broken += missed.upper < truth;
-            spread = sqrt(missed.hajek * (1 - missed.hajek) / (double)missed.audited);
-            wald += missed.hajek + 1.645 * spread < truth;
-            upper += missed.upper / RESAMPLES;
+            struct false_omission omission = certify_false_omission(rows, 400, 0.95);
+            assert_true(omission.estimated);
+            broken += omission.upper < truth;
+            spread = sqrt(omission.hajek * (1 - omission.hajek) / (double)omission.audited);
+            wald += omission.hajek + 1.645 * spread < truth;
+            upper += omission.upper / RESAMPLES;
             other += bernstein(rows, 400, 0.05) / RESAMPLES;
-            error[0] += (missed.hajek - truth) / RESAMPLES;
-            error[1] += (missed.share - truth) / RESAMPLES;
-            square[0] += (missed.hajek - truth) * (missed.hajek - truth) / RESAMPLES;
-            square[1] += (missed.share - truth) * (missed.share - truth) / RESAMPLES;
+            error[0] += (omission.hajek - truth) / RESAMPLES;
+            error[1] += (omission.share - truth) / RESAMPLES;
+            square[0] += (omission.hajek - truth) * (omission.hajek - truth) / RESAMPLES;
+            square[1] += (omission.share - truth) * (omission.share - truth) / RESAMPLES;
         }
         print_message("missed %.3f%s: above the bound %.3f, above Wald's %.3f; mean bound %.3f, "
                       "Bernstein's %.3f; error %.4f, with the forecasts %.4f\n",
