@@ -36,7 +36,6 @@ static int call_one(const struct daemons *daemons, const struct daemon_link *lin
     struct budget_list list;
     int rc = daemon_call(link, OP_BUDGET, &budget_request_message, request, &budget_list_message,
                          &list, BUDGET_MS, err);
-
     if (rc == 0) {
         share_table_print_budgets(daemons->several ? link->url : NULL, list.accounts,
                                   list.accounts_count, json);
@@ -50,10 +49,8 @@ static int call(struct session *session, const struct budget_request *request, s
 {
     struct daemons daemons = {0};
     int rc = daemons_connect(&daemons, session, err);
-
     for (size_t i = 0; i < daemons.count; i++) {
         struct err why = ERR_INIT;
-
         if (call_one(&daemons, &daemons.link[i], request, session_options(session)->json, &why) !=
             0) {
             daemon_call_failed(&rc, &why, err);
@@ -96,7 +93,6 @@ static int run_budget_set(struct session *session, const void *own, char **argum
     const char *slash = strchr(argument[0], '/');
     char *tenant = xstrndup(argument[0], slash ? (size_t)(slash - argument[0]) : SIZE_MAX);
     struct budget_request request;
-
     message_init(&budget_request_message, &request);
     request.tenant = tenant;
     request.search = slash ? (char *)(uintptr_t)(slash + 1) : NULL;

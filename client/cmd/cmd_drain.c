@@ -22,13 +22,11 @@ static int drain_all(const struct daemons *daemons, const struct drain *request,
 {
     struct daemon_words *words;
     int rc = daemons_sort(&words, daemons, request->devices, request->devices_count, err);
-
     if (rc != 0) {
         return rc;
     }
     for (size_t i = 0; i < daemons->count && rc == 0; i++) {
         struct drain own = *request;
-
         own.devices = words[i].word;
         own.devices_count = words[i].count;
         struct empty reply;
@@ -45,7 +43,6 @@ static int drain(struct session *session, const struct drain *request, struct er
 {
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
-
     if (rc == 0) {
         rc = drain_all(&daemons, request, err);
         daemons_release(&daemons);
@@ -58,16 +55,14 @@ static int run_drain(struct session *session, const void *own, char **argument, 
 {
     const struct drain_options *options = own;
     struct drain request = {.devices = argument, .devices_count = count, .reason = options->reason};
-
     return drain(session, &request, err);
 }
 
 static int run_undrain(struct session *session, const void *own, char **argument, size_t count,
                        struct err *err)
 {
-    struct drain request = {.devices = argument, .devices_count = count, .undrain = true};
-
     (void)own;
+    struct drain request = {.devices = argument, .devices_count = count, .undrain = true};
     return drain(session, &request, err);
 }
 

@@ -31,9 +31,14 @@ static const char *short_name(const char *path, char **all, size_t count)
     for (size_t i = 0; i < count; i++) {
         same += strcmp(strrchr(all[i], '/') + 1, name) == 0;
     }
-    for (name--; same > 1 && name > path && name[-1] != '/'; name--) {
+    if (same < 2) {
+        return name;
     }
-    return same > 1 ? name : name + 1;
+    name--; // the slash before the folder's name
+    while (name > path && name[-1] != '/') {
+        name--;
+    }
+    return name;
 }
 
 static int list_run(struct session *session, const void *options, char **argument,

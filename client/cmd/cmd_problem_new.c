@@ -267,10 +267,10 @@ static int write_skeleton(const struct skeleton *skeleton, const char *dir, cons
 static int new_run(struct session *session, const void *options, char **argument,
                    size_t argument_count, struct err *err)
 {
+    (void)argument_count;
     const struct new_options *own = options;
     const struct skeleton *skeleton =
         strcmp(own->language, "cuda") == 0 ? cuda_skeleton : c_skeleton;
-    (void)argument_count;
     char *dir = xstrdup(argument[0]);
     for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--) {
         dir[len - 1] = '\0';

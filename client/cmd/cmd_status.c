@@ -259,10 +259,10 @@ static int show_daemons(const struct daemons *daemons, const json_t *worker, str
 static int run_status(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
-    bool json = session_options(session)->json;
     (void)own;
     (void)argument;
     (void)count;
+    bool json = session_options(session)->json;
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
     if (rc != 0) {

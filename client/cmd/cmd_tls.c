@@ -67,7 +67,6 @@ static int issue(const struct making *making, const char *what, const char *plac
     char *path = xasprintf("%s/%s", making->dir, place);
     bool made = false;
     int rc = authority_issue(making->authority, path, &order, &made, err);
-
     if (rc == 0) {
         tell(making, what, path, made);
     }
@@ -85,7 +84,6 @@ static int issue_server(const struct making *making, const char *list, struct er
     char *next = copy;
     char *name;
     int rc = 0;
-
     while ((name = strsep(&next, ","))) {
         if (count == HOSTS_MAX) {
             rc = err_set(err, ERR_USAGE, "--hosts has more than %d", HOSTS_MAX - 3);
@@ -93,7 +91,9 @@ static int issue_server(const struct making *making, const char *list, struct er
         }
         host[count++] = name;
     }
-    rc = rc == 0 ? issue(making, "server", "server", "kernelcast server", host, count, err) : rc;
+    if (rc == 0) {
+        rc = issue(making, "server", "server", "kernelcast server", host, count, err);
+    }
     free(copy);
     return rc;
 }
@@ -106,10 +106,8 @@ static int issue_clients(const struct making *making, const char *list, struct e
     char *next = copy;
     char *name;
     int rc = 0;
-
     while (rc == 0 && (name = strsep(&next, ","))) {
         char *place = xasprintf("clients/%s", name);
-
         rc = caller_check_tenant(name, err);
         if (rc == 0 && making) {
             rc = issue(making, "client", place, name, NULL, 0, err);
@@ -140,7 +138,6 @@ static int make_server(const struct making *making, const char *hosts, struct er
 {
     char name[HOST_NAME_SIZE] = "localhost";
     char *path = xasprintf("%s/server/cert.pem", making->dir);
-
     (void)gethostname(name, sizeof(name) - 1);
     if (!hosts && !file_exists(path)) {
         hosts = name;
@@ -174,6 +171,7 @@ static int make_all(struct making *making, const struct tls_options *options, st
 static int run_init(struct session *session, const void *own, char **argument, size_t count,
                     struct err *err)
 {
+    (void)count;
     const struct tls_options *options = own;
     struct making making = {
         .session = session,
@@ -181,7 +179,6 @@ static int run_init(struct session *session, const void *own, char **argument, s
         .now_s = clock_wall_ns(&clock_system) / (int64_t)NS_PER_S,
         .days = options->days,
     };
-    (void)count;
     int rc = make_all(&making, options, err);
     if (rc == 0 && !session_options(session)->json && !session_options(session)->quiet) {
         explain(&making);

@@ -59,7 +59,6 @@ static int lock(int *ret_fd, const char *path, struct err *err)
     char *name = xasprintf("%s.lock", path);
     int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
     int rc = 0;
-
     if (fd < 0 || flock(fd, LOCK_EX) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be locked", name);
         if (fd >= 0) {
@@ -79,7 +78,6 @@ static int replace(const struct tokens *tokens, const char *path, struct err *er
     struct stat old;
     bool existed = stat(path, &old) == 0;
     mode_t mask = umask(077);
-
     tokens_write(tokens, &text);
     int rc = file_replace(path, text.data, text.len, true, err);
     (void)umask(mask);
@@ -119,8 +117,8 @@ static void print_new(const struct session *session, const char *tenant, const c
 static int run_add(struct session *session, const void *own, char **argument, size_t count,
                    struct err *err)
 {
-    const struct token_options *options = own;
     (void)count;
+    const struct token_options *options = own;
     int64_t now = now_s();
     int64_t expires = options->days == 0 ? 0 : now + (int64_t)options->days * DAY_S;
     int fd = -1;
@@ -166,8 +164,8 @@ out:
 static int run_revoke(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
-    const struct token_options *options = own;
     (void)count;
+    const struct token_options *options = own;
     int fd = -1;
     struct tokens *tokens = NULL;
     int rc = check_file(options, err);
@@ -202,7 +200,6 @@ static void print_row(const struct token *token, bool json, int64_t now)
 {
     char created[TOKEN_TIME_LEN + 1];
     bool over = token->expires_s != 0 && token->expires_s <= now;
-
     token_time(token->created_s, created);
     char expires[TOKEN_TIME_LEN + 1];
     token_time(token->expires_s, expires);
@@ -219,9 +216,9 @@ static void print_row(const struct token *token, bool json, int64_t now)
 static int run_list(struct session *session, const void *own, char **argument, size_t count,
                     struct err *err)
 {
-    const struct token_options *options = own;
     (void)argument;
     (void)count;
+    const struct token_options *options = own;
     bool json = session_options(session)->json;
     struct tokens *tokens = NULL;
     int rc = check_file(options, err);

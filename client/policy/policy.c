@@ -52,7 +52,6 @@ static const struct forecast *forecast_of(const struct policy_view *view)
 static bool trust(const struct policy_view *view, double audit, struct policy_decision *ret)
 {
     bool coin = audit_coin(view->run_state->started.seed, view->candidate, audit);
-
     ret->propensity = audit;
     ret->decision = coin ? DECISION_AUDIT : DECISION_TRUST;
     return coin;
@@ -104,7 +103,6 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
     double share = view->run_state->started.share;
     size_t compared = 0;
     double rank = policy_usable(forecast) ? policy_rank(view, &compared) : 0;
-
     if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || rank < share) {
         decide_threshold(view, ret);
         return;
@@ -218,11 +216,9 @@ struct cost {
 static struct cost learn_cost(const struct policy_view *view)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
-
     for (uint64_t id = 1; id <= view->visible && id <= view->run_state->candidate_count; id++) {
         const struct result *result = view->run_state->candidate[id - 1].result;
         double held = result ? run_state_held_seconds(result) : 0;
-
         if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup) {
             double slow = exp2(-result->speedup->log2);
             n++;
@@ -252,7 +248,6 @@ static double improvement_per_second(const struct cost *cost, const struct forec
                                      double incumbent_log2)
 {
     double improvement = policy_expected_improvement(forecast, incumbent_log2), slow = 0;
-
     if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
         return improvement;
     }
@@ -276,10 +271,8 @@ double policy_rank(const struct policy_view *view, size_t *ret_compared)
     size_t compared = 0;
     for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
         const struct forecast *other = candidate[id - 1].forecast;
-
         if (policy_usable(other) && other->trained_rows > 0) {
             double theirs = improvement_per_second(&cost, other, view->incumbent_log2);
-
             compared++;
             more += theirs > improvement                             ? 1
                     : theirs == improvement && id != view->candidate ? 0.5

@@ -38,7 +38,6 @@ static void decide_published(const struct policy_view *view, struct policy_decis
     const struct run_state_candidate *all = view->run_state->candidate;
     const struct forecast *own = all[view->candidate - 1].forecast;
     uint64_t better = 0, ranked = 0;
-
     *ret = (struct policy_decision){.decision = DECISION_MEASURE,
                                     .propensity = 1,
                                     .threshold = NAN,
@@ -49,7 +48,6 @@ static void decide_published(const struct policy_view *view, struct policy_decis
     }
     for (uint64_t id = view->first; id <= view->last; id++) {
         double theirs = expected_bin(all[id - 1].forecast), mine = expected_bin(own);
-
         ranked += theirs >= 0;
         better += theirs > mine || (theirs == mine && id < view->candidate);
     }

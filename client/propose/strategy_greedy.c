@@ -56,7 +56,6 @@ static int by_y(const void *a, const void *b)
 static size_t thin(struct sample *sample, size_t count, size_t *correct)
 {
     size_t kept = MEMORY / 2, right = 0;
-
     for (size_t i = 0; i < MEMORY / 2 && count > MEMORY; i++) {
         sample[kept++] = sample[MEMORY / 2 + i * (count - MEMORY / 2) / (MEMORY / 2)];
     }
@@ -134,7 +133,6 @@ static void add_neighbours(struct prospects *to, const struct generator *generat
 {
     size_t neighbour[NEIGHBOUR_MAX];
     size_t n = generator->ops->neighbours(generator, of->point, neighbour, NEIGHBOUR_MAX);
-
     for (size_t i = 0; i < n; i++) {
         if (known[neighbour[i]]) {
             continue;
@@ -154,7 +152,6 @@ static void add_neighbours(struct prospects *to, const struct generator *generat
 static bool pick(const struct prospects *from, bool *taken, struct strategy_choice *ret)
 {
     const struct prospect *best = NULL;
-
     for (size_t i = 0; i < from->count; i++) {
         const struct prospect *prospect = &from->prospect[i];
         if (!taken[prospect->choice.point] && (!best || prospect->y > best->y)) {
@@ -176,11 +173,9 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     struct sample *sample;
     size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
     uint64_t made = strategy_proposed(view);
-
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
         bool found = false;
-
         if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >=
                                          (view->discards ? EXPLORE_DISCARDING : EXPLORE)) {
             // Further samples become parents only when the best PARENTS have no free neighbours.
