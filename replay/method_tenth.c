@@ -1,8 +1,8 @@
 // The search method "tenth". It measures a tenth of the candidates of a space, in two halves. The
 // first half is chosen at random, and an empty model of the static engine learns from it. Then the
 // model forecasts all other candidates once, and the second half are those that promise most beyond
-// the best so far (policy_expected_improvement: P(correct) times the expected excess). Candidates that do not
-// compile are never chosen.
+// the best so far (policy_expected_improvement: P(correct) times the expected excess). Candidates
+// that do not compile are never chosen.
 #include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
 #include "common/mem.h"
