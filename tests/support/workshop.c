@@ -299,7 +299,7 @@ struct job *workshop_submit(struct workshop *w, uint64_t kind, const char *key, 
     while (!submitting.done) {
         workshop_turn(w);
     }
-    return submitting.job ? jobs_find(w->parts.jobs, submitting.job) : NULL;
+    return submitting.job ? job_table_find(w->parts.jobs, submitting.job) : NULL;
 }
 
 // --- begin and end
@@ -372,7 +372,7 @@ void workshop_open(struct workshop *w, size_t cores)
     add_cores(w, cores);
     parts->executors = executor_pool_stand_in(&stand_in);
     parts->accounts = accounts_create();
-    parts->jobs = jobs_create(1 << 20, parts->accounts);
+    parts->jobs = job_table_create(1 << 20, parts->accounts);
     parts->waits = waits_create(&w->loop, on_due, w);
     parts->completions = completions_create(parts);
     parts->scheduler = scheduler_create(parts);
@@ -400,7 +400,7 @@ void workshop_close(struct workshop *w)
     ledger_close(parts->ledger);
     submissions_free(parts->submissions);
     completions_free(parts->completions);
-    jobs_free(parts->jobs);
+    job_table_free(parts->jobs);
     lifecycle_free(parts->lifecycle);
     setups_free(parts->setups);
     compiler_free(parts->compiler);
