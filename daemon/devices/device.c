@@ -297,11 +297,12 @@ void device_suspect(struct device *device, const char *reason)
 
 void device_quarantine(struct device *device, const char *reason, uint64_t now_ns)
 {
-    unsigned doublings = device->rests < DEVICE_RESTS_MAX ? device->rests : DEVICE_RESTS_MAX;
+    unsigned doublings =
+        device->quarantines < DEVICE_DOUBLINGS_MAX ? device->quarantines : DEVICE_DOUBLINGS_MAX;
 
     if (!device->quarantine[0]) {
-        device->rests++;
-        device->until_ns = now_ns + (DEVICE_REST_NS << doublings);
+        device->quarantines++;
+        device->until_ns = now_ns + (DEVICE_QUARANTINE_NS << doublings);
     }
     say(device->quarantine, reason);
     device->suspicion[0] = '\0';
@@ -335,7 +336,7 @@ bool devices_tick(struct devices *devices, uint64_t now_ns)
             end_quarantine(device);
             any = true;
         }
-        if (device->throttle_reason[0] && now_ns - device->hindered_ns >= DEVICE_HOLD_NS) {
+        if (device->throttle_reason[0] && now_ns - device->throttled_ns >= DEVICE_THROTTLE_NS) {
             device->throttle_reason[0] = '\0';
             any = true;
         }
@@ -366,8 +367,8 @@ void device_succeeded(struct device *device)
     device->jobs_done++;
     device->failures = 0;
     device->last_failed = 0;
-    device->rests = 0;
-    device->cleared = false;
+    device->quarantines = 0;
+    device->probe_passed = false;
 }
 
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns)
@@ -384,7 +385,7 @@ bool device_failed(struct device *device, uint64_t job, const char *reason, uint
     (void)snprintf(text, sizeof(text),
                    "the executors of %u different jobs in a row were lost, the last one: %s",
                    device->failures, reason);
-    if (device_is_gpu(device) && !device->cleared) {
+    if (device_is_gpu(device) && !device->probe_passed) {
         device_suspect(device, text);
         device_settle(device);
     } else {
@@ -408,17 +409,17 @@ void devices_forgive(struct devices *devices, uint64_t job, uint32_t first)
     }
 }
 
-void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
+void device_throttle(struct device *device, const char *reason, uint64_t now_ns)
 {
     say(device->throttle_reason, reason);
     say(device->disturbance, reason);
-    device->hindered_ns = now_ns;
+    device->throttled_ns = now_ns;
     device_settle(device);
 }
 
 bool device_was_disturbed(const struct device *device)
 {
-    return device->job != 0 && device->hindered_ns >= device->since_ns;
+    return device->job != 0 && device->throttled_ns >= device->since_ns;
 }
 
 void device_lose(struct device *device, bool stuck, const char *reason)
@@ -457,7 +458,7 @@ void device_probe_ends(struct device *device, const char *failure, uint64_t now_
         device_quarantine(device, failure, now_ns);
         return;
     }
-    device->cleared = true;
+    device->probe_passed = true;
     device->failures = 0;
     device_settle(device);
 }

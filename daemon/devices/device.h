@@ -15,10 +15,10 @@
 #define DEVICE_UUID_MAX 64
 #define DEVICE_REASON_MAX 512
 #define DEVICE_FAILURES_MAX 3 // executors lost by different jobs in a row
-#define DEVICE_REST_NS                                                                             \
-    (60 * 1000000000ULL)   // the first quarantine; each further one is twice as long
-#define DEVICE_RESTS_MAX 6 // … up to 2^6 times
-#define DEVICE_HOLD_NS (5 * 1000000000ULL) // what hinders must have been gone for so long
+#define DEVICE_QUARANTINE_NS                                                                       \
+    (60 * 1000000000ULL)       // the first quarantine; each further one is twice as long
+#define DEVICE_DOUBLINGS_MAX 6 // … up to 2^6 times
+#define DEVICE_THROTTLE_NS (5 * 1000000000ULL) // what hinders must have been gone for so long
 #define DEVICE_CONTROL_AGE_NS (3600 * 1000000000ULL)
 #define DEVICE_CONTROL_LOG2 0.0143553 // log2(1.01): a control may exclude 0 by this much
 #define DEVICE_CONTROLS_MAX 128       // (problem, baseline) pairs remembered per device
@@ -58,7 +58,7 @@ struct device_class {
 };
 
 // The last A/A control of a device for a problem and a baseline.
-struct control {
+struct device_control {
     struct digest about; // of the two
     uint64_t at_ns;
     struct estimate estimate;
@@ -73,7 +73,7 @@ struct device {
     enum device_state state;       // of device.c, as everything down to until_ns
     device_reason throttle_reason; // that passes by itself: heat, another program
     device_reason disturbance;     // the last throttle reason, also when it has passed
-    uint64_t hindered_ns;          // when it was last seen
+    uint64_t throttled_ns;         // when it was last seen
     device_reason suspicion;       // a probe has to be passed first
     bool probing;
     device_reason drain;               // an operator's
@@ -81,19 +81,19 @@ struct device {
     bool inspecting;                   // a probe that an operator asked for is due or under way
     device_reason quarantine;          // until until_ns
     device_reason loss;
-    bool stuck;               // lost to a process: never returns
-    uint64_t until_ns;        // end of quarantine
-    uint64_t job;             // that it is held for, 0: none
-    uint64_t since_ns;        // when that began
-    uint64_t held_ns;         // altogether
-    uint64_t jobs_done;       // runs that ended in a report
-    unsigned failures;        // runs of different jobs that failed since the last report
-    uint64_t last_failed;     // job of the last of them
-    unsigned bad_controls;    // in a row
-    bool control_due;         // back from quarantine: the next run needs a control
-    unsigned rests;           // quarantines since the last report
-    bool cleared;             // a probe was passed since the last report
-    struct control *controls; // [DEVICE_CONTROLS_MAX], oldest first
+    bool stuck;                      // lost to a process: never returns
+    uint64_t until_ns;               // end of quarantine
+    uint64_t job;                    // that it is held for, 0: none
+    uint64_t since_ns;               // when that began
+    uint64_t held_ns;                // altogether
+    uint64_t jobs_done;              // runs that ended in a report
+    unsigned failures;               // runs of different jobs that failed since the last report
+    uint64_t last_failed;            // job of the last of them
+    unsigned bad_controls;           // in a row
+    bool control_due;                // back from quarantine: the next run needs a control
+    unsigned quarantines;            // quarantines since the last report
+    bool probe_passed;               // a probe was passed since the last report
+    struct device_control *controls; // [DEVICE_CONTROLS_MAX], oldest first
     size_t control_count;
     struct estimate last_control;
     bool has_control;
@@ -168,7 +168,7 @@ void devices_forgive(struct devices *devices, uint64_t job, uint32_t first);
 // Whether something has hindered it since it was held; device->disturbance says what.
 bool device_was_disturbed(const struct device *device);
 // What health.h finds. Each replaces what was said before.
-void device_hinder(struct device *device, const char *reason, uint64_t now_ns);
+void device_throttle(struct device *device, const char *reason, uint64_t now_ns);
 void device_quarantine(struct device *device, const char *reason, uint64_t now_ns);
 // The GPU cannot be reached any more; it returns through a probe when device_found is called.
 // stuck: a process on it does not die, and it is out of service until the daemon restarts.
@@ -212,11 +212,11 @@ struct fact *device_readings(const struct device *device, uint64_t now_ns, size_
 bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns);
 // A control has been measured. Returns false when it excludes 0 by more than is allowed; the second
 // time in a row the device goes out of service.
-bool device_control(struct device *device, const struct digest *about,
-                    const struct estimate *estimate, uint64_t now_ns);
+bool device_add_control(struct device *device, const struct digest *about,
+                        const struct estimate *estimate, uint64_t now_ns);
 // The last control for (problem, baseline); NULL when there is none.
 const struct estimate *device_last_control(const struct device *device, const struct digest *about);
 // Names the pair.
-struct digest device_about(const struct digest *problem, const struct digest *baseline);
+struct digest device_control_pair(const struct digest *problem, const struct digest *baseline);
 
 #endif

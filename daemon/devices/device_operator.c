@@ -52,7 +52,7 @@ void device_inspection_ends(struct device *device, const char *failure, uint64_t
     device->suspicion[0] = '\0';
     device->failures = 0;
     device->last_failed = 0;
-    device->cleared = true;
+    device->probe_passed = true;
     device->control_due = true;
     device_settle(device);
 }

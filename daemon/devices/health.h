@@ -7,10 +7,10 @@
 #define HEALTH_REASON_MAX 256
 
 enum health_level {
-    HEALTH_WELL,
-    HEALTH_HINDERED, // not to be used as long as this is so: heat, a power brake, another program
-    HEALTH_SICK,     // the hardware failed: to be left alone, then probed
-    HEALTH_LOST      // it cannot be reached
+    HEALTH_OK,
+    HEALTH_THROTTLED, // not to be used as long as this is so: heat, a power brake, another program
+    HEALTH_FAULTY,    // the hardware failed: to be left alone, then probed
+    HEALTH_LOST       // it cannot be reached
 };
 
 struct health {
@@ -22,8 +22,8 @@ struct health {
 
 // The worst that `now` says; before is the reading before it, NULL for the first. stranger is the
 // pid of a process that uses the GPU and is not ours, 0: none.
-void health_judge(struct health *ret, const struct nvml_state *now, const struct nvml_state *before,
-                  uint32_t stranger);
+void health_assess(struct health *ret, const struct nvml_state *now,
+                   const struct nvml_state *before, uint32_t stranger);
 
 // The Xid numbers that are known here, and what they blame (docs/measuring.md has the source).
 enum health_level health_of_xid(uint64_t xid);

@@ -300,6 +300,15 @@ static struct executor_config executor_of(const struct daemon_limits *limits, bo
     };
 }
 
+// The host could not open a blob or start kcast-exec, and the executors are held for a while.
+static void wait_for_host(struct compile_task *task, const char *reason)
+{
+    log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
+              executors_held(task->compiler->parts->executors), reason);
+    put_back(task);
+    free_slot(task, 0);
+}
+
 static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
                      size_t count)
 {
@@ -312,6 +321,12 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     if (task->orphan || task->compiler->stopping) {
         free_slot(task, 0);
         task_free(task);
+        return;
+    }
+    struct err err = ERR_INIT;
+    if (error && error->code == ERR_BUSY) {
+        executors_hold(parts->executors);
+        wait_for_host(task, error->text);
         return;
     }
     if (error) {
@@ -327,12 +342,8 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         return;
     }
     run.owner = task;
-    struct err err = ERR_INIT;
     if (executor_start(&task->executor, parts->executors, &run, &plan, &err) != 0) {
-        log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
-                  executor_pool_held(parts->executors), err.text);
-        put_back(task);
-        free_slot(task, 0);
+        wait_for_host(task, err.text);
     }
 }
 
@@ -351,7 +362,7 @@ void compiler_kick(struct compiler *compiler)
 
     while (compiler->waiting && !compiler->stopping && !compiler->held &&
            compiler->slots_used < parts->limits.compile_slots &&
-           executor_pool_held(parts->executors) == 0 && events->may_start(events->owner)) {
+           executors_held(parts->executors) == 0 && events->may_start(events->owner)) {
         struct compile_task *task = compiler->waiting;
         struct digest blobs[] = {task->input.source, task->input.problem};
 

@@ -44,8 +44,8 @@ struct executor {
     struct executor_end end; // being filled
 };
 
-int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *path,
-                         struct cgroups *cgroups, struct err *err)
+int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
+                     struct cgroups *cgroups, struct err *err)
 {
     struct children *children;
     int rc = children_create(&children, loop, path, cgroups, err);
@@ -59,7 +59,7 @@ int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *pa
     return rc;
 }
 
-void executor_pool_free(struct executors *pool)
+void executors_free(struct executors *pool)
 {
     if (pool) {
         prestarted_set_free(pool->prestarted_set);
@@ -68,7 +68,7 @@ void executor_pool_free(struct executors *pool)
     }
 }
 
-size_t executor_pool_count(const struct executors *pool)
+size_t executors_count(const struct executors *pool)
 {
     return pool->children ? children_count(pool->children) : 0;
 }
@@ -94,17 +94,17 @@ void executors_prestart(struct executors *pool, const struct executor_config *co
     }
 }
 
-void executor_pool_stop(struct executors *pool)
+void executors_stop(struct executors *pool)
 {
     prestarted_set_stop(pool->prestarted_set);
 }
 
-void executor_pool_kill(struct executors *pool)
+void executors_kill(struct executors *pool)
 {
     children_kill(pool->children);
 }
 
-void executor_pool_tick(struct executors *pool)
+void executors_tick(struct executors *pool)
 {
     pool->held -= pool->held > 0;
     if (pool->children) {
@@ -113,12 +113,12 @@ void executor_pool_tick(struct executors *pool)
     }
 }
 
-unsigned executor_pool_held(const struct executors *pool)
+unsigned executors_held(const struct executors *pool)
 {
     return pool->held;
 }
 
-static void hold(struct executors *pool)
+void executors_hold(struct executors *pool)
 {
     if (pool->held == 0) { // else it is the same misfortune
         unsigned ticks = 1U << pool->failures;
@@ -298,7 +298,7 @@ static int start_prestarted(struct executor *executor, struct executors *pool,
 
 // --- a stand-in
 
-struct executors *executor_pool_stand_in(const struct executor_stand_in *stand_in)
+struct executors *executors_stand_in(const struct executor_stand_in *stand_in)
 {
     struct executors *pool = xcalloc(1, sizeof(*pool));
 
@@ -345,7 +345,7 @@ int executor_start(struct executor **ret, struct executors *pool,
                                    : start_child)(executor, pool, config, plan_taken, err);
     bytes_clear(plan_taken); // when nothing has taken it
     if (rc != 0) {
-        hold(pool);
+        executors_hold(pool);
         free(executor);
         return rc;
     }

@@ -45,19 +45,19 @@ struct executor_config {
 };
 
 // As children_create.
-MUST_CHECK int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *path,
-                                    struct cgroups *cgroups, struct err *err);
-void executor_pool_free(struct executors *pool);          // no process may be left; NULL is fine
-size_t executor_pool_count(const struct executors *pool); // processes, idle ones included
+MUST_CHECK int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
+                                struct cgroups *cgroups, struct err *err);
+void executors_free(struct executors *pool);          // no process may be left; NULL is fine
+size_t executors_count(const struct executors *pool); // processes, idle ones included
 // Keeps count processes of config's mode and argument ready that no plan has used. Of config only
 // these and limits and grace count.
 void executors_prestart(struct executors *pool, const struct executor_config *config, size_t count);
 // Ends idle processes and starts no more of them; runs under way are not touched.
-void executor_pool_stop(struct executors *pool);
+void executors_stop(struct executors *pool);
 // SIGKILL to everything at once, without waiting: for a second SIGTERM. Signal-safe it is not.
-void executor_pool_kill(struct executors *pool);
+void executors_kill(struct executors *pool);
 // Once a second, a tick: sweeps orphans, ends idle processes, starts unused processes that could not be started.
-void executor_pool_tick(struct executors *pool);
+void executors_tick(struct executors *pool);
 
 // A pool without processes, for tests: every plan comes to start, which keeps what it needs of it
 // (0; or an error: the run cannot be started), and whose end is told by executor_answer later.
@@ -67,7 +67,7 @@ struct executor_stand_in {
     void (*stop)(void *owner, struct executor *executor); // executor_stop, once
     void *owner;
 };
-struct executors *executor_pool_stand_in(const struct executor_stand_in *stand_in);
+struct executors *executors_stand_in(const struct executor_stand_in *stand_in);
 // The end of a run, with these of end: ok, stuck, report (taken), reason. The run is gone then.
 void executor_answer(struct executor *executor, struct executor_end *end_taken);
 
@@ -75,10 +75,12 @@ void executor_answer(struct executor *executor, struct executor_end *end_taken);
 // (no descriptors, processes or memory left), and neither the plan's nor a device's: the next one
 // waits for one tick, then two, four, and so on to EXECUTOR_HELD_MAX.
 #define EXECUTOR_HELD_MAX 64
-unsigned executor_pool_held(const struct executors *pool);
+unsigned executors_held(const struct executors *pool);
+// Counts as a start that failed: the host had no descriptor left for what a run reads first.
+void executors_hold(struct executors *pool);
 
 // On failure nothing runs and on_end is not called; the plan is freed either way. Only the host can
-// make it fail, see executor_pool_held.
+// make it fail, see executors_held.
 MUST_CHECK int executor_start(struct executor **ret, struct executors *pool,
                               const struct executor_config *config, struct bytes *plan_taken,
                               struct err *err);

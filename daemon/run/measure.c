@@ -14,7 +14,7 @@
 #include "daemon/run/measure.h"
 #include "common/clock.h"
 #include "common/stats.h"
-#include "daemon/jobs/completion.h"
+#include "daemon/run/job_cache.h"
 #include "daemon/run/outcome.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
@@ -40,8 +40,9 @@ struct run {
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct bytes cached;               // a result that answers the job
     bool failed;                       // a blob could not be read: end says which
+    bool host_failed;                  // because the host has no descriptors left
     struct executor *executor;
-    struct outcome_expectation expected;
+    struct measure_expectation expected;
     struct measure_outcome outcome; // of the executor
     bool has_outcome;
     struct err unread;   // why the report could not be read
@@ -183,8 +184,8 @@ static bool take_control(struct run *run, bool disturbed, struct result *result)
     struct device *device = run->device;
 
     if (result->control) {
-        return !disturbed && device_control(device, &run->about, result->control,
-                                            clock_now_ns(run->parts->clock));
+        return !disturbed && device_add_control(device, &run->about, result->control,
+                                                clock_now_ns(run->parts->clock));
     }
     const struct estimate *last = device_last_control(device, &run->about);
     if (last) {
@@ -349,6 +350,8 @@ static void prepared(struct run *run)
     } else if (run->cached.data) {
         run->end.cached = &run->cached;
         finish(run, RUN_CACHED);
+    } else if (run->host_failed) {
+        finish(run, RUN_NO_START);
     } else if (run->failed) {
         finish(run, RUN_NO_OBJECT);
     } else {
@@ -361,6 +364,10 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
 {
     struct run *run = owner;
 
+    if (error && error->code == ERR_BUSY) {
+        run->host_failed = true;
+        executors_hold(run->parts->executors);
+    }
     if (error) {
         run->failed = true;
         run->end.blob = failed;
@@ -392,8 +399,8 @@ static void on_cached(void *owner, const struct err *error, struct bytes *answer
 
 static void look_into_cache(struct run *run, const struct job *job)
 {
-    struct digest key = completion_cache_key(job, run->parts->limits.sandbox_off);
-    struct bytes question = completion_cache_question(job);
+    struct digest key = job_cache_key(job, run->parts->limits.sandbox_off);
+    struct bytes question = job_cache_question(job);
 
     ledger_read_cached(run->parts->ledger, &key, &question, cache_adopt, on_cached, run);
     bytes_clear(&question);
@@ -418,12 +425,12 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
     run->place = xstrdup(job->search->place);
     run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
     run->fresh = job->fresh;
-    run->expected = (struct outcome_expectation){
+    run->expected = (struct measure_expectation){
         .problem = setup->problem,
         .candidate = job->candidate,
         .sandbox_off = parts->limits.sandbox_off,
     };
-    run->about = device_about(&setup->problem, &setup->baseline.source);
+    run->about = device_control_pair(&setup->problem, &setup->baseline.source);
     run->anchor_log2 = job->anchor_log2;
     run->precision_log2 = job->precision_log2;
     run->max_launches = job->max_launches;

@@ -119,7 +119,7 @@ static int check_ratio(const struct result *result, struct err *err)
     return rc;
 }
 
-static int check_result(const struct result *result, const struct outcome_expectation *expected,
+static int check_result(const struct result *result, const struct measure_expectation *expected,
                         struct err *err)
 {
     if (result->verdict == VERDICT_NONE || !verdict_known(result->verdict)) {
@@ -150,7 +150,7 @@ static int check_result(const struct result *result, const struct outcome_expect
 }
 
 int outcome_read_measure(struct measure_outcome *ret, const struct bytes *outcome,
-                         const struct outcome_expectation *expected, struct err *err)
+                         const struct measure_expectation *expected, struct err *err)
 {
     struct measure_outcome read;
     int rc = message_read(&measure_outcome_message, &read, outcome->data, outcome->len, err);

@@ -20,7 +20,7 @@ MUST_CHECK int outcome_read_compile(struct compile_outcome *ret, const struct by
                                     const struct compile_expectation *expected, struct err *err);
 
 // What a measurement was asked to do.
-struct outcome_expectation {
+struct measure_expectation {
     struct digest problem;
     struct digest candidate; // of its source
     bool sandbox_off;
@@ -30,7 +30,7 @@ struct outcome_expectation {
 // cases with finite numbers that can be true; no digest that differs from the expected ones. *ret
 // is owned by the caller on success.
 MUST_CHECK int outcome_read_measure(struct measure_outcome *ret, const struct bytes *outcome,
-                                    const struct outcome_expectation *expected, struct err *err);
+                                    const struct measure_expectation *expected, struct err *err);
 
 // Reads and checks the report of `kcast-exec probe`: class and toolchain are there.
 MUST_CHECK int outcome_read_probe(struct probe_outcome *ret, const struct bytes *outcome,

@@ -9,7 +9,7 @@
 #define DEPTH_MAX 64
 #define FIRST_NAMESPACE "pid:[4026531836]" // the kernel's PROC_PID_INIT_INO: of the host itself
 
-bool kin_knows_pids(void)
+bool process_tree_knows_pids(void)
 {
     char name[64];
     ssize_t len = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);

@@ -8,7 +8,7 @@
 
 // Whether process numbers that the driver reports mean anything here: not inside a container with
 // process numbers of its own.
-bool kin_knows_pids(void);
+bool process_tree_knows_pids(void);
 
 // Whether pid is alive and neither `ancestor` nor below it. False when it has ended.
 bool process_tree_is_foreign(pid_t pid, pid_t ancestor);

@@ -23,6 +23,7 @@ struct setups {
     struct setup *by_identity;
     struct setup *idle; // list
     size_t idle_count;
+    bool held; // some problems are read again when the host may have descriptors again
 };
 
 struct setups *setups_create(const struct daemon_parts *parts)
@@ -37,7 +38,7 @@ static void setup_free(struct setup *setup)
 {
     HASH_DEL(setup->table->by_identity, setup);
     free(setup->class_name);
-    free(setup->homeless);
+    free(setup->no_class);
     free(setup->name);
     free(setup->header);
     free(setup->glue);
@@ -179,7 +180,7 @@ static void take_problem(struct setup *setup, const struct problem *problem)
     struct err err = ERR_INIT;
     if (devices_choose(&setup->device_class, setup->table->parts->devices, setup->class_name,
                        problem->language, &err) != 0) {
-        setup->homeless = xstrdup(err.text);
+        setup->no_class = xstrdup(err.text);
     }
     setup->name = xstrdup(problem->name);
 }
@@ -187,6 +188,17 @@ static void take_problem(struct setup *setup, const struct problem *problem)
 static bool is_cuda(const struct setup *setup)
 {
     return strcmp(setup->device_class->language, "cuda") == 0;
+}
+
+// The host could not open the blob. Those who wait go on waiting.
+static void hold(struct setups *setups, const char *reason)
+{
+    struct executors *executors = setups->parts->executors;
+
+    executors_hold(executors);
+    setups->held = true;
+    log_event(LOG_WARNING, "problem-waits seconds=%u reason=\"%s\"", executors_held(executors),
+              reason);
 }
 
 static void on_problem(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
@@ -199,7 +211,9 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
     setup->reading = false;
     struct problem *problem = NULL;
     struct err err = ERR_INIT;
-    if (error) {
+    if (error && error->code == ERR_BUSY) {
+        hold(setup->table, error->text);
+    } else if (error) {
         wake(setup, JOB_CAUSE_MISSING_BLOB, error->text);
     } else if (problem_parse(&problem, (const char *)blobs[0].data, blobs[0].len, "problem.json",
                              &err) != 0) {
@@ -219,6 +233,21 @@ static void start_reading(struct setup *setup)
         setup->reading = true;
         setup->users++;
         blob_load(setup->table->parts->blobs, &setup->problem, 1, on_problem, setup);
+    }
+}
+
+void setups_tick(struct setups *setups)
+{
+    if (!setups->held || executors_held(setups->parts->executors) > 0) {
+        return;
+    }
+    setups->held = false;
+    struct setup *setup;
+    struct setup *next;
+    HASH_ITER (hh, setups->by_identity, setup, next) {
+        if (setup->waits) {
+            start_reading(setup);
+        }
     }
 }
 
@@ -326,7 +355,7 @@ static void forget_object(struct setup *setup, enum compile_role role)
 
 void setup_forget_objects(struct setup *setup)
 {
-    if (is_read(setup) && !setup->defect && !setup->homeless) {
+    if (is_read(setup) && !setup->defect && !setup->no_class) {
         forget_object(setup, COMPILE_REFERENCE);
         forget_object(setup, COMPILE_BASELINE);
     }

@@ -26,8 +26,8 @@ struct setup {
     struct digest problem;  // blob of problem.json
     char *class_name;       // class that is asked for; NULL: any that fits
     struct device_class
-        *device_class; // once the problem was read; NULL: none runs it, see homeless
-    char *homeless;    // why there is none, else NULL
+        *device_class; // once the problem was read; NULL: none runs it, see no_class
+    char *no_class;    // why there is none, else NULL
     char *name;        // the problem's, once it was read, else NULL
     char *header;      // candidate and baseline: problem/problem.h; "" for cuda, like glue
     char *glue;
@@ -65,6 +65,7 @@ void setups_free(struct setups *setups); // without users; NULL is fine
 void setups_visit_blobs(const struct setups *setups,
                         void (*visit)(void *owner, const struct digest *digest), void *owner);
 
+void setups_tick(struct setups *setups);
 // The measurement setup of these three blobs on devices of this class (NULL: any that fits), with one more
 // user. reference and baseline may be zero.
 struct setup *setup_acquire(struct setups *setups, const struct digest *problem,
@@ -73,11 +74,11 @@ struct setup *setup_acquire(struct setups *setups, const struct digest *problem,
 void setup_release(struct setup *setup); // NULL is fine
 
 // Waits until the problem has been read and parsed; then name or defect is set, and with name
-// device_class or homeless. Returns true when that is so already (on_done does not run then).
+// device_class or no_class. Returns true when that is so already (on_done does not run then).
 bool setup_read(struct setup *setup, struct setup_wait *wait);
 void setup_cancel(struct setup_wait *wait); // no-op when it is done
 // How the baseline, the reference or a candidate of this source (NULL for the others) is compiled.
-// The measurement setup must have been read and not be homeless.
+// The measurement setup must have been read and not be no_class.
 struct compile_input setup_input(const struct setup *setup, enum compile_role role,
                                  const struct digest *candidate);
 // Whether nothing need be asked about its reference or baseline: it is compiled, refused, or there

@@ -8,6 +8,7 @@
 #include "daemon/store/blob.h"
 #include "common/file.h"
 #include "common/log.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,8 +131,17 @@ static int read_verified(const struct blob_store *store, const struct digest *di
     char *path = blob_path(store->root, digest);
     struct bytes data = {0};
     struct digest found;
-    int rc = file_read(&data, path, BLOB_MAX, err);
+    int rc;
 
+    errno = 0;
+    rc = file_read(&data, path, BLOB_MAX, err);
+    // What open(2) has left in errno.
+    if (rc == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
+        rc = ERR_BUSY;
+        if (err) {
+            err->code = ERR_BUSY;
+        }
+    }
     if (rc != 0) {
         goto out;
     }

@@ -52,7 +52,7 @@ uint64_t blob_store_full(const struct blob_store *store);
 typedef void blob_load_done(void *owner, const struct err *error, size_t failed,
                             struct bytes *blobs, size_t count);
 // Reads and verifies all of them, in order. ERR_NOT_FOUND or ERR_CORRUPT (the file is then
-// removed), ERR_SYSTEM.
+// removed), ERR_BUSY when the host has no descriptors left (try again later), ERR_SYSTEM.
 void blob_load(struct blob_store *store, const struct digest *digests, size_t count,
                blob_load_done *done, void *owner);
 

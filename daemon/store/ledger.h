@@ -61,10 +61,10 @@ MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
 enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
 
 // Likewise every order that an operator has given and not taken back. reason may be NULL.
-MUST_CHECK int ledger_load_administration(struct ledger *ledger,
-                                          void (*visit)(void *owner, const char *device,
-                                                        uint64_t kind, const char *reason),
-                                          void *owner, struct err *err);
+MUST_CHECK int ledger_load_orders(struct ledger *ledger,
+                                  void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                const char *reason),
+                                  void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
 // Before ledger_start: each of the two caches keeps so many entries, those that were used or written

@@ -382,7 +382,7 @@ int administration_create(struct administration **ret, const struct daemon_parts
         administration->inspection[i] =
             (struct inspection){.administration = administration, .device = i};
     }
-    int rc = ledger_load_administration(parts->ledger, apply, administration, err);
+    int rc = ledger_load_orders(parts->ledger, apply, administration, err);
     if (rc != 0) {
         administration_free(administration);
         return rc;

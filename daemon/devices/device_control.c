@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct control *find_control(const struct device *device, const struct digest *about)
+static struct device_control *find_control(const struct device *device, const struct digest *about)
 {
     for (size_t i = 0; i < device->control_count; i++) {
         if (digest_equal(&device->controls[i].about, about)) {
@@ -17,7 +17,7 @@ static struct control *find_control(const struct device *device, const struct di
 
 bool device_needs_control(const struct device *device, const struct digest *about, uint64_t now_ns)
 {
-    const struct control *control = find_control(device, about);
+    const struct device_control *control = find_control(device, about);
 
     return device->control_due || device->bad_controls > 0 || !control ||
            now_ns - control->at_ns > DEVICE_CONTROL_AGE_NS;
@@ -26,7 +26,7 @@ bool device_needs_control(const struct device *device, const struct digest *abou
 static void remember(struct device *device, const struct digest *about,
                      const struct estimate *estimate, uint64_t now_ns)
 {
-    struct control *control = find_control(device, about);
+    struct device_control *control = find_control(device, about);
     size_t index;
 
     // The list is by age: what is renewed goes to its end, and the oldest makes room.
@@ -37,13 +37,13 @@ static void remember(struct device *device, const struct digest *about,
         device->control_count--;
     }
     device->controls[device->control_count++] =
-        (struct control){.about = *about, .at_ns = now_ns, .estimate = *estimate};
+        (struct device_control){.about = *about, .at_ns = now_ns, .estimate = *estimate};
     device->last_control = *estimate;
     device->has_control = true;
 }
 
-bool device_control(struct device *device, const struct digest *about,
-                    const struct estimate *estimate, uint64_t now_ns)
+bool device_add_control(struct device *device, const struct digest *about,
+                        const struct estimate *estimate, uint64_t now_ns)
 {
     bool bad = estimate->lo > DEVICE_CONTROL_LOG2 || estimate->hi < -DEVICE_CONTROL_LOG2;
 
@@ -70,12 +70,12 @@ bool device_control(struct device *device, const struct digest *about,
 
 const struct estimate *device_last_control(const struct device *device, const struct digest *about)
 {
-    const struct control *control = find_control(device, about);
+    const struct device_control *control = find_control(device, about);
 
     return control ? &control->estimate : NULL;
 }
 
-struct digest device_about(const struct digest *problem, const struct digest *baseline)
+struct digest device_control_pair(const struct digest *problem, const struct digest *baseline)
 {
     struct digest_state *state = digest_begin();
 
