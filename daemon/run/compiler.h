@@ -58,8 +58,7 @@ void compiler_free(struct compiler *compiler); // nothing may be under way; NULL
 
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input);
-// on_done will not run. What nobody else waits for is dropped or killed. No-op when
-// it is done.
+// on_done will not run. What nobody else waits for is dropped or killed. No-op when it is done.
 void compiler_cancel(struct compiler *compiler, struct compile_request *request);
 // The object of a compilation is missing or damaged: the next request compiles again.
 void compiler_forget(struct compiler *compiler, const struct compile_input *input);

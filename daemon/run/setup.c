@@ -1,10 +1,16 @@
-// Design note. A measurement setup is read when somebody first waits for it: the blob is loaded on libuv's
-// threads and parsed on ours. That ends as done, as impossible (a defect: a fact, which stays), or
-// as lost (the blob has gone), which is told to those who wait and forgotten, so that the next one
-// tries again. Reference and baseline are compiled by whoever needs them first (preparation.c),
-// which tells the measurement setup what came of it: an object, or a refusal.
+// Design note. A setup is read when somebody first waits for it: the blob is loaded on a thread of
+// libuv and parsed on the loop thread. That ends in one of four ways:
 //
-// Subjects without users stay for a while, because a client that sends its jobs one after another
+//   read      name is set, and it stays so
+//   defect    the blob is no valid problem, and it stays so
+//   lost      the blob is missing: told to those who wait and forgotten; the next one tries again
+//   held      the host has no descriptor left: those who wait go on waiting, and it is read again
+//             when the executors may start again (setups_tick)
+//
+// Reference and baseline are compiled by the preparation that needs them first. It tells the setup
+// what came of it: an object, or a refusal.
+//
+// Setups without users stay for a while, because a client that sends its jobs one after another
 // would otherwise have its problem read for each.
 #include "daemon/run/setup.h"
 #include "common/log.h"
@@ -16,14 +22,14 @@
 #include <string.h>
 #include <utlist.h>
 
-#define IDLE_MAX 64
+#define IDLE_MAX 64 // setups without users that are kept
 
 struct setups {
     const struct daemon_parts *parts;
     struct setup *by_identity;
-    struct setup *idle; // list
+    struct setup *idle; // list of those without users, oldest first
     size_t idle_count;
-    bool held; // some problems are read again when the host may have descriptors again
+    bool held; // some problems are to be read again by setups_tick
 };
 
 struct setups *setups_create(const struct daemon_parts *parts)
@@ -58,12 +64,11 @@ static void leave_idle(struct setup *setup)
 
 void setups_free(struct setups *setups)
 {
-    struct setup *setup;
-    struct setup *next;
-
     if (!setups) {
         return;
     }
+    struct setup *setup;
+    struct setup *next;
     HASH_ITER (hh, setups->by_identity, setup, next) {
         setup_free(setup);
     }
@@ -137,11 +142,11 @@ static bool is_read(const struct setup *setup)
     return setup->name || setup->defect;
 }
 
-// Tells those who wait that it has been read, or why not this time. Callbacks may cancel other
-// waits.
+// Tells those who wait that the problem has been read, or why not this time. Their callbacks may
+// cancel other waits.
 static void wake(struct setup *setup, enum job_cause cause, const char *lost)
 {
-    setup->users++; // callbacks may release it
+    setup->users++; // a callback may release it
     struct setup_wait *wait;
     while ((wait = setup->waits)) {
         DL_DELETE(setup->waits, wait);
@@ -169,7 +174,7 @@ static void take_texts(struct setup *setup, const struct problem *problem)
 
 static void take_problem(struct setup *setup, const struct problem *problem)
 {
-    if (problem->cuda) { // sealed sources have nothing put in front of them
+    if (problem->cuda) { // nothing is put in front of a cuda source
         setup->header = xstrdup("");
         setup->glue = xstrdup("");
         setup->reference_header = xstrdup("");
@@ -277,7 +282,7 @@ uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *sourc
 
 // --- what is compiled
 
-// How messages call a source.
+// The name of a source in messages of the compiler.
 static const char *source_name(const struct setup *setup, enum compile_role role)
 {
     static const char *const name[][2] = {
