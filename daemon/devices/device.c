@@ -1,14 +1,16 @@
-// Design note. What is known of a device is kept apart, cause by cause; its state follows from that
-// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes
-// come together: a GPU that an operator drains while it rests rests on when he lets it go.
+// Design note. What is known of a device is kept apart, cause by cause. Its state follows from
+// these causes in one place (device_settle), which also logs the change. So no cause is forgotten
+// when two come together: a GPU that is drained during a quarantine is still in quarantine when it
+// is undrained.
 //
 //   lost > quarantined > draining > probing > suspect > busy > ready
 //
-// Three lost executors of different jobs in a row blame the device; of the same job, the job. A
-// core then rests; a GPU is probed, and rests when the same happens again before anything
-// succeeded. Two bad A/A controls in a row let either rest. After its rest (60 s, then 120 s, … up
-// to 64 times) a core is on probation: one more failure is enough. A GPU is probed. The first run
-// of both has to include a control.
+// Three executors lost by different jobs in a row are the device's fault; lost by the same job,
+// they are the job's. A core then goes into quarantine. A GPU is probed first, and goes into
+// quarantine when the same happens again before any run succeeds. Two bad A/A controls in a row put
+// either into quarantine, which takes 60 s, then 120 s, and so on up to 64 times 60 s. Afterwards a
+// core is on probation, so that one more failure is enough, and a GPU is probed. The first run
+// after a quarantine has to include a control.
 #include "daemon/devices/device.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -83,7 +85,7 @@ void device_settle(struct device *device)
     enum device_state before = device->state;
 
     device->state = state_of(device);
-    // Going to work and back is not an event.
+    // Taking a job and giving it back is not logged.
     if (device->state == before || (before <= DEVICE_BUSY && device->state <= DEVICE_BUSY)) {
         return;
     }
@@ -113,7 +115,7 @@ void devices_init(struct devices *devices)
     *devices = (struct devices){0};
 }
 
-// A new class, the last of the list. Takes the facts.
+// Adds a class to the end of the list. Takes the facts.
 static struct device_class *add_class(struct devices *devices, const char *name,
                                       const char *language, struct fact **facts_taken,
                                       size_t *facts_count)

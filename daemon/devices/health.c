@@ -1,11 +1,12 @@
-// An Xid that is not in the table blames nobody: it is logged, and the A/A controls, the health
-// kernel before each measurement and the lost executors find what is really wrong.
+// Design note. An Xid that is not in the table is logged and has no other effect. What is really
+// wrong is found by the A/A controls, by the health kernel before each measurement and by lost
+// executors.
 #include "daemon/devices/health.h"
 #include "common/mem.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-// NVIDIA, "XID Errors", the catalogue of the driver's error numbers.
+// From NVIDIA's "XID Errors", the catalogue of the driver's error numbers.
 static const struct {
     uint64_t xid;
     enum health_level level;
@@ -32,7 +33,7 @@ static const struct {
 static void blame(struct health *health, enum health_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Keeps the worst, and of equals the first.
+// Keeps the worst finding, and of equal ones the first.
 static void blame(struct health *health, enum health_level level, const char *format, ...)
 {
     if (level <= health->level) {
@@ -65,7 +66,7 @@ static const char *xid_text(uint64_t xid)
     return "not in the table";
 }
 
-static void judge_events(struct health *health, const struct nvml_state *now)
+static void check_events(struct health *health, const struct nvml_state *now)
 {
     for (size_t i = 0; i < now->xid_count; i++) {
         enum health_level level = health_of_xid(now->xid[i]);
@@ -83,7 +84,7 @@ static bool has(const struct nvml_state *state, enum nvml_reading reading)
     return state && state->valid[reading];
 }
 
-static void judge_memory(struct health *health, const struct nvml_state *now,
+static void check_memory(struct health *health, const struct nvml_state *now,
                          const struct nvml_state *before)
 {
     if (has(now, NVML_ECC) && has(before, NVML_ECC) &&
@@ -97,7 +98,7 @@ static void judge_memory(struct health *health, const struct nvml_state *now,
     }
 }
 
-static void judge_heat(struct health *health, const struct nvml_state *now)
+static void check_heat(struct health *health, const struct nvml_state *now)
 {
     static const struct {
         unsigned long long bit;
@@ -126,17 +127,17 @@ static void judge_heat(struct health *health, const struct nvml_state *now)
 }
 
 void health_assess(struct health *ret, const struct nvml_state *now,
-                   const struct nvml_state *before, uint32_t stranger)
+                   const struct nvml_state *before, uint32_t foreign_pid)
 {
     *ret = (struct health){.level = HEALTH_OK};
     if (now->lost) {
         blame(ret, HEALTH_LOST, now->gone ? "the driver is not loaded" : "the driver has lost it");
         return;
     }
-    judge_events(ret, now);
-    judge_memory(ret, now, before);
-    judge_heat(ret, now);
-    if (stranger != 0) {
-        blame(ret, HEALTH_THROTTLED, "process %u, which is not ours, uses it", stranger);
+    check_events(ret, now);
+    check_memory(ret, now, before);
+    check_heat(ret, now);
+    if (foreign_pid != 0) {
+        blame(ret, HEALTH_THROTTLED, "process %u, which is not ours, uses it", foreign_pid);
     }
 }

@@ -67,8 +67,9 @@ MUST_CHECK int ledger_load_orders(struct ledger *ledger,
                                   void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
-// Before ledger_start: each of the two caches keeps so many entries, those that were used or written
-// last; 0: all of them, as without this call. A new entry has at most a thousand old ones go.
+// Before ledger_start: each of the two caches keeps so many entries, those that were used or
+// written last; 0: all of them, as without this call. A new entry has at most a thousand old ones
+// go.
 void ledger_limit(struct ledger *ledger, uint64_t entries);
 // Starts the thread.
 MUST_CHECK int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err);

@@ -219,7 +219,7 @@ static void give_up(struct inspection *inspection, const struct err *why)
 
     inspection->exchange = NULL;
     inspection->wanted = false;
-    device_inspection_fails(
+    device_inspection_put_off(
         &inspection->administration->parts->devices->device[inspection->device]);
     if (exchange) {
         exchange_fail(exchange, why);
