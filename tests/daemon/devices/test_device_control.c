@@ -72,13 +72,14 @@ static void two_bad_controls_in_a_row_take_the_device_out(void **state)
 
     assert_false(device_add_control(device, &pair, &bad, 0));
     assert_int_equal(device->state, DEVICE_READY);
-    assert_true(device_needs_control(device, &pair, SECOND)); // the second opinion comes at once
+    assert_true(device_needs_control(device, &pair, SECOND)); // a second control is due at once
     bad = interval(-0.03, -0.02);
     assert_false(device_add_control(device, &pair, &bad, SECOND));
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_non_null(strstr(device_why(device), "twice in a row"));
     assert_true(devices_tick(devices, 61 * SECOND));
-    assert_false(device_add_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
+    assert_false(
+        device_add_control(device, &pair, &bad, 62 * SECOND)); // on probation one more is enough
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_true(devices_tick(devices, 182 * SECOND));
     assert_true(device_add_control(device, &pair, &in_order, 183 * SECOND));
@@ -109,10 +110,11 @@ static void the_number_of_remembered_controls_is_bounded(void **state)
     }
     assert_int_equal(device->control_count, DEVICE_CONTROLS_MAX);
     pair = about("9");
-    assert_null(device_last_control(device, &pair)); // the oldest have gone
+    assert_null(device_last_control(device, &pair)); // the oldest ones have been dropped
     pair = about("10");
     assert_non_null(device_last_control(device, &pair));
-    assert_true(device_add_control(device, &pair, &in_order, 1000)); // renewed: now the youngest
+    assert_true(
+        device_add_control(device, &pair, &in_order, 1000)); // a renewed control is the youngest
     pair = about("11");
     assert_non_null(device_last_control(device, &pair));
 }

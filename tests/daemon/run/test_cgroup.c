@@ -43,7 +43,7 @@ static void the_own_group_is_found_in_every_kind_of_hierarchy(void **state)
     static const struct {
         const char *groups;
         const char *mounts;
-        const char *dir; // NULL: none
+        const char *dir; // NULL: there is none
     } host[] = {
         {"0::/system.slice/kcastd.service\n", MOUNT("/", "/sys/fs/cgroup", "cgroup2"),
          "/sys/fs/cgroup/system.slice/kcastd.service"},
@@ -104,7 +104,7 @@ static void a_delegated_group_is_entered_and_its_controllers_handed_on(void **st
     cgroup_take_over(fixture);
     cgroup_expect_text(fixture->dir, "kcastd/cgroup.procs", "0");
     cgroup_expect_text(fixture->dir, "cgroup.subtree_control", "+memory +pids");
-    cgroup_expect_text(fixture->dir, "cgroup.procs", ""); // it did not go back
+    cgroup_expect_text(fixture->dir, "cgroup.procs", ""); // the daemon did not go back
     assert_string_equal(cgroups_controllers(fixture->cgroups), "memory pids");
     assert_string_equal(cgroups_dir(fixture->cgroups), fixture->dir);
 }
@@ -166,7 +166,7 @@ static void leftovers_of_a_killed_daemon_are_killed_and_removed(void **state)
     cgroup_take_over(fixture);
     assert_false(cgroup_is_there(fixture, "exec-3"));
     cgroup_expect_text(fixture->dir, "exec-12/cgroup.kill", "1");
-    assert_true(cgroup_is_there(fixture, "exec-12")); // not empty yet
+    assert_true(cgroup_is_there(fixture, "exec-12")); // because it is not empty yet
     assert_true(cgroup_is_there(fixture, "exec-"));
     assert_true(cgroup_is_there(fixture, "exec-4x"));
     assert_true(cgroup_is_there(fixture, "execute"));
@@ -182,7 +182,7 @@ static void limits_are_written_where_there_are_files_for_them(void **state)
     struct cgroup_fixture *fixture = *state;
 
     assert_int_equal(cgroup_limit(fixture->dir, &all, &fixture->err), 0);
-    assert_false(cgroup_is_there(fixture, "memory.max")); // none was made
+    assert_false(cgroup_is_there(fixture, "memory.max")); // no file was created
     cgroup_write_text(fixture, "memory.max", "");
     cgroup_write_text(fixture, "pids.max", "");
     assert_int_equal(cgroup_limit(fixture->dir, &none, &fixture->err), 0);
@@ -213,7 +213,7 @@ static void every_child_gets_a_group_of_a_new_number(void **state)
     assert_true(cgroup_is_there(fixture, "exec-8"));
     cgroup_end(cgroup);
     assert_false(cgroup_is_there(fixture, "exec-8"));
-    cgroup_make_dir(fixture, "exec-9"); // somebody meddles
+    cgroup_make_dir(fixture, "exec-9"); // somebody else has created the next one
     assert_int_equal(
         cgroup_create(&cgroup, fixture->cgroups, &(struct cgroup_limits){0}, &fixture->err),
         ERR_SYSTEM);

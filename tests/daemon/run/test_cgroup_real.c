@@ -1,5 +1,5 @@
-// Control groups of the kernel, where this process may make one: limits, kcast-exec inside, and that
-// ending a group ends what is in it.
+// Control groups of the kernel, where this process may make one: limits, kcast-exec inside, and
+// that ending a group ends what is in it.
 #include "daemon/run/executors.h"
 #include "tests/support/cgroup_fixture.h"
 #include "tests/support/program.h"
@@ -64,7 +64,7 @@ static void remove_group(const char *dir)
         if (errno == ENOENT) {
             return;
         }
-        sched_yield(); // what was killed is on its way
+        sched_yield(); // what was killed has not ended yet
     }
 }
 

@@ -54,7 +54,7 @@ static void what_must_be_fresh_gets_a_new_process_that_stays(void **state)
     second = runs_pid_of(f, fresh, 0);
     assert_int_not_equal(second, pid);
     assert_int_equal(runs_pid_of(f, runs_cuda_config("search"), 1), second);
-    while (program_alive(pid)) { // one is enough
+    while (program_alive(pid)) { // a group keeps only one idle process
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     }
 }
@@ -100,7 +100,7 @@ static void the_group_used_longest_ago_makes_room(void **state)
     }
     assert_int_equal(runs_pid_of(f, runs_cuda_config("a"), 1), pid[0]);
     pid[4] = runs_pid_of(f, runs_cuda_config("e"), 0);
-    while (program_alive(pid[1])) { // b
+    while (program_alive(pid[1])) { // the process of group b leaves
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     }
     assert_int_equal(runs_pid_of(f, runs_cuda_config("a"), 2), pid[0]);
@@ -137,7 +137,7 @@ static void a_process_that_talks_unasked_is_ended(void **state)
     runs_open_executors(f);
     struct executor_run run;
     runs_ask(f, &run, runs_cuda_config("search"), "//! run-late\n");
-    if (run.end.ok) { // whether both came at once is up to the kernel
+    if (run.end.ok) { // the kernel decides whether both came at once
         bytes_clear(&run.end.outcome);
     } else {
         assert_non_null(strstr(run.end.reason, "went on after its report"));

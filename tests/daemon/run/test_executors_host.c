@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-// A run that counts how often and where its report is read.
+// A run that counts how often and on which thread its outcome is read.
 struct reading {
-    struct executor_run run; // first: runs_on_end gets it
+    struct executor_run run; // first, because runs_on_end gets it as owner
     pthread_t loop_thread;
     atomic_uint here, elsewhere;
-    bool last; // what to say
+    bool last; // what count_reading returns
 };
 
 static bool count_reading(void *owner, const struct bytes *outcome)
@@ -98,7 +98,7 @@ static void an_outcome_is_read_once_and_a_long_one_beside_the_loop(void **state)
     }
 }
 
-// Whatever comes first, the report or the signal: it ends once, and nothing of it is left.
+// Whether the outcome or the signal comes first, the run ends once, and nothing of it is left.
 static void a_run_that_is_read_can_be_stopped(void **state)
 {
     struct runs_fixture *f = *state;
@@ -155,7 +155,7 @@ static void starts_that_fail_are_spread_out(void **state)
     alone.argument = alone.keep = NULL;
     assert_int_equal(executors_held(f->executors), 0);
     expect_no_start(f, config, 1);
-    expect_no_start(f, alone, 1); // at the same time: the same misfortune
+    expect_no_start(f, alone, 1); // a failure during the wait is the same one
     unsigned longest = 1;
     for (; longest < 64; longest *= 2) {
         tick(f, longest);
@@ -163,11 +163,11 @@ static void starts_that_fail_are_spread_out(void **state)
         expect_no_start(f, longest % 3 == 1 ? alone : config, 2 * longest);
     }
     tick(f, 64);
-    expect_no_start(f, config, 64); // and no longer
+    expect_no_start(f, config, 64); // the wait gets no longer
     tick(f, 63);
     assert_int_equal(executors_held(f->executors), 1);
     tick(f, 1);
-    (void)runs_pid_of(f, config, 0); // and it works again
+    (void)runs_pid_of(f, config, 0); // starting works again
     assert_int_equal(executors_held(f->executors), 0);
     config.fresh = true;
     expect_no_start(f, config, 1);

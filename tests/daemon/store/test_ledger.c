@@ -142,7 +142,7 @@ static void callbacks_come_in_order_and_from_the_loop_only(void **state)
         (void)uv_run(&fixture->loop, UV_RUN_ONCE);
     }
     assert_int_equal(fixture->failures, 0);
-    assert_int_equal(fixture->answer_count, 0); // the barrier was the last
+    assert_int_equal(fixture->answer_count, 0); // because the barrier came last
 }
 
 static void results_are_read_back_and_cached(void **state)
@@ -203,12 +203,12 @@ static void forgotten_jobs_go_and_their_numbers_do_not_come_back(void **state)
     fixture_finish(fixture, 1, JOB_DONE, "result", "cache-key", NULL);
     const uint64_t ids[] = {1, 2};
     ledger_forget(fixture->ledger, ids, 2, fixture_on_done, fixture);
-    fixture_submit(fixture, 3, "a", NULL, NULL); // the key is free again, in the same batch
+    fixture_submit(fixture, 3, "a", NULL, NULL); // the key is free again within the same batch
     fixture_close_ledger(fixture);
     assert_int_equal(fixture->failures, 0);
     fixture_open_ledger(fixture);
     assert_int_equal(ledger_next_job(fixture->ledger), 4);
-    assert_int_equal(ledger_results(fixture->ledger), 1); // the cache stays
+    assert_int_equal(ledger_results(fixture->ledger), 1); // the entry in the cache stays
     fixture_close_ledger(fixture);
     fixture_reload(fixture);
     assert_int_equal(fixture->loaded, 1);
@@ -235,7 +235,7 @@ static void compilations_are_kept_replaced_and_dropped(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-// Jobs come, end and are acknowledged; what they leave behind is used again.
+// The room of jobs that have ended and were acknowledged is used again.
 static void ten_thousand_forgotten_jobs_take_no_room(void **state)
 {
     struct ledger_fixture *fixture = *state;
@@ -289,7 +289,7 @@ static void one_bad_operation_does_not_spoil_the_batch(void **state)
 
     fixture_open_ledger(fixture);
     fixture_submit(fixture, 1, "a", NULL, NULL);
-    fixture_submit(fixture, 1, "b", NULL, NULL); // the number is taken
+    fixture_submit(fixture, 1, "b", NULL, NULL); // fails, because the number is taken
     fixture_submit(fixture, 2, "c", NULL, NULL);
     fixture_close_ledger(fixture);
     assert_int_equal(fixture->calls, 3);
@@ -332,7 +332,7 @@ static void a_full_disk_refuses_inserts_and_lets_deletes_pass(void **state)
         ids[i] = i + 1;
     }
     fixture->failures = 0;
-    // Together with an insert that fails: tried one by one.
+    // They are in one batch with an insert that fails, so they are tried one by one.
     fixture_submit(fixture, 20000,
                    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL, NULL);
     ledger_forget(fixture->ledger, ids, 64, fixture_on_done, fixture);

@@ -34,7 +34,8 @@ static void caches_keep_the_newest_entries(void **state)
         key = numbered(i);
         ledger_keep_compiled(fixture->ledger, &key, &bytes, fixture_on_done, fixture);
     }
-    fixture_finish(fixture, 25, JOB_DONE, "again", "k24", NULL); // replaces, and pushes nothing out
+    fixture_finish(fixture, 25, JOB_DONE, "again", "k24",
+                   NULL); // replaces an entry and pushes none out
     ledger_barrier(fixture->ledger, fixture_on_done, fixture);
     while (fixture->calls < 77) {
         (void)uv_run(&fixture->loop, UV_RUN_ONCE);
@@ -159,7 +160,7 @@ static void a_refreshed_result_does_not_go_first(void **state)
 
     fixture->entries = 10;
     fixture_open_ledger(fixture);
-    keep_results(fixture, 0, 11); // k0 has gone
+    keep_results(fixture, 0, 11); // k0 has been pushed out
     fixture_submit(fixture, 50, "again", NULL, NULL);
     fixture_finish(fixture, 50, JOB_DONE, "result", "k1", NULL);
     keep_results(fixture, 11, 12);
@@ -178,7 +179,7 @@ static void what_is_used_stays_and_what_is_refused_is_not_used(void **state)
     fixture_open_ledger(fixture);
     keep_results(fixture, 0, 3);
     keep_compiled(fixture, 0, 3);
-    assert_true(has_compiled(fixture, 0)); // in a batch that writes nothing
+    assert_true(has_compiled(fixture, 0)); // a use in a batch that does not write
     fixture_submit(fixture, 50, "refused", "k0", fixture_accept_nothing);
     fixture_submit(fixture, 51, "answered", "k1", fixture_accept_and_change);
     keep_results(fixture, 3, 5);
@@ -192,7 +193,7 @@ static void what_is_used_stays_and_what_is_refused_is_not_used(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-// Entries of before have no time of use: they go in the order in which they came.
+// Entries of older ledgers have no number of use. They are deleted in the order in which they came.
 static void caches_of_a_ledger_of_before_are_trimmed_oldest_first(void **state)
 {
     struct ledger_fixture *fixture = *state;
@@ -228,7 +229,7 @@ static void caches_of_a_ledger_of_before_are_trimmed_oldest_first(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-// A limit that was lowered does not hold up everybody: the rest goes with the next entries.
+// A lowered limit is not reached in one long transaction; the rest goes with the next entries.
 static void a_lowered_limit_is_reached_step_by_step(void **state)
 {
     const size_t left[] = {1100, 101, 10};

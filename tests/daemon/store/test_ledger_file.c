@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-// What was said in sentences alone.
+// Causes are read from the sentences of older ledgers.
 static void a_ledger_without_causes_gets_them(void **state)
 {
     struct ledger_fixture *fixture = *state;
@@ -83,7 +83,7 @@ static void damaged_pages_are_found(void **state)
     assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
 }
 
-// Before there were tenants: jobs are "local", and no number is used again.
+// The first version had no tenants: its jobs become those of "local", and no number is used again.
 static void a_ledger_of_the_first_version_is_brought_up(void **state)
 {
     static const char content[] =
@@ -113,7 +113,7 @@ static void a_ledger_of_the_first_version_is_brought_up(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-// What a later kcastd would leave: the schema's number is at offset 60 of the file, big-endian.
+// A newer kcastd would leave a higher schema version, at offset 60 of the file, big-endian.
 static void a_ledger_of_the_future_is_refused(void **state)
 {
     struct ledger_fixture *fixture = *state;
