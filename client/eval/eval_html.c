@@ -1,5 +1,6 @@
-// Design. One section per engine: its table, then its two charts, in the style of the report's
-// page. Names come from a file and go through text_add_markup().
+// Design. The page has one section for each engine: its table, then its two charts, in the style of
+// the report's page. Engine names come from the input file, so they are escaped by
+// text_add_markup().
 #include "client/eval/eval_show.h"
 #include "client/report/report_html.h"
 #include "client/report/report_quality.h"

@@ -1,7 +1,7 @@
-// Design. Each chart gathers its points into arrays of struct svg_point, chooses ranges from them,
-// and draws back to front: areas, grid, marks, labels. Two hues carry meaning and keep it in all
-// four: blue is what the search found or chose, orange is what failed or was audited; grey is
-// context. A series has its name at its end where there is room, else in the legend.
+// Design. Each chart collects its points into arrays of struct svg_point, chooses the axes from
+// them, and draws back to front: areas, grid, marks, labels. Two hues have the same meaning in all
+// four charts: blue is what the search found or chose, orange is what failed or was audited. Grey
+// is context. A series has its name at its end where there is room, else in the legend.
 #include "client/report/report_charts.h"
 #include "client/report/report_text.h"
 #include "client/report/svg.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define LINE_COUNT_MIN 4  // bands of fewer candidates are dots beside the line
-#define OCTAVES_SHOWN 6.0 // below the best; what is slower lies on the edge
+#define OCTAVES_SHOWN 6.0 // below the best; a slower candidate lies on the edge
 
 static struct svg_frame frame_of(bool narrow)
 {
@@ -23,7 +23,7 @@ static struct svg_frame frame_of(bool narrow)
     return frame;
 }
 
-// Growing range of finite values.
+// The range of the finite values that were added.
 struct range {
     double min, max;
 };
@@ -39,8 +39,7 @@ static void range_add(struct range *range, double value)
     range->max = fmax(range->max, value);
 }
 
-// Cuts a linear axis so that the data end at its end, and not somewhere before the next round
-// number.
+// Ends a linear axis where the data end, instead of at the next round number.
 static void end_at(struct svg_axis *axis, double max)
 {
     if (!(max > axis->min)) {
@@ -87,8 +86,7 @@ static void free_points(struct svg_point *point, size_t count)
     free(point);
 }
 
-// Best speedup against device-seconds
-// -------------------------------------------------------------------------------------
+// ---- best speedup against device-seconds ----
 
 static void best_axes(struct svg_frame *frame, const struct report *report)
 {
@@ -104,7 +102,8 @@ static void best_axes(struct svg_frame *frame, const struct report *report)
             range_add(&y, fmax(value, best - OCTAVES_SHOWN));
         }
     }
-    if (!(y.max > y.min)) { // no correct candidate: something to look at
+    // Without a correct candidate the chart still needs a range.
+    if (!(y.max > y.min)) {
         range_add(&y, -1);
         range_add(&y, 1);
     }
@@ -112,7 +111,7 @@ static void best_axes(struct svg_frame *frame, const struct report *report)
     range_add(&x, report->run_state->device_seconds > 0 ? report->run_state->device_seconds : 1);
     svg_axis_log2(&frame->y, y.min, y.max, 6,
                   frame->hover ? "speedup over the baseline" : "speedup");
-    frame->y.max += 0.05 * (frame->y.max - frame->y.min); // for the label above the line
+    frame->y.max += 0.05 * (frame->y.max - frame->y.min); // room for the label above the line
     svg_axis_linear(&frame->x, x.min, x.max, frame->hover ? 6 : 4, "device-seconds spent");
     end_at(&frame->x, x.max);
 }
@@ -189,10 +188,9 @@ void report_chart_best(struct strbuf *out, const struct report *report, bool nar
     svg_end(out);
 }
 
-// Considered against measured
-// ------------------------------------------------------------------------------------------------
+// ---- considered against measured ----
 
-// The names of the line and of the area above it, put where they are clear of both.
+// Places the names of the line and of the area above it where they are clear of both.
 static void label_measured(struct strbuf *out, const struct svg_frame *frame,
                            const struct report_progress *last)
 {
@@ -252,16 +250,15 @@ void report_chart_measured(struct strbuf *out, const struct report *report, bool
     free(all);
 }
 
-// Forecast against outcome
-// ---------------------------------------------------------------------------------------------------
+// ---- forecast against outcome ----
 
 bool report_has_pairs(const struct report *report)
 {
     return report->pair_count > 0;
 }
 
-// The cells of the diagonal: where forecast and outcome lie in the same bin.
-static void draw_bins(struct strbuf *out, const struct svg_frame *frame)
+// Draws the cells of the diagonal, in which forecast and outcome lie in the same bin.
+static void draw_diagonal(struct strbuf *out, const struct svg_frame *frame)
 {
     for (size_t i = 0; i < BIN_COUNT; i++) {
         double low = fmax(bin_edge[i], frame->x.min), high = fmin(bin_edge[i + 1], frame->x.max);
@@ -311,7 +308,7 @@ void report_chart_forecast(struct strbuf *out, const struct report *report, bool
         out, &frame, "Forecast speedup against measured speedup",
         "Dots on the diagonal were forecast exactly; shaded cells are the bins of a forecast.");
     if (report->pair_count > 0) {
-        draw_bins(out, &frame);
+        draw_diagonal(out, &frame);
     }
     svg_axes(out, &frame);
     if (report->pair_count == 0) {
@@ -327,8 +324,7 @@ void report_chart_forecast(struct strbuf *out, const struct report *report, bool
     svg_end(out);
 }
 
-// Reliability
-// ------------------------------------------------------------------------------------------------------------------
+// ---- reliability ----
 
 bool report_has_reliability(const struct report *report)
 {

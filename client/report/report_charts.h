@@ -1,5 +1,5 @@
-// The four charts of a report, each as an SVG picture in one of two sizes: a page shows the one
-// that its width can carry.
+// The four charts of a report, each as an SVG picture in one of two sizes. The page holds both
+// sizes and shows the one that its width can carry. client/report/report_html.c calls this.
 #ifndef CLIENT_REPORT_REPORT_CHARTS_H
 #define CLIENT_REPORT_REPORT_CHARTS_H
 
@@ -7,8 +7,8 @@
 #include "common/strbuf.h"
 #include <stdbool.h>
 
-// Each appends one <svg>. Without data the picture says so. narrow: for screens below about 560
-// pixels.
+// Each appends one <svg>. Without data the picture says so. `narrow` makes the picture for screens
+// below about 560 pixels.
 void report_chart_best(struct strbuf *out, const struct report *report,
                        bool narrow); // best speedup, device-seconds
 void report_chart_measured(struct strbuf *out, const struct report *report,

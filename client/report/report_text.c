@@ -9,7 +9,8 @@
 #define REPLACEMENT "\xEF\xBF\xBD"
 #define DASH "\xE2\x80\x93"
 #define TIMES "\xC3\x97"
-#define THIN_SPACE "\xE2\x80\xAF" // narrow and not broken: between a number and its unit
+// A narrow space without a line break, which stands between a number and its unit.
+#define THIN_SPACE "\xE2\x80\xAF"
 
 size_t text_utf8_length(const char *text, size_t len)
 {
@@ -117,7 +118,7 @@ void text_add_count(struct strbuf *out, uint64_t count)
     }
 }
 
-// Three significant digits without an exponent; value is finite and not negative.
+// Appends three significant digits without an exponent. `value` is finite and not negative.
 static void add_significant(struct strbuf *out, double value)
 {
     if (value >= 999.5) {
@@ -188,7 +189,8 @@ void text_add_percent(struct strbuf *out, double share)
     }
     double percent = share * 100;
     if (percent > 0 && percent < 0.01) {
-        strbuf_adds(out, "below 0.01"); // models promise next to nothing
+        // A tiny share must not look like 0.
+        strbuf_adds(out, "below 0.01");
     } else if (percent > 0 && percent < 0.095) {
         add_significant(out, percent);
     } else {

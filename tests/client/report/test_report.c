@@ -45,7 +45,7 @@ static void numbers_of_a_search_add_up(void **state)
     const struct report *report = &made.report;
     uint64_t sum = 0;
     for (size_t i = 0; i < FATE_COUNT; i++) {
-        sum += report->tally[i];
+        sum += report->fate_count[i];
     }
     assert_int_equal(sum, made.run_state.candidate_count);
     assert_int_equal(report->measured_count, made.run_state.measured);
@@ -143,11 +143,11 @@ static void forecasts_are_held_against_the_average(void **state)
     }
     struct report report;
     report_init(&report, &run_state);
-    assert_int_equal(report.plain.count, 3); // before the first one nothing was known
-    assert_int_equal(report.plain.closer, 3);
-    assert_true(fabs(report.plain.error - 0.5) < 1e-12);
-    assert_true(fabs(report.plain.average_error - (1 + 1.5 + 2) / 3) < 1e-12);
-    assert_true(report.plain.lo > 0.43 && report.plain.lo < 0.45 && report.plain.hi == 1);
+    assert_int_equal(report.against_average.count, 3); // before the first one nothing was known
+    assert_int_equal(report.against_average.closer, 3);
+    assert_true(fabs(report.against_average.error - 0.5) < 1e-12);
+    assert_true(fabs(report.against_average.average_error - (1 + 1.5 + 2) / 3) < 1e-12);
+    assert_true(report.against_average.lo > 0.43 && report.against_average.lo < 0.45 && report.against_average.hi == 1);
     report_release(&report);
     run_state_release(&run_state);
 }
