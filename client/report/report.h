@@ -1,6 +1,6 @@
 // The numbers of a report, computed from the run state of a run: what was found, what it cost, how
-// good the forecasts were, how many improvements may have been missed. client/cmd/cmd_report.c, the
-// summary of a search and the pages of this room use it. It does no I/O, reads no clock and writes
+// good the forecasts were, how many improvements may have been missed. client/cmd/cmd_report.c and
+// cmd_export.c compute one; the pages of client/report and client/eval read it. It does no I/O, reads no clock and writes
 // no text for people. A struct report borrows from its run state, which must outlive it.
 //
 // Speedups are log2 throughout; a missing number is NaN.

@@ -17,7 +17,7 @@ static json_t *text_of(const void *data, size_t len)
     return ret ? ret : json_null();
 }
 
-// The interval as ratios; null where there is none.
+// The interval as ratios; null when there is none.
 static json_t *interval_of(const struct estimate *estimate)
 {
     return estimate && estimate->blocks > 0 ? show_interval(estimate) : json_null();
