@@ -29,8 +29,8 @@ struct score_data {
     struct score_list stated[SCORE_ECES]; // key: stated probability; value: 1 when it came true
     struct score_list call;               // key: confidence; value: 1 when the call was wrong
     struct score_list rank; // correct rows; key: mean forecast; value: rank of outcome
-    struct score_list forecast,
-        outcome;     // rows with a mean; key: mean, or outcome (-infinity: wrong)
+    // Rows with a mean; key: mean, or outcome (-infinity: wrong).
+    struct score_list forecast, outcome;
     double *scratch; // working space of 2 count + 1 numbers
 };
 

@@ -1,7 +1,8 @@
 // The numbers of a report, computed from the run state of a run: what was found, what it cost, how
 // good the forecasts were, how many improvements may have been missed. client/cmd/cmd_report.c and
-// cmd_export.c compute one; the pages of client/report and client/eval read it. It does no I/O, reads no clock and writes
-// no text for people. A struct report borrows from its run state, which must outlive it.
+// cmd_export.c compute one; the pages of client/report and client/eval read it. It does no I/O,
+// reads no clock and writes no text for people. A struct report borrows from its run state, which
+// must outlive it.
 //
 // Speedups are log2 throughout; a missing number is NaN.
 #ifndef CLIENT_REPORT_REPORT_H
@@ -142,8 +143,8 @@ struct report {
     double pair_error; // median |forecast - measured|, log2; NaN without pairs
     double pair_rank;  // Spearman's rank correlation of forecast and measured; NaN below 3 pairs
     struct report_reliability correct; // of P(correct)
-    // Of the call "improves" or "does not improve", by its confidence. Calls of confidence 0 are left
-    // out.
+    // Of the call "improves" or "does not improve", by its confidence. Calls of confidence 0 are
+    // left out.
     struct report_reliability call;
     size_t calls_without_record; // calls of confidence 0
     struct report_coverage cover[REPORT_COVER_COUNT];

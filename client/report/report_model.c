@@ -63,8 +63,8 @@ void report_add_against_average(struct report *report)
 
 // Who made the forecasts of a run. All pointers belong to the run state.
 struct answers {
-    const char
-        *form[ANSWER_FORMS_MAX];      // forms of a language model's answers ("rung" of a forecast)
+    // Forms of a language model's answers ("rung" of a forecast).
+    const char *form[ANSWER_FORMS_MAX];
     uint64_t given[ANSWER_FORMS_MAX]; // answers in this form
     size_t count;                     // different forms
     uint64_t unanswered;              // candidates without a forecast

@@ -405,8 +405,8 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
         strbuf_adds(&origin, "; problem size ");
         add_value(&origin, tuner->problem_size);
     }
-    text_add_utf8(&clean, strbuf_text(&origin),
-                  origin.len); // the text may have been cut within a character
+    // The text may have been cut within a character.
+    text_add_utf8(&clean, strbuf_text(&origin), origin.len);
     strbuf_release(&origin);
     head->origin = strbuf_detach(&clean);
     return 0;

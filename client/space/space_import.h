@@ -12,8 +12,8 @@
 // What to take from a file, and what to assume where the file does not say it. Every text may be
 // NULL.
 struct space_import {
-    const char
-        *problem; // the problem to take, or the name of the file's only problem when it names none
+    // The problem to take, or the name of the file's only problem when it names none.
+    const char *problem;
     const char *device;   // the same for the device class
     const char *baseline; // what speedups are relative to; each importer says how it is named
 };
