@@ -26,11 +26,13 @@ struct eval_set {
     struct score_value value[SCORE_COUNT]; // one for each metric; valid after eval_compute
 };
 
+// All engines of one input.
 struct eval {
     struct eval_set *set; // owned; in the order in which the engines appear
     size_t set_count;
 };
 
+// An eval begins empty. Releasing it leaves it empty again.
 void eval_init(struct eval *eval);
 void eval_release(struct eval *eval);
 

@@ -64,15 +64,6 @@ void eval_table(struct strbuf *out, const struct eval_page *page)
     }
 }
 
-static json_t *clean_text(const char *text, size_t len)
-{
-    struct strbuf clean = STRBUF_INIT;
-    text_add_utf8(&clean, text, len);
-    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
-    strbuf_release(&clean);
-    return ret ? ret : json_null();
-}
-
 static json_t *metrics_json(const struct eval_set *set)
 {
     json_t *ret = json_object();
@@ -93,7 +84,7 @@ void eval_json(struct strbuf *out, const struct eval_page *page)
         const struct eval_set *set = &page->eval->set[i];
         json_t *object = json_object();
         size_t clusters = score_clusters(set->row, set->count);
-        json_object_set_new(object, "engine", clean_text(set->engine, strlen(set->engine)));
+        json_object_set_new(object, "engine", text_json(set->engine, strlen(set->engine)));
         json_object_set_new(object, "forecasts", json_integer((json_int_t)set->count));
         json_object_set_new(object, "unmeasured", json_integer((json_int_t)set->unmeasured));
         json_object_set_new(object, "clusters", json_integer((json_int_t)clusters));

@@ -6,6 +6,7 @@
 #include "client/eval/eval.h"
 #include "common/strbuf.h"
 
+// What to print; all pointers are borrowed.
 struct eval_page {
     const struct eval *eval; // after eval_compute
     const char *path;        // of the input, as the user gave it
@@ -13,7 +14,9 @@ struct eval_page {
     uint64_t draws, seed;
 };
 
+// Appends a table for each engine, for people.
 void eval_table(struct strbuf *out, const struct eval_page *page);
+// Appends a JSON object for each engine, one on each line.
 void eval_json(struct strbuf *out, const struct eval_page *page);
 // Appends one HTML page. Style and pictures are inline; it has no script and requests nothing.
 void eval_html(struct strbuf *out, const struct eval_page *page);

@@ -46,6 +46,7 @@ enum score_metric {
         SCORE_COUNT
 };
 
+// The columns of the table above.
 const char *score_name(enum score_metric metric);
 const char *score_unit(enum score_metric metric);
 const char *score_meaning(enum score_metric metric);
@@ -96,6 +97,7 @@ struct score_row {
 // SCORE_BEST_SHARE by outcome, it is the share that lies in the best SCORE_BEST_SHARE by mean. A
 // step that crosses the border counts with the share that fits.
 
+// The value of one measure.
 struct score_value {
     double value;  // NaN when the measure is not defined for these rows
     double lo, hi; // 95 % percentile interval; NaN with fewer than two clusters or few draws

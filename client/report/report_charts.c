@@ -14,15 +14,6 @@
 #define LINE_COUNT_MIN 4  // bands of fewer candidates are dots beside the line
 #define OCTAVES_SHOWN 6.0 // below the best; a slower candidate lies on the edge
 
-static struct svg_frame frame_of(bool narrow)
-{
-    struct svg_frame frame = {.left = 50, .right = 14, .top = 34, .bottom = 46};
-    frame.width = narrow ? 360 : 520;
-    frame.height = narrow ? 290 : 340;
-    frame.hover = !narrow;
-    return frame;
-}
-
 // The range of the finite values that were added.
 struct range {
     double min, max;
@@ -49,12 +40,6 @@ static void end_at(struct svg_axis *axis, double max)
     while (axis->tick_count > 0 && axis->tick[axis->tick_count - 1].at > max) {
         axis->tick_count--;
     }
-}
-
-static void say_empty(struct strbuf *out, const struct svg_frame *frame, const char *text)
-{
-    svg_text(out, "empty", (frame->left + frame->width - frame->right) / 2,
-             (frame->top + frame->height - frame->bottom) / 2, "middle", text);
 }
 
 static char *candidate_tooltip(const struct report *report, uint64_t number)
@@ -164,7 +149,7 @@ static void draw_best_line(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_best(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     best_axes(&frame, report);
     bool any_bad = false;
     for (size_t i = 0; i < report->measured_count; i++) {
@@ -183,7 +168,7 @@ void report_chart_best(struct strbuf *out, const struct report *report, bool nar
         svg_legend(out, &frame, key + (narrow ? 1 : 0),
                    (size_t)(any_bad ? 3 : 2) - (narrow ? 1 : 0));
     } else {
-        say_empty(out, &frame, "nothing has been measured yet");
+        svg_empty(out, &frame, "nothing has been measured yet");
     }
     svg_end(out);
 }
@@ -218,7 +203,7 @@ static void label_measured(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_measured(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     size_t n = report->progress_count;
     const struct report_progress *last = &report->progress[n - 1];
     double most = fmax(4, (double)last->considered);
@@ -241,7 +226,7 @@ void report_chart_measured(struct strbuf *out, const struct report *report, bool
     svg_segment(out, &frame, "rule", 0, 0, most, most);
     svg_line(out, &frame, "line", point, n, false);
     if (last->considered == 0) {
-        say_empty(out, &frame, "no candidate has been considered yet");
+        svg_empty(out, &frame, "no candidate has been considered yet");
     } else {
         label_measured(out, &frame, last);
     }
@@ -291,7 +276,7 @@ static void draw_pairs(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_forecast(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     struct range both = range_none;
     bool audits = false;
     for (size_t i = 0; i < report->pair_count; i++) {
@@ -312,7 +297,7 @@ void report_chart_forecast(struct strbuf *out, const struct report *report, bool
     }
     svg_axes(out, &frame);
     if (report->pair_count == 0) {
-        say_empty(out, &frame, "no forecast has met a measurement yet");
+        svg_empty(out, &frame, "no forecast has met a measurement yet");
     } else {
         svg_segment(out, &frame, "rule", frame.x.min, frame.y.min, frame.x.max, frame.y.max);
         draw_pairs(out, &frame, report, false, "blue");
@@ -358,7 +343,7 @@ static void draw_reliability(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_reliability(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     svg_axis_linear(&frame.x, 0, 100, 5, "what the forecast promised, %");
     svg_axis_linear(&frame.y, 0, 100, 5, "what came true, %");
     svg_begin(
@@ -368,7 +353,7 @@ void report_chart_reliability(struct strbuf *out, const struct report *report, b
     if (report_has_reliability(report)) {
         svg_segment(out, &frame, "rule", 0, 0, 100, 100);
     } else {
-        say_empty(out, &frame, "no forecast has met a measurement yet");
+        svg_empty(out, &frame, "no forecast has met a measurement yet");
     }
     draw_reliability(out, &frame, &report->call, "orange", "thin orange");
     draw_reliability(out, &frame, &report->correct, "blue", "thin blue");

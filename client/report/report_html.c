@@ -100,7 +100,7 @@ static void add_answer(struct strbuf *out, const struct report *report)
     strbuf_adds(out, ", from a second measurement in a fresh process with new seeds.</p></div>\n");
 }
 
-// One bar for all that was considered: correct, failed, judged without a measurement, other.
+// One bar for all that was considered: correct, failed, decided without a measurement, other.
 static void add_strip(struct strbuf *out, const struct report *report)
 {
     static const struct {

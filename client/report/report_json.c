@@ -14,18 +14,9 @@ static json_t *count(uint64_t value)
     return json_integer(value <= INT64_MAX ? (json_int_t)value : (json_int_t)INT64_MAX);
 }
 
-static json_t *text_bytes(const char *data, size_t len)
-{
-    struct strbuf clean = STRBUF_INIT;
-    text_add_utf8(&clean, data, len);
-    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
-    strbuf_release(&clean);
-    return ret ? ret : json_null();
-}
-
 static json_t *text(const char *value)
 {
-    return value ? text_bytes(value, strlen(value)) : json_null();
+    return value ? text_json(value, strlen(value)) : json_null();
 }
 
 static json_t *message_value(const struct message *message, const void *value)
@@ -290,7 +281,7 @@ void report_json_candidate(struct strbuf *out, const struct report *report, uint
     json_object_set_new(object, "record", message_value(&result_message, candidate->record));
     json_object_set_new(object, "source_digest", show_digest(&candidate->proposed.source));
     json_object_set_new(object, "source",
-                        source ? text_bytes((const char *)source->data, source->len) : json_null());
+                        source ? text_json((const char *)source->data, source->len) : json_null());
     show_add_line(out, object);
 }
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define Z_TWO_SIDED 1.959963984540054 // standard errors of a two-sided 95 % interval
 #define ANSWER_FORMS_MAX 16
 #define NO_BREAK "\xE2\x80\xAF"
 
@@ -56,7 +55,7 @@ void report_add_against_average(struct report *report)
     result->error = error / (double)result->count;
     result->average_error = average_error / (double)result->count;
     report_wilson((double)result->closer / (double)result->count, (double)result->count,
-                  Z_TWO_SIDED, &result->lo, &result->hi);
+                  REPORT_Z_95, &result->lo, &result->hi);
 }
 
 // ---- the section ----

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define Z_TWO_SIDED 1.959963984540054 // standard errors of a two-sided 95 % interval
-
 void report_wilson(double share, double n, double z, double *ret_lo, double *ret_hi)
 {
     *ret_lo = *ret_hi = NAN;
@@ -212,7 +210,7 @@ static void finish_diagram(const struct diagram *diagram, struct report_reliabil
         }
         band->forecast = from->forecast / from->weight;
         band->observed = from->observed / from->weight;
-        report_wilson(band->observed, from->weight * from->weight / from->square, Z_TWO_SIDED,
+        report_wilson(band->observed, from->weight * from->weight / from->square, REPORT_Z_95,
                       &band->lo, &band->hi);
         ret->count += from->count;
         ret->weight += from->weight;

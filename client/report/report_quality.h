@@ -11,6 +11,9 @@ void report_add_pairs(struct report *report);
 void report_add_reliability(struct report *report);
 void report_add_missed(struct report *report);
 
+// Standard errors of a two-sided 95 % interval.
+#define REPORT_Z_95 1.959963984540054
+
 // Wilson's score interval of a share, with `z` standard errors. n is the number of trials, which
 // need not be whole; `share` of them came true. The results are NaN for n <= 0.
 void report_wilson(double share, double n, double z, double *ret_lo, double *ret_hi);

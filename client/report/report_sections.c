@@ -172,8 +172,8 @@ void report_section_best(struct strbuf *out, const struct report_page *page)
 
 // ---- what happened to all candidates ----
 
-// The guarantee was promised before the search, and holds by that promise. What audits say
-// afterwards is only an estimate.
+// The guarantee of the policy "risk", which was given before the search. The audits afterwards only
+// estimate how many improvements were missed.
 static void add_guarantee(struct strbuf *out, const struct run_state *run_state)
 {
     char *sentence = risk_sentence(run_state);

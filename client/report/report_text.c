@@ -1,4 +1,5 @@
 #include "client/report/report_text.h"
+#include "common/utf8.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,46 +13,10 @@
 // A narrow space without a line break, which stands between a number and its unit.
 #define THIN_SPACE "\xE2\x80\xAF"
 
-size_t text_utf8_length(const char *text, size_t len)
-{
-    const unsigned char *byte = (const unsigned char *)text;
-    if (byte[0] < 0x80) {
-        return 1;
-    }
-    size_t length;
-    uint32_t code;
-    if ((byte[0] & 0xE0) == 0xC0) {
-        length = 2;
-        code = byte[0] & 0x1FU;
-    } else if ((byte[0] & 0xF0) == 0xE0) {
-        length = 3;
-        code = byte[0] & 0x0FU;
-    } else if ((byte[0] & 0xF8) == 0xF0) {
-        length = 4;
-        code = byte[0] & 0x07U;
-    } else {
-        return 0;
-    }
-    if (len < length) {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if ((byte[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (byte[i] & 0x3FU);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-        return 0;
-    }
-    return length;
-}
-
 void text_add_utf8(struct strbuf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t length = text_utf8_length(text + i, len - i);
+        size_t length = utf8_length((const unsigned char *)text + i, len - i);
         if (length == 0 || text[i] == '\0') {
             strbuf_adds(out, REPLACEMENT);
             i++;
@@ -60,6 +25,15 @@ void text_add_utf8(struct strbuf *out, const char *text, size_t len)
             i += length;
         }
     }
+}
+
+json_t *text_json(const char *text, size_t len)
+{
+    struct strbuf clean = STRBUF_INIT;
+    text_add_utf8(&clean, text, len);
+    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
+    strbuf_release(&clean);
+    return ret ? ret : json_null();
 }
 
 static const char *entity_of(char c)
@@ -87,7 +61,7 @@ static const char *entity_of(char c)
 void text_add_markup_bytes(struct strbuf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t length = text_utf8_length(text + i, len - i);
+        size_t length = utf8_length((const unsigned char *)text + i, len - i);
         const char *entity = length == 0 ? REPLACEMENT : entity_of(text[i]);
         if (entity) {
             strbuf_adds(out, entity);

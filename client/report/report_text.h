@@ -5,16 +5,15 @@
 #define CLIENT_REPORT_REPORT_TEXT_H
 
 #include "common/strbuf.h"
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
-
-// The length (1 to 4) of the UTF-8 character at the beginning of text[0 .. len), or 0 when there is
-// no valid one. Overlong forms, surrogates and values beyond U+10FFFF are invalid. len > 0.
-size_t text_utf8_length(const char *text, size_t len);
 
 // Appends the text with every invalid byte and every NUL replaced by U+FFFD, so that JSON writers
 // accept it.
 void text_add_utf8(struct strbuf *out, const char *text, size_t len);
+// The same as a JSON string; a new reference.
+json_t *text_json(const char *text, size_t len);
 
 // Appends text for HTML and SVG, for elements and for quoted attributes. The characters & < > " '
 // become entities. Control characters other than tab and newline, and invalid UTF-8, become U+FFFD.

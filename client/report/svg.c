@@ -55,6 +55,17 @@ static bool visible(const struct svg_point *point)
     return isfinite(point->x) && isfinite(point->y);
 }
 
+struct svg_frame svg_frame_of(bool narrow)
+{
+    return (struct svg_frame){.width = narrow ? 360 : 520,
+                              .height = narrow ? 290 : 340,
+                              .left = 50,
+                              .right = 14,
+                              .top = 34,
+                              .bottom = 46,
+                              .hover = !narrow};
+}
+
 double svg_x(const struct svg_frame *frame, double x)
 {
     double share = (x - frame->x.min) / (frame->x.max - frame->x.min);
@@ -102,6 +113,12 @@ void svg_label(struct strbuf *out, const struct svg_frame *frame, const char *cl
     if (isfinite(x) && isfinite(y)) {
         svg_text(out, class, svg_x(frame, x) + dx, svg_y(frame, y) + dy, anchor, text);
     }
+}
+
+void svg_empty(struct strbuf *out, const struct svg_frame *frame, const char *text)
+{
+    svg_text(out, "empty", (frame->left + frame->width - frame->right) / 2,
+             (frame->top + frame->height - frame->bottom) / 2, "middle", text);
 }
 
 void svg_segment(struct strbuf *out, const struct svg_frame *frame, const char *class, double x0,

@@ -49,6 +49,10 @@ struct svg_frame {
     bool hover; // points get tooltips when there are at most SVG_HOVER_MAX
 };
 
+// The frame of a page's charts, without its axes. A narrow one is for screens below about 560 pixels
+// and has no tooltips.
+struct svg_frame svg_frame_of(bool narrow);
+
 // A point of a line, a band or a series of dots.
 struct svg_point {
     double x, y;
@@ -93,6 +97,8 @@ void svg_text(struct strbuf *out, const char *class, double x, double y, const c
 // Writes text at a point of the data, moved by (dx, dy) view box units.
 void svg_label(struct strbuf *out, const struct svg_frame *frame, const char *class, double x,
                double y, double dx, double dy, const char *anchor, const char *text);
+// Writes a note in the middle of the plot, for a chart without data.
+void svg_empty(struct strbuf *out, const struct svg_frame *frame, const char *text);
 // A mark and its name in the legend, which stands above the plot's right end.
 struct svg_key {
     const char *class; // of the mark

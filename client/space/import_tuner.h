@@ -28,6 +28,7 @@ struct tuner_row {
     double compile, verify, benchmark; // ms that these took; NaN when not known
 };
 
+// A file; texts and values are borrowed from root.
 struct tuner {
     json_t *root;               // owns all that is borrowed here
     const char *device;         // NULL: the file does not name it
@@ -45,6 +46,7 @@ struct tuner {
 // begin with path.
 MUST_CHECK int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path,
                           struct err *err);
+// Frees all that a successful tuner_read() made.
 void tuner_release(struct tuner *tuner);
 
 #endif

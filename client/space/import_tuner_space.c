@@ -99,24 +99,23 @@ static int number_of(struct maker *m, size_t param, const json_t *value, double 
 static int find_scales(struct maker *m, struct err *err)
 {
     m->scale = xcalloc(m->tuner->param_count, sizeof(*m->scale));
-    int rc = 0;
-    for (size_t p = 0; p < m->tuner->param_count && rc == 0; p++) {
+    for (size_t p = 0; p < m->tuner->param_count; p++) {
         const struct tuner_param *param = &m->tuner->param[p];
         m->scale[p].numeric = true;
         for (size_t i = 0; i < m->tuner->row_count; i++) {
             const json_t *value = json_object_get(m->tuner->row[i].config, param->name);
             m->scale[p].numeric = m->scale[p].numeric && is_numeric(value);
         }
-        double place;
         for (size_t i = 0; i < json_array_size(param->listed) && !m->scale[p].numeric; i++) {
-            rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
-                          param->name, err);
+            double place;
+            int rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
+                              param->name, err);
             if (rc != 0) {
-                break;
+                return rc;
             }
         }
     }
-    return rc;
+    return 0;
 }
 
 static void add_name(const struct tuner *tuner, const struct tuner_row *row, struct strbuf *out)

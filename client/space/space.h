@@ -48,6 +48,7 @@ bool space_is(const char *path);
 char *space_path_of(const char *path);
 // Writes a file. It replaces `path` when all is written; after an error `path` is as before.
 MUST_CHECK int space_write(const struct space *space, const char *path, struct err *err);
+// Frees the head and all candidates, also of a space that is only half made.
 void space_release(struct space *space);
 
 // Makes a space of what a run has measured: its candidates that have a result or did not compile,
