@@ -13,7 +13,7 @@ void report_section_method(struct strbuf *out, const struct report_page *page);
 void report_section_repeat(struct strbuf *out, const struct report_page *page);
 
 // The CSS class of a fate's colour: "fill-blue" for correct, "fill-orange" for failed, "fill-grey"
-// for judged without a measurement, "fill-pale" for the rest.
+// for decided without a measurement, "fill-pale" for the rest.
 const char *report_fate_fill(enum report_fate fate);
 // Appends the candidate's name or, without one, its parameters ("MB=32 NB=64"), escaped.
 void report_add_params(struct strbuf *out, const struct run_state_candidate *candidate);

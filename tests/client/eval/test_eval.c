@@ -150,7 +150,7 @@ static void small_files_have_exact_measures(void **state)
     eval_release(&eval);
 }
 
-static void a_run_is_judged_by_its_events(void **state)
+static void a_run_is_scored_by_its_events(void **state)
 {
     (void)state;
     struct run_state run_state;
@@ -224,7 +224,7 @@ int main(void)
         cmocka_unit_test(a_line_becomes_a_row),
         cmocka_unit_test(lines_that_would_be_read_wrongly_are_refused),
         cmocka_unit_test(small_files_have_exact_measures),
-        cmocka_unit_test(a_run_is_judged_by_its_events),
+        cmocka_unit_test(a_run_is_scored_by_its_events),
         cmocka_unit_test(what_is_shown_is_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,7 +167,7 @@ static void expect_page(const struct run_state *run_state, const char *part)
     report_release(&report);
 }
 
-static void a_language_models_forecasts_are_accounted_for(void **state)
+static void a_language_models_answers_and_cost_are_shown(void **state)
 {
     (void)state;
     struct run_state run_state;
@@ -403,7 +403,7 @@ int main(void)
         cmocka_unit_test(reliability_weighs_audits_by_what_they_stand_for),
         cmocka_unit_test(wilson_interval_is_the_known_one),
         cmocka_unit_test(forecasts_are_held_against_the_average),
-        cmocka_unit_test(a_language_models_forecasts_are_accounted_for),
+        cmocka_unit_test(a_language_models_answers_and_cost_are_shown),
         cmocka_unit_test(page_asks_for_nothing_and_runs_nothing),
         cmocka_unit_test(every_kind_of_run_gives_a_page),
         cmocka_unit_test(ten_thousand_candidates_give_a_page_of_bounded_size),
