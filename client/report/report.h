@@ -105,7 +105,7 @@ struct report_coverage {
     size_t inside, count;
 };
 
-// What the audit says of the candidates whose forecast was trusted (certify_missed in
+// What the audit says of the candidates whose forecast was trusted (certify_false_omission in
 // client/policy/certify.h).
 struct report_missed {
     uint64_t trusted;    // decisions to trust, audited ones included
