@@ -1,7 +1,7 @@
 // Whole measurements on the fake GPU, in this process and with an oracle of its own: every verdict,
 // with the sentence that explains it. Objects are made here, without a compiler; only the
 // executor's own kernels need one, and without it all is skipped.
-#include "executor/gpu/bench.h"
+#include "executor/gpu/harness.h"
 #include "executor/gpu/compile/toolkit.h"
 #include "executor/gpu/measure.h"
 #include "proto/verdict.h"
@@ -124,12 +124,12 @@ static int tear_down(void **state)
 
 static int run(struct fixture *fixture, struct bytes candidate_taken)
 {
-    struct bench bench = {.gpu = &fixture->gpu, .oracle = &fixture->oracle};
+    struct gpu_harness harness = {.gpu = &fixture->gpu, .oracle = &fixture->oracle};
 
     replace(&fixture->plan.candidate, candidate_taken);
     fixture->err = (struct err)ERR_INIT;
     struct measure_outcome outcome;
-    int rc = measure_run(&measure_gpu, &bench, &fixture->plan, &outcome, &fixture->err);
+    int rc = measure_run(&measure_gpu, &harness, &fixture->plan, &outcome, &fixture->err);
     if (rc == 0) {
         message_clear(&measure_outcome_message, &fixture->outcome);
         fixture->outcome = outcome;
@@ -353,7 +353,7 @@ static void a_fault_is_a_crash(void **state)
 
 static void a_defective_gpu_is_not_the_candidates_fault(void **state)
 {
-    static const char *const at[] = {"1", "4", "9", "40"}; // check, bench, timing
+    static const char *const at[] = {"1", "4", "9", "40"}; // check, harness, timing
     struct fixture *fixture = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {

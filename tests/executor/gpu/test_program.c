@@ -34,7 +34,7 @@ struct fixture {
     struct gpu gpu;
     struct problem *problem;
     struct shape_case shape;
-    struct area x, y;
+    struct guarded_buffer x, y;
     struct program_tensors tensors;
     struct program *program;
 };
@@ -80,8 +80,8 @@ static int set_up(void **state)
     assert_int_equal(
         problem_parse(&fixture->problem, problem_text, strlen(problem_text), "p", &err), 0);
     fixture->shape = fixture->problem->check[0];
-    assert_int_equal(area_place(&fixture->x, &fixture->gpu, (size_t)2 * ROWS * COLS, &err), 0);
-    assert_int_equal(area_place(&fixture->y, &fixture->gpu, sizeof(float) * ROWS, &err), 0);
+    assert_int_equal(guarded_buffer_place(&fixture->x, &fixture->gpu, (size_t)2 * ROWS * COLS, &err), 0);
+    assert_int_equal(guarded_buffer_place(&fixture->y, &fixture->gpu, sizeof(float) * ROWS, &err), 0);
     fixture->tensors = (struct program_tensors){.tensor = {&fixture->x, &fixture->y}};
     *state = fixture;
     return 0;
@@ -92,8 +92,8 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
 
     program_free(fixture->program);
-    area_release(&fixture->x, &fixture->gpu);
-    area_release(&fixture->y, &fixture->gpu);
+    guarded_buffer_release(&fixture->x, &fixture->gpu);
+    guarded_buffer_release(&fixture->y, &fixture->gpu);
     OK(context_release(0));
     problem_free(fixture->problem);
     free(fixture);
@@ -311,7 +311,7 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
                  "//@ scratch zeros bytes=4 * rows init=zero\n//@ scratch rest bytes=4 * cols\n"
                  "//@ launch k grid=(1) block=(32) args=(zeros, rest)\n",
                  "k 8 8");
-    const struct area *scratch = fixture->program->scratch;
+    const struct guarded_buffer *scratch = fixture->program->scratch;
     const float *zeros = host(scratch[0].tensor), *rest = host(scratch[1].tensor);
 
     assert_int_equal(*(cu_pointer *)launch->parameter[0], scratch[0].tensor);
