@@ -1,4 +1,5 @@
 #include "replay/sim_worker.h"
+
 #include "client/forecast/forecast_request.h"
 #include "common/mem.h"
 #include "worker/model/group.h"
@@ -8,12 +9,12 @@
 #define OBSERVE_MAX 256
 
 struct sim_worker {
-    struct forecast_peer peer;
+    struct forecast_peer peer; // for the pipeline
     struct sim *sim;
     bool model;
-    struct group *group;         // made at the first outcome
-    struct forecast_reply reply; // while asked
-    bool replies;
+    struct group *group;         // the model and its data, made when first needed
+    struct forecast_reply reply; // the answer to the present question, if `replies`
+    bool replies;                // there is an answer
     forecast_peer_callback *callback;
     forecast_peer_told *told;
     void *owner;

@@ -6,7 +6,7 @@
 #include "executor/gpu/measure.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/harness.h"
 #include "executor/paired_timing.h"
 #include <math.h>
@@ -197,25 +197,25 @@ static double systematic(void *machine, double launch_ns)
 
 // Times the candidate on new input data. The usual time is its median so far, times the factor by
 // which the new data slows down the baseline.
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct lane *lane,
+static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
                        struct measure_fresh *ret, struct err *err)
 {
-    const struct measure_case *of = lane->trial;
-    double least = INFINITY, usual = paired_timing_second_median(lane), baseline = 0;
-    double baseline_usual = paired_timing_median(lane) * paired_timing_median(lane) / usual;
-    int rc = begin_block(machine, of->trial, ARM_CANDIDATE, err);
+    const struct measure_case *of = timed->of;
+    double least = INFINITY, usual = paired_timing_second_median(timed), baseline = 0;
+    double baseline_usual = paired_timing_median(timed) * paired_timing_median(timed) / usual;
+    int rc = begin_block(machine, of->data, ARM_CANDIDATE, err);
 
-    lane->slot = 0;
+    timed->slot = 0;
     if (rc != 0) {
         return rc;
     }
     for (uint64_t i = 0; i < FRESH_SETS; i++) {
-        rc = gpu_harness_renew(machine, of->trial, 0, FRESH_NUMBER + i, err);
+        rc = gpu_harness_renew(machine, of->data, 0, FRESH_NUMBER + i, err);
         if (rc != 0) {
             return rc;
         }
         struct timing_block block;
-        rc = paired_timing->run_block(paired_timing->owner, lane, &block, err);
+        rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
         if (rc != 0) {
             return rc;
         }
@@ -252,8 +252,9 @@ static struct measure_peaks peaks(void *machine, const void *data)
     char name[32];
 
     (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(harness->problem->unit));
-    return (struct measure_peaks){.flops = facts_find(plan->facts, plan->facts_count, name),
-                                  .bytes = facts_find(plan->facts, plan->facts_count, "peak_bytes"),
+    return (struct measure_peaks){.flops = fact_list_find(plan->facts, plan->facts_count, name),
+                                  .bytes =
+                                      fact_list_find(plan->facts, plan->facts_count, "peak_bytes"),
                                   .cached_bytes = cached_bytes(harness, data)};
 }
 
@@ -278,8 +279,8 @@ const struct measure_ops measure_gpu = {
     .open = open_harness,
     .start = start,
     .close = close_harness,
-    .trial_create = data_create,
-    .trial_free = data_free,
+    .data_create = data_create,
+    .data_free = data_free,
     .verify = verify,
     .prepare_control = prepare_control,
     .begin_block = begin_block,

@@ -6,7 +6,7 @@
 #include "executor/gpu/probe.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/gpu.h"
 #include <math.h>
@@ -37,7 +37,7 @@ static const struct rate rates[] = {
 static void add_fact(struct gpu_info *info, const char *name, double value)
 {
     if (isfinite(value) && value > 0) {
-        facts_add(&info->facts, &info->facts_count, name, value);
+        fact_list_add(&info->facts, &info->facts_count, name, value);
     }
 }
 
