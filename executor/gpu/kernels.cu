@@ -92,8 +92,8 @@ KC_DEVICE double kc_unit(kc_u64 key, kc_u64 counter)
 
 enum { KC_F32, KC_F64, KC_I32, KC_I64, KC_U8, KC_F16, KC_BF16, KC_E4M3, KC_E5M2, KC_I8 };
 
-// Rounds to nearest, ties to even, in a format with `mantissa` bits and exponents from `least` on. A
-// value beyond the greatest finite one becomes that.
+// Rounds to nearest, ties to even, in a format with `mantissa` bits and exponents from `least` on.
+// A value beyond the greatest finite one becomes that.
 KC_DEVICE double kc_round_to(double x, int mantissa, int least, double greatest)
 {
     int exponent;
@@ -433,7 +433,7 @@ KC_KERNEL kc_compare(const void *got, int dtype, double tolerance, double u, int
 // ---- clocks ----
 
 #ifndef KC_HOST
-// out[0]: nanoseconds of the GPU's timer; out[1]: cycles of this multiprocessor; out[2]: its number.
+// out[0]: nanoseconds of the GPU's timer; [1]: cycles of this multiprocessor; [2]: its number.
 extern "C" __global__ void kc_stamp(kc_u64 *out)
 {
     kc_u64 ns;
