@@ -105,8 +105,8 @@ static void load_builtins(const char *nvrtc)
             void *library;
             struct err err = ERR_INIT;
 
-            (void)!library_open(&library, names, NULL, 0,
-                                &err); // nvrtc_compile reports it if missing
+            // Without the library nvrtc_compile fails, and says so.
+            (void)!library_open(&library, names, NULL, 0, &err);
             free(path);
         }
     }
