@@ -8,7 +8,7 @@
 #include "executor/cpu/harness.h"
 #include "executor/cpu/measure.h"
 #include "executor/cpu/probe.h"
-#include "executor/gpu/compile/compile.h"
+#include "executor/gpu/compile/serve.h"
 #include "executor/gpu/probe.h"
 #include "executor/gpu/serve.h"
 #include "executor/sandbox/cgroup.h"

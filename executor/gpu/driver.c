@@ -6,7 +6,7 @@
 
 #define REQUIRED true
 #define OPTIONAL false
-#define OLDEST_VERSION "525" // of CUDA 12.0
+#define OLDEST_VERSION "525" // the driver of CUDA 12.0
 
 int driver_load(struct driver *driver, struct err *err)
 {

@@ -1,6 +1,8 @@
-// The CUDA driver API, loaded at run time: libcuda.so.1 by dlopen, so that one build runs with and
-// without a GPU. Types and constants are those of the driver's documented binary interface, declared
-// here because no CUDA header is needed to build. Knows nothing of what the functions are used for.
+// The CUDA driver API as a table of functions. libcuda.so.1 is loaded at run time by dlopen, so
+// that one build runs with and without a GPU. Types and constants are those of the driver's
+// documented binary interface; they are declared here so that building needs no CUDA header.
+// Everything in executor/gpu that talks to the driver does so through this table. The module must
+// not know what the functions are used for.
 #ifndef EXECUTOR_GPU_DRIVER_H
 #define EXECUTOR_GPU_DRIVER_H
 
@@ -17,7 +19,7 @@ typedef struct cu_function *cu_function;
 typedef struct cu_stream *cu_stream;
 typedef struct cu_event *cu_event;
 
-// Results that are told apart.
+// The results that this program distinguishes.
 enum {
     CU_OK = 0,
     CU_OUT_OF_MEMORY = 2,
@@ -78,7 +80,7 @@ enum {
 enum { CU_LAUNCH_COOPERATIVE = 2, CU_LAUNCH_CLUSTER = 4, CU_LAUNCH_PDL = 6 };
 
 struct cu_attribute { // CUlaunchAttribute: 72 bytes
-    int id;
+    int id;           // CU_LAUNCH_…
     int pad;
     union {
         int flag; // cooperative, pdl
@@ -102,7 +104,8 @@ struct cu_uuid {
     unsigned char byte[16];
 };
 
-// need, field, symbol, parameters. REQUIRED: driver_load fails without it; OPTIONAL: the field is NULL.
+// The table: need, field, symbol in the library, parameters. Without a REQUIRED function
+// driver_load fails. The field of an OPTIONAL function that is missing is NULL.
 #define DRIVER_FUNCTIONS(X)                                                                        \
     X(REQUIRED, init, "cuInit", (unsigned flags))                                                  \
     X(REQUIRED, driver_version, "cuDriverGetVersion", (int *ret))                                  \
@@ -167,21 +170,22 @@ struct cu_uuid {
       (int *ret, cu_function function, const struct cu_launch *launch))
 
 struct driver {
-    void *library; // NULL: not loaded
+    void *library; // handle of dlopen; NULL: not loaded
 #define X(need, field, symbol, parameters) cu_result(*field) parameters;
     DRIVER_FUNCTIONS(X)
 #undef X
 };
 
-// Loads libcuda.so.1 and fills the table. ERR_NOT_FOUND when there is no such library, ERR_VERSION when
-// it lacks a required function (the sentence names it). Does not call cuInit.
+// Loads libcuda.so.1 and fills the table. ERR_NOT_FOUND when there is no such library, ERR_VERSION
+// when it lacks a required function, which the sentence names. Does not call cuInit. The library
+// stays loaded until the process ends.
 MUST_CHECK int driver_load(struct driver *driver, struct err *err);
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"; "CUDA error 999" when the
-// driver does not know it. Static or the driver's memory, or buf.
+// Returns a result in words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was
+// encountered)", or "CUDA error 999" when the driver does not know it. The text is in buf.
 const char *driver_error(const struct driver *driver, cu_result result, char buf[static 256]);
 
-// 0 when result is CU_OK; else ERR_SYSTEM "WHAT: CUDA_ERROR_…".
+// Returns 0 when the result is CU_OK, otherwise ERR_SYSTEM with the sentence "WHAT: CUDA_ERROR_…".
 MUST_CHECK int driver_check(const struct driver *driver, cu_result result, const char *what,
                             struct err *err);
 

@@ -1,5 +1,10 @@
-// Waiting is polling an event: the driver's own waits have no deadline. The first milliseconds are
-// spent without sleeping, because most of what is waited for takes microseconds.
+// Design note. The driver's own waits have no deadline, so waiting means to poll an event. The
+// first milliseconds are spent without sleeping, because most of what is waited for takes
+// microseconds.
+//
+// A context is in one of three states. Usable: calls work. Broken: a call has reported a fault of a
+// kernel, and every later call fails with it. Hung: a kernel has not ended in time, and a call of
+// the driver may never return. Only the end of the process leaves the last two.
 #include "executor/gpu/gpu.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -9,11 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#define FLUSH_FACTOR 3 // times the L2 cache; less leaves some of it (docs/measuring.md)
-#define FLUSH_LEAST ((size_t)64 << 20)
-#define SPIN_NS (5 * NS_PER_MS)
-#define NAP_NS (50 * 1000)
-#define FINISH_NS (20 * NS_PER_S)
+#define FLUSH_FACTOR 3 // times the L2 cache; a smaller flush leaves parts of it (docs/measuring.md)
+#define FLUSH_LEAST ((size_t)64 << 20) // bytes
+#define SPIN_NS (5 * NS_PER_MS)        // a wait does not sleep before this time has passed
+#define NAP_NS (50 * 1000)             // between two polls of a longer wait
+#define FINISH_NS (20 * NS_PER_S)      // limit of a wait for the executor's own work
 #define THREADS 256
 #define BLOCKS_PER_MULTIPROCESSOR 4
 #define HEALTH_COUNT 4096
@@ -178,7 +183,7 @@ static int make_context(struct gpu *gpu, struct err *err)
 {
     struct driver *d = &gpu->driver;
 
-    // Fails where a context exists already, which is no harm.
+    // This fails when the context exists already, which does no harm.
     (void)d->context_flags(gpu->device, CU_CONTEXT_SPIN);
     int rc =
         gpu_check(gpu, d->context_retain(&gpu->context, gpu->device), "making a CUDA context", err);
@@ -189,7 +194,8 @@ static int make_context(struct gpu *gpu, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    // Device code may not print, nor allocate: the least that the driver accepts.
+    // Device code may neither print nor keep data in the L2 cache. The driver accepts no smaller
+    // limit for printing.
     (void)d->context_limit(CU_LIMIT_PRINTF_BYTES, 4096);
     (void)d->context_limit(CU_LIMIT_PERSISTING_L2, 0);
     rc = gpu_check(gpu, d->stream_create(&gpu->stream, CU_STREAM_NON_BLOCKING), "making a stream",
@@ -249,7 +255,7 @@ void gpu_close(struct gpu *gpu)
     if (gpu->context && !gpu->hung) {
         gpu_release(gpu, &gpu->flush);
         gpu_release(gpu, &gpu->words);
-        (void)gpu->driver.context_release(gpu->device); // which forgets the pinned memory
+        (void)gpu->driver.context_release(gpu->device); // also unpins host_words
         free(gpu->host_words);
     }
     *gpu = (struct gpu){.device = 0};

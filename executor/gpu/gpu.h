@@ -1,9 +1,11 @@
-// One GPU as one process has it: a context, one stream, the executor's own kernels, and waiting with a
-// deadline. Everything is queued on the stream; gpu_wait is the only place that waits.
+// One GPU as one process has it: a context, a stream, the executor's own kernels, and waiting with
+// a deadline. Everything is queued on the one stream, and gpu_wait is the only function that waits
+// for it. The harness, programs, the oracle and the probe use it. It must not know candidates or
+// plans.
 //
-// After the first failure that the driver reports for the context (gpu->broken) nothing on it works any
-// more, and after a deadline that passed (gpu->hung) no call of the driver may be expected to return:
-// the process has to end.
+// After the first fault that the driver reports for the context (gpu->broken) no call on it works
+// any more. After a deadline has passed (gpu->hung) a call of the driver may never return. In both
+// cases the process has to end.
 #ifndef EXECUTOR_GPU_GPU_H
 #define EXECUTOR_GPU_GPU_H
 
@@ -37,13 +39,13 @@ enum gpu_kernel {
 
 #define GPU_ZONES 128
 #define GPU_UUID_MAX 64
-#define GPU_SCRATCH_WORDS 8192 // 64-bit words of results that kernels leave and the host reads
+#define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
 
-// As the kernels know it: struct kc_zones.
+// Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {
     uint64_t count;
     cu_pointer at[GPU_ZONES];
-    uint64_t words[GPU_ZONES]; // of 4 bytes
+    uint64_t words[GPU_ZONES]; // length of each zone in words of 4 bytes
 };
 
 struct gpu {
@@ -53,65 +55,84 @@ struct gpu {
     cu_stream stream;
     char uuid[GPU_UUID_MAX]; // "GPU-…"
     char name[128];
-    char target[16]; // "sm_90"
-    int driver_version;
+    char target[16];    // "sm_90"
+    int driver_version; // 13000 is version 13.0
     int multiprocessors, threads_per_multiprocessor;
-    int registers; // of a multiprocessor
-    size_t l2_bytes, memory_bytes, smem_optin, smem_multiprocessor;
-    double clock_hz; // the highest
-    cu_module kernels;
+    int registers;              // of a multiprocessor
+    size_t l2_bytes;            // of the L2 cache
+    size_t memory_bytes;        // of the GPU
+    size_t smem_optin;          // most shared memory, in bytes, that a block can have
+    size_t smem_multiprocessor; // bytes of shared memory of a multiprocessor
+    double clock_hz;            // the highest clock of a multiprocessor
+    cu_module kernels;          // the executor's
     cu_function function[GPU_KERNEL_COUNT];
-    cu_event mark; // for waiting
-    cu_pointer flush;
-    size_t flush_bytes;
-    cu_pointer words;     // GPU_SCRATCH_WORDS, in device memory
-    uint64_t *host_words; // where gpu_read_words puts them
-    bool hung;
-    bool broken;
-    cu_result result; // that broke it
+    cu_event mark;        // recorded and polled by gpu_wait
+    cu_pointer flush;     // memory that is overwritten to flush the L2 cache
+    size_t flush_bytes;   // of that memory
+    cu_pointer words;     // GPU_SCRATCH_WORDS result words in device memory
+    uint64_t *host_words; // their copy on the host, which gpu_read_words fills
+    bool hung;            // a wait has reached its limit
+    bool broken;          // the driver has reported a fault of the context
+    cu_result result;     // the fault that broke the context
 };
 
-// Counts the GPUs of this machine: 0 with the sentence why when there is no driver or no GPU.
+// Loads the driver and returns how many GPUs this machine has. Returns 0, with the reason, when
+// there is no driver or no GPU.
 int gpu_count(struct driver *driver, char reason[static ERR_TEXT_MAX]);
-// Fills uuid, name, target and sizes; makes no context.
+// Overwrites *gpu with the driver and what it says about GPU number `ordinal`: uuid, name, target
+// and sizes. Makes no context, so there is nothing to close.
 MUST_CHECK int gpu_describe(struct gpu *gpu, const struct driver *driver, int ordinal,
                             struct err *err);
 
-// A context on the GPU with this uuid (or "0", "1", …), with everything above.
+// Opens the GPU with this uuid or ordinal ("0", "1", …): makes the context, loads the kernels and
+// runs the health check. gpu_close is needed also after a failure.
 MUST_CHECK int gpu_open(struct gpu *gpu, const char *uuid, struct err *err);
-// Not after a hang: then only _exit is left.
+// Releases the context and everything in it. After a hang it only forgets them: the process must
+// then end by _exit.
 void gpu_close(struct gpu *gpu);
 
-// 0 or, with the sentence "WHAT: CUDA_ERROR_…", an error; remembers what breaks the context.
+// Returns 0 for CU_OK, otherwise an error with the sentence "WHAT: CUDA_ERROR_…". Sets gpu->broken
+// when the result is one that breaks the context.
 MUST_CHECK int gpu_check(struct gpu *gpu, cu_result result, const char *what, struct err *err);
 
 enum gpu_outcome { GPU_DONE, GPU_TIMEOUT, GPU_FAULT };
-// Waits until everything queued so far is done, at most so long. GPU_FAULT: gpu->result says what.
+// Waits until everything that is queued is done, but at most limit_ns nanoseconds. GPU_TIMEOUT sets
+// gpu->hung. GPU_FAULT sets gpu->broken and gpu->result.
 enum gpu_outcome gpu_wait(struct gpu *gpu, uint64_t limit_ns);
-// The same where nothing of a candidate can be running: a fault or a timeout is an error.
+// Waits for work of the executor itself, when no kernel of a candidate can be running. A fault or a
+// timeout is an error.
 MUST_CHECK int gpu_finish(struct gpu *gpu, const char *what, struct err *err);
-// Whether what broke the context is the hardware's doing, whatever ran: memory errors, broken links.
+// Whether the context was broken by a defect of the hardware (uncorrectable memory error, broken
+// link), which no kernel can be blamed for.
 bool gpu_is_defective(const struct gpu *gpu);
-// The result in words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)".
+// Returns what broke the context, in words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access
+// was encountered)". The text may be in buf.
 const char *gpu_result_text(const struct gpu *gpu, char buf[static 256]);
 
-// Queues one of the executor's kernels over about `items` elements.
+// Queues a kernel of the executor, with a grid for about this many items. parameters[i] points to
+// the i-th parameter; the values are read before the call returns.
 MUST_CHECK int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **parameters,
                        struct err *err);
-// Queues: what is left in shared memory is overwritten on every multiprocessor.
+// Queues overwriting the shared memory of every multiprocessor.
 MUST_CHECK int gpu_poison_shared(struct gpu *gpu, uint64_t key, struct err *err);
-// Queues: the L2 cache is overwritten (three times its size).
+// Queues overwriting the L2 cache, by writing three times its size.
 MUST_CHECK int gpu_flush(struct gpu *gpu, struct err *err);
 
+// Allocates device memory. ERR_LIMIT when there is not enough.
 MUST_CHECK int gpu_allocate(struct gpu *gpu, size_t bytes, cu_pointer *ret, struct err *err);
-void gpu_release(struct gpu *gpu, cu_pointer *pointer); // sets it to 0; 0 is fine
+// Frees device memory and sets the pointer to 0. A pointer that is 0 is fine. After a hang the
+// memory is not freed.
+void gpu_release(struct gpu *gpu, cu_pointer *pointer);
 
-// words[first .. first + count) := value; and read back into host_words (valid after a wait).
+// Queues setting `count` result words, from word `first` on, to 0.
 MUST_CHECK int gpu_clear_words(struct gpu *gpu, size_t first, size_t count, struct err *err);
+// Queues copying them to the same place in host_words, which is valid after a wait.
 MUST_CHECK int gpu_read_words(struct gpu *gpu, size_t first, size_t count, struct err *err);
+// Returns the device address of a result word.
 cu_pointer gpu_word(const struct gpu *gpu, size_t index);
 
-// Proves that the device computes, within limit_ns.
+// Checks that the GPU computes: runs a kernel whose results are known. At most limit_ns
+// nanoseconds.
 MUST_CHECK int gpu_health(struct gpu *gpu, uint64_t limit_ns, struct err *err);
 
 #endif

@@ -2,7 +2,8 @@
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/compile/toolkit.h"
 
-// The text of executor/gpu/kernels.cu, put here by the assembler; the compiler runs where the Makefile is.
+// The assembler puts the text of executor/gpu/kernels.cu here. It finds the file because make runs
+// the compiler in the root of the source tree.
 __asm__(".section .rodata\n"
         "kernels_text:\n"
         ".incbin \"executor/gpu/kernels.cu\"\n"

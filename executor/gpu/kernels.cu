@@ -1,9 +1,8 @@
-// The executor's own device code: inputs, poison, guard zones, hashes, comparison, clocks. Compiled by
-// NVRTC when a cuda-measure process starts (executor/gpu/gpu.c), and, with KC_HOST, by the C compiler as one
-// thread for the fake driver of the tests: it is written in what C and CUDA C++ have in common. Every
-// kernel strides over its data, so that any grid is right.
-//
-// Values depend on (key, index) only: whoever has a report's seed can make the same inputs again.
+// The executor's own device code: inputs, poison, guard zones, hashes, comparison, clocks. NVRTC
+// compiles it when a process opens a GPU (executor/gpu/gpu.c). With KC_HOST the C compiler compiles
+// it for the tests' fake driver, as one thread; so it is written in the common part of C and CUDA
+// C++. Every kernel strides over its data, so that any grid is right. The value of an element
+// depends on key and index only: whoever has the seed of an outcome can make the same inputs again.
 
 #ifdef KC_HOST
 #include <math.h>
@@ -33,7 +32,7 @@ typedef long long kc_i64;
 KC_DEVICE void kc_add(kc_u64 *to, kc_u64 value) { *to += value; }
 KC_DEVICE void kc_min(kc_u64 *to, kc_u64 value) { *to = value < *to ? value : *to; }
 KC_DEVICE void kc_max(kc_u64 *to, kc_u64 value) { *to = value > *to ? value : *to; }
-// Sum over the warp, added by one thread.
+// Adds the sum of the warp's values, by one thread of the warp.
 KC_DEVICE void kc_warp_add(kc_u64 *to, kc_u64 value) { *to += value; }
 KC_DEVICE kc_u64 kc_bits(double x)
 {
@@ -93,8 +92,8 @@ KC_DEVICE double kc_unit(kc_u64 key, kc_u64 counter)
 
 enum { KC_F32, KC_F64, KC_I32, KC_I64, KC_U8, KC_F16, KC_BF16, KC_E4M3, KC_E5M2, KC_I8 };
 
-// Nearest, ties to even, of a format with `mantissa` bits, exponents from `least` and a greatest finite
-// value; beyond it the greatest (inputs) is given.
+// Rounds to nearest, ties to even, in a format with `mantissa` bits and exponents from `least` on.
+// A value beyond the greatest finite one becomes that.
 KC_DEVICE double kc_round_to(double x, int mantissa, int least, double greatest)
 {
     int exponent;
@@ -113,7 +112,7 @@ KC_DEVICE double kc_round_to(double x, int mantissa, int least, double greatest)
     return x > greatest ? greatest : x < -greatest ? -greatest : x;
 }
 
-// The bits of a value that the format has exactly.
+// The bits of a value that the format can hold exactly.
 KC_DEVICE unsigned kc_encode(double x, int mantissa, int bits, int bias)
 {
     int sign = x < 0.0, exponent;
@@ -172,7 +171,8 @@ KC_DEVICE void kc_store(void *out, int dtype, kc_u64 at, double x)
         ((int *)out)[at] = (int)kc_clamp_round(x, -2147483648.0, 2147483647.0);
         break;
     case KC_I64:
-        ((kc_i64 *)out)[at] = (kc_i64)kc_clamp_round(x, -9223372036854775808.0, 9223372036854774784.0);
+        ((kc_i64 *)out)[at] =
+            (kc_i64)kc_clamp_round(x, -9223372036854775808.0, 9223372036854774784.0);
         break;
     case KC_U8:
         ((unsigned char *)out)[at] = (unsigned char)kc_clamp_round(x, 0.0, 255.0);
@@ -229,7 +229,7 @@ KC_DEVICE double kc_load(const void *in, int dtype, kc_u64 at)
 
 enum { KC_NORMAL, KC_UNIFORM, KC_INTEGERS, KC_ZIPF, KC_WIDE, KC_SORTED, KC_ONE_HOT };
 
-// Rejection-inversion, Hoermann and Derflinger 1996 (ACM TOMACS 6). Ranks start at 0.
+// Rejection-inversion (Hoermann and Derflinger 1996, ACM TOMACS 6). Ranks start at 0.
 KC_DEVICE double kc_zipf_integral(double x, double s)
 {
     double log_x = log(x), t = (1.0 - s) * log_x;
@@ -277,7 +277,7 @@ KC_DEVICE double kc_value(int distribution, double a, double b, kc_u64 key, kc_u
         double magnitude = exp(log(a) + u * (log(b) - log(a)));
         return (kc_random(~key, index) & 1) != 0 ? -magnitude : magnitude;
     }
-    case KC_SORTED: // one in each of count equal intervals
+    case KC_SORTED: // one value in each of `count` equal intervals
         return a + (b - a) * (((double)index + u) / (double)count);
     default: // one-hot
         return kc_random(key, index / last) % last == index % last ? 1.0 : 0.0;
@@ -294,7 +294,7 @@ KC_KERNEL kc_fill(void *out, int dtype, int distribution, double a, double b, kc
 
 // ---- poison and guards ----
 
-// Two halves of which each is a NaN of f16 and bf16, together one of f32, four of them one of f64.
+// Each half of the word is a NaN of f16 and bf16, the word is one of f32, two words are one of f64.
 KC_DEVICE unsigned kc_poison_word(kc_u64 key, kc_u64 index)
 {
     return 0xfff0fff0u | ((unsigned)kc_random(key, index) & 0x000f000fu);
@@ -312,7 +312,7 @@ KC_KERNEL kc_poison(unsigned char *out, kc_u64 bytes, kc_u64 key)
     }
 }
 
-// Zones of memory that nobody may write to, at multiples of 4.
+// Zones of memory that nothing may write to, at multiples of 4 (struct gpu_zones of the host).
 #define KC_ZONES 128
 struct kc_zones {
     kc_u64 count;
@@ -329,7 +329,7 @@ KC_KERNEL kc_guard_fill(struct kc_zones zones, kc_u64 key)
     }
 }
 
-// differ: [0] gets the number of words that are not as they were filled, [1] the least such zone.
+// differ[0] += the number of changed words; differ[1] becomes the least zone that has one.
 KC_KERNEL kc_guard_check(struct kc_zones zones, kc_u64 key, kc_u64 *differ)
 {
     for (kc_u64 zone = 0; zone < zones.count; zone++) {
@@ -343,7 +343,7 @@ KC_KERNEL kc_guard_check(struct kc_zones zones, kc_u64 key, kc_u64 *differ)
 }
 
 #ifndef KC_HOST
-// Every byte of the shared memory of the multiprocessor that runs the block.
+// Overwrites the shared memory of the multiprocessor that runs the block.
 extern "C" __global__ void kc_shared_poison(unsigned bytes, kc_u64 key)
 {
     extern __shared__ unsigned shared[];
@@ -362,7 +362,7 @@ KC_KERNEL kc_shared_poison(unsigned bytes, kc_u64 key)
 
 // ---- copies ----
 
-// Bytes as they are, also over several variables of a module, which the driver refuses.
+// Copies bytes, also across several variables of a module, which the driver refuses to do.
 KC_KERNEL kc_copy(unsigned char *to, const unsigned char *from, kc_u64 bytes)
 {
     for (kc_u64 i = KC_INDEX; i < bytes; i += KC_STRIDE) {
@@ -370,7 +370,7 @@ KC_KERNEL kc_copy(unsigned char *to, const unsigned char *from, kc_u64 bytes)
     }
 }
 
-// ---- hash: a keyed sum over positions, 128 bits; out[0 .. 2) were zero ----
+// ---- hash: out[0 .. 2) += a keyed sum over words and their positions ----
 
 KC_KERNEL kc_hash(const unsigned char *in, kc_u64 bytes, kc_u64 key, kc_u64 *out)
 {
@@ -393,10 +393,10 @@ KC_KERNEL kc_hash(const unsigned char *in, kc_u64 bytes, kc_u64 key, kc_u64 *out
     kc_warp_add(&out[1], b);
 }
 
-// ---- comparison: |got - y| <= tolerance u S (executor/cpu/verify.c does the same for the CPU) ----
+// ---- comparison: |got - y| <= tolerance u S; executor/cpu/verify.c is the same for the CPU ----
 
-// result: [0] wrong elements, [1] index of the first (starts at all ones), [2] largest error / (u S) as
-// the bits of a double.
+// result[0]: number of wrong elements; result[1]: index of the first, before that all ones;
+// result[2]: largest error / (u S), as the bits of a double.
 KC_KERNEL kc_compare(const void *got, int dtype, double tolerance, double u, int exact,
                      const double *y, const double *scale, kc_u64 count, kc_u64 *result)
 {
@@ -426,14 +426,14 @@ KC_KERNEL kc_compare(const void *got, int dtype, double tolerance, double u, int
         kc_min(&result[1], first);
     }
     if (worst > 0.0) {
-        kc_max(&result[2], kc_bits(worst)); // of doubles that are not negative, bits are in order
+        kc_max(&result[2], kc_bits(worst)); // the bits of positive doubles are ordered as they are
     }
 }
 
 // ---- clocks ----
 
 #ifndef KC_HOST
-// out: [0] nanoseconds of the device's timer, [1] cycles of this multiprocessor, [2] its number.
+// out[0]: nanoseconds of the GPU's timer; [1]: cycles of this multiprocessor; [2]: its number.
 extern "C" __global__ void kc_stamp(kc_u64 *out)
 {
     kc_u64 ns;
@@ -446,7 +446,7 @@ extern "C" __global__ void kc_stamp(kc_u64 *out)
     out[2] = sm;
 }
 
-// Keeps the stream busy for about so long, so that what follows is queued before it begins.
+// Keeps the stream busy for about ns nanoseconds, so that what follows is queued before it begins.
 extern "C" __global__ void kc_spin(kc_u64 ns)
 {
     kc_u64 start, now;
@@ -467,7 +467,7 @@ KC_KERNEL kc_spin(kc_u64 ns)
 }
 #endif
 
-// Reads everything: brings it into the cache, or measures how fast it can be read.
+// Reads all bytes, to bring them into the cache or to measure how fast they can be read.
 KC_KERNEL kc_read(const unsigned char *in, kc_u64 bytes, kc_u64 *sum)
 {
     kc_u64 words = bytes / 16, total = 0;
@@ -480,12 +480,12 @@ KC_KERNEL kc_read(const unsigned char *in, kc_u64 bytes, kc_u64 *sum)
         total += pair.x ^ pair.y;
 #endif
     }
-    if (total == 0x5a5a5a5a5a5a5a5aULL) { // practically never: the reads must not be optimised away
+    if (total == 0x5a5a5a5a5a5a5a5aULL) { // hardly ever; keeps the reads from being optimised away
         kc_add(sum, total);
     }
 }
 
-// Proves that the device still computes: out[i] = i-th step of a known sequence.
+// For the health check: the host computes the same numbers and compares.
 KC_KERNEL kc_health(kc_u64 *out, kc_u64 count, kc_u64 key)
 {
     for (kc_u64 i = KC_INDEX; i < count; i += KC_STRIDE) {

@@ -2,7 +2,7 @@
 #define KC_HOST
 #include "executor/gpu/kernels.cu"
 
-// Takes the next parameter.
+// The parameter number `at`, which has this type.
 #define P(type, at) (*(type *)parameters[at])
 #define RUN(name)                                                                                  \
     static void run_##name(void **parameters, const unsigned grid[3], const unsigned block[3])

@@ -1,9 +1,11 @@
-// The executor's kernels as host functions, for the fake driver of the tests: each runs a whole grid.
+// The executor's kernels compiled for the host, which the tests' fake driver launches. Each
+// function does the work of a whole grid in one thread. The executor itself does not use them.
 #ifndef EXECUTOR_GPU_KERNELS_HOST_H
 #define EXECUTOR_GPU_KERNELS_HOST_H
 
 struct kc_host_kernel {
-    const char *name;
+    const char *name; // "kc_fill"
+    // parameters[i] points to the i-th parameter, as for cuLaunchKernel.
     void (*run)(void **parameters, const unsigned grid[3], const unsigned block[3]);
 };
 

@@ -1,10 +1,13 @@
-// A block is void when the multiprocessor's clock was more than 1 % higher in one arm's launches
-// than in the other's: the GPU changed its frequency in between.
+// Design note. A thin layer between executor/measure.c, which knows the order of a measurement, and
+// the GPU harness, which makes the launches. It decides which arms are placed together, which
+// launches verify a case, and when a block is void. A block is void when the clock of the
+// multiprocessor was more than 1 % higher in one arm's launches than in the other's, because then
+// the GPU has changed its frequency in between.
 #include "executor/gpu/measure.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "executor/fact_list.h"
-#include "executor/gpu/bench.h"
+#include "executor/gpu/harness.h"
 #include "executor/paired_timing.h"
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +15,13 @@
 
 #define HEALTH_NS (5 * NS_PER_S)
 #define CLOCKS_DIFFER 0.01
-#define FRESH_NUMBER 100 // contents from here on are not used otherwise
-#define FRESH_CONTENTS 2
-// Two loads of the same code differ by about so much of an empty window, one standard deviation
-// (docs/measuring.md).
+#define FRESH_NUMBER 100 // input sets from this number on are used by probe_fresh only
+#define FRESH_SETS 2
+// Standard deviation of the difference between the times of two loads of the same code. It does not
+// depend on how long a launch takes (docs/measuring.md).
 #define SYSTEMATIC_NS 12.0
-// Times of launches come in modes about 160 ns apart, in steps of 32 ns; below SHORT_NS this is
-// what most of their spread is.
+// The distribution of launch times is multimodal: its modes lie about 160 ns apart, and the timer
+// has steps of 32 ns. Below SHORT_NS this makes up most of the spread.
 #define SHORT_NS 100000.0
 #define QUANTUM_NS 32.0
 
@@ -29,143 +32,146 @@ static uint64_t hidden_seed(const struct measure_plan *plan)
     return plan->hidden_seed;
 }
 
-static int open_bench(void *machine, struct measurement *measurement, struct err *err)
+static int open_harness(void *machine, struct measurement *measurement, struct err *err)
 {
-    return bench_open(machine, measurement, err);
+    return gpu_harness_open(machine, measurement, err);
 }
 
-static int load_arm(struct bench *bench, enum arm_index arm, const struct bytes *object,
+static int load_arm(struct gpu_harness *harness, enum arm_index arm, const struct bytes *object,
                     struct err *err)
 {
-    return program_create(&bench->arm[arm], bench->gpu, bench->problem, MANIFEST_CANDIDATE, object,
-                          err);
+    return program_create(&harness->arm[arm], harness->gpu, harness->problem, MANIFEST_CANDIDATE,
+                          object, err);
 }
 
 static int start(void *machine, const struct shape_case *hidden, size_t hidden_count,
                  struct err *err)
 {
-    struct bench *bench = machine;
-    const struct measure_plan *plan = bench->plan;
-    // Whatever ran here before: nothing is measured on a GPU that does not compute.
-    int rc = gpu_health(bench->gpu, HEALTH_NS, err);
+    struct gpu_harness *harness = machine;
+    const struct measure_plan *plan = harness->plan;
+    // Nothing is measured on a GPU that an earlier candidate has left in a state where it cannot
+    // compute.
+    int rc = gpu_health(harness->gpu, HEALTH_NS, err);
 
-    (void)hidden; // memory grows with the cases
+    (void)hidden; // buffers grow when a case is placed
     (void)hidden_count;
     if (rc != 0) {
         return rc;
     }
-    rc = oracle_setup(bench->oracle, &plan->problem, &plan->reference, err);
+    rc = oracle_setup(harness->oracle, &plan->problem, &plan->reference, err);
     if (rc != 0) {
         return rc;
     }
-    rc = load_arm(bench, ARM_BASELINE, &plan->baseline, err);
+    rc = load_arm(harness, ARM_BASELINE, &plan->baseline, err);
     if (rc != 0) {
         return rc;
     }
-    return load_arm(bench, ARM_CANDIDATE, &plan->candidate, err);
+    return load_arm(harness, ARM_CANDIDATE, &plan->candidate, err);
 }
 
-static void close_bench(void *machine)
+static void close_harness(void *machine)
 {
-    bench_release(machine);
+    gpu_harness_release(machine);
 }
 
 // ---- cases ----
 
-static int trial_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
+static int data_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
 {
-    struct bench_trial *trial = xmalloc(sizeof(*trial));
-    int rc = bench_trial_init(machine, trial, of, err);
+    struct gpu_case *data = xmalloc(sizeof(*data));
+    int rc = gpu_harness_case_init(machine, data, of, err);
 
     if (rc != 0) {
-        free(trial);
+        free(data);
         return rc;
     }
-    *ret = trial;
+    *ret = data;
     return 0;
 }
 
-static void trial_free(void *machine, void *trial)
+static void data_free(void *machine, void *data)
 {
-    struct bench *bench = machine;
+    struct gpu_harness *harness = machine;
 
-    bench->placed = NULL;
-    free(trial);
+    harness->placed = NULL;
+    free(data);
 }
 
-static int launch_contents(struct bench *bench, enum arm_index arm, struct bench_trial *trial,
-                           struct err *err)
+static int launch_each_slot(struct gpu_harness *harness, enum arm_index arm, struct gpu_case *data,
+                            struct err *err)
 {
     int rc = 0;
 
     for (size_t slot = 0; slot < MEASURE_CONTENTS && rc == 0; slot++) {
-        rc = bench_launch(bench, trial, arm, slot, NULL, err);
+        rc = gpu_harness_launch(harness, data, arm, slot, NULL, err);
     }
     return rc;
 }
 
-// How long a launch may take follows from the time of the baseline, which therefore comes first.
-static int verify_baseline(struct bench *bench, struct bench_trial *trial, struct err *err)
+// Also times the baseline, which is therefore verified first: the limit of the candidate's launches
+// follows from that time.
+static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, struct err *err)
 {
-    int rc = launch_contents(bench, ARM_BASELINE, trial, err);
+    int rc = launch_each_slot(harness, ARM_BASELINE, data, err);
 
     if (rc != 0) {
         return rc;
     }
-    bench->baseline_ns = 0;
-    struct bench_time time;
-    return bench_launch(bench, trial, ARM_BASELINE, 0, &time, err);
+    harness->baseline_ns = 0;
+    struct gpu_launch_time time;
+    return gpu_harness_launch(harness, data, ARM_BASELINE, 0, &time, err);
 }
 
-// Both contents at the same addresses, then the first again: what answers from memory is wrong
-// once.
-static int verify(void *machine, void *trial, bool timed, struct err *err)
+// Launches the candidate on the input data of each slot, at the same addresses, and then on that of
+// the first slot again. A candidate that returns a remembered result is wrong at least once.
+static int verify(void *machine, void *data, bool timed, struct err *err)
 {
-    struct bench *bench = machine;
+    struct gpu_harness *harness = machine;
     unsigned arms = timed ? 1u << ARM_BASELINE | 1u << ARM_CANDIDATE : 1u << ARM_CANDIDATE;
-    int rc = bench_announce(bench, trial, err);
+    int rc = gpu_harness_announce(harness, data, err);
 
     if (rc != 0) {
         return rc;
     }
-    rc = bench_place(bench, trial, arms, err);
+    rc = gpu_harness_place(harness, data, arms, err);
     if (rc != 0) {
         return rc;
     }
-    rc = timed ? verify_baseline(bench, trial, err) : 0;
+    rc = timed ? verify_baseline(harness, data, err) : 0;
     if (rc != 0) {
         return rc;
     }
-    rc = launch_contents(bench, ARM_CANDIDATE, trial, err);
-    return rc == 0 ? bench_launch(bench, trial, ARM_CANDIDATE, 0, NULL, err) : rc;
+    rc = launch_each_slot(harness, ARM_CANDIDATE, data, err);
+    return rc == 0 ? gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err) : rc;
 }
 
-// Another load of the baseline. The trial is placed anew, for other arms.
-static int prepare_control(void *machine, void *trial, struct err *err)
+// The control is a second load of the baseline. The case has to be placed anew, because it is
+// placed for other arms.
+static int prepare_control(void *machine, void *data, struct err *err)
 {
-    struct bench *bench = machine;
+    struct gpu_harness *harness = machine;
 
-    (void)trial;
-    bench->placed = NULL;
-    return load_arm(bench, ARM_CONTROL, &bench->plan->baseline, err);
+    (void)data;
+    harness->placed = NULL;
+    return load_arm(harness, ARM_CONTROL, &harness->plan->baseline, err);
 }
 
 // ---- timing ----
 
-static int begin_block(void *machine, void *trial, enum arm_index second, struct err *err)
+static int begin_block(void *machine, void *data, enum arm_index second, struct err *err)
 {
-    struct bench *bench = machine;
+    struct gpu_harness *harness = machine;
 
-    return bench->placed == trial
+    return harness->placed == data
                ? 0
-               : bench_place(bench, trial, 1u << ARM_BASELINE | 1u << second, err);
+               : gpu_harness_place(harness, data, 1u << ARM_BASELINE | 1u << second, err);
 }
 
-static int launch(void *machine, void *trial, enum arm_index arm, size_t content,
+static int launch(void *machine, void *data, enum arm_index arm, size_t set,
                   struct launch_time *ret, struct err *err)
 {
-    struct bench_time time;
-    int rc = bench_launch(machine, trial, arm, content, &time, err);
+    struct gpu_launch_time time;
+    int rc = gpu_harness_launch(machine, data, arm, set, &time, err);
 
     if (rc == 0) {
         *ret = (struct launch_time){.cpu = time.ns, .wall = time.clock_hz};
@@ -173,7 +179,7 @@ static int launch(void *machine, void *trial, enum arm_index arm, size_t content
     return rc;
 }
 
-// Here the second reading of a launch is the clock frequency.
+// On a GPU the field `wall` of a launch holds the clock frequency.
 static bool is_void(void *machine, const struct timing_block *block)
 {
     double first = block->wall[0][0] + block->wall[0][1];
@@ -189,8 +195,8 @@ static double systematic(void *machine, double launch_ns)
     return SYSTEMATIC_NS / launch_ns / log(2);
 }
 
-// The candidate's quickest launch on never-seen contents, against what its record says and what the
-// baseline, on the same contents, takes longer than its own.
+// Times the candidate on new input data. The usual time is its median so far, times the factor by
+// which the new data slows down the baseline.
 static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
                        struct measure_fresh *ret, struct err *err)
 {
@@ -200,63 +206,66 @@ static int probe_fresh(void *machine, struct paired_timing *paired_timing, struc
     int rc = begin_block(machine, of->data, ARM_CANDIDATE, err);
 
     timed->slot = 0;
-    for (uint64_t i = 0; i < FRESH_CONTENTS && rc == 0; i++) {
-        rc = bench_renew(machine, of->data, 0, FRESH_NUMBER + i, err);
-        struct timing_block block;
-        if (rc == 0) {
-            rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
-        }
-        if (rc == 0) {
-            least = fmin(least, fmin(block.cpu[1][0], block.cpu[1][1]));
-            baseline = fmax(baseline, fmin(block.cpu[0][0], block.cpu[0][1]));
-        }
-    }
     if (rc != 0) {
         return rc;
     }
-    usual *= fmax(baseline / baseline_usual, 1.0); // what the contents themselves change
+    for (uint64_t i = 0; i < FRESH_SETS; i++) {
+        rc = gpu_harness_renew(machine, of->data, 0, FRESH_NUMBER + i, err);
+        if (rc != 0) {
+            return rc;
+        }
+        struct timing_block block;
+        rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
+        if (rc != 0) {
+            return rc;
+        }
+        least = fmin(least, fmin(block.cpu[1][0], block.cpu[1][1]));
+        baseline = fmax(baseline, fmin(block.cpu[0][0], block.cpu[0][1]));
+    }
+    usual *= fmax(baseline / baseline_usual, 1.0);
     *ret = (struct measure_fresh){.least_ns = least, .usual_ns = usual};
     return 0;
 }
 
-// ---- floor and report ----
+// ---- floor and outcome ----
 
-// Bytes that need not have reached memory when the kernel has ended, or came from the cache.
-static double cached_bytes(const struct bench *bench, const struct bench_trial *trial)
+// Bytes that the cache may have kept from memory: all that fits it when the problem asks for a warm
+// cache, otherwise outputs that are still in the cache when the kernel ends.
+static double cached_bytes(const struct gpu_harness *harness, const struct gpu_case *data)
 {
-    const struct problem *problem = bench->problem;
-    double l2 = (double)bench->gpu->l2_bytes, written = 0;
+    const struct problem *problem = harness->problem;
+    double l2 = (double)harness->gpu->l2_bytes, written = 0;
 
     if (problem->cache == CACHE_WARM) {
         return l2;
     }
     for (size_t t = 0; t < problem->tensor_count; t++) {
-        written += problem->tensor[t].direction == DIRECTION_IN ? 0 : (double)trial->sizes.bytes[t];
+        written += problem->tensor[t].direction == DIRECTION_IN ? 0 : (double)data->sizes.bytes[t];
     }
     return fmin(l2, written);
 }
 
-static struct measure_peaks peaks(void *machine, const void *trial)
+static struct measure_peaks peaks(void *machine, const void *data)
 {
-    const struct bench *bench = machine;
-    const struct measure_plan *plan = bench->plan;
+    const struct gpu_harness *harness = machine;
+    const struct measure_plan *plan = harness->plan;
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(bench->problem->unit));
+    (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(harness->problem->unit));
     return (struct measure_peaks){.flops = fact_list_find(plan->facts, plan->facts_count, name),
                                   .bytes =
                                       fact_list_find(plan->facts, plan->facts_count, "peak_bytes"),
-                                  .cached_bytes = cached_bytes(bench, trial)};
+                                  .cached_bytes = cached_bytes(harness, data)};
 }
 
 static void outcome(void *machine, struct measure_outcome *ret)
 {
-    const struct bench *bench = machine;
+    const struct gpu_harness *harness = machine;
 
     ret->result->trust = xstrdup("sealed");
     ret->result->sandbox = xstrdup("on");
     ret->result->clock = xstrdup("CUDA events");
-    ret->retire = bench->gpu->broken || bench->gpu->hung;
+    ret->retire = harness->gpu->broken || harness->gpu->hung;
 }
 
 const struct measure_ops measure_gpu = {
@@ -267,11 +276,11 @@ const struct measure_ops measure_gpu = {
     .short_ns = SHORT_NS,
     .quantum_ns = QUANTUM_NS,
     .hidden_seed = hidden_seed,
-    .open = open_bench,
+    .open = open_harness,
     .start = start,
-    .close = close_bench,
-    .data_create = trial_create,
-    .data_free = trial_free,
+    .close = close_harness,
+    .data_create = data_create,
+    .data_free = data_free,
     .verify = verify,
     .prepare_control = prepare_control,
     .begin_block = begin_block,

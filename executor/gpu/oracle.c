@@ -1,3 +1,5 @@
+// The caller's end of the oracle. A request is one struct, and a request with a reply waits for it.
+// When the process has gone, every call returns an error.
 #include "common/digest.h"
 #include "executor/gpu/oracle_wire.h"
 #include "executor/sandbox/process.h"
@@ -112,7 +114,7 @@ void oracle_stop(struct oracle *oracle)
         (void)kill(oracle->pid, SIGKILL);
         process_reap(oracle->pid, NULL);
     }
-    // The window stays mapped: our driver may have it registered.
+    // The window stays mapped, because the driver in this process may have it pinned.
     *oracle = (struct oracle){.socket = -1};
 }
 
@@ -152,47 +154,50 @@ int oracle_setup(struct oracle *oracle, const struct bytes *problem, const struc
     return 0;
 }
 
-int oracle_expect(struct oracle *oracle, const struct oracle_content *content, struct err *err)
+int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err)
 {
-    struct oracle_request request = {.operation = ORACLE_EXPECT, .content = *content};
+    struct oracle_request request = {.operation = ORACLE_EXPECT, .set = *set};
 
     return oracle_send(oracle->socket, &request, sizeof(request), err);
 }
 
-int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct oracle_content *content,
-                 size_t tensor, cu_pointer from, size_t bytes, struct oracle_answer *ret,
-                 struct err *err)
+int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct input_set *set, size_t tensor,
+                 cu_pointer from, size_t bytes, struct oracle_answer *ret, struct err *err)
 {
-    struct oracle_request request = {
-        .operation = ORACLE_CHECK, .content = *content, .tensor = tensor};
-    int rc = 0;
+    struct oracle_request request = {.operation = ORACLE_CHECK, .set = *set, .tensor = tensor};
 
     if (!oracle->registered) {
-        rc = gpu_check(
+        oracle->registered = true;
+        int rc = gpu_check(
             gpu,
             gpu->driver.host_register(oracle->window, ORACLE_WINDOW, CU_HOST_REGISTER_PORTABLE),
             "pinning the window", err);
-        oracle->registered = true;
+        if (rc != 0) {
+            return rc;
+        }
     }
     struct oracle_reply reply = {.code = 0};
-    while (rc == 0 && request.offset < bytes) {
+    while (request.offset < bytes) {
         request.bytes =
             bytes - request.offset < ORACLE_WINDOW ? bytes - request.offset : ORACLE_WINDOW;
         request.last = request.offset + request.bytes == bytes;
-        rc = gpu_check(gpu,
-                       gpu->driver.copy_to_host(oracle->window, from + request.offset,
-                                                request.bytes, gpu->stream),
-                       "reading an output", err);
-        if (rc == 0) {
-            rc = gpu_finish(gpu, "reading an output", err);
+        int rc = gpu_check(gpu,
+                           gpu->driver.copy_to_host(oracle->window, from + request.offset,
+                                                    request.bytes, gpu->stream),
+                           "reading an output", err);
+        if (rc != 0) {
+            return rc;
         }
-        if (rc == 0) {
-            rc = ask(oracle, &request, &reply, err);
+        rc = gpu_finish(gpu, "reading an output", err);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = ask(oracle, &request, &reply, err);
+        if (rc != 0) {
+            return rc;
         }
         request.offset += request.bytes;
     }
-    if (rc == 0) {
-        *ret = reply.answer;
-    }
-    return rc;
+    *ret = reply.answer;
+    return 0;
 }

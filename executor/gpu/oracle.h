@@ -1,54 +1,56 @@
-// The oracle: a process of its own, with a CUDA context of its own, that runs the reference and holds
-// what outputs should be. Expected values are never in the memory that a candidate's device code can
-// reach. It makes the inputs itself, from the seed; outputs come to it through a window of host memory.
+// The oracle: a child process with a CUDA context of its own. It runs the problem's reference and
+// holds the outputs that are expected, so that these are never in memory that a candidate's device
+// code can reach. It makes the inputs itself, from their name (struct input_set). Outputs come to
+// it through a window of host memory that both processes share.
 //
-// One request at a time. ORACLE errors are ours or the problem's, never the candidate's.
+// The serving mode of kcast-exec starts it, the GPU harness asks it, one request at a time. An
+// error of the oracle is a failure of the machine, of kernelcast or of the problem, never the
+// candidate's.
 #ifndef EXECUTOR_GPU_ORACLE_H
 #define EXECUTOR_GPU_ORACLE_H
 
 #include "executor/gpu/gpu.h"
+#include "executor/gpu/input_set.h"
 #include "problem/problem.h"
 #include <sys/types.h>
 
-#define ORACLE_WINDOW ((size_t)64 << 20)
+#define ORACLE_WINDOW ((size_t)64 << 20) // bytes
 
+// The caller's end.
 struct oracle {
-    pid_t pid; // 0: none
-    int socket;
-    unsigned char *window; // shared
-    bool registered;       // with our driver
-    struct digest setup;   // what it has been given
+    pid_t pid;             // 0: there is no process
+    int socket;            // to the process; -1: none
+    unsigned char *window; // shared with the process; stays mapped until this process ends
+    bool registered;       // the window is pinned by the caller's driver
+    struct digest setup;   // of the problem and reference that the process has
 };
 
-// The content of a case.
-struct oracle_content {
-    struct shape_case shape;
-    uint64_t seed, case_index, number;
-};
-
-// What became of the comparison of one output.
+// What the comparison of one output has found.
 struct oracle_answer {
-    uint64_t wrong, first; // elements outside the bound, and the index of the first
-    double got, expected;  // of that one
-    double max_error;      // largest |error| / (u S)
+    uint64_t wrong, first; // how many elements are outside the bound, and the index of the first
+    double got, expected;  // values of that element; got is NaN for floats of 8 and 16 bits
+    double max_error;      // largest |error| / (u S); u: unit roundoff, S: scale of the element
 };
 
-// Forks the oracle for the GPU. Call before this process has touched the driver.
+// Forks the oracle for the GPU with this uuid. Must be called before this process has used the
+// driver, because a process that has cannot be forked safely.
 MUST_CHECK int oracle_start(struct oracle *oracle, const char *uuid, struct err *err);
-// Waits until its context is there.
+// Waits until the oracle has its context. Returns its error when it failed to make one.
 MUST_CHECK int oracle_ready(struct oracle *oracle, struct err *err);
+// Kills and reaps the process. Does nothing for an oracle that was not started.
 void oracle_stop(struct oracle *oracle);
 
-// The problem and the packed object of its reference; nothing when it has these already.
+// Sends the problem and the packed object of its reference, and waits until they are loaded. Sends
+// nothing when the oracle has the same ones already.
 MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
                             const struct bytes *reference, struct err *err);
-// Tells it to compute what is expected for the content: it does so while the caller goes on.
-MUST_CHECK int oracle_expect(struct oracle *oracle, const struct oracle_content *content,
-                             struct err *err);
-// Compares an output in gpu's memory with what is expected for the content. Nothing of a candidate may be
-// running. from: where the output is.
-MUST_CHECK int oracle_check(struct oracle *oracle, struct gpu *gpu,
-                            const struct oracle_content *content, size_t tensor, cu_pointer from,
-                            size_t bytes, struct oracle_answer *ret, struct err *err);
+// Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
+// works while the caller goes on. Its failure is reported by the next oracle_check.
+MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
+// Compares output number `tensor`, which lies at `from` in the memory of gpu and has this many
+// bytes, with what is expected for the input data. No device code of a candidate may be running.
+MUST_CHECK int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct input_set *set,
+                            size_t tensor, cu_pointer from, size_t bytes, struct oracle_answer *ret,
+                            struct err *err);
 
 #endif

@@ -1,9 +1,13 @@
-// What the caller and the oracle's process say to each other: fixed structs of trusted code on both sides
-// of one program.
+// What the caller and the oracle's process send each other over their socket: fixed structs,
+// because both ends are trusted code of one program. Included by oracle.c and oracle_process.c
+// only.
 //
-//   SUBJECT problem, object  -> answer
-//   EXPECT  content          -> nothing: computed at once, failures are told at the next CHECK
-//   CHECK   content, tensor  -> answer; a tensor larger than the window comes in pieces
+//   request                   reply
+//   READY                     empty, when the context is there
+//   SETUP problem, object     empty, when both are loaded
+//   EXPECT input set          none: it is computed at once, and a failure is told at the next CHECK
+//   CHECK input set, tensor   what the comparison has found; a tensor that is larger than the
+//                             window comes in pieces, with a CHECK and a reply for each
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
 #define EXECUTOR_GPU_ORACLE_WIRE_H
 
@@ -16,24 +20,25 @@ enum oracle_operation { ORACLE_READY, ORACLE_SETUP, ORACLE_EXPECT, ORACLE_CHECK 
 
 struct oracle_request {
     enum oracle_operation operation;
-    struct oracle_content content;
-    uint64_t tensor, offset, bytes;   // CHECK: this piece is in the window
-    bool last;                        // CHECK: no more pieces
-    uint64_t problem_len, object_len; // SUBJECT: follow
+    struct input_set set;             // EXPECT and CHECK
+    uint64_t tensor;                  // CHECK: number of the output
+    uint64_t offset, bytes;           // CHECK: which bytes of the output are in the window
+    bool last;                        // CHECK: this is the output's last piece
+    uint64_t problem_len, object_len; // SETUP: the two follow the struct, in this order
 };
 
 struct oracle_reply {
-    int code; // of the error, 0: none
-    char text[ERR_TEXT_MAX];
-    struct oracle_answer answer;
+    int code;                    // an error code; 0: the request succeeded
+    char text[ERR_TEXT_MAX];     // the error's sentence
+    struct oracle_answer answer; // CHECK: of all pieces so far
 };
 
-// All of it, or an error that says that the other side has gone.
+// Sends or receives exactly len bytes. The error says that the other side has gone.
 MUST_CHECK int oracle_send(int socket, const void *data, size_t len, struct err *err);
 MUST_CHECK int oracle_receive(int socket, void *data, size_t len, struct err *err);
 
-// The oracle's process: serves requests on the socket until it is closed, and leaves by _exit.
-// window: ORACLE_WINDOW bytes that it shares with the caller.
+// The oracle's process: opens the GPU, serves requests until the socket is closed, and ends by
+// _exit. window has ORACLE_WINDOW bytes and is shared with the caller.
 void oracle_main(const char *uuid, int socket, unsigned char *window) __attribute__((noreturn));
 
 #endif

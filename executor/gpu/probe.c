@@ -1,7 +1,8 @@
-// Peaks. Memory: the quickest of several passes that read, or write, much more than the cache
-// holds. Arithmetic: what the architecture can issue per multiprocessor and cycle (NVIDIA's
-// architecture papers, dense, multiply-add counted as two) at the highest clock; no kernel of ours
-// would reach it, and a floor must not be too high.
+// Design note. The peak rates give the floor of a kernel's time, so they must not be too low.
+// Memory: the quickest of several passes that read or write much more than the cache holds.
+// Arithmetic: what the architecture can issue in one multiprocessor and cycle (NVIDIA's
+// architecture papers; dense; a multiply-add counts as two) at the highest clock. It is not
+// measured, because a kernel of this program would not reach it.
 #include "executor/gpu/probe.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -13,15 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PEAK_BYTES ((size_t)2 << 30)
-#define PEAK_RUNS 12
+#define PEAK_BYTES ((size_t)2 << 30) // size of the buffer that is read and written
+#define PEAK_RUNS 12                 // passes, every second one reads
 #define GPUS_MAX 64
 #define HEALTH_ROUNDS 20
 #define HEALTH_NS (5 * NS_PER_S)
 
+// Operations that one multiprocessor of an architecture can issue in one cycle, for each type.
 struct rate {
     const char *target;
-    double f32, f64, tf32, f16, bf16, fp8, i8; // operations per multiprocessor and cycle
+    double f32, f64, tf32, f16, bf16, fp8, i8; // 0: not supported
 };
 
 static const struct rate rates[] = {
@@ -56,7 +58,7 @@ static void add_peaks(struct gpu_info *info, const struct gpu *gpu)
     }
 }
 
-// Queues one pass over the buffer: reading it, or writing it.
+// Queues one pass that reads or writes the whole buffer.
 static int pass(struct gpu *gpu, cu_pointer buffer, uint64_t bytes, bool reads, struct err *err)
 {
     cu_pointer sum = gpu_word(gpu, 0);
@@ -106,20 +108,27 @@ static int measure_memory(struct gpu *gpu, double *ret_bytes_per_second, struct 
     bytes &= ~(size_t)4095;
     cu_pointer buffer = 0;
     int rc = gpu_allocate(gpu, bytes, &buffer, err);
-    if (rc == 0) {
-        rc = gpu_check(gpu, gpu->driver.event_create(&from, CU_EVENT_DEFAULT), "an event", err);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = gpu_check(gpu, gpu->driver.event_create(&to, CU_EVENT_DEFAULT), "an event", err);
+    rc = gpu_check(gpu, gpu->driver.event_create(&from, CU_EVENT_DEFAULT), "an event", err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = gpu_check(gpu, gpu->driver.event_create(&to, CU_EVENT_DEFAULT), "an event", err);
+    if (rc != 0) {
+        goto out;
     }
     double best_ns = INFINITY;
-    for (int i = 0; i < PEAK_RUNS && rc == 0; i++) {
+    for (int i = 0; i < PEAK_RUNS; i++) {
         rc = time_pass(gpu, buffer, bytes, i % 2 == 0, from, to, &best_ns, err);
+        if (rc != 0) {
+            goto out;
+        }
     }
+    *ret_bytes_per_second = (double)bytes / best_ns * 1e9;
+out:
     gpu_release(gpu, &buffer);
-    if (rc == 0) {
-        *ret_bytes_per_second = (double)bytes / best_ns * 1e9;
-    }
     return rc;
 }
 
@@ -144,11 +153,34 @@ static int examine(struct gpu *gpu, struct gpu_info *info, const char *toolchain
     add_fact(info, "clock_hz", gpu->clock_hz);
     add_fact(info, "peak_bytes", peak_bytes);
     add_peaks(info, gpu);
-    // Of the toolchain only the compiler: what else there is changes no time.
+    // Only the compiler of the toolchain: its other tools do not change times.
     info->device_class =
         xasprintf("%s, %s, driver %d.%d, %.*s", gpu->name, gpu->target, gpu->driver_version / 1000,
                   gpu->driver_version % 1000 / 10, (int)strcspn(toolchain, ","), toolchain);
     return 0;
+}
+
+// Fills the entry of one GPU. An entry without facts has the reason.
+static void describe(const struct driver *driver, int ordinal, const char *toolchain,
+                     struct gpu_info *info)
+{
+    struct err why = ERR_INIT;
+    struct gpu gpu;
+
+    message_init(&gpu_info_message, info);
+    info->ordinal = (uint64_t)ordinal;
+    int rc = gpu_describe(&gpu, driver, ordinal, &why);
+    if (rc == 0) {
+        info->uuid = xstrdup(gpu.uuid);
+        info->name = xstrdup(gpu.name);
+        info->target = xstrdup(gpu.target);
+        rc = examine(&gpu, info, toolchain, &why);
+        gpu_close(&gpu);
+    }
+    if (rc != 0) {
+        info->reason = xstrdup(why.text);
+        info->uuid = info->uuid ? info->uuid : xasprintf("ordinal %d", ordinal);
+    }
 }
 
 int probe_cuda(struct cuda_probe_outcome *outcome, struct err *err)
@@ -173,24 +205,7 @@ int probe_cuda(struct cuda_probe_outcome *outcome, struct err *err)
     outcome->gpus = xcalloc((size_t)count, sizeof(*outcome->gpus));
     outcome->gpus_count = (size_t)count;
     for (int i = 0; i < count; i++) {
-        struct gpu_info *info = &outcome->gpus[i];
-
-        why = (struct err)ERR_INIT;
-        message_init(&gpu_info_message, info);
-        info->ordinal = (uint64_t)i;
-        struct gpu gpu;
-        if (gpu_describe(&gpu, &driver, i, &why) == 0) {
-            info->uuid = xstrdup(gpu.uuid);
-            info->name = xstrdup(gpu.name);
-            info->target = xstrdup(gpu.target);
-            if (examine(&gpu, info, toolchain, &why) == 0) {
-                gpu_close(&gpu);
-                continue;
-            }
-            gpu_close(&gpu);
-        }
-        info->reason = xstrdup(why.text);
-        info->uuid = info->uuid ? info->uuid : xasprintf("ordinal %d", i);
+        describe(&driver, i, toolchain, &outcome->gpus[i]);
     }
     return 0;
 }

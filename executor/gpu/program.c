@@ -1,14 +1,15 @@
-// Design note. The variant of a case is the one whose specialised values are the case's; its module is
-// loaded when first asked for. Device variables keep their values between launches on real hardware;
-// here each run begins with a copy of what they were when the module was loaded.
+// Design note. An object has a variant for each set of values of the specialised parameters. A case
+// uses the variant that has its values; the variant's module is loaded when a case first needs it.
+// On real hardware device variables keep their values between launches. Here each run begins with
+// the values from when the module was loaded, so a candidate cannot remember anything in them.
 #include "executor/gpu/program.h"
 #include "common/mem.h"
 #include "executor/gpu/program_arguments.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SMEM_WITHOUT_ASKING 48 * 1024
-#define CLUSTER_PORTABLE 8
+#define SMEM_WITHOUT_ASKING 48 * 1024 // bytes of shared memory that any launch may have
+#define CLUSTER_PORTABLE 8            // blocks of a cluster that every GPU with clusters supports
 #define GLOBAL_GAP 16 // bytes that alignment may leave between two variables of a module
 
 // ---- begin and end ----
@@ -65,7 +66,7 @@ void program_free(struct program *program)
         module_unload(program, &program->module[i]);
     }
     for (size_t i = 0; i < MANIFEST_SCRATCH_MAX; i++) {
-        area_release(&program->scratch[i], program->gpu);
+        guarded_buffer_release(&program->scratch[i], program->gpu);
     }
     free(program->module);
     manifest_free(program->manifest);
@@ -97,7 +98,8 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Neighbours become one: a source that includes much of a library has hundreds of small ones.
+// Joins variables that lie side by side into one range. A source that includes much of a library
+// has hundreds of small variables.
 static void merge_globals(struct program_module *module)
 {
     qsort(module->global, module->global_count, sizeof(*module->global), by_address);
@@ -117,13 +119,15 @@ static void merge_globals(struct program_module *module)
     module->global_count = count;
 }
 
-// A range may be several variables; the driver copies only within one.
+// Queues a copy by a kernel of the executor, because a range may hold several variables and the
+// driver copies only within one.
 static int copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
                       struct err *err)
 {
     return gpu_run(gpu, GPU_COPY, bytes, (void *[]){&to, &from, &bytes}, err);
 }
 
+// Copies the values that the variables have now, right after loading.
 static int keep_globals(struct program *program, struct program_module *module, struct err *err)
 {
     struct gpu *gpu = program->gpu;
@@ -152,7 +156,7 @@ static int load_globals(struct program *program, const struct cuda_variant *vari
                                                      variant->globals[i].symbol);
 
         if (result == CU_NOT_FOUND || (result == CU_OK && global->size == 0)) {
-            continue; // the compiler left it out
+            continue; // the compiler has left out the variable
         }
         if (result != CU_OK) {
             return gpu_check(gpu, result, "finding a device variable", err);
@@ -224,6 +228,7 @@ static void add_attributes(const struct manifest_launch *launch, const struct ma
     config->attribute = out->attribute;
 }
 
+// Sets the attributes without which the driver would refuse the launch.
 static int allow(struct program *program, struct program_launch *out, const char *kernel,
                  struct err *err)
 {
@@ -300,7 +305,7 @@ static int place_scratch(struct program *program, const struct shape_case *shape
                           (unsigned long long)MANIFEST_SCRATCH_BYTES_MAX);
             return PROGRAM_UNFIT;
         }
-        rc = area_place(&program->scratch[i], program->gpu, (size_t)bytes, err);
+        rc = guarded_buffer_place(&program->scratch[i], program->gpu, (size_t)bytes, err);
         if (rc != 0) {
             return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
         }
@@ -314,10 +319,11 @@ int program_prepare(struct program *program, const struct shape_case *shape,
     forget_launches(program);
     size_t variant = 0;
     int rc = choose_variant(program, shape, &variant, err);
-    if (rc == 0) {
-        program->current = &program->module[variant];
-        rc = place_scratch(program, shape, err);
+    if (rc != 0) {
+        return rc;
     }
+    program->current = &program->module[variant];
+    rc = place_scratch(program, shape, err);
     for (size_t i = 0; i < program->manifest->launch_count && rc == 0; i++) {
         rc = prepare_launch(program, variant, i, shape, tensors, err);
     }
@@ -332,12 +338,13 @@ int program_reset(struct program *program, uint64_t key, struct err *err)
     int rc = 0;
 
     for (size_t i = 0; i < program->manifest->scratch_count && rc == 0; i++) {
-        const struct area *area = &program->scratch[i];
+        const struct guarded_buffer *buffer = &program->scratch[i];
 
         rc = program->manifest->scratch[i].zero
-                 ? gpu_check(gpu, gpu->driver.set_bytes(area->tensor, 0, area->bytes, gpu->stream),
+                 ? gpu_check(gpu,
+                             gpu->driver.set_bytes(buffer->tensor, 0, buffer->bytes, gpu->stream),
                              "clearing scratch memory", err)
-                 : area_poison(area, gpu, key + i, err);
+                 : guarded_buffer_poison(buffer, gpu, key + i, err);
     }
     for (size_t i = 0; i < program->current->global_count && rc == 0; i++) {
         const struct program_global *global = &program->current->global[i];
@@ -367,7 +374,7 @@ int program_run(struct program *program, struct err *err)
 bool program_guards(const struct program *program, struct gpu_zones *zones)
 {
     for (size_t i = 0; i < program->manifest->scratch_count; i++) {
-        if (!area_guards(&program->scratch[i], zones)) {
+        if (!guarded_buffer_guards(&program->scratch[i], zones)) {
             return false;
         }
     }

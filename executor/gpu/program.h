@@ -1,43 +1,47 @@
-// A sealed source, compiled, as one GPU runs it: its modules, and for one case the launches with their
-// arguments. Trusted host code that does for the candidate what its manifest says.
+// A sealed source, compiled, as one GPU runs it: its modules, and for one case the launches with
+// their arguments. This is trusted host code that does for a candidate, a baseline or a reference
+// what its manifest says. The GPU harness and the oracle call it. It must not know what is
+// measured.
 //
-// What fails because of the source (it asks for more shared memory than there is, a kernel is missing)
-// is no error of ours: PROGRAM_UNFIT with the sentence.
+// A failure that the source causes is not an error but PROGRAM_UNFIT with a sentence: the source
+// asks for more shared memory than there is, a kernel is missing, and the like.
 #ifndef EXECUTOR_GPU_PROGRAM_H
 #define EXECUTOR_GPU_PROGRAM_H
 
-#include "executor/gpu/area.h"
 #include "executor/gpu/gpu.h"
+#include "executor/gpu/guarded_buffer.h"
 #include "problem/manifest.h"
 #include "problem/problem.h"
 #include "proto/messages.h"
 
 #define PROGRAM_UNFIT 2
-#define PROGRAM_PARAMETER_BYTES 4096 // of one kernel
+#define PROGRAM_PARAMETER_BYTES 4096 // of all parameters of one kernel
 
-// Where the tensors of the present case are. Unused ones are NULL.
+// Where the tensors of a case are. A tensor that the program does not use is NULL.
 struct program_tensors {
-    const struct area *tensor[PROBLEM_TENSOR_MAX];   // in, out, inout; a reference's inputs
-    const struct area *expected[PROBLEM_TENSOR_MAX]; // reference only
-    const struct area *scale[PROBLEM_TENSOR_MAX];
+    const struct guarded_buffer *tensor[PROBLEM_TENSOR_MAX];   // a reference has its inputs here
+    const struct guarded_buffer *expected[PROBLEM_TENSOR_MAX]; // outputs of a reference, in double
+    const struct guarded_buffer *scale[PROBLEM_TENSOR_MAX];    // error scales, of a reference
 };
 
-// One launch, ready to go.
+// One launch with all that the driver needs for it.
 struct program_launch {
     cu_function function;
     struct cu_launch config;
     struct cu_attribute attribute[3];
-    void *parameter[MANIFEST_ARG_MAX];
-    unsigned char *value; // what they point into
-    char *kernel;         // the manifest's name
+    void *parameter[MANIFEST_ARG_MAX]; // pointers into value
+    unsigned char *value;              // the parameters' bytes, owned
+    char *kernel;                      // name of the kernel, borrowed from the manifest
 };
 
+// A range of device memory that holds one or more __device__ variables.
 struct program_global {
     cu_pointer at;
-    cu_pointer pristine; // a copy made when the module was loaded
-    size_t size;
+    cu_pointer pristine; // copy of the range from when the module was loaded, owned
+    size_t size;         // bytes
 };
 
+// One compiled variant of the source.
 struct program_module {
     cu_module module; // NULL: not loaded yet
     struct program_global *global;
@@ -45,32 +49,36 @@ struct program_module {
 };
 
 struct program {
-    struct gpu *gpu;
-    const struct problem *problem;
+    struct gpu *gpu;               // borrowed
+    const struct problem *problem; // borrowed
     enum manifest_role role;
     struct cuda_object object;
     struct manifest *manifest;
-    struct program_module *module; // one per variant
-    struct area scratch[MANIFEST_SCRATCH_MAX];
-    // Of the present case:
+    struct program_module *module; // one for each variant of the object
+    struct guarded_buffer
+        scratch[MANIFEST_SCRATCH_MAX]; // scratch memory that the manifest asks for
+    // For the case that program_prepare was called with last:
     const struct program_module *current;
     struct program_launch launch[MANIFEST_LAUNCH_MAX];
     size_t launch_count;
 };
 
-// Reads a packed cuda_object and its manifest; loads nothing yet. problem and gpu must outlive it.
+// Reads a packed cuda_object and the manifest in its source. Loads nothing onto the GPU yet.
+// problem and gpu must outlive the program.
 MUST_CHECK int program_create(struct program **ret, struct gpu *gpu, const struct problem *problem,
                               enum manifest_role role, const struct bytes *object, struct err *err);
 void program_free(struct program *program); // NULL is fine
 
-// Makes the launches of a case. 0, PROGRAM_UNFIT or an error.
+// Makes the launches of a case: loads the module if needed, places scratch memory, sets arguments.
+// The tensors must stay where they are. Returns 0, PROGRAM_UNFIT or an error.
 MUST_CHECK int program_prepare(struct program *program, const struct shape_case *shape,
                                const struct program_tensors *tensors, struct err *err);
-// Queues: scratch areas and device variables are as they must be before a run. key: of the poison.
+// Queues restoring scratch memory and device variables to the state that a run must find. The key
+// chooses the poison of scratch memory.
 MUST_CHECK int program_reset(struct program *program, uint64_t key, struct err *err);
-// Queues the launches. 0, PROGRAM_UNFIT or an error.
+// Queues the launches. Returns 0, PROGRAM_UNFIT or an error.
 MUST_CHECK int program_run(struct program *program, struct err *err);
-// Adds the guards of the scratch areas.
+// Appends the guards of the scratch memory to the list. Returns false when the list is full.
 bool program_guards(const struct program *program, struct gpu_zones *zones);
 
 #endif

@@ -1,10 +1,13 @@
-// The arguments of one launch, as the kernel's parameters take them.
+// Design note. Arguments are laid out one after the other, each aligned to its size. What the
+// manifest names is converted to the size that the kernel's parameter has: an integer or a number
+// may have 4 or 8 bytes, a pointer has 8, a tensor map 128.
 #include "executor/gpu/program_arguments.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define TENSORMAP_BYTES 128
 
+// Returns the offset of the next value of this many bytes, and counts it as used.
 static size_t place_of(size_t *used, size_t bytes)
 {
     size_t at = (*used + bytes - 1) / bytes * bytes;
@@ -33,7 +36,7 @@ static int put_integer(unsigned char *to, uint64_t size, int64_t value, const ch
 }
 
 static const int tensormap_type[] = {
-    // CUtensorMapDataType of each enum dtype; -1: none
+    // CUtensorMapDataType of each enum dtype
     [DTYPE_F32] = 7, [DTYPE_F64] = 8,  [DTYPE_I32] = 3,  [DTYPE_I64] = 5,  [DTYPE_U8] = 0,
     [DTYPE_F16] = 6, [DTYPE_BF16] = 9, [DTYPE_E4M3] = 0, [DTYPE_E5M2] = 0, [DTYPE_I8] = 0,
 };
@@ -72,7 +75,7 @@ static int put_tensormap(struct program *program, unsigned char *to,
     cu_result result = program->gpu->driver.tensormap_tiled(
         out, tensormap_type[tensor->dtype], (uint32_t)rank,
         (void *)(uintptr_t)tensors->tensor[map->tensor]->tensor, extent, stride, box, ones, 0,
-        map->swizzle == 128 ? 3 : (int)map->swizzle / 32, 2, 0); // swizzle by 32, 64, 128: 1, 2, 3
+        map->swizzle == 128 ? 3 : (int)map->swizzle / 32, 2, 0); // 32, 64, 128 are 1, 2, 3
     if (result != CU_OK) {
         (void)err_set(err, ERR_INVALID, "tensormap %s is none for %s: the driver refuses it",
                       map->name, tensor->name);
@@ -86,22 +89,22 @@ static int put_argument(struct program *program, const struct manifest_launch *l
                         const struct program_tensors *tensors, struct err *err)
 {
     const struct manifest_arg *arg = &launch->arg[index];
-    const struct area *area = NULL;
+    const struct guarded_buffer *buffer = NULL;
     int64_t value;
     int rc;
 
     switch (arg->kind) {
     case ARG_TENSOR:
-        area = tensors->tensor[arg->index];
+        buffer = tensors->tensor[arg->index];
         break;
     case ARG_EXPECTED:
-        area = tensors->expected[arg->index];
+        buffer = tensors->expected[arg->index];
         break;
     case ARG_SCALE:
-        area = tensors->scale[arg->index];
+        buffer = tensors->scale[arg->index];
         break;
     case ARG_SCRATCH:
-        area = &program->scratch[arg->index];
+        buffer = &program->scratch[arg->index];
         break;
     case ARG_TENSORMAP:
         return put_tensormap(program, to, &program->manifest->tensormap[arg->index], shape, tensors,
@@ -118,10 +121,10 @@ static int put_argument(struct program *program, const struct manifest_launch *l
         }
         return 0;
     }
-    if (!area) {
+    if (!buffer) {
         return err_set(err, ERR_INTERNAL, "%s: argument %zu is nowhere", launch->kernel, index + 1);
     }
-    memcpy(to, &area->tensor, 8);
+    memcpy(to, &buffer->tensor, 8);
     return 0;
 }
 
@@ -130,7 +133,7 @@ int program_arguments(struct program *program, const struct cuda_kernel *kernel,
                       const struct shape_case *shape, const struct program_tensors *tensors,
                       struct err *err)
 {
-    // Room and alignment for the widest: a tensor map has to lie at a multiple of 64.
+    // A tensor map, the widest argument, has to lie at a multiple of 64.
     out->value = aligned_alloc(128, PROGRAM_PARAMETER_BYTES * 2);
     if (!out->value) {
         return err_set(err, ERR_SYSTEM, "no memory for the arguments of %s", launch->kernel);

@@ -1,10 +1,12 @@
-// Stdout belongs to the frames: it is moved aside first, so that nothing that the driver prints for a
-// candidate (an assertion's text) can get between them.
+// Design note. Frames go to what was stdout when the process started. Stdout itself is redirected
+// to stderr before the driver is used, so that text which the driver prints for a candidate (a
+// failed assertion) cannot come between the frames. The process ends after a candidate has broken
+// the context or a kernel does not end; the daemon starts another one.
 #include "executor/gpu/serve.h"
 #include "common/exit.h"
 #include "common/mem.h"
 #include "executor/frame.h"
-#include "executor/gpu/bench.h"
+#include "executor/gpu/harness.h"
 #include "executor/gpu/measure.h"
 #include "proto/messages.h"
 #include <errno.h>
@@ -14,6 +16,7 @@
 
 #define PLAN_MAX ((size_t)128 << 20)
 
+// Gives the descriptor that frames are written to.
 static int take_stdout(int *ret_fd, struct err *err)
 {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -34,54 +37,61 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
                   struct err *err)
 {
     struct server *server = owner;
-    struct bench bench = {.gpu = &server->gpu, .oracle = &server->oracle};
+    struct gpu_harness harness = {.gpu = &server->gpu, .oracle = &server->oracle};
     struct measure_plan plan;
     int rc = message_read(&measure_plan_message, &plan, packed_plan->data, packed_plan->len, err);
 
     if (rc != 0) {
         return rc;
     }
-    struct measure_outcome outcome;
-    rc = measure_run(&measure_gpu, &bench, &plan, &outcome, err);
     struct strbuf packed = STRBUF_INIT;
-    if (rc == 0) {
-        *ret_last = outcome.retire;
-        rc = message_pack(&measure_outcome_message, &outcome, &packed, err);
-        message_clear(&measure_outcome_message, &outcome);
+    struct measure_outcome outcome;
+    rc = measure_run(&measure_gpu, &harness, &plan, &outcome, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        *ret = strbuf_detach_bytes(&packed);
+    *ret_last = outcome.retire;
+    rc = message_pack(&measure_outcome_message, &outcome, &packed, err);
+    message_clear(&measure_outcome_message, &outcome);
+    if (rc != 0) {
+        goto out;
     }
+    *ret = strbuf_detach_bytes(&packed);
+out:
     strbuf_release(&packed);
     message_clear(&measure_plan_message, &plan);
     return rc;
 }
 
-// The oracle before the driver: what the driver has begun in a process cannot be forked.
+// Starts the oracle before the driver is used, because a process that has used it cannot be forked.
 static int start(struct server *server, const char *uuid, struct err *err)
 {
     int rc = oracle_start(&server->oracle, uuid, err);
 
-    if (rc == 0) {
-        rc = gpu_open(&server->gpu, uuid, err);
+    if (rc != 0) {
+        return rc;
     }
+    rc = gpu_open(&server->gpu, uuid, err);
     return rc == 0 ? oracle_ready(&server->oracle, err) : rc;
 }
 
 int serve_cuda(const char *uuid, struct err *err)
 {
     struct server server = {.oracle = {.socket = -1}};
-    int out = -1, rc = take_stdout(&out, err);
+    int frames = -1, rc = take_stdout(&frames, err);
 
-    if (rc == 0) {
-        rc = start(&server, uuid, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        rc = frame_serve(STDIN_FILENO, out, PLAN_MAX, answer, &server, err);
+    rc = start(&server, uuid, err);
+    if (rc != 0) {
+        goto out;
     }
+    rc = frame_serve(STDIN_FILENO, frames, PLAN_MAX, answer, &server, err);
+out:
     oracle_stop(&server.oracle);
     if (server.gpu.hung) {
-        if (rc != 0) { // as main would say it
+        if (rc != 0) { // main, which prints errors, is not reached
             fprintf(stderr, "kcast-exec: %s\n", err->text);
         }
         _exit(rc == 0 ? EXIT_OK : EXIT_SYSTEM);

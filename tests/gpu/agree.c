@@ -1,9 +1,10 @@
-// Does a speedup that was measured here agree with the one of another day or machine?
-//   agree PROBLEMS POINTS NEW [OLD]   measures POINTS points of each problem's template, spread over it,
-//                                     and writes "problem point log2 lo hi" lines to NEW; with OLD, such a
-//                                     file of another time, says of how many the two intervals overlap, and
-//                                     for how many the difference is at most sqrt(half1^2 + half2^2)
-// Talks to the daemon at the default address. Last line: "N of N agree" or "N measured".
+// Finds out whether speedups agree with those of another day or machine.
+//   agree PROBLEMS POINTS NEW [OLD]
+// measures POINTS points of each problem's template, spread over it, and writes a line "problem
+// point log2 lo hi" for each to the file NEW. OLD is such a file from another time. With OLD, the
+// program prints for how many points the two intervals overlap, and for how many the difference is
+// at most sqrt(half1^2 + half2^2). It uses the daemon at the default address. The last line is "N
+// of N agree" or "N measured".
 #include "client/session.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -19,7 +20,7 @@
 
 #define POINTS_MAX 64
 #define PROBLEMS_MAX 256
-#define SHARE 0.9 // of them has to agree
+#define SHARE 0.9 // of the points have to agree
 
 struct point {
     char *problem;

@@ -1,9 +1,11 @@
-// Sealed candidates that cheat, break or are honest, each with the verdict that it must get.
-//   battery PROBLEM FOLDER      measures every FOLDER/*.cu; their first line says what is expected:
-//   // expect: VERDICT          a verdict's name, "ratio" (any correct one), or "ratio not faster than X"
-// Then each crash_* again, with an honest candidate of another search behind it: how long after the
-// crash's verdict does that one have its own? At most SERVED_S.
-// Talks to the daemon at the default address. Last line: "N passed, N failed".
+// Measures sealed candidates that cheat, crash or are honest, and checks their verdicts.
+//   battery PROBLEM FOLDER
+// measures every FOLDER/*.cu. The first line of each says what is expected:
+//   // expect: VERDICT
+// VERDICT is the name of a verdict, "ratio" (any verdict of a correct candidate), or "ratio not
+// faster than X". Each crash_* is then measured again, followed by an honest candidate of another
+// search, whose verdict must come at most SERVED_S seconds after that of the crash. The program
+// uses the daemon at the default address. The last line is "N passed, N failed".
 #include "client/session.h"
 #include "common/file.h"
 #include "common/stats.h"
@@ -24,7 +26,7 @@ struct entry {
     char expect[64];
     bool passed;
     uint64_t verdict;
-    double ratio; // NaN: none
+    double ratio; // speedup; NaN: none
     char *reason;
 };
 
@@ -113,11 +115,12 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     }
 }
 
-// Runs one crash in a search of its own; returns whether the neighbour had its verdict in time.
+// Measures one crash in a search of its own. Returns whether the honest candidate of another search
+// had its verdict in time.
 static bool neighbour(struct session *session, const struct problem_dir *dir, const char *folder,
                       const char *name, unsigned number)
 {
-    // The one before has used up the processes that wait for new searches.
+    // The test before this one has used the prestarted processes. New ones need this time.
     const struct timespec rest = {.tv_sec = 2};
     struct verdict_time crash = {.at_ns = 0}, honest = {.at_ns = 0};
 

@@ -1,7 +1,9 @@
-// Measuring on a GPU: verdicts a second, time to one verdict, false FASTER and SLOWER among A/A runs of
-// kernels from 4 us to 1 ms, spread of the estimate, and whether copies made 1 % and 3 % slower are found.
-//   bench_gpu [RUNS [KERNEL…]]     A/A runs of each kernel, default 100; with names (3us, 20us) only those
-// Talks to the daemon at the default address (tests/gpu/run.sh starts it).
+// Benchmarks of measuring on a GPU: verdicts per second, time to one verdict, false FASTER and
+// SLOWER among A/A runs of kernels from 4 us to 1 ms, spread of the estimate, and how often copies
+// that were made 1 % or 3 % slower are found.
+//   bench_gpu [RUNS [KERNEL…]]
+// makes RUNS A/A runs (100) of each kernel, or of the kernels with these names (3us, 20us). The
+// program uses the daemon at the default address, which tests/gpu/run.sh starts.
 #include "client/session.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -17,12 +19,12 @@
 #define DISTINCT 400
 #define FEW_LAUNCHES 64
 
-// Kernels of about so long: elements and steps of the chain.
+// Kernels that take about as long as their names say.
 static const struct kernel {
     const char *name;
     unsigned n, steps;
-    unsigned slower_permille; // steps of the copy that has to be found: 1 % longer, at 5 us 3 %
-    unsigned share;           // only so many of 100 runs; 0: all
+    unsigned slower_permille; // steps of the slower copy, in thousandths; 0: there is no copy
+    unsigned share;           // per cent of RUNS that are made; 0: all
 } kernels[] = {
     {"3us", 1024, 1, 0, 0},          {"4us", 32768, 40, 0, 0},
     {"5us", 32768, 90, 1140, 0},     {"20us", 32768, 1150, 0, 0},
@@ -40,7 +42,7 @@ static void load(struct problem_dir *dir, struct job_client *pool, const char *p
     job_client_add_problem(pool, dir);
 }
 
-// ---- verdicts a second ----
+// ---- verdicts per second ----
 
 static void bench_throughput(struct job_client *pool)
 {
@@ -77,7 +79,7 @@ static void bench_throughput(struct job_client *pool)
 
 // ---- kernels of known length ----
 
-// A copy of tests/data/cuda/stream with these sizes, in a folder of its own.
+// Makes a copy of tests/data/cuda/stream with these sizes, in a folder of its own.
 static void load_stream(struct problem_dir *dir, struct job_client *pool,
                         const struct kernel *kernel, const char *folder)
 {
@@ -156,7 +158,7 @@ static void bench_same(struct job_client *pool, const struct kernel *kernel,
     samples_release(&samples);
 }
 
-// The baseline with another PERMILLE.
+// Writes the baseline with another value of PERMILLE.
 static void slower_copy(struct strbuf *out, const struct problem_dir *dir, unsigned permille)
 {
     static const char mark[] = "#define PERMILLE 1000";
@@ -190,7 +192,7 @@ static void bench_slower(struct job_client *pool, const struct kernel *kernel,
     strbuf_release(&source);
 }
 
-// Whether the kernel is among the names; without names all are.
+// Whether the kernel is among the names. Without names every kernel is.
 static bool wanted(const struct kernel *kernel, char *const *names, int count)
 {
     for (int i = 0; i < count; i++) {

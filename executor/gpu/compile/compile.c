@@ -1,11 +1,11 @@
-// Design note. A source that specialises is compiled once for every set of values of the
-// specialised params among the cases that it will meet: a candidate meets check, hidden and
-// benchmark cases, a baseline only benchmark cases. Everything else is compiled once.
+// Design note. A source that specialises on parameters is compiled once for every set of values
+// that the cases have which it will meet: check, hidden and benchmark cases for a candidate,
+// benchmark cases for a baseline or a reference. Every other source is compiled once. The first
+// variant that is refused ends the compilation, and its reason is the outcome's.
 #include "executor/gpu/compile/compile.h"
 #include "common/clock.h"
 #include "executor/compile_result.h"
 #include "executor/fact_list.h"
-#include "executor/frame.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
 #include "problem/manifest.h"
@@ -13,20 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
-#define QUOTE_MAX 400
-#define PLAN_MAX ((size_t)16 << 20)
+#define QUOTE_MAX 400 // bytes of the log that a reason quotes
 
 struct compilation {
     const struct compile_plan *plan;
     struct cuda_jail *jail;
     struct problem *problem;
     struct manifest *manifest;
-    char *source; // NUL-terminated
-    const char *name;
-    struct compiled *compiled;
+    char *source;              // NUL-terminated, owned
+    const char *name;          // of the source, for messages
+    struct compiled *compiled; // the facts, part of the caller's outcome
     struct cuda_object object;
 };
 
@@ -52,7 +50,7 @@ static size_t collect_cases(const struct compilation *c, struct shape_case out[s
     return count;
 }
 
-// The values of the specialised params. Returns how many there are.
+// Collects the values of the specialised parameters. Returns how many there are.
 static size_t values_of(const struct compilation *c, const struct shape_case *shape,
                         uint64_t out[static PROBLEM_PARAM_MAX])
 {
@@ -96,7 +94,7 @@ static size_t kernel_names(const struct manifest *manifest, const char *out[stat
     return count;
 }
 
-// The first line of the log that says "error", cut; else that there is none.
+// Returns the first line of the log that has "error" in it, cut to QUOTE_MAX bytes.
 static char *first_error(char *log)
 {
     for (char *line = log; line && *line != '\0';) {
@@ -113,6 +111,7 @@ static char *first_error(char *log)
     return xstrdup("the compiler refuses it without a word");
 }
 
+// Whether a parameter of this many bytes can hold the argument.
 static bool fits(const struct manifest_arg *arg, uint64_t size)
 {
     switch (arg->kind) {
@@ -130,6 +129,7 @@ static bool fits(const struct manifest_arg *arg, uint64_t size)
     return false;
 }
 
+// Refuses the source when the arguments of a launch do not fit the kernel's parameters.
 static void check_arguments(struct compilation *c, const struct cuda_kernel *kernel)
 {
     for (size_t i = 0; i < c->manifest->launch_count; i++) {
@@ -180,6 +180,7 @@ static int take_kernels(struct compilation *c, const struct nvrtc_input *input,
     return 0;
 }
 
+// Takes over the cubin, which is not trusted, and fills the variant with what it says.
 static int take_variant(struct compilation *c, const struct nvrtc_input *input,
                         struct nvrtc_output *output, struct cuda_variant *variant, struct err *err)
 {
@@ -195,15 +196,11 @@ static int take_variant(struct compilation *c, const struct nvrtc_input *input,
             c->compiled, VERDICT_REJECTED,
             xasprintf("it calls %s, which sealed candidates may not use", forbidden));
     }
-    if (rc != 0) {
-        return rc;
-    }
     rc = take_kernels(c, input, output, variant, err);
     if (rc != 0) {
         return rc;
     }
-    rc = cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
-    return rc;
+    return cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
 }
 
 static void add_features(struct compilation *c, const struct nvrtc_output *output,
@@ -226,7 +223,7 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   (double)variant->kernels_count);
 }
 
-static void harness_end(struct compilation *c, enum cuda_jail_end end)
+static void refuse_by_end(struct compilation *c, enum cuda_jail_end end)
 {
     if (end == CUDA_JAIL_TIMEOUT) {
         compile_result_refuse_slow(c->compiled, c->plan);
@@ -239,12 +236,38 @@ static void harness_end(struct compilation *c, enum cuda_jail_end end)
     }
 }
 
+static void refuse_by_log(struct compilation *c, char *log)
+{
+    compile_result_clean(log, strlen(log));
+    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(log));
+    if (!c->compiled->log) {
+        c->compiled->log = xstrndup(log, 65000);
+    }
+}
+
+static int add_variant(struct compilation *c, const struct nvrtc_input *input,
+                       struct nvrtc_output *output, const uint64_t *values, size_t value_count,
+                       struct err *err)
+{
+    struct cuda_variant *variant = &c->object.variants[c->object.variants_count++];
+
+    message_init(&cuda_variant_message, variant);
+    variant->values = xcalloc(value_count + 1, sizeof(*values));
+    memcpy(variant->values, values, value_count * sizeof(*values));
+    variant->values_count = value_count;
+    int rc = take_variant(c, input, output, variant, err);
+    if (rc == 0 && c->object.variants_count == 1) {
+        add_features(c, output, variant);
+    }
+    return rc;
+}
+
 static int compile_variant(struct compilation *c, const struct shape_case *shape,
                            const uint64_t *values, size_t value_count, struct err *err)
 {
     struct cuda_jail_limits limits = {.seconds = c->plan->max_seconds,
                                       .memory = c->plan->max_memory,
-                                      // Once per object: it takes longer than many a compilation.
+                                      // Once per object, because it takes long.
                                       .disassemble = c->object.variants_count == 0 &&
                                                      c->plan->role != COMPILE_REFERENCE};
     const char *names[NVRTC_NAMES_MAX];
@@ -259,26 +282,17 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     struct nvrtc_output output = {.compiled = false};
     enum cuda_jail_end end = CUDA_JAIL_DIED;
     int rc = cuda_jail_compile(c->jail, &input, &limits, &end, &output, err);
-    harness_end(c, end);
-    if (rc == 0 && end == CUDA_JAIL_DONE && !output.compiled) {
-        compile_result_clean(output.log, strlen(output.log));
-        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(output.log));
-        if (!c->compiled->log) {
-            c->compiled->log = xstrndup(output.log, 65000);
-        }
+    if (rc != 0) {
+        goto out;
     }
-    struct cuda_variant *variant;
-    if (rc == 0 && c->compiled->verdict == VERDICT_NONE) {
-        variant = &c->object.variants[c->object.variants_count++];
-        message_init(&cuda_variant_message, variant);
-        variant->values = xcalloc(value_count + 1, sizeof(*values));
-        memcpy(variant->values, values, value_count * sizeof(*values));
-        variant->values_count = value_count;
-        rc = take_variant(c, &input, &output, variant, err);
-        if (rc == 0 && c->object.variants_count == 1) {
-            add_features(c, &output, variant);
-        }
+    refuse_by_end(c, end);
+    if (end == CUDA_JAIL_DONE && !output.compiled) {
+        refuse_by_log(c, output.log);
     }
+    if (c->compiled->verdict == VERDICT_NONE) {
+        rc = add_variant(c, &input, &output, values, value_count, err);
+    }
+out:
     nvrtc_output_release(&output);
     strbuf_release(&text);
     return rc;
@@ -302,7 +316,7 @@ static int compile_variants(struct compilation *c, struct err *err)
     return rc;
 }
 
-// ---- from outside ----
+// ---- the whole object ----
 
 static int take_object(struct compilation *c, struct bytes *ret, struct err *err)
 {
@@ -373,101 +387,5 @@ int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
     manifest_free(c.manifest);
     problem_free(c.problem);
     free(c.source);
-    return rc;
-}
-
-// ---- serving ----
-
-struct server {
-    struct sandbox_filter filter;
-    struct zygote zygote;
-    struct cuda_jail jail;
-    char *toolchain;
-};
-
-static int server_start(struct server *server, bool sandbox_off, struct err *err)
-{
-    struct toolkit toolkit;
-    int rc = toolkit_find(&toolkit, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = zygote_create(&server->zygote, cuda_jail_child, &server->filter, err);
-    cuda_jail_init(&server->jail, &server->zygote, &toolkit, sandbox_off);
-    return rc == 0 ? cuda_jail_warm(&server->jail, err) : rc;
-}
-
-static void server_stop(struct server *server)
-{
-    cuda_jail_release(&server->jail);
-    zygote_release(&server->zygote);
-    server->zygote = (struct zygote){.socket = -1};
-}
-
-static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
-                  struct err *err)
-{
-    struct server *server = owner;
-    struct compile_outcome outcome;
-    struct compile_plan plan;
-    int rc = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len, err);
-
-    *ret_last = false;
-    if (rc != 0) {
-        return rc;
-    }
-    struct strbuf packed;
-    strbuf_init(&packed, (size_t)64 << 20);
-    if (plan.sandbox_off != server->jail.sandbox_off) { // for development: not what was prepared
-        server_stop(server);
-        rc = server_start(server, plan.sandbox_off, err);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = compile_cuda(&plan, &server->jail, &outcome, err);
-    if (rc != 0) {
-        goto out;
-    }
-    outcome.compiled->toolchain = xstrdup(server->toolchain);
-    rc = message_pack(&compile_outcome_message, &outcome, &packed, err);
-    message_clear(&compile_outcome_message, &outcome);
-    if (rc != 0) {
-        goto out;
-    }
-    *ret = strbuf_detach_bytes(&packed);
-out:
-    strbuf_release(&packed);
-    message_clear(&compile_plan_message, &plan);
-    return rc;
-}
-
-int serve_cuda_compile(struct err *err)
-{
-    struct server server = {.zygote = {.socket = -1}, .jail = {.socket = -1, .memory_fd = -1}};
-    struct err why = ERR_INIT;
-    int rc = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
-
-    if (rc != 0) {
-        goto out;
-    }
-    rc = nvrtc_toolchain(&server.toolchain, err);
-    // Where there is no sandbox to be had, a plan may do without.
-    if (rc != 0) {
-        goto out;
-    }
-    if (server_start(&server, false, &why) != 0) {
-        server_stop(&server);
-        rc = server_start(&server, true, &why) == 0 ? 0 : err_set(err, why.code, "%s", why.text);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
-out:
-    server_stop(&server);
-    sandbox_filter_release(&server.filter);
-    free(server.toolchain);
     return rc;
 }

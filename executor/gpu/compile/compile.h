@@ -1,18 +1,16 @@
-// Compiling sealed CUDA sources: from a compile_plan to an object (a packed cuda_object) and facts about it,
-// or to one sentence why not.
+// Compiling sealed CUDA sources: from a compile_plan to an object (a packed cuda_object) and facts
+// about it, or to one sentence why not. The serving mode (executor/gpu/compile/serve.h) calls it.
+// It must not know where plans come from, and it needs no GPU.
 #ifndef EXECUTOR_GPU_COMPILE_COMPILE_H
 #define EXECUTOR_GPU_COMPILE_COMPILE_H
 
 #include "executor/gpu/compile/jail.h"
 #include "proto/messages.h"
 
-// On success *report (uninitialised before) owns its parts; a source that does not compile is a success,
-// with a verdict. Errors are those of the machine.
+// Compiles the plan's source in the jail. *outcome may be uninitialised; on success the caller owns
+// its parts. A source that does not compile is a success with a verdict. An error is a failure of
+// the machine or of the plan.
 MUST_CHECK int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
                             struct compile_outcome *outcome, struct err *err);
-
-// kcast-exec cuda-compile: serves frames (executor/frame.h) from stdin to stdout until stdin ends: a
-// compile_plan each, a compile_outcome back. An empty frame says that the compiler is warm.
-MUST_CHECK int serve_cuda_compile(struct err *err);
 
 #endif

@@ -1,8 +1,9 @@
-// A cubin is an ELF file. Sections .text.<kernel> hold code, .nv.info.<kernel> attributes: four bytes of
-// head (format, attribute, 16 bits of value or size), then, for format 4, so many bytes. Attribute 0x17
-// describes one parameter: index (32 bits), ordinal (16), offset (16), and 32 bits of which 18 to 31 are its
-// size. Variables lie in .nv.global (zero) and .nv.global.init. (NVIDIA does not document these; they were
-// read from what nvcc and NVRTC 13.0 write, and tests hold them against the source.)
+// Design note. A cubin is an ELF file. Code is in the sections .text.<kernel>, attributes are in
+// .nv.info.<kernel>, and variables are in .nv.global (zero) and .nv.global.init. An attribute
+// begins with four bytes: format, number, and 16 bits of value or size. With format 4 that many
+// bytes follow. Attribute 0x17 describes one parameter: index (32 bits), ordinal (16), offset (16),
+// and 32 bits of which bits 18 to 31 are its size. NVIDIA does not document these. They were found
+// by reading what nvcc and NVRTC 13.0 write, and the tests compare them with the source.
 #include "executor/gpu/compile/cubin.h"
 #include <elf.h>
 #include <stdio.h>
@@ -13,11 +14,12 @@
 #define FORMAT_SIZED 4
 #define ATTRIBUTE_PARAMETER 0x17
 
+// The file, its header checked.
 struct view {
-    const unsigned char *data;
+    const unsigned char *data; // borrowed
     size_t len;
     Elf64_Ehdr head;
-    uint64_t names_at, names_len; // section names
+    uint64_t names_at, names_len; // where the names of sections are
 };
 
 static int damaged(struct err *err, const char *what)
@@ -41,7 +43,7 @@ static bool section_at(const struct view *view, unsigned index, Elf64_Shdr *ret)
     return ret->sh_type == SHT_NOBITS || inside(view, ret->sh_offset, ret->sh_size);
 }
 
-// A NUL-terminated text at `at` of a table; "" when there is none.
+// Returns the NUL-terminated text at offset `at` of a table, "" when there is none.
 static const char *text_at(const struct view *view, uint64_t table_at, uint64_t table_len,
                            uint64_t at)
 {
@@ -80,7 +82,7 @@ static int open_view(const struct bytes *cubin, struct view *ret, struct err *er
     return 0;
 }
 
-// The section with this prefix and name after it.
+// Finds the section whose name is the prefix followed by the name.
 static bool find_section(const struct view *view, const char *prefix, const char *name,
                          Elf64_Shdr *ret)
 {
@@ -186,6 +188,7 @@ int cubin_parameters(const struct bytes *cubin, const char *symbol, struct cuda_
 
 // ---- symbols ----
 
+// An iteration over the symbol table.
 struct symbol_walk {
     const struct view *view;
     Elf64_Shdr symbols, strings;
@@ -261,7 +264,7 @@ int cubin_forbidden(const struct bytes *cubin, char ret[static 64], struct err *
     Elf64_Sym symbol;
     while (ret[0] == '\0' && walk_next(&walk, &symbol, &name)) {
         for (size_t i = 0; i < ARRAY_LEN(forbidden); i++) {
-            // Those of the runtime come in versions: cudaLaunchDeviceV2.
+            // Functions of the CUDA runtime exist in versions, such as cudaLaunchDeviceV2.
             bool same = i < 3 ? strcmp(name, forbidden[i]) == 0
                               : strncmp(name, forbidden[i], strlen(forbidden[i])) == 0;
 

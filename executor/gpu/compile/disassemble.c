@@ -1,3 +1,5 @@
+// Design note. The program runs with a pipe as its stdout and no other descriptor of this process.
+// Whatever goes wrong, it is killed and reaped before disassemble returns.
 #include "executor/gpu/compile/disassemble.h"
 #include "common/clock.h"
 #include "executor/sandbox/process.h"
@@ -26,10 +28,10 @@ static bool put_file(const char *path, const struct bytes *cubin)
     return fd >= 0 && close(fd) == 0 && done == cubin->len;
 }
 
-// With out as its stdout and nothing else of ours.
+// Starts the program with `out` as its stdout.
 static bool start(const struct disassembler *disassembler, int out, pid_t *ret_pid)
 {
-    // Code only, and no analysis of where jumps go.
+    // -c: code only; -ndf: no analysis of the control flow.
     const char *const argv[] = {disassembler->program, "-c", "-ndf", disassembler->file, NULL};
     char *const environment[] = {(char[]){"LC_ALL=C"}, NULL};
     posix_spawn_file_actions_t actions;
@@ -55,7 +57,7 @@ static int left_ms(uint64_t end_ns)
     return now < end_ns ? (int)((end_ns - now) / NS_PER_MS) + 1 : 0;
 }
 
-// Until the end of the stream; false when it comes too late or there is no room for all of it.
+// Reads to the end of the stream. Returns false when that comes too late or the text does not fit.
 static bool read_text(int fd, uint64_t end_ns, char *text, size_t room, size_t *ret_len)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -84,7 +86,7 @@ static bool read_text(int fd, uint64_t end_ns, char *text, size_t room, size_t *
     return false;
 }
 
-// Whether it has ended well by then. It has ended in any case.
+// Reaps the program, which is killed at end_ns. Returns whether it has succeeded before.
 static bool await_end(pid_t pid, uint64_t end_ns)
 {
     int status = -1;

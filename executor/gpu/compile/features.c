@@ -1,6 +1,7 @@
-// Counts are static: of the PTX as it stands, all kernels together. ptxas's table (in the log)
-// gives registers, spills and shared memory of each kernel; the greatest counts. Occupancy is that
-// of the launch with the most threads in the case.
+// Design note. Instructions are counted as they stand in the PTX, all kernels together; how often
+// they are executed is not known. Registers, spills and shared memory are the greatest values in
+// ptxas's table, which is part of the log and has a row for each kernel. Occupancy is that of the
+// launch with the most threads.
 #include "executor/gpu/compile/features.h"
 #include "executor/fact_list.h"
 #include "executor/gpu/compile/sass.h"
@@ -9,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS_MOST 32       // of a multiprocessor
-#define REGISTER_UNIT 256    // registers of a warp come in units of so many
-#define SHARED_RESERVED 1024 // bytes of shared memory that a block takes besides its own
+#define BLOCKS_MOST 32       // that a multiprocessor runs at once
+#define REGISTER_UNIT 256    // a warp gets registers in multiples of this
+#define SHARED_RESERVED 1024 // bytes of shared memory that the system takes for each block
 
 // ---- PTX ----
 
-// feature, beginnings of the opcodes that it counts (separated by blanks; a space ends an opcode)
+// A feature, and the beginnings of the opcodes that it counts.
 static const struct class
 {
     const char *name;
@@ -103,10 +104,12 @@ static void add_ptx(const char *ptx, struct fact **list, size_t *count)
 
 // ---- ptxas ----
 
+// What ptxas reports.
 struct usage {
     double registers, spill_stores, spill_loads, stack, shared, barriers;
 };
 
+// Returns the number in front of the words in the line from `line` to `end`, 0 when there is none.
 static double number_before(const char *line, const char *end, const char *words)
 {
     const char *at = strstr(line, words);
@@ -143,7 +146,7 @@ static void read_usage(const char *log, struct usage *ret)
 
 // ---- launches ----
 
-// Blocks of a launch that a multiprocessor holds at once.
+// Returns how many blocks of a launch a multiprocessor runs at once.
 static double blocks_at_once(const struct usage *usage, double threads, double smem,
                              const struct fact *device, size_t count)
 {

@@ -1,5 +1,6 @@
-// Facts about a compiled candidate, from the compiler's log, its PTX, its disassembly and its manifest: what forecasts are
-// learnt from. Names are stable: a name never changes its meaning.
+// Facts about a compiled source, which forecasts are learnt from. They come from the compiler's
+// log, the PTX, the disassembly and the launches of the manifest. executor/gpu/compile/compile.c
+// calls it. A name is stable: it never gets another meaning, because models that are stored use it.
 #ifndef EXECUTOR_GPU_COMPILE_FEATURES_H
 #define EXECUTOR_GPU_COMPILE_FEATURES_H
 
@@ -8,9 +9,9 @@
 #include "problem/problem.h"
 #include "proto/messages.h"
 
-// Appends the features of one compiled variant, whose launches are taken for the given case (the first
-// benchmark case). facts are the device's, for occupancy and the roofline; where they are missing so are
-// the features that need them.
+// Appends the features of one compiled variant to the list. Launches are those of the given shape,
+// which is the first benchmark case. `device` are facts about the device, for occupancy and
+// roofline; where one is missing, the features that need it are left out.
 void cuda_features(const struct nvrtc_output *output, const struct manifest *manifest,
                    const struct problem *problem, const struct shape_case *shape,
                    const struct fact *device, size_t device_count, struct fact **list,

@@ -1,3 +1,7 @@
+// Design note. The compile server is started when it is first needed and after it has failed. When
+// it does not answer in time, or its socket closes, it is killed and the compilation counts as one
+// that the compiler did not survive; the next compilation starts another server. The answer lies in
+// memory that the jail can still write to, so lengths are copied before they are checked and used.
 #include "executor/gpu/compile/jail.h"
 #include "common/clock.h"
 #include "executor/gpu/compile/jail_wire.h"
@@ -14,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WARM_SECONDS 30
-#define GRACE_SECONDS 5 // for the warm process to notice that its child is too slow
+#define START_SECONDS 30 // limit of the server's start, which includes a compilation
+#define GRACE_SECONDS 5  // for the server to notice that its child takes too long
 
 void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolkit *toolkit_take,
                     bool sandbox_off)
@@ -83,30 +87,27 @@ static int enter(struct cuda_jail *jail, struct err *err)
     return rc;
 }
 
-// Waits for a word of the warm process. *ret_got is false when it has gone or says nothing in time.
-static void await_word(struct cuda_jail *jail, double seconds, struct jail_word *word,
-                       bool *ret_got)
+// Waits for a message of the server. Returns false when it has gone or sends nothing in time.
+static bool await_status(struct cuda_jail *jail, double seconds, struct jail_status *ret)
 {
     uint64_t end = clock_now_ns(&clock_system) + (uint64_t)(seconds * 1e9);
     struct pollfd fd = {.fd = jail->socket, .events = POLLIN};
 
-    *ret_got = false;
     for (;;) {
         uint64_t now = clock_now_ns(&clock_system);
         int left_ms = now < end ? (int)((end - now) / NS_PER_MS) + 1 : 0;
         int n = poll(&fd, 1, left_ms);
 
         if (n == 1) {
-            *ret_got = recv(jail->socket, word, sizeof(*word), 0) == sizeof(*word);
-            return;
+            return recv(jail->socket, ret, sizeof(*ret), 0) == sizeof(*ret);
         }
         if (n == 0 || errno != EINTR) {
-            return;
+            return false;
         }
     }
 }
 
-// Where in the toolkit a path lies; false when outside.
+// Makes a path relative to the toolkit. Returns false when it lies outside.
 static bool path_inside(const struct toolkit *toolkit, const char *path, char out[static 256])
 {
     size_t len = strlen(toolkit->root);
@@ -138,11 +139,8 @@ static int spawn(struct cuda_jail *jail, struct err *err)
     return rc;
 }
 
-int cuda_jail_warm(struct cuda_jail *jail, struct err *err)
+int cuda_jail_start(struct cuda_jail *jail, struct err *err)
 {
-    struct jail_word word;
-    bool got = false;
-
     if (jail->pid > 0) {
         return 0;
     }
@@ -158,11 +156,12 @@ int cuda_jail_warm(struct cuda_jail *jail, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    await_word(jail, WARM_SECONDS, &word, &got);
-    word.text[sizeof(word.text) - 1] = '\0';
-    if (!got || word.text[0] != '\0') {
+    struct jail_status status = {.text = ""};
+    bool got = await_status(jail, START_SECONDS, &status);
+    status.text[sizeof(status.text) - 1] = '\0';
+    if (!got || status.text[0] != '\0') {
         rc = err_set(err, ERR_SANDBOX, "the CUDA compile jail cannot be set up: %s",
-                     got ? word.text : "its process ends or does not answer");
+                     got ? status.text : "its process ends or does not answer");
     }
 out:
     if (rc != 0) {
@@ -242,27 +241,24 @@ int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
                       const struct cuda_jail_limits *limits, enum cuda_jail_end *ret_end,
                       struct nvrtc_output *ret, struct err *err)
 {
-    int rc = cuda_jail_warm(jail, err);
+    int rc = cuda_jail_start(jail, err);
 
-    if (rc == 0) {
-        rc = put_request(jail, input, limits, err);
-    }
     if (rc != 0) {
         return rc;
     }
-    struct jail_word word = {.status = -1};
-    char byte = 1;
-    bool got = false;
-    if (send(jail->socket, &byte, 1, MSG_NOSIGNAL) == 1) {
-        await_word(jail, limits->seconds + GRACE_SECONDS, &word, &got);
+    rc = put_request(jail, input, limits, err);
+    if (rc != 0) {
+        return rc;
     }
-    if (!got) { // the warm process is broken or stuck: the next compilation has another
+    struct jail_status status = {.status = -1};
+    char byte = 1;
+    if (send(jail->socket, &byte, 1, MSG_NOSIGNAL) != 1 ||
+        !await_status(jail, limits->seconds + GRACE_SECONDS, &status)) {
         stop(jail);
         *ret_end = CUDA_JAIL_DIED;
         return 0;
     }
-    *ret_end = word.timed_out                                            ? CUDA_JAIL_TIMEOUT
-               : WIFEXITED(word.status) && WEXITSTATUS(word.status) == 0 ? CUDA_JAIL_DONE
-                                                                         : CUDA_JAIL_DIED;
+    bool ended_well = WIFEXITED(status.status) && WEXITSTATUS(status.status) == 0;
+    *ret_end = status.timed_out ? CUDA_JAIL_TIMEOUT : ended_well ? CUDA_JAIL_DONE : CUDA_JAIL_DIED;
     return *ret_end == CUDA_JAIL_DONE ? take_answer(jail, input, ret, err) : 0;
 }

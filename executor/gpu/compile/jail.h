@@ -1,7 +1,10 @@
-// NVRTC in a jail: no GPU, no network, an empty file system but the toolkit. A warm process has NVRTC
-// loaded and has compiled something; for each source it forks a child, which compiles and ends. So a source
-// that breaks the compiler breaks its own child only, and what it costs is the compilation alone. The child also runs the disassembler,
-// a program of its own that reads what the compiler made.
+// NVRTC in a jail: no GPU, no network, and a file system that holds only the toolkit. A process in
+// the jail, the compile server, has NVRTC loaded and has compiled a small source already. It forks
+// a child for each source; the child compiles and ends. So a source that breaks the compiler breaks
+// only its own child, and a compilation costs no loading. The child also runs the disassembler.
+//
+// executor/gpu/compile/compile.c calls this. It must not know plans, roles and verdicts. This side
+// trusts nothing that comes out of the jail.
 #ifndef EXECUTOR_GPU_COMPILE_JAIL_H
 #define EXECUTOR_GPU_COMPILE_JAIL_H
 
@@ -13,41 +16,44 @@
 #include <sys/types.h>
 
 struct cuda_jail {
-    struct zygote *zygote;
+    struct zygote *zygote; // borrowed
     struct toolkit toolkit;
     bool sandbox_off;
-    bool entered; // the zygote
-    pid_t pid;    // of the warm process; 0: none
-    int socket;
-    int memory_fd;
-    unsigned char *memory; // shared with it
+    bool entered;          // the zygote is in the sandbox
+    pid_t pid;             // of the compile server; 0: it is not running
+    int socket;            // to the compile server; -1: none
+    int memory_fd;         // of the shared memory; -1: none
+    unsigned char *memory; // shared with the compile server (executor/gpu/compile/jail_wire.h)
 };
 
 struct cuda_jail_limits {
-    double seconds;
-    uint64_t memory;  // bytes of address space of the compiling child
-    bool disassemble; // give the code's text too, where the toolkit can and there is time
+    double seconds;   // of one compilation
+    uint64_t memory;  // bytes of address space of the child that compiles
+    bool disassemble; // also disassemble, if the toolkit can and time is left
 };
 
 // How one compilation ended.
 enum cuda_jail_end {
-    CUDA_JAIL_DONE,    // see the output
-    CUDA_JAIL_TIMEOUT, // longer than limits.seconds
+    CUDA_JAIL_DONE,    // the output is valid
+    CUDA_JAIL_TIMEOUT, // it took longer than limits.seconds
     CUDA_JAIL_DIED,    // the compiler crashed or ran out of memory
 };
 
-// For zygote_create; context is struct sandbox_filter * of STAGE_COMPILE.
+// The main function of the compile server. It is for zygote_create, whose context must be the
+// struct sandbox_filter of STAGE_COMPILE.
 int cuda_jail_child(const struct zygote_child *child);
 
-// Takes the toolkit. zygote was created with cuda_jail_child and not entered yet; it must outlive the jail.
+// Takes over the toolkit. The zygote must have been created with cuda_jail_child, must not have
+// been entered, and must outlive the jail. Starts nothing.
 void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolkit *toolkit_take,
                     bool sandbox_off);
 void cuda_jail_release(struct cuda_jail *jail);
-// Starts the warm process if there is none. ERR_SANDBOX says what is missing.
-MUST_CHECK int cuda_jail_warm(struct cuda_jail *jail, struct err *err);
+// Starts the compile server unless it is running. ERR_SANDBOX says what is missing.
+MUST_CHECK int cuda_jail_start(struct cuda_jail *jail, struct err *err);
 
-// Compiles in the jail. What comes back is not trusted: only its lengths have been checked. ret is valid for
-// CUDA_JAIL_DONE. Errors are the machine's.
+// Compiles a source in the jail, which is started if needed. The output is valid only for
+// CUDA_JAIL_DONE. Its lengths have been checked, its contents are not to be trusted. An error is a
+// failure of the machine.
 MUST_CHECK int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
                                  const struct cuda_jail_limits *limits, enum cuda_jail_end *ret_end,
                                  struct nvrtc_output *ret, struct err *err);

@@ -1,5 +1,7 @@
-// The warm process of the compile jail and the children that it forks. The disassembly is added when all
-// else is there; a disassembler that fails, hangs or floods costs its text and nothing else.
+// Design note. The compile server and the children that it forks, all inside the jail. A child
+// compiles, then disassembles if it was asked to and time is left. The disassembly is written
+// behind everything else, so a disassembler that fails, hangs or prints too much costs only its own
+// text.
 #include "common/clock.h"
 #include "executor/gpu/compile/disassemble.h"
 #include "executor/gpu/compile/jail.h"
@@ -15,14 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SASS_SECONDS 3.0        // for the disassembler
-#define SASS_SPARE_SECONDS 0.25 // that must be left of the compilation's when it has ended
+#define SASS_SECONDS 3.0        // limit of the disassembler
+#define SASS_SPARE_SECONDS 0.25 // must be left of the compilation's limit when it ends
 
-// What the warm process works with.
 struct jail_tools {
     struct nvrtc *nvrtc;
-    struct disassembler disassembler; // program NULL: none
-    unsigned char *memory;
+    struct disassembler disassembler;
+    unsigned char *memory; // shared with the parent
 };
 
 // ---- the child that compiles ----
@@ -107,17 +108,18 @@ static void compile_one(const struct jail_tools *tools)
     _exit(0);
 }
 
-// ---- the warm process ----
+// ---- the compile server ----
 
-static void await_child(pid_t pid, double seconds, struct jail_word *word)
+static void await_child(pid_t pid, double seconds, struct jail_status *status)
 {
-    if (!process_wait(pid, seconds, &word->status)) {
-        word->timed_out = 1;
+    if (!process_wait(pid, seconds, &status->status)) {
+        status->timed_out = 1;
         (void)kill(pid, SIGKILL);
-        process_reap(pid, &word->status);
+        process_reap(pid, &status->status);
     }
 }
 
+// alone: the server is process 1 of a pid namespace.
 static void serve(const struct jail_tools *tools, int socket, bool alone)
 {
     char byte;
@@ -130,17 +132,17 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
         if (pid == 0) {
             compile_one(tools);
         }
-        struct jail_word word = {.status = -1};
+        struct jail_status status = {.status = -1};
         if (pid > 0) {
-            await_child(pid, seconds, &word);
+            await_child(pid, seconds, &status);
         }
-        if (alone) { // process 1 of a pid namespace of our own: nobody else is left
+        if (alone) { // kills what the child has left running
             (void)kill(-1, SIGKILL);
             while (waitpid(-1, NULL, WNOHANG) > 0) {
             }
         }
         (void)unlink(tools->disassembler.file);
-        if (write(socket, &word, sizeof(word)) != sizeof(word)) {
+        if (write(socket, &status, sizeof(status)) != sizeof(status)) {
             return;
         }
     }
@@ -160,7 +162,7 @@ static int confine(const struct zygote_child *child, const struct sandbox_filter
     return rc == 0 && !child->sandbox->off ? sandbox_filter_load(filter, err) : rc;
 }
 
-// Inside, the toolkit is at another place.
+// Inside the sandbox the toolkit has another path.
 static void toolkit_inside(const struct zygote_child *child, const struct jail_spec *spec,
                            struct toolkit *ret)
 {
@@ -174,6 +176,7 @@ static void toolkit_inside(const struct zygote_child *child, const struct jail_s
     }
 }
 
+// Compiles a small source, so that the compiler has loaded what it needs before the first child.
 static int warm_up(struct nvrtc *nvrtc, struct err *err)
 {
     static const char *const name[] = {"warm"};
@@ -197,6 +200,18 @@ static int warm_up(struct nvrtc *nvrtc, struct err *err)
     return rc;
 }
 
+static int set_up(const struct zygote_child *child, const struct toolkit *toolkit,
+                  struct nvrtc **ret, struct err *err)
+{
+    int rc = confine(child, child->context, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = nvrtc_open(ret, toolkit, err);
+    return rc == 0 ? warm_up(*ret, err) : rc;
+}
+
 int cuda_jail_child(const struct zygote_child *child)
 {
     struct jail_spec spec;
@@ -218,16 +233,10 @@ int cuda_jail_child(const struct zygote_child *child)
     tools.disassembler.file = child->sandbox->off ? xasprintf("/tmp/kcast-%d.cubin", getpid())
                                                   : SANDBOX_DIR "/candidate.cubin";
     struct err err = ERR_INIT;
-    int rc = confine(child, child->context, &err);
-    if (rc == 0) {
-        rc = nvrtc_open(&tools.nvrtc, &toolkit, &err);
-    }
-    if (rc == 0) {
-        rc = warm_up(tools.nvrtc, &err);
-    }
-    struct jail_word word = {.status = 0};
-    (void)snprintf(word.text, sizeof(word.text), "%.250s", err.text);
-    if (write(child->fd[0], &word, sizeof(word)) == sizeof(word) && rc == 0) {
+    int rc = set_up(child, &toolkit, &tools.nvrtc, &err);
+    struct jail_status status = {.status = 0};
+    (void)snprintf(status.text, sizeof(status.text), "%.250s", err.text);
+    if (write(child->fd[0], &status, sizeof(status)) == sizeof(status) && rc == 0) {
         serve(&tools, child->fd[0], !child->sandbox->off);
     }
     return rc == 0 ? 0 : 1;

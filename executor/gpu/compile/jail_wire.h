@@ -1,11 +1,13 @@
-// What lies in the memory that the compile jail shares with its parent, and what goes over their socket.
+// What the compile jail and its parent share: the layout of the memory and of the message on their
+// socket. Included by jail.c and jail_child.c only.
 //
-// The jail's filter refuses socket calls: inside, the socket is read and written. The parent writes a
-// request and sends a byte; the warm process forks; the child compiles, writes the answer and ends; the
-// warm process reaps it, kills whatever else lives in its pid namespace, and sends how the child ended.
+// One compilation: the parent writes a request into the memory and sends one byte. The compile
+// server forks a child. The child compiles, writes the answer into the memory and ends. The server
+// reaps it, kills whatever else lives in its pid namespace, and sends a jail_status. The jail's
+// system call filter refuses socket calls, so inside the socket is used by read and write.
 //
-// A request is text: file name, target, name expressions, source. An answer: lengths, then log, PTX,
-// cubin, disassembly.
+// A request holds the file name, the target, the name expressions and the source. An answer holds
+// lengths, then log, PTX, cubin and disassembly without gaps.
 #ifndef EXECUTOR_GPU_COMPILE_JAIL_WIRE_H
 #define EXECUTOR_GPU_COMPILE_JAIL_WIRE_H
 
@@ -17,14 +19,14 @@
 #define JAIL_REQUEST_BYTES ((size_t)16 << 20)
 #define JAIL_SYMBOL_MAX 4096
 
-// What the warm process is told when it is cloned. Descriptors: 0 the socket, 1 the memory.
+// What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory.
 struct jail_spec {
-    char nvrtc[256], nvdisasm[256]; // paths in the toolkit; nvdisasm "": none
+    char nvrtc[256], nvdisasm[256]; // paths relative to the toolkit; nvdisasm may be ""
 };
 
 struct jail_request {
-    uint64_t source_len;
-    uint64_t memory;
+    uint64_t source_len; // without the NUL that follows it
+    uint64_t memory;     // see struct cuda_jail_limits
     double seconds;
     uint32_t name_count;
     uint32_t disassemble;
@@ -35,7 +37,7 @@ struct jail_request {
 };
 
 struct jail_answer {
-    int32_t error; // of NVRTC itself
+    int32_t error; // not 0: NVRTC itself has failed, error_text says why
     uint32_t compiled;
     uint64_t log_len, ptx_len, cubin_len, sass_len;
     char error_text[512];
@@ -43,11 +45,11 @@ struct jail_answer {
     unsigned char data[];
 };
 
-// What the warm process says: when it is ready, and after each compilation.
-struct jail_word {
-    int32_t status; // wait status of the child
-    uint32_t timed_out;
-    char text[256]; // why it cannot be set up; "" when it can
+// What the compile server sends: once when it has started, and after each compilation.
+struct jail_status {
+    int32_t status;     // wait status of the child
+    uint32_t timed_out; // the child was killed because it took too long
+    char text[256];     // at the start: why the server cannot work; "": it can
 };
 
 #define JAIL_ANSWER_ROOM (JAIL_MEMORY_BYTES - JAIL_REQUEST_BYTES - sizeof(struct jail_answer))

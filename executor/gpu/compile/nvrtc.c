@@ -1,5 +1,6 @@
-// Standard headers that people and models write by habit are not the host's: a few small ones are given
-// along, so that "#include <stdint.h>" compiles as it does with nvcc.
+// Design note. People and models include standard headers by habit. The host's headers are not
+// readable in a jail and not meant for device code, so the compiler gets a few small ones from
+// here, and "#include <stdint.h>" compiles as it does with nvcc.
 #include "executor/gpu/compile/nvrtc.h"
 #include "common/library.h"
 #include <dirent.h>
@@ -13,7 +14,7 @@ typedef void *nvrtc_program;
 
 struct nvrtc {
     void *library;
-    char *include, *include_cccl;
+    char *include, *include_cccl; // options
     const char *(*error_string)(int result);
     int (*version)(int *major, int *minor);
     int (*create)(nvrtc_program *ret, const char *source, const char *name, int headers,
@@ -49,7 +50,7 @@ static const char float_text[] = "#pragma once\n" DEFINED("FLT_MAX", "3.40282346
     DEFINED("FLT_MIN", "1.175494351e-38f") DEFINED("FLT_EPSILON", "1.192092896e-07f")
         DEFINED("DBL_MAX", "1.7976931348623157e+308") DEFINED("DBL_MIN", "2.2250738585072014e-308")
             DEFINED("DBL_EPSILON", "2.2204460492503131e-16");
-static const char limits_text[] = // the values as CCCL writes them
+static const char limits_text[] = // the same spelling as in CCCL, where they are defined too
     "#pragma once\n" DEFINED("INT_MAX", "0x7fffffff") DEFINED("INT_MIN", "(-INT_MAX - 1)")
         DEFINED("UINT_MAX", "0xffffffff") DEFINED("LLONG_MAX", "0x7fffffffffffffffLL")
             DEFINED("LLONG_MIN", "(-LLONG_MAX - 1LL)");
@@ -87,8 +88,8 @@ static const struct {
 
 // ---- the library ----
 
-// NVRTC opens its library of built-ins by name alone when it compiles, and the loader finds it only where
-// the toolkit is known to it. One of that name that is loaded already will do. Stays loaded, like NVRTC.
+// Loads NVRTC's library of built-ins. NVRTC opens it by its name when it compiles, and the loader
+// finds it only where the toolkit is on its path, unless it is loaded already. It stays loaded.
 static void load_builtins(const char *nvrtc)
 {
     static const char begin[] = "libnvrtc-builtins.so.";
@@ -104,7 +105,8 @@ static void load_builtins(const char *nvrtc)
             void *library;
             struct err err = ERR_INIT;
 
-            (void)!library_open(&library, names, NULL, 0, &err); // without it compiling says so
+            // Without the library nvrtc_compile fails, and says so.
+            (void)!library_open(&library, names, NULL, 0, &err);
             free(path);
         }
     }
@@ -149,7 +151,7 @@ int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *er
 
 void nvrtc_close(struct nvrtc *nvrtc)
 {
-    if (nvrtc) { // the library stays loaded: it keeps memory that only it can find again
+    if (nvrtc) { // the library stays loaded, because it keeps memory that only it can find
         free(nvrtc->include);
         free(nvrtc->include_cccl);
         free(nvrtc);
@@ -162,7 +164,7 @@ static int check(const struct nvrtc *n, int result, const char *what, struct err
                        : err_set(err, ERR_SYSTEM, "NVRTC, %s: %s", what, n->error_string(result));
 }
 
-// A text of the program: its log or its PTX.
+// Gets one result of the compilation: log, PTX or cubin. The caller frees *ret.
 static int take_text(struct nvrtc *n, nvrtc_program program, int (*size)(void *, size_t *),
                      int (*get)(void *, char *), const char *what, char **ret, size_t *ret_len,
                      struct err *err)
@@ -207,17 +209,44 @@ static int take_output(struct nvrtc *n, nvrtc_program program, const struct nvrt
     size_t len = 0;
     int rc = take_text(n, program, n->ptx_size, n->ptx, "PTX", &out->ptx, &len, err);
 
-    if (rc == 0) {
-        rc = take_text(n, program, n->cubin_size, n->cubin, "cubin", &cubin, &len, err);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        out->cubin = (struct bytes){.data = (unsigned char *)cubin, .len = len};
-        rc = take_symbols(n, program, input, out, err);
+    rc = take_text(n, program, n->cubin_size, n->cubin, "cubin", &cubin, &len, err);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    out->cubin = (struct bytes){.data = (unsigned char *)cubin, .len = len};
+    return take_symbols(n, program, input, out, err);
 }
 
-// Hopper's own instructions (wgmma, setmaxnreg) need the target's "a".
+// Compiles a program that was created. On failure *out may be half filled.
+static int compile_program(struct nvrtc *n, nvrtc_program program, const struct nvrtc_input *input,
+                           const char *const *option, size_t option_count, struct nvrtc_output *out,
+                           struct err *err)
+{
+    for (size_t i = 0; i < input->name_count; i++) {
+        int rc = check(n, n->add_name(program, input->name[i]), input->name[i], err);
+
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    int result = n->compile(program, (int)option_count, option);
+    out->compiled = result == 0;
+    size_t len;
+    int rc = take_text(n, program, n->log_size, n->log, "log", &out->log, &len, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (result != 0 && result != NVRTC_COMPILE_ERROR) {
+        return check(n, result, "compiling", err);
+    }
+    return out->compiled ? take_output(n, program, input, out, err) : 0;
+}
+
+// Returns the option for the target. Instructions that only Hopper has (wgmma, setmaxnreg) need the
+// target with the letter "a".
 static char *architecture(const char *target)
 {
     return xasprintf("-arch=%s%s", target, strcmp(target, "sm_90") == 0 ? "a" : "");
@@ -232,34 +261,20 @@ int nvrtc_compile(struct nvrtc *n, const struct nvrtc_input *input, struct nvrtc
                                   "-std=c++17",
                                   "--ptxas-options=-v",
                                   "-default-device",
-                                  "--pre-include=math.h", // nvcc gives it unasked
+                                  "--pre-include=math.h", // nvcc includes it by itself
                                   n->include,
                                   n->include_cccl};
-    int rc, result;
-
     for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
         text[i] = headers[i].text;
         name[i] = headers[i].name;
     }
     nvrtc_program program = NULL;
-    rc = check(n,
-               n->create(&program, input->source, input->file, (int)ARRAY_LEN(headers), text, name),
-               "starting", err);
-    for (size_t i = 0; i < input->name_count && rc == 0; i++) {
-        rc = check(n, n->add_name(program, input->name[i]), input->name[i], err);
-    }
+    int rc = check(
+        n, n->create(&program, input->source, input->file, (int)ARRAY_LEN(headers), text, name),
+        "starting", err);
     struct nvrtc_output out = {.compiled = false};
-    size_t len;
     if (rc == 0) {
-        result = n->compile(program, (int)ARRAY_LEN(option), option);
-        out.compiled = result == 0;
-        rc = take_text(n, program, n->log_size, n->log, "log", &out.log, &len, err);
-        if (rc == 0 && result != 0 && result != NVRTC_COMPILE_ERROR) {
-            rc = check(n, result, "compiling", err);
-        }
-    }
-    if (rc == 0 && out.compiled) {
-        rc = take_output(n, program, input, &out, err);
+        rc = compile_program(n, program, input, option, ARRAY_LEN(option), &out, err);
     }
     if (program) {
         (void)n->destroy(&program);
@@ -285,34 +300,26 @@ void nvrtc_output_release(struct nvrtc_output *output)
     *output = (struct nvrtc_output){.compiled = false};
 }
 
-int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err)
-{
-    int major = 0, minor = 0, rc = check(nvrtc, nvrtc->version(&major, &minor), "version", err);
-
-    if (rc == 0) {
-        *ret = xasprintf("nvrtc %d.%d", major, minor);
-    }
-    return rc;
-}
-
 int nvrtc_toolchain(char **ret, struct err *err)
 {
+    struct nvrtc *nvrtc = NULL;
     struct toolkit toolkit;
-    int rc = toolkit_find(&toolkit, err);
+    int major = 0, minor = 0, rc = toolkit_find(&toolkit, err);
 
     if (rc != 0) {
         return rc;
     }
-    struct nvrtc *nvrtc = NULL;
     rc = nvrtc_open(&nvrtc, &toolkit, err);
-    char *version = NULL;
-    if (rc == 0) {
-        rc = nvrtc_version(nvrtc, &version, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        *ret = xasprintf("%s, %s", version, toolkit.nvdisasm ? "nvdisasm" : "no nvdisasm");
+    rc = check(nvrtc, nvrtc->version(&major, &minor), "version", err);
+    if (rc != 0) {
+        goto out;
     }
-    free(version);
+    *ret =
+        xasprintf("nvrtc %d.%d, %s", major, minor, toolkit.nvdisasm ? "nvdisasm" : "no nvdisasm");
+out:
     nvrtc_close(nvrtc);
     toolkit_release(&toolkit);
     return rc;

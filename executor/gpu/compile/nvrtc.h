@@ -1,5 +1,7 @@
-// NVRTC, NVIDIA's run-time compiler, loaded by dlopen: CUDA C++ text in, a cubin out. Whoever compiles
-// text that is not trusted does so in a jail (executor/gpu/compile/compile.h): this is the bare compiler.
+// NVRTC, NVIDIA's run-time compiler, loaded by dlopen: CUDA C++ goes in, a cubin comes out. This is
+// the bare compiler. A text that is not trusted must be compiled through the jail
+// (executor/gpu/compile/jail.h) instead. The compile server inside the jail calls it, and
+// executor/gpu/kernels.c for the executor's own kernels.
 #ifndef EXECUTOR_GPU_COMPILE_NVRTC_H
 #define EXECUTOR_GPU_COMPILE_NVRTC_H
 
@@ -9,40 +11,39 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NVRTC_NAMES_MAX 32
+#define NVRTC_NAMES_MAX 32 // kernels of one source
 
 struct nvrtc; // the loaded library
 
+// Loads the toolkit's NVRTC. The library itself stays loaded until the process ends.
 MUST_CHECK int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, struct err *err);
 void nvrtc_close(struct nvrtc *nvrtc); // NULL is fine
 
 struct nvrtc_input {
     const char *source;      // NUL-terminated
-    const char *file;        // how messages call it: "candidate.cu"
+    const char *file;        // name of the source in messages: "candidate.cu"
     const char *target;      // "sm_90"
-    const char *const *name; // name expressions of kernels
+    const char *const *name; // name expressions of the kernels: "scale<128>"
     size_t name_count;       // at most NVRTC_NAMES_MAX
 };
 
-// What one compilation gave; release with nvrtc_output_release.
+// The result of one compilation. The caller releases it with nvrtc_output_release.
 struct nvrtc_output {
     bool compiled;
-    char *log;          // the compiler's, with ptxas's table of registers and spills
-    struct bytes cubin; // when compiled
+    char *log;          // the compiler's messages and ptxas's table of registers and spills
+    struct bytes cubin; // this and all below: only when compiled
     char *ptx;
-    char *
-        sass; // disassembly of the cubin; NULL: none (only a jail gives it, executor/gpu/compile/jail.h)
-    char *symbol[NVRTC_NAMES_MAX]; // of the kernels, in the order of name
+    char *sass;                    // disassembly of the cubin; NULL: none. Only the jail makes it.
+    char *symbol[NVRTC_NAMES_MAX]; // mangled name of each kernel, in the order of input->name
 };
 
-// A source that does not compile is a success with compiled false.
+// Compiles a source. A source that does not compile is a success with `compiled` false.
 MUST_CHECK int nvrtc_compile(struct nvrtc *nvrtc, const struct nvrtc_input *input,
                              struct nvrtc_output *ret, struct err *err);
 void nvrtc_output_release(struct nvrtc_output *output);
 
-// "nvrtc 13.0"; malloc'd.
-MUST_CHECK int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err);
-// The whole toolkit for a caller that has nothing open: "nvrtc 13.0, nvdisasm", or "…, no nvdisasm".
+// Describes the machine's toolkit: "nvrtc 13.0, nvdisasm" or "nvrtc 13.0, no nvdisasm". The caller
+// frees *ret.
 MUST_CHECK int nvrtc_toolchain(char **ret, struct err *err);
 
 #endif

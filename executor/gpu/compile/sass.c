@@ -1,16 +1,16 @@
-// A line of code is
+// Design note. A line of code looks like this:
 //
 //         /*0a40*/              @!UP0 LDG.E.128.CONSTANT R4, desc[UR8][R2.64+0x10] ;
 //
-// the address in a comment, a predicate or none, the opcode with its modifiers. Data has a
-// directive (".word") there.
+// It has the address in a comment, an optional predicate, and the opcode with its modifiers. A line
+// of data has a directive (".word") in place of the opcode.
 #include "executor/gpu/compile/sass.h"
 #include "common/mem.h"
 #include "executor/fact_list.h"
 #include <stdbool.h>
 #include <string.h>
 
-// feature, opcodes (without modifiers) that it counts
+// A feature, and the opcodes (without modifiers) that it counts.
 static const struct class
 {
     const char *name;
@@ -53,9 +53,11 @@ static const struct class
 
 struct mix {
     double count[ARRAY_LEN(classes)];
-    double total, predicated, wide; // wide: loads and stores of global memory of 128 bits
+    double total, predicated;
+    double wide; // loads and stores of global memory with 128 bits
 };
 
+// A part of the text.
 struct span {
     const char *at, *end;
 };
@@ -72,7 +74,7 @@ static bool is_opcode_char(char c)
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Passes over "/*0a40*/"; false when the line does not begin so.
+// Skips the address, "/*0a40*/". Returns false when the line does not begin with one.
 static bool skip_address(struct span *line)
 {
     skip_blanks(line);
@@ -140,7 +142,7 @@ static void count_line(struct span line, struct mix *mix)
     while (opcode.end < line.end && is_opcode_char(*opcode.end)) {
         opcode.end++;
     }
-    // The end of each kernel is filled up with NOP.
+    // NOP is not counted: the end of each kernel is filled with it.
     if (opcode.end > opcode.at && *opcode.at >= 'A' && *opcode.at <= 'Z' && !same(&opcode, "NOP")) {
         mix->predicated += predicated;
         count_opcode(&line, &opcode, mix);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// First match in folder of "libnvrtc.so.N", the greatest N; malloc'd, NULL when there is none.
+// Returns the real path of libnvrtc.so.N in a toolkit, with the greatest N in the first folder that
+// has one. The caller frees it. NULL when there is none.
 static char *find_nvrtc(const char *root)
 {
     static const char *const folder[] = {"lib64", "lib", "targets/x86_64-linux/lib",
@@ -28,6 +29,7 @@ static char *find_nvrtc(const char *root)
     return found;
 }
 
+// Fills *toolkit when the folder is a toolkit with headers and NVRTC.
 static bool try_root(struct toolkit *toolkit, const char *root)
 {
     char *header, *real = root && root[0] != '\0' ? realpath(root, NULL) : NULL;
@@ -74,6 +76,7 @@ static bool try_versions(struct toolkit *toolkit)
     return found;
 }
 
+// Looks beside and above the folder of this program.
 static bool try_own(struct toolkit *toolkit)
 {
     static const char *const place[] = {"toolkit", "../toolkit", "../../toolkit"};

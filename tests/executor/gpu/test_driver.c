@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The first two run before a libcuda.so.1 is loaded into this process.
+// The first two tests must run before a libcuda.so.1 is loaded into this process.
 
 static void absent_library_is_not_found(void **state)
 {
@@ -30,7 +30,7 @@ static void absent_library_is_not_found(void **state)
     assert_int_equal(driver_load(&driver, &err), ERR_NOT_FOUND);
     assert_non_null(strstr(err.text, "libcuda.so.1"));
     assert_non_null(strstr(err.text, "install the NVIDIA driver"));
-    assert_ptr_equal(driver.library, &driver); // untouched
+    assert_ptr_equal(driver.library, &driver); // an error leaves the table as it was
 }
 
 static void too_old_library_names_what_it_lacks(void **state)
@@ -40,7 +40,7 @@ static void too_old_library_names_what_it_lacks(void **state)
     (void)state;
     assert_true(snprintf(path, sizeof(path), "%s/old/libcuda.so.1", folder) < (int)sizeof(path));
     pid_t child = fork();
-    if (child == 0) { // libraries are not reliably unloaded
+    if (child == 0) { // a child, because a library cannot be unloaded reliably
         struct driver driver;
         struct err err = ERR_INIT;
         int bad = !dlopen(path, RTLD_NOW | RTLD_LOCAL) ? 1 : 0;

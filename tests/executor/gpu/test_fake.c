@@ -1,4 +1,5 @@
-// The fake driver and the fake NVML behave as their manuals say: what other tests rely on.
+// The fake driver does what its manual (tests/support/fake_gpu/fake.h) says, because other tests
+// rely on it.
 #include "executor/gpu/driver.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,10 +54,10 @@ static cu_result launch(cu_module module, const char *name, unsigned threads, vo
     return cuda.launch(&how, function, parameters, NULL);
 }
 
-// x and y of N floats with room for one more, x[i] = i, y[i] = 1.
+// x and y have N floats and room for one more: x[i] = i, y[i] = 1.
 struct arrays {
     cu_pointer x, y;
-    float *host_x, *host_y; // the same memory, as the fake has it
+    float *host_x, *host_y; // the same memory, which the fake GPU has on the host
     int n;
     float a;
     void *parameters[4];
@@ -135,7 +136,7 @@ static void start_up_faults_happen(void **state)
     gpu_fake_set("fault=init");
     assert_int_equal(cuda.init(0), 999);
     gpu_fake_set("fault=oom");
-    assert_int_equal(cuda.init(0), 1); // a fault that lacks its number
+    assert_int_equal(cuda.init(0), 1); // this fault needs a number
     gpu_fake_set("fault=context");
     OK(init(0));
     cu_context context;
@@ -170,21 +171,21 @@ static void faults_come_and_go_with_a_file(void **state)
     close_gpu();
 }
 
-static void areas_are_set_and_no_more(void **state)
+static void exactly_the_given_range_is_set(void **state)
 {
     const size_t from = 100, size = (2 << 20) + 5, all = 3 << 20;
 
     (void)state;
     open_gpu("");
-    cu_pointer area;
-    OK(allocate(&area, all));
-    const unsigned char *bytes = (const unsigned char *)(uintptr_t)area;
-    OK(set_bytes(area, 7, all, stream));
-    OK(set_bytes(area + from, 0, size, stream));
+    cu_pointer memory;
+    OK(allocate(&memory, all));
+    const unsigned char *bytes = (const unsigned char *)(uintptr_t)memory;
+    OK(set_bytes(memory, 7, all, stream));
+    OK(set_bytes(memory + from, 0, size, stream));
     for (size_t i = 0; i < all; i++) {
         assert_int_equal(bytes[i], i >= from && i < from + size ? 0 : 7);
     }
-    OK(set_words(area, 0x01020304, 2, stream));
+    OK(set_words(memory, 0x01020304, 2, stream));
     assert_int_equal(bytes[4], 4);
     assert_int_equal(bytes[8], 7);
     close_gpu();
@@ -227,7 +228,8 @@ static void time_follows_the_work(void **state)
     close_gpu();
 }
 
-// What is wrong after one launch of fk_axpy and then, on fresh arrays, another: bits of `seen`.
+// What is wrong after one launch of fk_axpy, and after a second one on fresh arrays. Bits of
+// `seen`.
 enum { Y = 1, BEHIND = 2, X = 4, Y_SECOND = 8 };
 
 static int look(const struct arrays *s)
@@ -360,7 +362,7 @@ static void a_hang_never_ends(void **state)
     pid_t child = fork();
 
     (void)state;
-    if (child == 0) { // nothing can end it but the end of its process
+    if (child == 0) { // only the end of its process can end the hang
         struct arrays s;
 
         open_gpu("");
@@ -480,7 +482,7 @@ int main(void)
         cmocka_unit_test(devices_are_as_the_settings_say),
         cmocka_unit_test(start_up_faults_happen),
         cmocka_unit_test(faults_come_and_go_with_a_file),
-        cmocka_unit_test(areas_are_set_and_no_more),
+        cmocka_unit_test(exactly_the_given_range_is_set),
         cmocka_unit_test(time_follows_the_work),
         cmocka_unit_test(names_choose_what_a_kernel_does),
         cmocka_unit_test(references_give_values_and_scales),

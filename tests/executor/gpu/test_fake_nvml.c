@@ -1,4 +1,5 @@
-// The fake NVML reads its file at every call, and gives each Xid event once.
+// The fake NVML reads its file at every call and delivers each Xid event once
+// (tests/support/fake_nvml/state.h).
 #include "common/file.h"
 #include "common/mem.h"
 #include "tests/support/gpu.h"

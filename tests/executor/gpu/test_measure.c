@@ -1,8 +1,8 @@
-// Whole measurements on the fake GPU, in this process and with an oracle of its own: every verdict,
-// with the sentence that explains it. Objects are made here, without a compiler; only the
-// executor's own kernels need one, and without it all is skipped.
-#include "executor/gpu/bench.h"
+// Whole measurements on the fake GPU, in this process, with an oracle process: every verdict and
+// the sentence that explains it. The objects are made here without a compiler. Only the executor's
+// own kernels need one; without a compiler every test is skipped.
 #include "executor/gpu/compile/toolkit.h"
+#include "executor/gpu/harness.h"
 #include "executor/gpu/measure.h"
 #include "proto/verdict.h"
 #include "tests/support/gpu.h"
@@ -35,7 +35,7 @@ struct fixture {
     struct gpu gpu;
     struct oracle oracle;
     bool open;
-    struct measure_plan plan; // the next one; candidate is filled per run
+    struct measure_plan plan; // of the next run, which sets the candidate
     struct measure_outcome outcome;
     struct err err;
 };
@@ -45,7 +45,7 @@ static struct bytes text(const char *from)
     return bytes_copy(from, strlen(from));
 }
 
-// A candidate of one launch of a kernel whose name says what it does.
+// A candidate with one launch. The name of the kernel tells the fake GPU what it does.
 static struct bytes kernel(const char *name)
 {
     char *source =
@@ -73,7 +73,7 @@ static void close_gpu(struct fixture *fixture)
     }
 }
 
-// As executor/gpu/serve.c does it.
+// Opens oracle and GPU in the same order as executor/gpu/serve.c.
 static int open_gpu(struct fixture *fixture, const char *settings)
 {
     close_gpu(fixture);
@@ -104,7 +104,7 @@ static int set_up(void **state)
     plan->reference = gpu_object(REFERENCE, "fk_ref_scale 8 8 8 4 8");
     plan->baseline = kernel("fk_scale");
     plan->seed = 5;
-    plan->max_seconds = 1e6; // never the clock of this machine
+    plan->max_seconds = 1e6; // so that the clock of this machine never ends a paired timing
     plan->launch_seconds = 10;
     message_init(&measure_outcome_message, &fixture->outcome);
     *state = fixture;
@@ -124,12 +124,12 @@ static int tear_down(void **state)
 
 static int run(struct fixture *fixture, struct bytes candidate_taken)
 {
-    struct bench bench = {.gpu = &fixture->gpu, .oracle = &fixture->oracle};
+    struct gpu_harness harness = {.gpu = &fixture->gpu, .oracle = &fixture->oracle};
 
     replace(&fixture->plan.candidate, candidate_taken);
     fixture->err = (struct err)ERR_INIT;
     struct measure_outcome outcome;
-    int rc = measure_run(&measure_gpu, &bench, &fixture->plan, &outcome, &fixture->err);
+    int rc = measure_run(&measure_gpu, &harness, &fixture->plan, &outcome, &fixture->err);
     if (rc == 0) {
         message_clear(&measure_outcome_message, &fixture->outcome);
         fixture->outcome = outcome;
@@ -145,7 +145,7 @@ static const struct result *result_of(struct fixture *fixture, struct bytes cand
     return fixture->outcome.result;
 }
 
-// What must become of the candidate; "" words: no reason is given.
+// Expects a verdict, and its reason to contain the words. With "" there must be no reason.
 static void becomes(struct fixture *fixture, struct bytes candidate_taken, enum verdict verdict,
                     const char *words, bool retire)
 {
@@ -159,7 +159,7 @@ static void becomes(struct fixture *fixture, struct bytes candidate_taken, enum 
     }
 }
 
-// What is not the candidate's fault is no report.
+// Expects an error, because a failure that is not the candidate's has no outcome.
 static void fails(struct fixture *fixture, struct bytes candidate_taken, const char *words)
 {
     int status = run(fixture, candidate_taken);
@@ -237,8 +237,8 @@ static void what_is_too_good_is_quarantined(void **state)
     assert_true(fixture->outcome.result->cases[0].floor_ns == 80000);
     plan->facts[0].value = 1e12;
     becomes(fixture, kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
-    // Twice as slow from the 21st launch on: after three check cases, the benchmark case and four
-    // blocks that is when contents are new.
+    // The kernel is twice as slow from the 21st launch on. Three check cases, the benchmark case
+    // and four blocks come before, so that is when the input data is new.
     replace(&plan->problem, text(PROBLEM(CHECK ", " CHECK ", " CHECK)));
     plan->max_seconds = 0;
     becomes(fixture, kernel("fk_scale_late"), VERDICT_QUARANTINED,
@@ -261,7 +261,7 @@ static void wrong_results_are_told(void **state)
     becomes(fixture, kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
-// What lay in y before, the right answer of the launch before among it, is poison when it runs.
+// When a kernel runs, y holds poison, not the right answer of the launch before.
 static void nothing_written_is_poison(void **state)
 {
     struct fixture *fixture = *state;
@@ -281,7 +281,7 @@ static void scratch_is_part_of_it(void **state)
     char *poison = xasprintf("//@ scratch s bytes=4 * n\n%s", fill);
 
     must_open(fixture, "");
-    // y = 0 + a x, in two launches of each run.
+    // Each run has two launches: s = 0 + a x, then y = s.
     assert_true(verdict_is_ratio(result_of(fixture, gpu_object(zero, kernels))->verdict));
     becomes(fixture, gpu_object(poison, kernels), VERDICT_WRONG, "nan, expected", false);
     becomes(fixture,
@@ -328,7 +328,7 @@ static void a_launch_that_is_refused_is_a_crash(void **state)
     becomes(fixture, kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
-// The context is gone with it: the process may not be used again.
+// The context is broken afterwards, so the outcome says that the process must not be used again.
 static void a_fault_is_a_crash(void **state)
 {
     static const struct {
@@ -353,7 +353,7 @@ static void a_fault_is_a_crash(void **state)
 
 static void a_defective_gpu_is_not_the_candidates_fault(void **state)
 {
-    static const char *const at[] = {"1", "4", "9", "40"}; // check, bench, timing
+    static const char *const at[] = {"1", "4", "9", "40"}; // check, harness, timing
     struct fixture *fixture = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
@@ -382,7 +382,7 @@ static void a_gpu_that_does_not_compute_measures_nothing(void **state)
     assert_non_null(strstr(fixture->err.text, "knows of no GPU"));
 }
 
-// Wherever memory ends: a sentence that says so, or a measurement where there was enough.
+// Every allocation fails once. The result is a sentence about memory, or a complete measurement.
 static void memory_may_end_anywhere(void **state)
 {
     struct fixture *fixture = *state;
@@ -398,7 +398,7 @@ static void memory_may_end_anywhere(void **state)
         }
         free(settings);
     } while (status != 0 && at < 60);
-    assert_in_range(at, 8, 59); // that many allocations at least, and no more than these
+    assert_in_range(at, 8, 59); // a measurement has at least 8 allocations, and fewer than 59
 }
 
 static void a_baseline_that_fails_is_no_verdict(void **state)

@@ -1,5 +1,5 @@
-// What the probes say of GPUs that are not there, well and ill ones. Needs the CUDA compiler for
-// the executor's kernels.
+// What the probes report about GPUs that are missing, healthy or defective. Needs the CUDA compiler
+// for the executor's kernels.
 #include "executor/gpu/compile/toolkit.h"
 #include "executor/gpu/probe.h"
 #include "tests/support/gpu.h"
@@ -45,13 +45,13 @@ static void every_gpu_is_described(void **state)
     assert_string_equal(gpu->target, "sm_90");
     assert_int_equal(gpu->ordinal, 1);
     assert_non_null(strstr(gpu->device_class, "NVIDIA H200, sm_90, driver 13.0, nvrtc"));
-    assert_null(strstr(gpu->device_class, "nvdisasm")); // which changes no time
+    assert_null(strstr(gpu->device_class, "nvdisasm")); // because the disassembler changes no times
     assert_true(fact(gpu, "multiprocessors") == 132);
     assert_true(fact(gpu, "l2_bytes") == 2 << 20);
     assert_true(fact(gpu, "memory_bytes") == 1 << 30);
     assert_true(fact(gpu, "shared_bytes_per_block") == 232448);
-    assert_true(fact(gpu, "peak_bytes") > 1e12); // of the fake's clock
-    // 132 multiprocessors of 256 operations at 1.98 GHz.
+    assert_true(fact(gpu, "peak_bytes") > 1e12); // by the clock of the fake GPU
+    // 132 multiprocessors with 256 operations per cycle, at 1.98 GHz.
     assert_true(fabs(fact(gpu, "peak_flops_f32") / (132 * 256 * 1.98e9) - 1) < 1e-9);
     message_clear(&cuda_probe_outcome_message, &outcome);
 }
@@ -66,7 +66,7 @@ static void unknown_architectures_have_no_peaks(void **state)
     assert_true(fact(&outcome.gpus[0], "peak_flops_fp8") !=
                 fact(&outcome.gpus[0], "peak_flops_fp8"));
     message_clear(&cuda_probe_outcome_message, &outcome);
-    probe("arch=31", &outcome); // which the compiler does not know either
+    probe("arch=31", &outcome); // the compiler does not know this architecture either
     assert_non_null(outcome.gpus[0].reason);
     message_clear(&cuda_probe_outcome_message, &outcome);
 }
@@ -78,9 +78,10 @@ static void an_ill_gpu_is_named_with_its_reason(void **state)
     } cases[] = {
         {"fault=sick", "the GPU computes wrong values in the health check"},
         {"fault=context", "making a CUDA context: CUDA_ERROR_DEVICE_UNAVAILABLE"},
-        {"fault=oom:1", "of memory left"},                          // what flushes the cache
-        {"fault=oom:2", "of memory left"},                          // results
-        {"fault=oom:3", "the GPU has no 128.0 MiB of memory left"}, // what measures the memory
+        {"fault=oom:1", "of memory left"}, // of the memory that flushes the cache
+        {"fault=oom:2", "of memory left"}, // of the result words
+        {"fault=oom:3",
+         "the GPU has no 128.0 MiB of memory left"}, // of the buffer that measures the memory
     };
 
     (void)state;

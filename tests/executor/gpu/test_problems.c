@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#define POINTS_LEAST 300 // that a template must have
-#define SAMPLE 4         // of them are compiled
+#define POINTS_LEAST 300 // a template must have at least so many points
+#define SAMPLE 4         // points of each template that are compiled
 #define PROBLEMS_LEAST 20
 #define SOURCE_MAX ((size_t)1 << 20)
 
@@ -110,7 +110,7 @@ static bool has_kernel(const struct cuda_variant *variant, const char *name)
     return false;
 }
 
-// Every kernel that the manifest launches is in the cubin of every variant.
+// Checks that every variant's cubin has every kernel that the manifest launches.
 static void check_kernels(const char *problem, const char *what, const struct compile_plan *plan,
                           const struct bytes *packed)
 {
@@ -189,7 +189,8 @@ static void compile_template(struct fixture *fixture, const char *problem, const
     }
     for (size_t i = 0; i < SAMPLE; i++) {
         struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
-        size_t point = i * (count - 1) / (SAMPLE - 1); // the first and the last among them
+        size_t point =
+            i * (count - 1) / (SAMPLE - 1); // the sample has the first and the last point
 
         template_source(template, point, &source);
         template_point_name(template, point, &name);

@@ -1,5 +1,6 @@
-// What executor/gpu/program.c tells the driver: arguments of every kind, launches, attributes, scratch
-// memory and device variables. With the fake GPU, and objects that no compiler made.
+// What executor/gpu/program.c passes to the driver: arguments of every kind, launches, attributes,
+// scratch memory and device variables. On the fake GPU, with objects that are made without a
+// compiler.
 #include "common/file.h"
 #include "executor/gpu/program.h"
 #include "tests/support/gpu.h"
@@ -34,12 +35,13 @@ struct fixture {
     struct gpu gpu;
     struct problem *problem;
     struct shape_case shape;
-    struct area x, y;
+    struct guarded_buffer x, y;
     struct program_tensors tensors;
     struct program *program;
 };
 
-static void *host(cu_pointer pointer) // the fake's device memory is the process's own
+// The memory of the fake GPU is host memory at the same address.
+static void *host(cu_pointer pointer)
 {
     return (void *)(uintptr_t)pointer;
 }
@@ -62,7 +64,7 @@ static void load_kernels(struct fixture *fixture)
     }
 }
 
-// As gpu_open, without the compiler that it needs.
+// Does what gpu_open does, without the executor's kernels, which need a compiler.
 static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -80,8 +82,10 @@ static int set_up(void **state)
     assert_int_equal(
         problem_parse(&fixture->problem, problem_text, strlen(problem_text), "p", &err), 0);
     fixture->shape = fixture->problem->check[0];
-    assert_int_equal(area_place(&fixture->x, &fixture->gpu, (size_t)2 * ROWS * COLS, &err), 0);
-    assert_int_equal(area_place(&fixture->y, &fixture->gpu, sizeof(float) * ROWS, &err), 0);
+    assert_int_equal(
+        guarded_buffer_place(&fixture->x, &fixture->gpu, (size_t)2 * ROWS * COLS, &err), 0);
+    assert_int_equal(guarded_buffer_place(&fixture->y, &fixture->gpu, sizeof(float) * ROWS, &err),
+                     0);
     fixture->tensors = (struct program_tensors){.tensor = {&fixture->x, &fixture->y}};
     *state = fixture;
     return 0;
@@ -92,8 +96,8 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
 
     program_free(fixture->program);
-    area_release(&fixture->x, &fixture->gpu);
-    area_release(&fixture->y, &fixture->gpu);
+    guarded_buffer_release(&fixture->x, &fixture->gpu);
+    guarded_buffer_release(&fixture->y, &fixture->gpu);
     OK(context_release(0));
     problem_free(fixture->problem);
     free(fixture);
@@ -162,7 +166,7 @@ static void numbers_have_the_width_of_their_parameters(void **state)
     assert_true(narrow == (float)FACTOR && wide == FACTOR);
     assert_int_equal(*(int32_t *)launch->parameter[6], -16);
     assert_int_equal(*(int64_t *)launch->parameter[7], 7);
-    for (size_t i = 0; i < 8; i++) { // one after the other, each aligned
+    for (size_t i = 0; i < 8; i++) { // they follow each other, each of them aligned
         assert_true(i == 0 || (char *)launch->parameter[i] > (char *)launch->parameter[i - 1]);
     }
 }
@@ -198,7 +202,7 @@ static void a_tensor_map_is_passed_by_value(void **state)
     const struct cu_tensormap *map = launch->parameter[1];
 
     assert_int_equal((uintptr_t)map % 64, 0);
-    // As the fake keeps it: address, extents and box, the last axis first.
+    // The fake driver stores address, extents and box, with the last axis first.
     assert_int_equal(map->opaque[0], fixture->x.tensor);
     assert_int_equal(map->opaque[1], COLS);
     assert_int_equal(map->opaque[2], ROWS);
@@ -259,7 +263,7 @@ static void attributes_are_passed(void **state)
     assert_int_equal(launch[2].config.attribute_count, 1);
     assert_int_equal(launch[2].config.attribute[0].id, CU_LAUNCH_COOPERATIVE);
     int allowed = -1;
-    // Clusters of more than eight blocks have to be allowed first.
+    // The driver accepts clusters of more than eight blocks only after they have been allowed.
     OK(function_get(&allowed, CU_FUNCTION_NON_PORTABLE_CLUSTER, launch[0].function));
     assert_int_equal(allowed, 0);
     OK(function_get(&allowed, CU_FUNCTION_NON_PORTABLE_CLUSTER, launch[1].function));
@@ -311,7 +315,7 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
                  "//@ scratch zeros bytes=4 * rows init=zero\n//@ scratch rest bytes=4 * cols\n"
                  "//@ launch k grid=(1) block=(32) args=(zeros, rest)\n",
                  "k 8 8");
-    const struct area *scratch = fixture->program->scratch;
+    const struct guarded_buffer *scratch = fixture->program->scratch;
     const float *zeros = host(scratch[0].tensor), *rest = host(scratch[1].tensor);
 
     assert_int_equal(*(cu_pointer *)launch->parameter[0], scratch[0].tensor);
@@ -390,14 +394,14 @@ static void device_variables_are_what_they_were_before_every_run(void **state)
         assert_int_equal(*variable(fixture, "counter"), 0);
         assert_int_equal(*variable(fixture, "first"), 3);
         assert_int_equal(program_run(fixture->program, &err), 0);
-        assert_int_equal(*variable(fixture, "counter"), 1); // the kernel counts it up
+        assert_int_equal(*variable(fixture, "counter"), 1); // the kernel increments it
         *variable(fixture, "first") = 8;
     }
-    // Prepared again, the module is the same, and so are the first values.
+    // Preparing again keeps the module and the initial values of its variables.
     assert_int_equal(prepare(fixture, &err), 0);
     assert_int_equal(program_reset(fixture->program, 1, &err), 0);
     assert_int_equal(*variable(fixture, "first"), 3);
-    // What is not listed is not reset.
+    // A variable that the object does not list is not reset.
     create(fixture, variables(false));
     assert_int_equal(prepare(fixture, &err), 0);
     *variable(fixture, "first") = 8;
@@ -411,7 +415,7 @@ static void variables_that_leave_no_room_are_the_sources_fault(void **state)
     size_t available, total;
 
     create(fixture, variables(true));
-    // The module fits into what is left, a second copy of its variables does not.
+    // The module fits into the memory that is left, but the copy of its variables does not.
     OK(memory_info(&available, &total));
     cu_pointer rest = 0;
     OK(allocate(&rest, available - 60));
@@ -438,7 +442,7 @@ static void the_variant_is_that_of_the_case(void **state)
     struct err err;
     assert_int_equal(prepare(fixture, &err), 0);
     assert_ptr_equal(fixture->program->current, &fixture->program->module[1]);
-    assert_null(fixture->program->module[0].module); // only what is needed is loaded
+    assert_null(fixture->program->module[0].module); // a variant that no case needs is not loaded
     fixture->shape.i[0] = 5;
     assert_int_equal(prepare(fixture, &err), 0);
     assert_ptr_equal(fixture->program->current, &fixture->program->module[2]);

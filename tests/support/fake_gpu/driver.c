@@ -18,7 +18,7 @@ struct cu_stream {
     int unused;
 };
 struct cu_event {
-    bool recorded, never; // never: recorded behind a kernel that does not end
+    bool recorded, never; // never: recorded after a kernel that does not end
     uint64_t ns;
     struct cu_event *next;
 };
@@ -223,7 +223,7 @@ CALL(cuDevicePrimaryCtxRetain, cu_context *ret, cu_device device)
     return CU_OK;
 }
 
-// As a context does when it goes.
+// Frees everything that belongs to the context.
 static void release_everything(void)
 {
     fake_unload_all();
@@ -318,7 +318,7 @@ CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags)
     return !memory || size == 0 || flags > 15 ? CU_INVALID_VALUE : CU_OK;
 }
 
-// Copies now, unless something before it never ends.
+// Copies at once, unless a kernel before it never ends.
 static cu_result copy(void *to, const void *from, size_t size)
 {
     if (!fake.hung) {
@@ -390,7 +390,7 @@ CALL(cuMemsetD32Async, cu_pointer to, unsigned value, size_t count, cu_stream st
     return CU_OK;
 }
 
-// Keeps what it was given where the real driver keeps it in its own form.
+// Stores the arguments where the real driver stores its own encoding.
 CALL(cuTensorMapEncodeTiled, struct cu_tensormap *ret, int type, uint32_t rank, void *address,
      const uint64_t *extent, const uint64_t *stride, const uint32_t *box,
      const uint32_t *element_stride, int interleave, int swizzle, int l2, int fill)
@@ -490,7 +490,7 @@ CALL(cuEventElapsedTime, float *ret_ms, cu_event from, cu_event to)
     return CU_OK;
 }
 
-// Not ours to use: NVRTC, which loads the driver by itself, asks for it.
+// The executor does not use this. NVRTC, which loads the driver itself, asks for it.
 CALL(cuGetExportTable, const void **ret, const struct cu_uuid *id)
 {
     (void)ret;

@@ -1,4 +1,4 @@
-// What the parts of the fake driver know of each other, and its manual.
+// The manual of the fake driver, and what its parts share.
 //
 // libcuda.so.1: a GPU on host memory. Kernels are host functions chosen by name, everything runs
 // when it is queued, and time is a counter that moves by what the work would take: tests are exact
@@ -24,8 +24,8 @@
 //                      not there (oom then counts the allocations since it is there)
 // Words that are not known make cuInit fail with 1.
 //
-// Kernels whose names begin with kc_ are those of executor/gpu/kernels_host.c. A name that contains one of
-// these is a candidate's (float tensors of n elements, parameters in this order):
+// Kernels whose names begin with kc_ are those of executor/gpu/kernels_host.c. A name that contains
+// one of these is a candidate's (float tensors of n elements, parameters in this order):
 //   fk_axpy(x, y, n, a)   y += a x       fk_ref_axpy(x, y, y_out, y_scale, n, a)
 //   fk_scale(x, y, n, a)  y = a x        fk_ref_scale(x, y, y_scale, n, a)
 //   fk_copy(x, y, n)      y = x          fk_ref_copy(x, y, y_scale, n)
@@ -79,14 +79,14 @@ struct fake_settings {
     uint64_t memory_bytes, l2_bytes, seed;
     double noise;      // 0.005: half a per cent
     char fault[16];    // "" none
-    uint64_t fault_at; // N
+    uint64_t fault_at; // N of the fault
     double fault_percent;
     char fault_file[256]; // of @PATH; "" none
 };
 
-// false when text, which may be NULL, has a word that is not known.
+// Reads the settings from the text, which may be NULL. Returns false when a word is not known.
 bool fake_settings_read(struct fake_settings *settings, const char *text);
-// Whether this fault is to happen now; then fault_at and fault_percent are its numbers.
+// Whether this fault shall happen now. If so, fault_at and fault_percent are its numbers.
 bool fake_fault(struct fake_settings *settings, const char *word);
 void fake_uuid(unsigned ordinal, unsigned char ret[16]);
 void fake_uuid_text(unsigned ordinal, char ret[static 41]); // "GPU-…"
@@ -115,7 +115,7 @@ struct cu_module {
     struct cu_module *next;
 };
 
-// The machine: of the whole process.
+// The machine. There is one for the whole process.
 struct fake {
     bool initialised;
     struct fake_settings settings;
@@ -142,16 +142,16 @@ void fake_unload_all(void);
 cu_result fake_allocate(size_t size, cu_pointer *ret);
 cu_result fake_release(cu_pointer pointer);
 void fake_release_all(void);
-// Sets to 0; large areas, which may never be looked at, by giving their pages back.
+// Sets memory to 0. The pages of a large range are given back, because it may never be read.
 void fake_zero(cu_pointer to, uint64_t size);
-bool fake_holds(cu_pointer pointer, uint64_t size); // is all of it one live allocation's
+bool fake_holds(cu_pointer pointer, uint64_t size); // whether all of it is in one live allocation
 
-// kernels.c: runs a kernel and moves the clock. The launch was checked.
+// kernels.c: runs a kernel and advances the clock. The launch must have been checked.
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters);
 
-// driver.c: why no call that needs a context can be done; CU_OK when it can.
+// driver.c: returns why a call that needs a context fails; CU_OK when it does not.
 cu_result fake_state(void);
-// Calls that wait for the stream never return once a kernel in it never ends.
+// Waits for the stream. Never returns when a kernel in it never ends.
 void fake_wait(void);
 
 // A function of the library.

@@ -1,4 +1,4 @@
-// What kernels do and how long they take; fake.h is the list.
+// What kernels do and how long they take. The list is in fake.h.
 #include "executor/gpu/kernels_host.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #define LAUNCH_NS 20000.0
 #define ELEMENT_NS 1.0
-#define OWN_NS 2000 // of the executor's kernels
+#define OWN_NS 2000 // time of each of the executor's kernels
 #define CLOCK_GHZ 1.98
 
 #define PARAMETER(type, at) (*(type *)parameters[at])
@@ -18,7 +18,8 @@ static double uniform(void)
     return (double)(fake.random >> 11) / 9007199254740992.0;
 }
 
-// Normal with mean 0 and standard deviation 1, nearly: the sum of twelve (Irwin and Hall).
+// Nearly normal, with mean 0 and standard deviation 1: the sum of twelve uniform numbers (Irwin and
+// Hall).
 static double normal(void)
 {
     double sum = -6;
@@ -59,9 +60,9 @@ static cu_result run_own(const char *symbol, const struct cu_launch *launch, voi
 
 struct operation {
     const char *word;
-    bool scaled;  // has the parameter a
-    bool updates; // y is read too
-    bool one;     // one result
+    bool scaled;  // it has the parameter a
+    bool updates; // it also reads y
+    bool one;     // it has one result
 };
 
 static const struct operation operations[] = {
@@ -71,7 +72,7 @@ static const struct operation operations[] = {
     {"sum", false, false, true},
 };
 
-// The operation of a symbol, and where its suffixes begin.
+// Finds the operation of a symbol, and where its suffixes begin.
 static const struct operation *find_operation(const char *symbol, bool *ret_reference,
                                               const char **ret_suffixes)
 {
@@ -95,7 +96,7 @@ static const struct operation *find_operation(const char *symbol, bool *ret_refe
 static cu_result breaks(cu_result result)
 {
     fake.sticky = result;
-    return CU_OK; // the launch itself is fine; what comes after it fails
+    return CU_OK; // the launch itself succeeds; later calls fail
 }
 
 static bool are_held(uint64_t count, size_t element, const void *a, const void *b)
@@ -159,7 +160,7 @@ static void honest(const struct operation *op, const float *x, float *y, int n, 
     }
 }
 
-// Whether the first __device__ variable still has its first value, 0; counts it up.
+// Returns whether the first __device__ variable is still 0, and increments it.
 static bool is_fresh_state(const struct cu_function *function)
 {
     int *state;
@@ -182,7 +183,7 @@ static void flip_last_bits(float *y, size_t results)
     }
 }
 
-// The first results again, as far as they go.
+// Writes the results of the first launch again, as many as there were.
 static void recall(struct cu_function *function, float *y, size_t bytes)
 {
     if (function->memo) {
@@ -230,7 +231,7 @@ static cu_result compute(struct cu_function *function, const struct operation *o
     return CU_OK;
 }
 
-// N of "_slowN" as a factor to add; 0 when it is not there.
+// Returns N of "_slowN" as a factor to add, 0 when the suffix is missing.
 static double percent_after(const char *suffixes, const char *word)
 {
     const char *at = strstr(suffixes, word);

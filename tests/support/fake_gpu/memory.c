@@ -1,6 +1,6 @@
-// Device memory: each allocation is a mapping of its own between pages that nobody can touch, with
-// its end (rounded up to 256 bytes, as pointers of the real driver are) at the end of its last
-// page.
+// Device memory. Each allocation is a mapping of its own between two inaccessible pages. Its size
+// is rounded up to 256 bytes, to which pointers of the real driver are aligned, and its end is the
+// end of its last page.
 #include "tests/support/fake_gpu/fake.h"
 #include <stdlib.h>
 #include <string.h>

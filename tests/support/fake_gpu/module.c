@@ -1,5 +1,5 @@
-// Reads a cubin as far as the fake needs it. Cubins come from our own compiler here: sizes are
-// trusted.
+// Reads the parts of a cubin that the fake driver needs. Sizes are trusted, because the cubins come
+// from the compiler.
 #include "common/mem.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <elf.h>
@@ -133,7 +133,7 @@ static cu_result read_symbols(struct cu_module *module, const struct elf *elf)
                 return CU_INVALID_IMAGE;
             }
             f->registers = find_registers(elf, i);
-            // With it the kilobyte that the system keeps in every block.
+            // Also the kilobyte that the system takes in every block.
             f->static_smem = shared && shared->sh_size > RESERVED_SMEM
                                  ? (int)(shared->sh_size - RESERVED_SMEM)
                                  : 0;
@@ -145,7 +145,7 @@ static cu_result read_symbols(struct cu_module *module, const struct elf *elf)
     return result;
 }
 
-// All of the file lies before the end of its section and program headers.
+// Returns the length of the file: it ends with its section or program headers.
 static size_t image_size(const Elf64_Ehdr *header)
 {
     size_t sections = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
@@ -188,7 +188,7 @@ cu_result fake_image_read(struct cu_module *module, const void *image)
     if (header.e_machine != MACHINE_CUDA) {
         return CU_INVALID_IMAGE;
     }
-    // Where the flags keep the architecture changed with the ABI of CUDA 13.
+    // Since the ABI of CUDA 13 the architecture is in another byte of the flags.
     if ((header.e_flags >> 8 & 0xff) != fake.settings.arch &&
         (header.e_flags & 0xff) != fake.settings.arch) {
         return CU_NO_BINARY_FOR_GPU;

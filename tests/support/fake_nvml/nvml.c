@@ -219,7 +219,7 @@ CALL(nvmlDeviceGetTotalEccErrors, nvml_device device, int kind, int counter,
     if (kind < 0 || kind > 1 || counter < 0 || counter > 1) {
         return NVML_INVALID_ARGUMENT;
     }
-    if (kind == 1) { // uncorrected
+    if (kind == 1) { // uncorrected errors
         return fake_give(device, "ecc", 0, ret);
     }
     if ((result = fake_device(device, "ecc")) == NVML_OK) {
@@ -272,7 +272,7 @@ CALL(nvmlDeviceGetPersistenceMode, nvml_device device, int *ret)
     return result;
 }
 
-// count: in, how many fit; out, how many there are.
+// *count is how many fit, and becomes how many there are.
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device device, unsigned *count,
      struct nvml_process *processes)
 {
@@ -350,7 +350,7 @@ CALL(nvmlDeviceRegisterEvents, nvml_device device, unsigned long long types, nvm
     return result;
 }
 
-// The number at `index` of a list "31,79".
+// Returns the number at position `index` of a list such as "31,79".
 static bool nth(const char *list, unsigned index, unsigned long long *ret)
 {
     while (index-- > 0) {
@@ -363,7 +363,7 @@ static bool nth(const char *list, unsigned index, unsigned long long *ret)
     return *list != '\0';
 }
 
-// Never waits: what the test wants to happen is in the file already.
+// Never waits, because the events that the test wants are in the file already.
 CALL(nvmlEventSetWait_v2, nvml_set which, struct nvml_event *ret, unsigned timeout_ms)
 {
     char list[256];

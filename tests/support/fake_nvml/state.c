@@ -51,7 +51,7 @@ unsigned fake_count(void)
     return count > GPU_MAX ? GPU_MAX : (unsigned)count;
 }
 
-// Whether a list "31,79" has the word.
+// Whether a list such as "31,79" contains the word.
 static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -77,7 +77,7 @@ int fake_begin(void)
     return fake_initialised ? NVML_OK : NVML_UNINITIALIZED;
 }
 
-// Begins a call about a GPU; reading may be NULL.
+// Begins a call about a GPU. reading may be NULL.
 int fake_device(const struct nvml_device *device, const char *reading)
 {
     int result = fake_begin();

@@ -4,7 +4,7 @@
 //   count=2               GPUs (1); their uuids are those of the fake libcuda.so.1
 //   fail=N                nvmlInit_v2 gives N
 //   gone=1                no driver: every call fails, and those after it until nvmlInit_v2
-//   delay_ms=50           every call takes so long
+//   delay_ms=50           every call takes this long
 //   GPU0.lost=1           every call about it gives "GPU is lost"
 //   GPU0.temperature=45   and slowdown=90 (threshold), in degrees
 //   GPU0.power=120000     mW; power_limit=700000
@@ -18,7 +18,8 @@
 //   GPU0.xid=31,79        each number is one event, given once; a test appends to the list
 //   GPU0.without=ecc      readings that this GPU does not support (any of the names above)
 //
-// No file: one GPU, idle and well. The types are those of NVML's public interface.
+// Without a file there is one GPU, idle and healthy. The types are those of NVML's public
+// interface.
 #ifndef TESTS_SUPPORT_FAKE_NVML_STATE_H
 #define TESTS_SUPPORT_FAKE_NVML_STATE_H
 
@@ -44,7 +45,7 @@ typedef struct nvml_set *nvml_set;
 struct nvml_device {
     unsigned index;
     bool registered;
-    unsigned delivered; // events of its list
+    unsigned delivered; // events of its list that were delivered
 };
 struct nvml_set {
     int unused;
@@ -70,11 +71,12 @@ extern struct nvml_device fake_devices[GPU_MAX];
 extern bool fake_initialised;
 
 unsigned long long fake_number(const char *key, unsigned long long otherwise);
-// A line about a GPU; false when there is none.
+// Finds a line about a GPU. Returns false when there is none.
 bool fake_text(const struct nvml_device *device, const char *name, char value[static 256]);
 unsigned fake_count(void);
 
-// Every call begins with one of these; a reading, which may be NULL, may be one that is not there.
+// Every call begins with one of these. reading names what the call reads, or is NULL; the GPU may
+// be one that does not support it.
 int fake_begin(void);
 int fake_device(const struct nvml_device *device, const char *reading);
 

@@ -1,4 +1,4 @@
-// A libcuda.so.1 of a driver that is too old: it has only these.
+// A libcuda.so.1 that is too old: it has only these two functions.
 #include "executor/gpu/driver.h"
 
 #define CALL(name, ...)                                                                            \

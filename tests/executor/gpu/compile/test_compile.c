@@ -1,4 +1,4 @@
-// Sealed sources through the real NVRTC in the real jail. Skipped where there is no CUDA compiler.
+// Compiles sealed sources with the real NVRTC in the real jail. Skipped without a CUDA compiler.
 #include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/cubin.h"
@@ -163,7 +163,7 @@ static void a_good_source_gives_an_object_and_features(void **state)
     message_clear(&compile_outcome_message, &outcome);
 }
 
-// Whatever nvdisasm's version prints, it is understood.
+// The text of this machine's version of nvdisasm is understood.
 static void the_machine_code_is_read_where_there_is_a_disassembler(void **state)
 {
     struct fixture *fixture = *state;

@@ -1,4 +1,4 @@
-// What is read from a cubin, against what its source says (tests/data/cuda/variables.cu).
+// Compares what is read from a cubin with its source (tests/data/cuda/variables.cu).
 #include "common/file.h"
 #include "executor/gpu/compile/cubin.h"
 #include <setjmp.h>
@@ -62,7 +62,8 @@ static void every_cut_is_refused_or_harmless(void **state)
 
     (void)state;
     for (size_t len = 0; len < cubin.len; len += 7) {
-        struct bytes cut = {.data = malloc(len + 1), .len = len}; // so that sanitizers see its end
+        struct bytes cut = {.data = malloc(len + 1),
+                            .len = len}; // a copy, so that sanitizers notice reads beyond its end
         struct cuda_global *list = NULL;
 
         memcpy(cut.data, cubin.data, len);

@@ -1,6 +1,6 @@
-// A disassembler that does what a program may do: good work, none, too much, for ever. First by
-// itself, then in the compile jail, where a compilation must be none the worse for it; the jail's
-// part is skipped where there is no CUDA compiler.
+// A disassembler that works, fails, prints too much or never ends. It is run directly, and then in
+// the compile jail, where a compilation must succeed whatever the disassembler does. The part with
+// the jail is skipped without a CUDA compiler.
 #include "common/file.h"
 #include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define ROOM 4096
-#define LONG_S 60.0 // more than anything here should take
+#define LONG_S 60.0 // a limit that nothing here should reach
 #define LINES                                                                                      \
     "printf '        /*0000*/   LDG.E R1, desc[UR4][R2.64] ;\\n        /*0010*/ @P0 EXIT ;\\n'\n"
 
@@ -100,7 +100,7 @@ static void expect_text(const struct fixture *fixture, const char *text)
     assert_memory_equal(fixture->text, text, fixture->len);
 }
 
-// ---- by itself ----
+// ---- run directly ----
 
 static void it_is_given_the_cubin_and_nothing_else(void **state)
 {
@@ -112,7 +112,8 @@ static void it_is_given_the_cubin_and_nothing_else(void **state)
     expect_text(fixture, "C\n");
     assert_true(run(fixture, "exit 0\n", LONG_S, ROOM));
     expect_text(fixture, "");
-    if (access("/proc/self/fd", X_OK) == 0) { // 3 is ls's own, and sh has its script at 10
+    if (access("/proc/self/fd", X_OK) ==
+        0) { // descriptor 3 is ls's own, and 10 is the script that sh reads
         assert_true(run(fixture, "ls /proc/self/fd | grep -v '^[012]$' | grep -c -v '^3$'; :\n",
                         LONG_S, ROOM));
         expect_text(fixture, "0\n");
@@ -130,7 +131,7 @@ static void what_fails_gives_nothing(void **state)
     (void)unlink(fixture->file);
     const struct bytes cubin = {.data = (unsigned char *)(uintptr_t) "x", .len = 1};
     assert_false(disassemble(&none, &cubin, LONG_S, fixture->text, ROOM, &fixture->len));
-    // What is there already is not written through.
+    // A file that is there already is not overwritten.
     assert_int_equal(access(fixture->file, F_OK), 0);
     be(fixture, "echo something\n");
     assert_false(
@@ -144,13 +145,14 @@ static void what_does_not_end_is_ended(void **state)
     assert_false(run(fixture, "while :; do echo on and on; done\n", LONG_S, ROOM));
     assert_false(run(fixture, "exec sleep 1000\n", 0.1, ROOM));
     assert_false(run(fixture, "echo something; exec sleep 1000 >/dev/null\n", 0.1, ROOM));
-    assert_false(run(fixture, "printf 12345678\n", LONG_S, 8)); // there may be more
+    assert_false(
+        run(fixture, "printf 12345678\n", LONG_S, 8)); // the buffer is full, so text may be missing
     assert_true(run(fixture, "printf 12345678\n", LONG_S, 9));
 }
 
 // ---- in the jail ----
 
-// A toolkit that is the machine's but for its disassembler.
+// Makes a toolkit like this machine's, but with another disassembler.
 static bool make_toolkit(struct fixture *fixture, struct toolkit *ret, bool *ret_visible)
 {
     char *include = xasprintf("%s/include", fixture->folder);
@@ -203,7 +205,7 @@ static void compile(struct cuda_jail *jail, enum compile_role role, struct compi
     message_clear(&compile_plan_message, &plan);
 }
 
-// -1: not recorded.
+// Returns the value of a feature, -1 when it is missing.
 static double total_of(struct cuda_jail *jail)
 {
     struct compile_outcome outcome;
@@ -231,14 +233,14 @@ static void a_compilation_is_none_the_worse_for_it(void **state)
         {"echo no code\n", -1},
         {LINES "exit 1\n", -1},
         {"while :; do\n" LINES "done\n", -1},
-        {"exec sleep 1000\n", -1},                                   // three seconds
-        {"head -c 100000 /dev/zero; printf '\\377\\n'\n" LINES, -1}, // zeros end a text
+        {"exec sleep 1000\n", -1},                                   // killed after three seconds
+        {"head -c 100000 /dev/zero; printf '\\377\\n'\n" LINES, -1}, // a text ends at the first NUL
         {"printf '\\377\\376\\n'\n" LINES, 2},
         {LINES, 2},
     };
     struct fixture *fixture = *state;
     struct toolkit toolkit;
-    bool visible = false; // from within the jail
+    bool visible = false; // whether the jail can see the toolkit
 
     if (!make_toolkit(fixture, &toolkit, &visible)) {
         skip();

@@ -1,5 +1,5 @@
-// The instruction mix, from nvdisasm's text as it was printed for kernels of ours and from text
-// that nobody would print.
+// The instruction mix, read from nvdisasm's text for some kernels and from text that no program
+// would print.
 #include "common/mem.h"
 #include "executor/gpu/compile/sass.h"
 #include <setjmp.h>
@@ -52,7 +52,7 @@ struct mix {
 
 static struct mix read_mix(const char *text, size_t len)
 {
-    // Bounds are those of the memory: a sanitizer sees what reads further.
+    // The memory ends with the text, so a sanitizer notices a read beyond the end.
     char *copy = len > 0 ? xmemdup(text, len) : NULL;
     struct mix mix = {.fact = NULL};
 
@@ -88,7 +88,7 @@ static void instructions_are_counted_by_class(void **state)
         const char *name;
         double value;
     } expected[] = {
-        {"sass_total", 20}, // the filling is none
+        {"sass_total", 20}, // the NOPs at the end are not counted
         {"sass_predicated", 3}, {"sass_global_128", 2}, {"sass_ffma", 2},    {"sass_hmma", 1},
         {"sass_gmma", 1},       {"sass_ldg", 2},        {"sass_stg", 1},     {"sass_lds", 1},
         {"sass_sts", 1},        {"sass_bar", 1},        {"sass_mufu", 1},    {"sass_branch", 2},
@@ -101,7 +101,7 @@ static void instructions_are_counted_by_class(void **state)
     for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
         expect(&mix, expected[i].name, expected[i].value);
     }
-    for (size_t i = 0; i < mix.count; i++) { // each once
+    for (size_t i = 0; i < mix.count; i++) { // each feature is appended once
         for (size_t k = 0; k < i; k++) {
             assert_string_not_equal(mix.fact[i].name, mix.fact[k].name);
         }
@@ -144,7 +144,8 @@ static void every_beginning_is_read_within_bounds(void **state)
     for (size_t len = 0; len < strlen(listing); len++) {
         struct mix mix = read_mix(listing, len);
 
-        assert_true(mix.count == 0 || mix.fact[0].value <= 21); // "N" is no NOP
+        assert_true(mix.count == 0 ||
+                    mix.fact[0].value <= 21); // a cut "N" is counted, being no NOP
         release(&mix);
     }
 }

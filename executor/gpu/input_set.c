@@ -1,0 +1,34 @@
+#include "executor/gpu/input_set.h"
+#include "executor/inputs.h"
+
+int tensor_sizes_of(const struct problem *problem, const struct shape_case *shape,
+                    struct tensor_sizes *ret, struct err *err)
+{
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        int rc = problem_elements(problem, t, shape, &ret->count[t], err);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = problem_last_extent(problem, t, shape, &ret->last[t], err);
+        if (rc != 0) {
+            return rc;
+        }
+        ret->bytes[t] = ret->count[t] * dtype_size(problem->tensor[t].dtype);
+    }
+    return 0;
+}
+
+int input_set_fill(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
+                   size_t tensor, const struct guarded_buffer *buffer,
+                   const struct tensor_sizes *sizes, struct err *err)
+{
+    const struct tensor *t = &problem->tensor[tensor];
+    cu_pointer out = buffer->tensor;
+    int dtype = (int)t->dtype, distribution = (int)t->distribution;
+    double a = t->value[0], b = t->value[1];
+    uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);
+    uint64_t count = sizes->count[tensor], last = sizes->last[tensor];
+
+    return gpu_run(gpu, GPU_FILL, count,
+                   (void *[]){&out, &dtype, &distribution, &a, &b, &key, &count, &last}, err);
+}
