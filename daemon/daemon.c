@@ -1,15 +1,23 @@
 // Design note.
 //
-// Up:   lock, ledger, blobs, secret; then from the loop probe, where GPUs are wanted cuda-probe,
-//       devices, lifecycle, jobs reloaded, service, READY.
+// Start:
+//   1. daemon_start: state directory and its lock, ledger, blob store, secret, control groups,
+//      executor pool, job table, device discovery.
+//   2. finish_start, when discovery has found the devices: scheduler, compiler, lifecycle and what
+//      belongs to them; accounts, jobs and administration from the ledger; the ledger's thread; the
+//      service.
+//   3. Unfinished jobs begin again, and on_ready is called.
 //
-// Down: no new requests, parked WAITs answered; lifecycle stopped, children ended; every exchange
-//       answered and every end in the ledger; service closed, ledger closed, end.
+// Stop:
+//   1. daemon_stop: requests are refused, parked WAITs are answered, the lifecycle stops and child
+//      processes are ended.
+//   2. on_stop_poll looks every few milliseconds whether anything is still in progress. That is
+//      simpler than callbacks between all parts, and it happens once. The time is bounded by the
+//      grace that child processes get.
+//   3. close_all closes service and ledger and calls on_end. The caller then calls daemon_free.
 //
-// Going down is a poll of "is anything left?" every few milliseconds rather than a web of
-// callbacks: it happens once, and what is waited for is bounded by the grace of the children. If
-// something is left after STOP_MAX_MS (a child that does not die), the daemon ends all the same;
-// the ledger has everything that was promised.
+// If something is still in progress after STOP_MAX_MS (a child process that does not die), the
+// process exits all the same. The ledger has everything that was promised to a caller.
 #include "daemon/daemon.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -35,44 +43,44 @@
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 #include "daemon/upkeep/administration.h"
-#include "daemon/upkeep/probing.h"
+#include "daemon/upkeep/discovery.h"
 #include "daemon/upkeep/sweeper.h"
 #include "daemon/upkeep/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TICK_MS 1000
-#define STOP_POLL_MS 5
-#define STOP_MAX_MS 15000
-#define RESIDENT_MAX ((size_t)64 << 20) // results kept in memory
-#define EXCHANGES_MAX 1024
-#define PARKED_MAX 768
-#define MESSAGE_MAX ((size_t)16 << 20)
-#define COMPILE_SLOTS_MAX 64
+#define TICK_MS 1000                    // time between calls of the parts' tick functions
+#define STOP_POLL_MS 5                  // time between looks whether everything has ended
+#define STOP_MAX_MS 15000               // longest time to stop
+#define RESIDENT_MAX ((size_t)64 << 20) // bytes of results kept in memory
+#define EXCHANGES_MAX 1024              // open requests
+#define PARKED_MAX 768                  // parked requests among them
+#define MESSAGE_MAX ((size_t)16 << 20)  // bytes of a message
+#define COMPILE_SLOTS_MAX 64            // compilations at the same time
 
 struct daemon {
     struct daemon_config config;
-    struct daemon_parts parts; // what they point to is owned here
-    int lock_fd;
-    struct cgroups *cgroups; // NULL: not delegated
-    struct probing probing;
+    struct daemon_parts parts; // what its members point to is owned here
+    int lock_fd;               // lock of the state directory
+    struct cgroups *cgroups;   // NULL when no control group is delegated
+    struct discovery discovery;
     struct secret secret;
     struct devices devices;
     struct watch *watch;
     struct sweeper sweeper;
     struct dispatch *dispatch;
     struct counters counters;
-    struct monitor *monitor; // NULL: not served
-    uv_timer_t tick;
-    uv_timer_t stop;
-    uint64_t stop_since_ms;
-    bool vacating;
-    bool stopping;
-    struct err error; // why it ends
+    struct monitor *monitor; // NULL when monitoring is not served
+    uv_timer_t tick;         // calls on_tick
+    uv_timer_t stop;         // calls on_stop_poll
+    uint64_t stop_since_ms;  // when daemon_stop was called, on the loop's clock
+    bool stop_when_idle;     // daemon_stop_when_idle was called
+    bool stopping;           // daemon_stop was called
+    struct err error;        // why the daemon ends; no code after daemon_stop
 };
 
-// --- down
+// --- stop
 
 static void close_all(struct daemon *daemon)
 {
@@ -87,7 +95,8 @@ static void close_all(struct daemon *daemon)
     daemon->config.on_end(daemon->config.owner, error);
 }
 
-static bool is_quiet(const struct daemon *daemon)
+// Returns whether nothing is in progress that the daemon has to wait for.
+static bool is_idle(const struct daemon *daemon)
 {
     return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
            !(daemon->parts.lifecycle &&
@@ -101,7 +110,7 @@ static void on_stop_poll(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
 
-    if (is_quiet(daemon)) {
+    if (is_idle(daemon)) {
         close_all(daemon);
     } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
         log_event(LOG_ERROR, "stop-incomplete children=%zu",
@@ -128,7 +137,7 @@ void daemon_stop(struct daemon *daemon)
     }
     administration_stop(daemon->parts.administration);
     watch_stop(daemon->watch);
-    probing_stop(&daemon->probing);
+    discovery_stop(&daemon->discovery);
     sweeper_stop(&daemon->sweeper);
     if (daemon->parts.executors) {
         executor_pool_stop(daemon->parts.executors);
@@ -151,14 +160,14 @@ void daemon_reload(struct daemon *daemon)
     }
 }
 
-void daemon_vacate(struct daemon *daemon)
+void daemon_stop_when_idle(struct daemon *daemon)
 {
     if (!daemon->dispatch) {
         daemon_stop(daemon);
-    } else if (!daemon->vacating) {
-        daemon->vacating = true;
-        dispatch_vacate(daemon->dispatch);
-        administration_vacate(daemon->parts.administration);
+    } else if (!daemon->stop_when_idle) {
+        daemon->stop_when_idle = true;
+        dispatch_refuse_jobs(daemon->dispatch);
+        administration_drain_all(daemon->parts.administration);
     }
 }
 
@@ -193,7 +202,7 @@ void daemon_kill_children(struct daemon *daemon)
     }
 }
 
-// What there is, in whatever state of construction.
+// Frees all parts there are. Some are missing when the daemon could not start.
 void daemon_free(struct daemon *daemon)
 {
     if (!daemon) {
@@ -223,7 +232,7 @@ void daemon_free(struct daemon *daemon)
     free(daemon);
 }
 
-// --- up
+// --- start
 
 static size_t compile_slots(const struct daemon_config *config)
 {
@@ -232,14 +241,14 @@ static size_t compile_slots(const struct daemon_config *config)
     return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
 }
 
-static void on_change(void *owner)
+static void on_budget_change(void *owner)
 {
     struct daemon *daemon = owner;
 
-    scheduler_kick(daemon->parts.scheduler);
+    scheduler_wake(daemon->parts.scheduler);
 }
 
-static void create_work(struct daemon *daemon)
+static void create_parts(struct daemon *daemon)
 {
     struct daemon_parts *parts = &daemon->parts;
     struct compiler_events compiler = {.may_start = scheduler_may_compile,
@@ -251,7 +260,7 @@ static void create_work(struct daemon *daemon)
     parts->setups = setups_create(parts);
     parts->lifecycle = lifecycle_create(parts);
     parts->submissions = submissions_create(parts);
-    parts->budgets = budgets_create(parts->accounts, parts->ledger, on_change, daemon);
+    parts->budgets = budgets_create(parts->accounts, parts->ledger, on_budget_change, daemon);
     daemon->sweeper = (struct sweeper){
         .loop = parts->loop,
         .jobs = parts->jobs,
@@ -261,8 +270,9 @@ static void create_work(struct daemon *daemon)
     };
 }
 
-// Starts ahead what measurements on GPUs will need; nothing where there are none.
-static void warm_up(const struct daemon_parts *parts)
+// Starts processes for measurements and compilations on GPUs ahead of the first job. No-op without
+// GPUs.
+static void prestart_executors(const struct daemon_parts *parts)
 {
     bool any = false;
 
@@ -310,7 +320,7 @@ static void on_tick(uv_timer_t *timer)
     compiler_tick(daemon->parts.compiler);
     scheduler_tick(daemon->parts.scheduler);
     administration_tick(daemon->parts.administration);
-    if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
+    if (daemon->stop_when_idle && devices_busy(&daemon->devices) == 0) {
         daemon_stop(daemon);
     }
     completions_tick(daemon->parts.completions);
@@ -337,12 +347,12 @@ static void log_ready(const struct daemon *daemon)
               config->cores.exclusive ? "yes" : "no", config->state_dir);
 }
 
-// The probes have told what there is: build the rest and serve.
-static int come_up(struct daemon *daemon, struct err *err)
+// Makes the parts that need the devices, reloads the ledger, and serves.
+static int finish_start(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
 
-    create_work(daemon);
+    create_parts(daemon);
     int rc = budgets_load(daemon->parts.accounts, daemon->parts.ledger, err);
     rc = rc == 0 ? reload_jobs(&daemon->parts, err) : rc;
     rc = rc == 0 ? administration_create(&daemon->parts.administration, &daemon->parts, err) : rc;
@@ -352,7 +362,7 @@ static int come_up(struct daemon *daemon, struct err *err)
         return rc;
     }
     reload_requeue(&daemon->parts);
-    warm_up(&daemon->parts);
+    prestart_executors(&daemon->parts);
     daemon->watch = watch_create(&daemon->parts);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     log_ready(daemon);
@@ -360,32 +370,32 @@ static int come_up(struct daemon *daemon, struct err *err)
     return 0;
 }
 
-static void on_probed(void *owner, const struct err *error)
+static void on_discovered(void *owner, const struct err *error)
 {
     struct daemon *daemon = owner;
 
     if (error) {
         daemon->error = *error;
     }
-    if (!daemon->stopping && (error || come_up(daemon, &daemon->error) != 0)) {
+    if (!daemon->stopping && (error || finish_start(daemon, &daemon->error) != 0)) {
         daemon_stop(daemon);
     }
 }
 
-static int start_probing(struct daemon *daemon, struct err *err)
+static int start_discovery(struct daemon *daemon, struct err *err)
 {
-    struct probing_config probing = {
+    struct discovery_config discovery = {
         .parts = &daemon->parts,
         .device_spec = &daemon->config.device_spec,
         .cores = &daemon->config.cores,
-        .on_end = on_probed,
+        .on_end = on_discovered,
         .owner = daemon,
     };
 
-    return probing_start(&daemon->probing, &probing, err);
+    return discovery_start(&daemon->discovery, &discovery, err);
 }
 
-// What needs no loop: the state directory, its lock, the ledger, the blobs.
+// Opens the state directory: its lock, the ledger, the blob store and the secret.
 static int open_state(struct daemon *daemon, struct err *err)
 {
     const char *dir = daemon->config.state_dir;
@@ -411,7 +421,7 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
-// Children have limits without groups, so it does not matter to anybody else whether there are any.
+// Opens control groups if they are delegated. Without them child processes have resource limits.
 static void open_cgroups(struct daemon *daemon)
 {
     struct err reason = ERR_INIT;
@@ -471,12 +481,13 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
         daemon->parts.jobs = job_table_create(RESIDENT_MAX, daemon->parts.accounts);
         daemon->parts.answers = answers_create(&daemon->parts);
         devices_init(&daemon->devices);
-        rc = start_probing(daemon, err);
+        rc = start_discovery(daemon, err);
     }
     if (rc != 0) {
         ledger_close(daemon->parts.ledger);
         while (daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0) {
-            (void)uv_run(loop, UV_RUN_ONCE); // handles of a probe that did not start
+            (void)uv_run(loop,
+                         UV_RUN_ONCE); // closes the handles of a probe that could not be started
         }
         daemon_free(daemon);
         return rc;

@@ -14,7 +14,7 @@
 #include "daemon/run/measure.h"
 #include "common/clock.h"
 #include "common/stats.h"
-#include "daemon/jobs/completion.h"
+#include "daemon/run/cached_result.h"
 #include "daemon/run/outcome.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
@@ -32,10 +32,10 @@ struct run {
     struct job *job; // NULL: cancelled
     uint64_t id;     // of the job
     struct device *device;
-    struct queue_ticket ticket; // of the queue of the device's class
-    struct account_hold hold;   // of the search's account
+    struct queue_grant grant;        // of the queue of the device's class
+    struct account_reservation hold; // of the search's account
     char *tenant, *search_name;
-    char *place;                       // of both, as search->place
+    char *place;                       // "tenant/search"
     unsigned pending;                  // of the three
     struct bytes blob[RUN_BLOB_COUNT]; // read
     struct bytes cached;               // a result that answers the job
@@ -98,8 +98,8 @@ static void finish(struct run *run, enum run_outcome outcome)
                           outcome == RUN_DISTURBED || outcome == RUN_NO_START ||
                           outcome == RUN_TOO_LARGE ||
                           (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
-    queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
-    account_settle(run->parts->accounts, &run->hold, end->held_s, free_of_charge,
+    queue_finish(queue, &run->grant, end->held_s, free_of_charge);
+    account_finish(run->parts->accounts, &run->hold, end->held_s, free_of_charge,
                    clock_seconds(now_ns));
     if (outcome == RUN_LOST) {
         (void)device_failed(run->device, run->id, run->reason, now_ns);
@@ -392,16 +392,15 @@ static void on_cached(void *owner, const struct err *error, struct bytes *answer
 
 static void look_into_cache(struct run *run, const struct job *job)
 {
-    struct digest key = completion_cache_key(job, run->parts->limits.sandbox_off);
-    struct bytes question = completion_cache_question(job);
+    struct digest key = cached_result_key(job, run->parts->limits.sandbox_off);
+    struct bytes question = cached_result_question(job);
 
     ledger_read_cached(run->parts->ledger, &key, &question, cache_adopt, on_cached, run);
     bytes_clear(&question);
 }
 
 static struct run *new_run(const struct daemon_parts *parts, const struct run_events *events,
-                           struct job *job, struct device *device,
-                           const struct queue_ticket *ticket)
+                           struct job *job, struct device *device, const struct queue_grant *grant)
 {
     struct run *run = xcalloc(1, sizeof(*run));
     const struct setup *setup = job->setup;
@@ -411,11 +410,11 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
     run->job = job;
     run->id = job->id;
     run->device = device;
-    run->ticket = *ticket;
-    account_hold(&run->hold, job->search->account, ticket->fair.charged);
+    run->grant = *grant;
+    account_reserve(&run->hold, job->search->account, grant->fair.charged);
     run->tenant = xstrdup(job->search->tenant);
     run->search_name = xstrdup(job->search->name);
-    run->place = xstrdup(job->search->place);
+    run->place = xstrdup(job->search->path);
     run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
     run->fresh = job->fresh;
     run->expected = (struct outcome_expectation){
@@ -435,9 +434,9 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
 }
 
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
-               struct device *device, const struct queue_ticket *ticket)
+               struct device *device, const struct queue_grant *grant)
 {
-    struct run *run = new_run(parts, events, job, device, ticket);
+    struct run *run = new_run(parts, events, job, device, grant);
     const struct setup *setup = job->setup;
     struct digest blobs[RUN_BLOB_COUNT] = {
         [RUN_BLOB_PROBLEM] = setup->problem,
@@ -466,7 +465,7 @@ void run_charge(struct run *run)
     double held_s = clock_seconds(now_ns - run->device->since_ns);
 
     if (run->device->job == run->id) {
-        queue_refresh(run->device->device_class->queue, &run->ticket, held_s);
+        queue_refresh(run->device->device_class->queue, &run->grant, held_s);
         account_charge(&run->hold, held_s, clock_seconds(now_ns));
     }
 }

@@ -65,10 +65,10 @@ struct run_events {
 };
 
 // Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end.
-// ticket is queue_take's; the run settles it, and charges the search's account. parts and events
+// grant is queue_take's; the run settles it, and charges the search's account. parts and events
 // outlive the run.
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
-               struct device *device, const struct queue_ticket *ticket);
+               struct device *device, const struct queue_grant *grant);
 // Charges what it has held the device for until now.
 void run_charge(struct run *run);
 // The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at

@@ -174,12 +174,12 @@ static void an_end_is_told_when_the_ledger_has_it(void **state)
 
     open_ledger(f, 0);
     struct job *job = new_job(f, "a", NULL, 0);
-    end_cancelled(f->completions, job, JOB_CAUSE_CLIENT, "it is no longer wanted");
-    assert_true(job->settling);
+    complete_cancelled(f->completions, job, JOB_CAUSE_CLIENT, "it is no longer wanted");
+    assert_true(job->completing);
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(completions_pending(f->completions), 1);
     run_until_settled(f);
-    assert_false(job->settling);
+    assert_false(job->completing);
     assert_int_equal(job->state, JOB_CANCELLED);
     assert_int_equal(job->cause, JOB_CAUSE_CLIENT);
     assert_string_equal(job->reason, "it is no longer wanted");
@@ -196,7 +196,7 @@ static void a_buried_job_keeps_its_cause(void **state)
     struct fixture *f = *state;
 
     open_ledger(f, 0);
-    end_buried(f->completions, new_running(f, "a"), JOB_CAUSE_LOST_EXECUTOR, "lost");
+    complete_buried(f->completions, new_running(f, "a"), JOB_CAUSE_LOST_EXECUTOR, "lost");
     run_until_settled(f);
     assert_int_equal(f->counters.ended[JOB_BURIED], 1);
     load(f);
@@ -210,7 +210,7 @@ static void end_as(struct fixture *f, struct job *job, uint64_t verdict, bool ca
 
     message_init(&result_message, &result);
     result.verdict = verdict;
-    end_measured(f->completions, job, &result, cacheable);
+    complete_measured(f->completions, job, &result, cacheable);
     run_until_settled(f);
     message_clear(&result_message, &result);
 }
@@ -240,7 +240,7 @@ static void a_cached_answer_counts_as_no_measurement(void **state)
 
     open_ledger(f, 0);
     struct job *job = new_job(f, "a", NULL, 0);
-    end_cached(f->completions, job, &result);
+    complete_cached(f->completions, job, &result);
     assert_null(result.data);
     run_until_settled(f);
     assert_int_equal(job->state, JOB_DONE);
@@ -260,13 +260,13 @@ static void what_does_not_compile_is_done_without_a_device(void **state)
     message_init(&compiled_message, &compiled);
     compiled.verdict = VERDICT_COMPILE_ERROR;
     struct job *job = new_job(f, "a", running, 1);
-    end_unmeasured(f->completions, job, VERDICT_COMPILE_ERROR, "line 1", &compiled);
+    complete_unmeasured(f->completions, job, VERDICT_COMPILE_ERROR, "line 1", &compiled);
     run_until_settled(f);
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(ledger_results(f->ledger), 1); // equal sources do not compile either
     f->setup.problem = digest_of("another", 7);
-    end_unmeasured(f->completions, new_job(f, "b", running, 1), VERDICT_COMPILE_ERROR,
-                   "the baseline does not compile", NULL);
+    complete_unmeasured(f->completions, new_job(f, "b", running, 1), VERDICT_COMPILE_ERROR,
+                        "the baseline does not compile", NULL);
     run_until_settled(f);
     assert_int_equal(ledger_results(f->ledger), 1); // the problem may be repaired
     assert_int_equal(f->counters.verdict[VERDICT_COMPILE_ERROR], 2);
@@ -280,7 +280,7 @@ static void a_full_ledger_keeps_no_job_from_completion(void **state)
 
     open_ledger(f, 64);
     struct job *job = new_running(f, "a");
-    end_cached(f->completions, job, &large);
+    complete_cached(f->completions, job, &large);
     run_until_settled(f);
     assert_int_equal(job->state, JOB_DONE);
     assert_true(job->unsaved);

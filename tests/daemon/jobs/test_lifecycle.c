@@ -234,7 +234,7 @@ static void a_host_that_starts_nothing_is_no_fault_of_job_or_device(void **state
     while (executor_pool_held(w->parts.executors) > 0) {
         executor_pool_tick(w->parts.executors);
     }
-    scheduler_kick(w->parts.scheduler);
+    scheduler_wake(w->parts.scheduler);
     workshop_compile_until(w, job, JOB_READY);
     w->broken = true;
     while (executor_pool_held(w->parts.executors) == 0) {

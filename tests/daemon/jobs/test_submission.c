@@ -243,7 +243,7 @@ static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(voi
         workshop_turn(w);
     }
     assert_false(job->journalled);
-    job->doomed = true;
+    job->cancel_requested = true;
     workshop_until_state(w, job, JOB_CANCELLED);
     assert_int_equal(outcome.job, job->id);
     assert_int_equal(w->begun, 0);

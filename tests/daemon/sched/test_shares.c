@@ -41,7 +41,7 @@ struct device {
     struct item *item; // NULL: idle
     double began_s;
     double ends_s;
-    struct queue_ticket ticket;
+    struct queue_grant grant;
 };
 
 struct pool {
@@ -104,7 +104,7 @@ static void finish(struct pool *pool, struct device *device)
 
     item->source->used_s += held_s;
     pool->idle++;
-    queue_settle(pool->queue, &device->ticket, held_s, false);
+    queue_finish(pool->queue, &device->grant, held_s, false);
     device->item = NULL;
     if (item->source->in_flight > 0) {
         submit(pool, item->source);
@@ -126,11 +126,11 @@ static struct device *free_slot(struct pool *pool)
 static void start_all(struct pool *pool)
 {
     struct fair_terms terms = {.devices = DEVICES};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     struct item *item;
 
     while (pool->idle > 0 &&
-           (item = (struct item *)queue_take(pool->queue, &terms, pool->now_s, &ticket))) {
+           (item = (struct item *)queue_take(pool->queue, &terms, pool->now_s, &grant))) {
         struct device *device = free_slot(pool);
         struct source *source = item->source;
 
@@ -140,7 +140,7 @@ static void start_all(struct pool *pool)
         *device = (struct device){.item = item,
                                   .began_s = pool->now_s,
                                   .ends_s = pool->now_s + item->seconds,
-                                  .ticket = ticket};
+                                  .grant = grant};
         pool->idle--;
     }
 }
@@ -150,7 +150,7 @@ static void tick(struct pool *pool)
 {
     for (size_t i = 0; i < DEVICES; i++) {
         if (pool->device[i].item) {
-            queue_refresh(pool->queue, &pool->device[i].ticket,
+            queue_refresh(pool->queue, &pool->device[i].grant,
                           pool->now_s - pool->device[i].began_s);
         }
     }
@@ -222,7 +222,7 @@ static void run_until(struct pool *pool, double end_s)
     }
 }
 
-// What waits or runs is freed; its tickets are settled.
+// What waits or runs is freed; its grants are settled.
 static void end(struct pool *pool)
 {
     for (size_t i = 0; i < pool->sources; i++) {
@@ -234,10 +234,10 @@ static void end(struct pool *pool)
         }
     }
     const struct fair_terms all = {.devices = 0};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     struct item *item;
-    while ((item = (struct item *)queue_take(pool->queue, &all, pool->now_s, &ticket))) {
-        queue_settle(pool->queue, &ticket, 0, true);
+    while ((item = (struct item *)queue_take(pool->queue, &all, pool->now_s, &grant))) {
+        queue_finish(pool->queue, &grant, 0, true);
         free(item);
     }
     assert_int_equal(queue_count(pool->queue), 0);

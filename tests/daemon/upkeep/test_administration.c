@@ -301,7 +301,7 @@ static void a_leaving_daemon_drains_all_and_keeps_nothing_of_it(void **state)
 {
     struct fixture *f = *state;
 
-    administration_vacate(f->administration);
+    administration_drain_all(f->administration);
     assert_string_equal(state_of(f, 0), "draining");
     assert_string_equal(state_of(f, 1), "draining");
     end(f);

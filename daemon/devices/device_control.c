@@ -1,4 +1,5 @@
-// The A/A controls of a device: the last one for each problem and baseline, oldest first.
+// The A/A controls of a device (device.h): the last one for each pair of problem and baseline,
+// oldest first. Two bad controls in a row quarantine the device.
 #include "common/log.h"
 #include "common/mem.h"
 #include "daemon/devices/device.h"
@@ -29,7 +30,8 @@ static void remember(struct device *device, const struct digest *about,
     struct control *control = find_control(device, about);
     size_t index;
 
-    // The list is by age: what is renewed goes to its end, and the oldest makes room.
+    // The list is in the order of age. A renewed control moves to its end; when the list is full,
+    // the oldest control is removed.
     if (control || device->control_count == DEVICE_CONTROLS_MAX) {
         index = control ? (size_t)(control - device->controls) : 0;
         memmove(&device->controls[index], &device->controls[index + 1],
@@ -58,7 +60,7 @@ bool device_control(struct device *device, const struct digest *about,
     if (++device->bad_controls < 2) {
         return false;
     }
-    device->bad_controls = 1; // on probation after its rest
+    device->bad_controls = 1; // after the quarantine one more bad control quarantines it again
     device_reason text;
     (void)snprintf(text, sizeof(text),
                    "the baseline measured against itself differs by more than 1 %% twice in a row"
