@@ -82,7 +82,7 @@ $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/sup
 
 $(B)/%.a:
 	@mkdir -p $(@D)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar qcs $@ $^
 
 $(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
 $(B)/bin/kcast-exec: $(B)/executor/main.o $(B)/executor.a $(B)/lib.a

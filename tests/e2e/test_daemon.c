@@ -785,12 +785,12 @@ static void hello_says_who_it_is(void **state)
     struct hello_reply reply;
     struct err err = ERR_INIT;
 
-    assert_int_equal(remote_hello(client->remote, "kcastd", &reply, &err), 0);
+    assert_int_equal(remote_hello_sync(client->remote, "kcastd", &reply, &err), 0);
     assert_string_equal(reply.program, "kcastd");
     assert_int_equal(reply.pid, client->program.pid);
     assert_true(reply.message_max >= (1U << 20));
     message_clear(&hello_reply_message, &reply);
-    assert_int_not_equal(remote_hello(client->remote, "kcast-worker", &reply, &err), 0);
+    assert_int_not_equal(remote_hello_sync(client->remote, "kcast-worker", &reply, &err), 0);
 }
 
 int main(void)

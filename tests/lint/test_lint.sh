@@ -29,7 +29,7 @@ T
     printf '// Errors.\n#ifndef COMMON_ERR_H\n#define COMMON_ERR_H\n\n#define MUST_CHECK\n\nstruct err;\n#define EACH(list) while (list)\n\n#endif\n' >common/err.h
     printf '#include "common/err.h"\n' >common/log.c
     printf '#ifndef DAEMON_SCHED_QUEUE_H\n#define DAEMON_SCHED_QUEUE_H\n\n#include "common/err.h"\n\nMUST_CHECK int queue_take(int *ret);\n\n#endif\n' >daemon/sched/queue.h
-    cat >daemon/state/job.c <<'C'
+    cat >daemon/jobs/job.c <<'C'
 #include "daemon/sched/queue.h"
 #include <sqlite3.h>
 
@@ -67,8 +67,8 @@ int job_run(struct err *err)
     return rc == 0 ? count : rc;
 }
 C
-    cat >tests/daemon/state/test_job.c <<'C'
-#include "daemon/state/job.h"
+    cat >tests/daemon/test_job.c <<'C'
+#include "daemon/jobs/job.h"
 #include "tests/support/until.h"
 
 static const char *script = "exec sleep 1000\n";
@@ -98,7 +98,7 @@ good_tree
 said=$(lint --only "$checks") || complain "the tree that is as it should be: $said"
 
 # ---- braces ----
-job=daemon/state/job.c
+job=daemon/jobs/job.c
 case_braces() { # LINE TEXT WORD [AT]
     good_tree
     line "$1" "$2" $job
@@ -173,8 +173,8 @@ wrong logging common/mem.c 3 'this folder does not log: the function that decide
 sentence='a test does not sleep: it waits for an event, or for a condition through tests/support/until'
 for call in 'sleep(1)' '(void)usleep(1000)' 'nanosleep(&a, NULL)' 'uv_sleep(10)'; do
     good_tree
-    line 4 "static void wait(void) { $call; }" tests/daemon/state/test_job.c
-    wrong sleeps tests/daemon/state/test_job.c 4 "$sentence"
+    line 4 "static void wait(void) { $call; }" tests/daemon/test_job.c
+    wrong sleeps tests/daemon/test_job.c 4 "$sentence"
 done
 for command in 'sleep 0.1' 'until x; do sleep 1; done' 'read -rt 0.05 <> <(:) || :' 'exec sleep 600' 'sleep "$n"'; do
     good_tree
@@ -184,13 +184,13 @@ done
 
 # ---- layers ----
 good_tree
-printf '#include "daemon/state/job.h"\n' >daemon/sched/queue.c
-wrong layers daemon/sched/queue.c 1 '"daemon/state/job.h": daemon/sched may not include daemon/jobs'
+printf '#include "daemon/jobs/job.h"\n' >daemon/sched/queue.c
+wrong layers daemon/sched/queue.c 1 '"daemon/jobs/job.h": daemon/sched may not include daemon/jobs'
 good_tree
-printf '\n#include "daemon/daemon.h"\n' >net/rpc/link.c
-wrong layers net/rpc/link.c 2 '"daemon/daemon.h": net may not include daemon'
+printf '\n#include "daemon/daemon.h"\n' >net/link.c
+wrong layers net/link.c 2 '"daemon/daemon.h": net may not include daemon'
 good_tree
-printf '#include "daemon/state/job.h"\n#include "net/link.h"\n' >daemon/main.c
+printf '#include "daemon/jobs/job.h"\n#include "net/link.h"\n' >daemon/main.c
 lint --only "$checks" >"$work/said" || complain "what daemon may include: $(cat "$work/said")"
 printf '#include "tests/support/until.h"\n' >daemon/main.c
 wrong layers daemon/main.c 1 '"tests/support/until.h": daemon may not include what is in no room'

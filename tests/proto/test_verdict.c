@@ -20,7 +20,7 @@ static void every_verdict_has_a_distinct_name_and_a_meaning(void **state)
     }
 }
 
-// Numbers are on the wire and in files; this list may only grow.
+// The numbers are on the wire and in files: this list may only grow.
 static void verdict_numbers_and_names_never_change(void **state)
 {
     static const char *const names[] = {"none",         "faster",   "slower",        "equivalent",

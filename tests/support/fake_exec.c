@@ -186,7 +186,7 @@ static char *extra_descriptors(void)
     const struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        int fd = atoi(entry->d_name); // NOLINT: the kernel's numbers
+        int fd = (int)strtol(entry->d_name, NULL, 10);
 
         if (fd > 2 && fd != dirfd(dir)) {
             strbuf_addf(&out, "%d ", fd);

@@ -123,7 +123,7 @@ void workshop_compiled(struct workshop *w, struct execution *execution, const ch
         compiled.log = (char *)(uintptr_t) "a warning";
     }
     struct executor_end end = {.ok = true, .seconds = 1};
-    end.report = pack(&compile_outcome_message, &report);
+    end.outcome = pack(&compile_outcome_message, &report);
     message_clear(&compile_plan_message, &plan);
     free(object);
     answer(w, execution, &end);
@@ -140,7 +140,7 @@ void workshop_measured(struct workshop *w, struct execution *execution, uint64_t
     result.reason = (char *)(uintptr_t) "said so";
     report.result = &result;
     struct executor_end end = {.ok = true, .seconds = 1};
-    end.report = pack(&measure_outcome_message, &report);
+    end.outcome = pack(&measure_outcome_message, &report);
     answer(w, execution, &end);
 }
 
@@ -299,7 +299,7 @@ struct job *workshop_submit(struct workshop *w, uint64_t kind, const char *key, 
     while (!submitting.done) {
         workshop_turn(w);
     }
-    return submitting.job ? jobs_find(w->parts.jobs, submitting.job) : NULL;
+    return submitting.job ? job_table_find(w->parts.jobs, submitting.job) : NULL;
 }
 
 // --- begin and end
@@ -366,19 +366,19 @@ void workshop_open(struct workshop *w, size_t cores)
                    .jobs_max = 1000},
         .secret = &w->secret,
         .devices = &w->devices,
-        .tally = &w->tally,
+        .counters = &w->counters,
     };
     open_files(w);
     add_cores(w, cores);
     parts->executors = executor_pool_stand_in(&stand_in);
     parts->accounts = accounts_create();
-    parts->jobs = jobs_create(1 << 20, parts->accounts);
+    parts->jobs = job_table_create(1 << 20, parts->accounts);
     parts->waits = waits_create(&w->loop, on_due, w);
-    parts->endings = endings_create(parts);
+    parts->completions = completions_create(parts);
     parts->scheduler = scheduler_create(parts);
     compiler.owner = parts->scheduler;
     parts->compiler = compiler_create(parts, &compiler);
-    parts->subjects = subjects_create(parts);
+    parts->setups = setups_create(parts);
     parts->lifecycle = lifecycle_create(parts);
     parts->submissions = submissions_create(parts);
     w->problem = workshop_put(w, daemon_client_problem);
@@ -393,22 +393,22 @@ void workshop_close(struct workshop *w)
     lifecycle_stop(parts->lifecycle);
     compiler_stop(parts->compiler);
     while (scheduler_busy(parts->scheduler) || compiler_busy(parts->compiler) ||
-           endings_pending(parts->endings) > 0) {
+           completions_pending(parts->completions) > 0) {
         workshop_turn(w);
     }
     waits_close(parts->waits);
     ledger_close(parts->ledger);
     submissions_free(parts->submissions);
-    endings_free(parts->endings);
-    jobs_free(parts->jobs);
+    completions_free(parts->completions);
+    job_table_free(parts->jobs);
     lifecycle_free(parts->lifecycle);
-    subjects_free(parts->subjects);
+    setups_free(parts->setups);
     compiler_free(parts->compiler);
     scheduler_free(parts->scheduler);
     accounts_free(parts->accounts);
     executor_pool_free(parts->executors);
     devices_release(&w->devices);
-    tally_release(&w->tally);
+    counters_release(&w->counters);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     blob_store_free(parts->blobs);
     assert_int_equal(uv_loop_close(&w->loop), 0);

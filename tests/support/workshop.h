@@ -30,7 +30,7 @@ struct workshop {
     struct daemon_parts parts;
     struct devices devices;
     struct secret secret;
-    struct tally tally;
+    struct counters counters;
     struct execution *executions; // oldest first
     size_t begun;                 // executions ever
     bool broken;                  // none can be begun
