@@ -1,6 +1,5 @@
-// Design note.
+// Design note. A daemon starts in these steps:
 //
-// Start:
 //   1. daemon_start: state directory and its lock, ledger, blob store, secret, control groups,
 //      executor pool, job table, device discovery.
 //   2. finish_start, when discovery has found the devices: scheduler, compiler, lifecycle and what
@@ -8,21 +7,12 @@
 //      service.
 //   3. Unfinished jobs begin again, and on_ready is called.
 //
-// Stop:
-//   1. daemon_stop: requests are refused, parked WAITs are answered, the lifecycle stops and child
-//      processes are ended.
-//   2. on_stop_poll looks every few milliseconds whether anything is still in progress. That is
-//      simpler than callbacks between all parts, and it happens once. The time is bounded by the
-//      grace that child processes get.
-//   3. close_all closes service and ledger and calls on_end. The caller then calls daemon_free.
-//
-// If something is still in progress after STOP_MAX_MS (a child process that does not die), the
-// process exits all the same. The ledger has everything that was promised to a caller.
+// daemon_stop.c has the way down.
 #include "daemon/daemon.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/dispatch.h"
+#include "daemon/daemon_inside.h"
 #include "daemon/jobs/answer.h"
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
@@ -30,209 +20,25 @@
 #include "daemon/jobs/scheduler.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/monitor.h"
 #include "daemon/reload.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
-#include "daemon/state/counters.h"
 #include "daemon/state/job_table.h"
-#include "daemon/state/parts.h"
 #include "daemon/status.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 #include "daemon/upkeep/administration.h"
-#include "daemon/upkeep/discovery.h"
-#include "daemon/upkeep/sweeper.h"
-#include "daemon/upkeep/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define TICK_MS 1000                    // time between calls of the parts' tick functions
-#define STOP_POLL_MS 5                  // time between looks whether everything has ended
-#define STOP_MAX_MS 15000               // longest time to stop
 #define RESIDENT_MAX ((size_t)64 << 20) // bytes of results kept in memory
 #define EXCHANGES_MAX 1024              // open requests
 #define PARKED_MAX 768                  // parked requests among them
 #define MESSAGE_MAX ((size_t)16 << 20)  // bytes of a message
 #define COMPILE_SLOTS_MAX 64            // compilations at the same time
-
-struct daemon {
-    struct daemon_config config;
-    struct daemon_parts parts; // what its members point to is owned here
-    int lock_fd;               // lock of the state directory
-    struct cgroups *cgroups;   // NULL when no control group is delegated
-    struct discovery discovery;
-    struct secret secret;
-    struct devices devices;
-    struct watch *watch;
-    struct sweeper sweeper;
-    struct dispatch *dispatch;
-    struct counters counters;
-    struct monitor *monitor; // NULL when monitoring is not served
-    uv_timer_t tick;         // calls on_tick
-    uv_timer_t stop;         // calls on_stop_poll
-    uint64_t stop_since_ms;  // when daemon_stop was called, on the loop's clock
-    bool stop_when_idle;     // daemon_stop_when_idle was called
-    bool stopping;           // daemon_stop was called
-    struct err error;        // why the daemon ends; no code after daemon_stop
-};
-
-// --- stop
-
-static void close_all(struct daemon *daemon)
-{
-    const struct err *error = daemon->error.code != ERR_NONE ? &daemon->error : NULL;
-
-    uv_close((uv_handle_t *)&daemon->tick, NULL);
-    uv_close((uv_handle_t *)&daemon->stop, NULL);
-    service_close(daemon->parts.service);
-    monitor_close(daemon->monitor);
-    waits_close(daemon->parts.waits);
-    ledger_close(daemon->parts.ledger);
-    daemon->config.on_end(daemon->config.owner, error);
-}
-
-// Returns whether nothing is in progress that the daemon has to wait for.
-static bool is_idle(const struct daemon *daemon)
-{
-    return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
-           !(daemon->parts.lifecycle &&
-             (scheduler_busy(daemon->parts.scheduler) || compiler_busy(daemon->parts.compiler))) &&
-           completions_pending(daemon->parts.completions) == 0 && !watch_busy(daemon->watch) &&
-           !sweeper_busy(&daemon->sweeper) &&
-           !(daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0);
-}
-
-static void on_stop_poll(uv_timer_t *timer)
-{
-    struct daemon *daemon = timer->data;
-
-    if (is_idle(daemon)) {
-        close_all(daemon);
-    } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
-        log_event(LOG_ERROR, "stop-incomplete children=%zu",
-                  daemon->parts.executors ? executor_pool_count(daemon->parts.executors) : 0);
-        executor_pool_kill(daemon->parts.executors);
-        _exit(EXIT_SYSTEM);
-    }
-}
-
-void daemon_stop(struct daemon *daemon)
-{
-    if (daemon->stopping) {
-        return;
-    }
-    daemon->stopping = true;
-    log_event(LOG_NOTICE, "stopping");
-    monitor_stopping(daemon->monitor);
-    if (daemon->dispatch) {
-        dispatch_stop(daemon->dispatch);
-    }
-    if (daemon->parts.lifecycle) {
-        lifecycle_stop(daemon->parts.lifecycle);
-        compiler_stop(daemon->parts.compiler);
-    }
-    administration_stop(daemon->parts.administration);
-    watch_stop(daemon->watch);
-    discovery_stop(&daemon->discovery);
-    sweeper_stop(&daemon->sweeper);
-    if (daemon->parts.executors) {
-        executor_pool_stop(daemon->parts.executors);
-    }
-    uv_update_time(daemon->parts.loop);
-    daemon->stop_since_ms = uv_now(daemon->parts.loop);
-    (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
-}
-
-void daemon_reload(struct daemon *daemon)
-{
-    if (!daemon->parts.service || daemon->stopping || !daemon->config.files.tokens) {
-        return;
-    }
-    struct err err = ERR_INIT;
-    if (service_reload(daemon->parts.service, &err) == 0) {
-        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
-    } else {
-        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
-    }
-}
-
-void daemon_stop_when_idle(struct daemon *daemon)
-{
-    if (!daemon->dispatch) {
-        daemon_stop(daemon);
-    } else if (!daemon->stop_when_idle) {
-        daemon->stop_when_idle = true;
-        dispatch_refuse_jobs(daemon->dispatch);
-        administration_drain_all(daemon->parts.administration);
-    }
-}
-
-void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
-{
-    daemon->parts.limits.queue_max = queue_max;
-    daemon->parts.limits.jobs_max = jobs_max;
-}
-
-void daemon_describe(void *owner, char *text, size_t size)
-{
-    const struct daemon *daemon = owner;
-    const struct job_census *census = job_table_census(daemon->parts.jobs);
-
-    if (daemon->stopping) {
-        (void)snprintf(text, size, "stopping");
-        return;
-    }
-    char illness[STATUS_ILLNESS_MAX];
-    bool well = status_is_well(&daemon->parts, illness);
-    (void)snprintf(
-        text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
-        service_url(daemon->parts.service), devices_busy(&daemon->devices), daemon->devices.count,
-        census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
-        well ? "" : "; not well: ", well ? "" : illness);
-}
-
-void daemon_kill_children(struct daemon *daemon)
-{
-    if (daemon->parts.executors) {
-        executor_pool_kill(daemon->parts.executors);
-    }
-}
-
-// Frees all parts there are. Some are missing when the daemon could not start.
-void daemon_free(struct daemon *daemon)
-{
-    if (!daemon) {
-        return;
-    }
-    dispatch_free(daemon->dispatch);
-    budgets_free(daemon->parts.budgets);
-    submissions_free(daemon->parts.submissions);
-    answers_free(daemon->parts.answers);
-    completions_free(daemon->parts.completions);
-    job_table_free(daemon->parts.jobs);
-    counters_release(&daemon->counters);
-    lifecycle_free(daemon->parts.lifecycle);
-    setups_free(daemon->parts.setups);
-    compiler_free(daemon->parts.compiler);
-    scheduler_free(daemon->parts.scheduler);
-    accounts_free(daemon->parts.accounts);
-    watch_free(daemon->watch);
-    administration_free(daemon->parts.administration);
-    devices_release(&daemon->devices);
-    blob_store_free(daemon->parts.blobs);
-    executor_pool_free(daemon->parts.executors);
-    cgroups_free(daemon->cgroups);
-    if (daemon->lock_fd >= 0) {
-        close(daemon->lock_fd);
-    }
-    free(daemon);
-}
-
-// --- start
 
 static size_t compile_slots(const struct daemon_config *config)
 {
@@ -486,8 +292,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     if (rc != 0) {
         ledger_close(daemon->parts.ledger);
         while (daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0) {
-            (void)uv_run(loop,
-                         UV_RUN_ONCE); // closes the handles of a probe that could not be started
+            // Closes the handles of a probe that could not be started.
+            (void)uv_run(loop, UV_RUN_ONCE);
         }
         daemon_free(daemon);
         return rc;
@@ -500,4 +306,43 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     daemon->stop.data = daemon;
     *ret = daemon;
     return 0;
+}
+
+// --- while it runs
+
+void daemon_reload(struct daemon *daemon)
+{
+    if (!daemon->parts.service || daemon->stopping || !daemon->config.files.tokens) {
+        return;
+    }
+    struct err err = ERR_INIT;
+    if (service_reload(daemon->parts.service, &err) == 0) {
+        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
+    } else {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
+}
+
+void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
+{
+    daemon->parts.limits.queue_max = queue_max;
+    daemon->parts.limits.jobs_max = jobs_max;
+}
+
+void daemon_describe(void *owner, char *text, size_t size)
+{
+    const struct daemon *daemon = owner;
+    const struct job_census *census = job_table_census(daemon->parts.jobs);
+
+    if (daemon->stopping) {
+        (void)snprintf(text, size, "stopping");
+        return;
+    }
+    char illness[STATUS_ILLNESS_MAX];
+    bool well = status_is_well(&daemon->parts, illness);
+    (void)snprintf(
+        text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
+        service_url(daemon->parts.service), devices_busy(&daemon->devices), daemon->devices.count,
+        census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
+        well ? "" : "; not well: ", well ? "" : illness);
 }
