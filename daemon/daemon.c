@@ -124,6 +124,7 @@ static void on_tick(uv_timer_t *timer)
 
     lifecycle_tick(daemon->parts.lifecycle);
     compiler_tick(daemon->parts.compiler);
+    setups_tick(daemon->parts.setups);
     scheduler_tick(daemon->parts.scheduler);
     administration_tick(daemon->parts.administration);
     if (daemon->stop_when_idle && devices_busy(&daemon->devices) == 0) {
@@ -131,7 +132,7 @@ static void on_tick(uv_timer_t *timer)
     }
     completions_tick(daemon->parts.completions);
     sweeper_tick(&daemon->sweeper);
-    executor_pool_tick(daemon->parts.executors);
+    executors_tick(daemon->parts.executors);
 }
 
 static void log_ready(const struct daemon *daemon)
@@ -279,8 +280,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     int rc = open_state(daemon, err);
     if (rc == 0) {
         open_cgroups(daemon);
-        rc = executor_pool_create(&daemon->parts.executors, loop, config->exec_path,
-                                  daemon->cgroups, err);
+        rc = executors_create(&daemon->parts.executors, loop, config->exec_path, daemon->cgroups,
+                              err);
     }
     if (rc == 0) {
         daemon->parts.accounts = accounts_create();
@@ -291,7 +292,7 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     }
     if (rc != 0) {
         ledger_close(daemon->parts.ledger);
-        while (daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0) {
+        while (daemon->parts.executors && executors_count(daemon->parts.executors) > 0) {
             // Closes the handles of a probe that could not be started.
             (void)uv_run(loop, UV_RUN_ONCE);
         }

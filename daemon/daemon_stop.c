@@ -56,7 +56,7 @@ static bool is_idle(const struct daemon *daemon)
              (scheduler_busy(daemon->parts.scheduler) || compiler_busy(daemon->parts.compiler))) &&
            completions_pending(daemon->parts.completions) == 0 && !watch_busy(daemon->watch) &&
            !sweeper_busy(&daemon->sweeper) &&
-           !(daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0);
+           !(daemon->parts.executors && executors_count(daemon->parts.executors) > 0);
 }
 
 static void on_stop_poll(uv_timer_t *timer)
@@ -67,8 +67,8 @@ static void on_stop_poll(uv_timer_t *timer)
         close_all(daemon);
     } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
         log_event(LOG_ERROR, "stop-incomplete children=%zu",
-                  daemon->parts.executors ? executor_pool_count(daemon->parts.executors) : 0);
-        executor_pool_kill(daemon->parts.executors);
+                  daemon->parts.executors ? executors_count(daemon->parts.executors) : 0);
+        executors_kill(daemon->parts.executors);
         _exit(EXIT_SYSTEM);
     }
 }
@@ -93,7 +93,7 @@ void daemon_stop(struct daemon *daemon)
     discovery_stop(&daemon->discovery);
     sweeper_stop(&daemon->sweeper);
     if (daemon->parts.executors) {
-        executor_pool_stop(daemon->parts.executors);
+        executors_stop(daemon->parts.executors);
     }
     uv_update_time(daemon->parts.loop);
     daemon->stop_since_ms = uv_now(daemon->parts.loop);
@@ -114,7 +114,7 @@ void daemon_stop_when_idle(struct daemon *daemon)
 void daemon_kill_children(struct daemon *daemon)
 {
     if (daemon->parts.executors) {
-        executor_pool_kill(daemon->parts.executors);
+        executors_kill(daemon->parts.executors);
     }
 }
 
@@ -140,7 +140,7 @@ void daemon_free(struct daemon *daemon)
     administration_free(daemon->parts.administration);
     devices_release(&daemon->devices);
     blob_store_free(daemon->parts.blobs);
-    executor_pool_free(daemon->parts.executors);
+    executors_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);
     if (daemon->lock_fd >= 0) {
         close(daemon->lock_fd);

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
-#include "daemon/run/cached_result.h"
+#include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include <math.h>
@@ -134,7 +134,7 @@ static void post(struct completions *completions, const struct job *job,
     };
 
     if (cacheable) {
-        key = cached_result_key(job, completions->parts->limits.sandbox_off);
+        key = job_cache_key(job, completions->parts->limits.sandbox_off);
         end.cache_key = &key;
     }
     completion->completions = completions;

@@ -103,12 +103,12 @@ int ledger_load_accounts(struct ledger *ledger,
                                     err);
 }
 
-int ledger_load_administration(struct ledger *ledger,
-                               void (*visit)(void *owner, const char *device, uint64_t kind,
-                                             const char *reason),
-                               void *owner, struct err *err)
+int ledger_load_orders(struct ledger *ledger,
+                       void (*visit)(void *owner, const char *device, uint64_t kind,
+                                     const char *reason),
+                       void *owner, struct err *err)
 {
-    return ledger_sql_load_administration(ledger->sql, visit, owner, err);
+    return ledger_sql_load_orders(ledger->sql, visit, owner, err);
 }
 
 uint64_t ledger_next_job(struct ledger *ledger)

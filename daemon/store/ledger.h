@@ -61,14 +61,15 @@ MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
 enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
 
 // Likewise every order that an operator has given and not taken back. reason may be NULL.
-MUST_CHECK int ledger_load_administration(struct ledger *ledger,
-                                          void (*visit)(void *owner, const char *device,
-                                                        uint64_t kind, const char *reason),
-                                          void *owner, struct err *err);
+MUST_CHECK int ledger_load_orders(struct ledger *ledger,
+                                  void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                const char *reason),
+                                  void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
-// Before ledger_start: each of the two caches keeps so many entries, those that were used or written
-// last; 0: all of them, as without this call. A new entry has at most a thousand old ones go.
+// Before ledger_start: each of the two caches keeps so many entries, those that were used or
+// written last; 0: all of them, as without this call. A new entry has at most a thousand old ones
+// go.
 void ledger_limit(struct ledger *ledger, uint64_t entries);
 // Starts the thread.
 MUST_CHECK int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err);

@@ -79,8 +79,8 @@ static const char migration_3[] =
     ") STRICT;";
 
 static const char migration_4[] =
-    // What an operator wants of a device (daemon/upkeep/administration.h), until he takes it back. device: a GPU's
-    // UUID, a core's name. kind: enum ledger_order_kind.
+    // What an operator wants of a device (daemon/upkeep/administration.h), until he takes it back.
+    // device: a GPU's UUID, a core's name. kind: enum ledger_order_kind.
     "CREATE TABLE device_order ("
     "  device TEXT NOT NULL,"
     "  kind INTEGER NOT NULL,"
@@ -90,8 +90,8 @@ static const char migration_4[] =
     ") STRICT;";
 
 static const char migration_5[] =
-    // Grows with every use of an entry (daemon/store/ledger_cache.c). Entries of before have 0 and go in
-    // the order of their rows.
+    // Grows with every use of an entry (daemon/store/ledger_cache.c). Entries of before have 0 and
+    // go in the order of their rows.
     "ALTER TABLE result ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX result_used ON result (used);"
     "ALTER TABLE compiled ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"

@@ -22,7 +22,7 @@ enum statement {
     SQL_JOB_RESULT,
     SQL_ORDER,
     SQL_DROP_ORDER,
-    SQL_LOAD_ADMINISTRATION,
+    SQL_LOAD_ORDERS,
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_KEEP_ACCOUNT,
@@ -47,7 +47,7 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
                   " VALUES (?,?,?,?)",
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
-    [SQL_LOAD_ADMINISTRATION] = "SELECT device, kind, reason FROM device_order",
+    [SQL_LOAD_ORDERS] = "SELECT device, kind, reason FROM device_order",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
                       " tenant, class, cause FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
@@ -225,12 +225,12 @@ int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
     return rc;
 }
 
-int ledger_sql_load_administration(struct ledger_sql *sql,
-                                   void (*visit)(void *owner, const char *device, uint64_t kind,
-                                                 const char *reason),
-                                   void *owner, struct err *err)
+int ledger_sql_load_orders(struct ledger_sql *sql,
+                           void (*visit)(void *owner, const char *device, uint64_t kind,
+                                         const char *reason),
+                           void *owner, struct err *err)
 {
-    sqlite3_stmt *row = sql->statement[SQL_LOAD_ADMINISTRATION];
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ORDERS];
     int rc = 0;
     int code;
 

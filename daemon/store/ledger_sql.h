@@ -75,10 +75,10 @@ MUST_CHECK int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_b
                                         void (*visit)(void *owner,
                                                       const struct ledger_account *row),
                                         void *owner, struct err *err);
-MUST_CHECK int ledger_sql_load_administration(struct ledger_sql *sql,
-                                              void (*visit)(void *owner, const char *device,
-                                                            uint64_t kind, const char *reason),
-                                              void *owner, struct err *err);
+MUST_CHECK int ledger_sql_load_orders(struct ledger_sql *sql,
+                                      void (*visit)(void *owner, const char *device, uint64_t kind,
+                                                    const char *reason),
+                                      void *owner, struct err *err);
 // Carries out a list of operations and commits; each op gets its outcome.
 void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops);
 

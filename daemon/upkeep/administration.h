@@ -13,7 +13,7 @@ struct administration;
 
 // Applies the drains and quarantines of the ledger to the devices. To be called before
 // ledger_start, when all devices have been added. `parts` outlives it. Errors are those of
-// ledger_load_administration.
+// ledger_load_orders.
 MUST_CHECK int administration_create(struct administration **ret, const struct daemon_parts *parts,
                                      struct err *err);
 

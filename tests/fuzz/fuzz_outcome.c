@@ -10,7 +10,7 @@ static void measure(const struct bytes *outcome)
 {
     struct err err = ERR_INIT;
     struct measure_outcome read, again;
-    struct outcome_expectation expected = {.sandbox_off = false};
+    struct measure_expectation expected = {.sandbox_off = false};
     if (outcome_read_measure(&read, outcome, &expected, &err) != 0) {
         return;
     }

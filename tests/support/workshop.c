@@ -370,7 +370,7 @@ void workshop_open(struct workshop *w, size_t cores)
     };
     open_files(w);
     add_cores(w, cores);
-    parts->executors = executor_pool_stand_in(&stand_in);
+    parts->executors = executors_stand_in(&stand_in);
     parts->accounts = accounts_create();
     parts->jobs = job_table_create(1 << 20, parts->accounts);
     parts->waits = waits_create(&w->loop, on_due, w);
@@ -406,7 +406,7 @@ void workshop_close(struct workshop *w)
     compiler_free(parts->compiler);
     scheduler_free(parts->scheduler);
     accounts_free(parts->accounts);
-    executor_pool_free(parts->executors);
+    executors_free(parts->executors);
     devices_release(&w->devices);
     counters_release(&w->counters);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);

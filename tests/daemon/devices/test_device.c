@@ -247,7 +247,7 @@ static void a_quarantined_device_is_tried_again_on_probation(void **state)
     struct device *device = &devices->device[0];
     struct digest pair = about("a");
 
-    assert_true(device_control(device, &pair, &in_order, 0));
+    assert_true(device_add_control(device, &pair, &in_order, 0));
     for (uint64_t job = 1; job <= 3; job++) {
         (void)device_failed(device, job, "crash", 0);
     }
@@ -312,7 +312,7 @@ static void a_gpu_that_fails_is_probed_and_rests_when_it_fails_again(void **stat
     device_probe_ends(device, NULL, 200 * SECOND);
     assert_int_equal(device->state, DEVICE_READY);
     device_succeeded(device);
-    assert_int_equal(device->rests, 0);
+    assert_int_equal(device->quarantines, 0);
 }
 
 static void a_throttle_reason_passes_five_seconds_after_it_was_seen_last(void **state)
@@ -321,13 +321,13 @@ static void a_throttle_reason_passes_five_seconds_after_it_was_seen_last(void **
     struct device *device = gpu_of(devices);
 
     device_hold(device, 7, 0);
-    device_hinder(device, "too hot", SECOND);
+    device_throttle(device, "too hot", SECOND);
     assert_int_equal(device->state, DEVICE_SUSPECT); // its job goes on
     assert_int_equal(device->job, 7);
     (void)device_release(device, 2 * SECOND);
     assert_null(devices_idle(devices, device->device_class, 0));
     assert_null(devices_to_probe(devices));
-    device_hinder(device, "still too hot", 3 * SECOND);
+    device_throttle(device, "still too hot", 3 * SECOND);
     assert_string_equal(device_why(device), "still too hot");
     assert_false(devices_tick(devices, 7 * SECOND));
     assert_true(devices_tick(devices, 8 * SECOND));
@@ -335,7 +335,7 @@ static void a_throttle_reason_passes_five_seconds_after_it_was_seen_last(void **
     assert_null(device_why(device));
     // A long run that it disturbed says so afterwards.
     device_hold(device, 8, 10 * SECOND);
-    device_hinder(device, "hot again", 11 * SECOND);
+    device_throttle(device, "hot again", 11 * SECOND);
     assert_true(devices_tick(devices, 20 * SECOND));
     assert_string_equal(device->throttle_reason, "");
     assert_true(device_was_disturbed(device));
@@ -429,7 +429,7 @@ static void a_control_is_due_once_an_hour_for_each_pair(void **state)
 
     assert_true(device_needs_control(device, &a, SECOND));
     assert_null(device_last_control(device, &a));
-    assert_true(device_control(device, &a, &in_order, SECOND));
+    assert_true(device_add_control(device, &a, &in_order, SECOND));
     assert_false(device_needs_control(device, &a, 2 * SECOND));
     assert_true(device_needs_control(device, &b, 2 * SECOND));
     assert_false(device_needs_control(device, &a, 3601 * SECOND));
@@ -444,18 +444,18 @@ static void two_bad_controls_in_a_row_take_the_device_out(void **state)
     struct estimate bad = interval(0.02, 0.03);
     struct digest pair = about("a");
 
-    assert_false(device_control(device, &pair, &bad, 0));
+    assert_false(device_add_control(device, &pair, &bad, 0));
     assert_int_equal(device->state, DEVICE_READY);
     assert_true(device_needs_control(device, &pair, SECOND)); // the second opinion comes at once
     bad = interval(-0.03, -0.02);
-    assert_false(device_control(device, &pair, &bad, SECOND));
+    assert_false(device_add_control(device, &pair, &bad, SECOND));
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_non_null(strstr(device_why(device), "twice in a row"));
     assert_true(devices_tick(devices, 61 * SECOND));
-    assert_false(device_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
+    assert_false(device_add_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_true(devices_tick(devices, 182 * SECOND));
-    assert_true(device_control(device, &pair, &in_order, 183 * SECOND));
+    assert_true(device_add_control(device, &pair, &in_order, 183 * SECOND));
     assert_int_equal(device->bad_controls, 0);
 }
 
@@ -465,8 +465,8 @@ static void a_control_that_excludes_zero_by_less_than_a_percent_is_fine(void **s
     struct estimate small = interval(0.010, 0.030);
     struct digest pair = about("a");
 
-    assert_true(device_control(device, &pair, &small, 0));
-    assert_true(device_control(device, &pair, &small, 0));
+    assert_true(device_add_control(device, &pair, &small, 0));
+    assert_true(device_add_control(device, &pair, &small, 0));
     assert_int_equal(device->state, DEVICE_READY);
 }
 
@@ -479,14 +479,14 @@ static void the_number_of_remembered_controls_is_bounded(void **state)
     for (int i = 0; i < DEVICE_CONTROLS_MAX + 10; i++) {
         (void)snprintf(name, sizeof(name), "%d", i);
         pair = about(name);
-        assert_true(device_control(device, &pair, &in_order, (uint64_t)i));
+        assert_true(device_add_control(device, &pair, &in_order, (uint64_t)i));
     }
     assert_int_equal(device->control_count, DEVICE_CONTROLS_MAX);
     pair = about("9");
     assert_null(device_last_control(device, &pair)); // the oldest have gone
     pair = about("10");
     assert_non_null(device_last_control(device, &pair));
-    assert_true(device_control(device, &pair, &in_order, 1000)); // renewed: now the youngest
+    assert_true(device_add_control(device, &pair, &in_order, 1000)); // renewed: now the youngest
     pair = about("11");
     assert_non_null(device_last_control(device, &pair));
 }

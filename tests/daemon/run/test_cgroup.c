@@ -648,7 +648,7 @@ static void run_probe(struct fixture *fixture, struct outcome *outcome)
 
     assert_int_equal(uv_loop_init(&loop), 0);
     struct executors *pool = NULL;
-    assert_int_equal(executor_pool_create(&pool, &loop, exec, fixture->cgroups, &fixture->err), 0);
+    assert_int_equal(executors_create(&pool, &loop, exec, fixture->cgroups, &fixture->err), 0);
     struct executor *executor;
     struct bytes nothing = {0};
     assert_int_equal(executor_start(&executor, pool, &config, &nothing, &fixture->err), 0);
@@ -656,7 +656,7 @@ static void run_probe(struct fixture *fixture, struct outcome *outcome)
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_true(outcome->ended);
     until_removed(fixture, "exec-1");
-    executor_pool_free(pool);
+    executors_free(pool);
     assert_int_equal(uv_loop_close(&loop), 0);
     free(exec);
 }

@@ -2,6 +2,7 @@
 #include "daemon/run/compiler.h"
 #include "daemon/store/blob.h"
 #include "proto/verdict.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/workshop.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -266,6 +267,31 @@ static void a_source_that_has_gone_is_lost(void **state)
     assert_int_equal(compiler_running(f->compiler), 0);
 }
 
+static void a_source_that_the_host_cannot_open_is_compiled_later(void **state)
+{
+    struct fixture *f = *state;
+
+    f->may_start = false;
+    struct asked *asked = ask(f, 0, "source");
+    workshop_settle(&f->w);
+    f->may_start = true;
+    struct rlimit old = descriptors_take();
+    compiler_kick(f->compiler);
+    while (!asked->done && compiler_running(f->compiler) > 0) {
+        workshop_turn(&f->w);
+    }
+    descriptors_give_back(&old);
+    assert_false(asked->done);
+    assert_int_equal(executors_held(f->w.parts.executors), 1);
+    compiler_kick(f->compiler); // not yet
+    assert_int_equal(compiler_running(f->compiler), 0);
+    executors_tick(f->w.parts.executors);
+    compiler_kick(f->compiler);
+    compile_one(f, NULL);
+    wait_for(f, asked);
+    assert_false(asked->lost);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +304,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_nobody_wants_any_more_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_begins_while_it_may_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_source_that_has_gone_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_source_that_the_host_cannot_open_is_compiled_later,
+                                        set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

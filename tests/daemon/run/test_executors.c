@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "daemon/run/executors.h"
 #include "proto/messages.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/program.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,7 +52,7 @@ static void open_pool(struct fixture *f)
     char *path = program_support_path("fake_exec");
     struct err err = ERR_INIT;
 
-    if (executor_pool_create(&f->pool, &f->loop, path, NULL, &err) != 0) {
+    if (executors_create(&f->pool, &f->loop, path, NULL, &err) != 0) {
         fail_msg("%s", err.text);
     }
     free(path);
@@ -65,11 +65,11 @@ static int tear_down(void **state)
     uv_process_options_t options = {.file = "rm", .args = command};
 
     if (f->pool) {
-        executor_pool_stop(f->pool);
-        while (executor_pool_count(f->pool) > 0) {
+        executors_stop(f->pool);
+        while (executors_count(f->pool) > 0) {
             (void)uv_run(&f->loop, UV_RUN_ONCE);
         }
-        executor_pool_free(f->pool);
+        executors_free(f->pool);
     }
     uv_process_t process;
     (void)uv_spawn(&f->loop, &process, &options);
@@ -263,7 +263,7 @@ static void one_plan_has_a_process_of_its_own(void **state)
     assert_true(run.end.ok);
     assert_true(run.end.outcome.len > 0);
     bytes_clear(&run.end.outcome);
-    assert_int_equal(executor_pool_count(f->pool), 0);
+    assert_int_equal(executors_count(f->pool), 0);
     expect_lost(f, config, "//! run-exit 3\n", "exit code 3: the reason is on the last line");
     config.deadline_ms = 20;
     expect_lost(f, config, "//! run-deaf\n", "deadline");
@@ -276,7 +276,7 @@ static void a_process_that_stays_answers_its_group(void **state)
 
     open_pool(f);
     int pid = pid_of(f, cuda_config("search"), 0);
-    assert_int_equal(executor_pool_count(f->pool), 1);
+    assert_int_equal(executors_count(f->pool), 1);
     assert_int_equal(pid_of(f, cuda_config("search"), 1), pid);
     assert_int_equal(pid_of(f, cuda_config("search"), 2), pid);
     assert_int_not_equal(pid_of(f, other, 0), pid);
@@ -312,7 +312,7 @@ static void unused_processes_are_used_first_and_replaced(void **state)
     until_started(f, "cuda-measure", 2); // the next spare
     (void)pid_of(f, cuda_config("other"), 0);
     until_started(f, "cuda-measure", 3);
-    assert_int_equal(executor_pool_count(f->pool), 3);
+    assert_int_equal(executors_count(f->pool), 3);
     assert_int_equal(starts(f, "cuda-measure"), 3);
 }
 
@@ -325,8 +325,8 @@ static void processes_for_all_count_as_unused_themselves(void **state)
     executors_prestart(f->pool, &config, 2);
     (void)pid_of(f, config, 0);
     (void)pid_of(f, config, 1);
-    executor_pool_tick(f->pool);
-    assert_int_equal(executor_pool_count(f->pool), 2);
+    executors_tick(f->pool);
+    assert_int_equal(executors_count(f->pool), 2);
 }
 
 static void the_group_used_longest_ago_makes_room(void **state)
@@ -358,7 +358,7 @@ static void a_run_that_goes_wrong_takes_its_process_along(void **state)
     open_pool(f);
     int pid = pid_of(f, brief, 0);
     expect_lost(f, brief, "//! run-exit 9\n", "exit code 9: the reason is on the last line");
-    assert_int_equal(executor_pool_count(f->pool), 0);
+    assert_int_equal(executors_count(f->pool), 0);
     assert_false(program_alive(pid));
     expect_lost(f, brief, "//! run-crash\n", "signal 11");
     expect_lost(f, brief, "//! run-garbage\n", "bytes a report may have");
@@ -383,7 +383,7 @@ static void a_process_that_talks_unasked_is_ended(void **state)
     } else {
         assert_non_null(strstr(run.end.reason, "went on after its report"));
     }
-    while (executor_pool_count(f->pool) > 0) {
+    while (executors_count(f->pool) > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
     (void)pid_of(f, cuda_config("search"), 0);
@@ -404,7 +404,7 @@ static void a_retired_process_is_gone_before_its_outcome_is_told(void **state)
     teller(&run, &pid, &answered);
     assert_int_equal(answered, 0);
     assert_false(program_alive(pid));
-    assert_int_equal(executor_pool_count(f->pool), 0);
+    assert_int_equal(executors_count(f->pool), 0);
 }
 
 static void stopping_a_run_ends_its_process(void **state)
@@ -421,7 +421,7 @@ static void stopping_a_run_ends_its_process(void **state)
     wait_for(f);
     assert_true(run.end.stopped);
     assert_false(run.end.ok);
-    assert_int_equal(executor_pool_count(f->pool), 0);
+    assert_int_equal(executors_count(f->pool), 0);
 }
 
 static void one_that_does_not_start_is_a_lost_run(void **state)
@@ -451,15 +451,15 @@ static void an_unused_process_that_does_not_start_is_tried_again_later(void **st
     (void)setenv("KCAST_FAKE_START", start, 1);
     open_pool(f);
     executors_prestart(f->pool, &config, 1);
-    while (executor_pool_count(f->pool) > 0) {
+    while (executors_count(f->pool) > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
-    executor_pool_tick(f->pool);
-    assert_int_equal(executor_pool_count(f->pool), 0); // not at once
+    executors_tick(f->pool);
+    assert_int_equal(executors_count(f->pool), 0); // not at once
     assert_int_equal(starts(f, "cuda-measure"), 1);
-    while (executor_pool_count(f->pool) == 0) {
+    while (executors_count(f->pool) == 0) {
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        executor_pool_tick(f->pool);
+        executors_tick(f->pool);
     }
     (void)pid_of(f, config, 0);
     free(start);
@@ -474,11 +474,11 @@ static void when_stopped_nothing_stays(void **state)
     executors_prestart(f->pool, &config, 2);
     struct run run;
     begin(f, &run, config, "//! tell\n");
-    executor_pool_stop(f->pool);
+    executors_stop(f->pool);
     wait_for(f);
     assert_true(run.end.ok);
     bytes_clear(&run.end.outcome);
-    while (executor_pool_count(f->pool) > 0) {
+    while (executors_count(f->pool) > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
 }
@@ -558,11 +558,11 @@ static void a_outcome_is_read_once_and_a_long_one_beside_the_loop(void **state)
         assert_int_equal(reading.run.end.outcome.len > EXECUTOR_READ_HERE, is_long);
         assert_int_equal(reading.here, is_long ? 0 : 1);
         assert_int_equal(reading.elsewhere, is_long ? 1 : 0);
-        assert_int_equal(executor_pool_count(f->pool), stays && !last ? 1 : 0);
+        assert_int_equal(executors_count(f->pool), stays && !last ? 1 : 0);
         bytes_clear(&reading.run.end.outcome);
         if (stays && !last) { // so that the next one has a new process
-            executor_pool_kill(f->pool);
-            while (executor_pool_count(f->pool) > 0) {
+            executors_kill(f->pool);
+            while (executors_count(f->pool) > 0) {
                 (void)uv_run(&f->loop, UV_RUN_ONCE);
             }
         }
@@ -592,40 +592,26 @@ static void a_run_that_is_read_can_be_stopped(void **state)
     }
 }
 
-// Nothing may be opened any more until the old limit is back.
-static struct rlimit take_descriptors(void)
-{
-    int fd = dup(STDERR_FILENO);
-
-    assert_true(fd >= 0);
-    close(fd);
-    struct rlimit old;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    struct rlimit none = (struct rlimit){.rlim_cur = (rlim_t)fd, .rlim_max = old.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    return old;
-}
-
 static void expect_no_start(struct fixture *f, struct executor_config config, unsigned held)
 {
     struct bytes plan = plan_of("", config.keep);
-    struct rlimit old = take_descriptors();
+    struct rlimit old = descriptors_take();
     struct executor *executor = NULL;
     struct err err = ERR_INIT;
     int rc = executor_start(&executor, f->pool, &config, &plan, &err);
 
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    descriptors_give_back(&old);
     assert_int_not_equal(rc, 0);
     assert_null(executor);
     assert_null(plan.data);
     assert_non_null(strstr(err.text, "too many open files"));
-    assert_int_equal(executor_pool_held(f->pool), held);
+    assert_int_equal(executors_held(f->pool), held);
 }
 
 static void tick(struct fixture *f, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        executor_pool_tick(f->pool);
+        executors_tick(f->pool);
     }
 }
 
@@ -638,22 +624,22 @@ static void starts_that_fail_are_spread_out(void **state)
     open_pool(f);
     alone.mode = "measure";
     alone.argument = alone.keep = NULL;
-    assert_int_equal(executor_pool_held(f->pool), 0);
+    assert_int_equal(executors_held(f->pool), 0);
     expect_no_start(f, config, 1);
     expect_no_start(f, alone, 1); // at the same time: the same misfortune
     unsigned longest = 1;
     for (; longest < 64; longest *= 2) {
         tick(f, longest);
-        assert_int_equal(executor_pool_held(f->pool), 0);
+        assert_int_equal(executors_held(f->pool), 0);
         expect_no_start(f, longest % 3 == 1 ? alone : config, 2 * longest);
     }
     tick(f, 64);
     expect_no_start(f, config, 64); // and no longer
     tick(f, 63);
-    assert_int_equal(executor_pool_held(f->pool), 1);
+    assert_int_equal(executors_held(f->pool), 1);
     tick(f, 1);
     (void)pid_of(f, config, 0); // and it works again
-    assert_int_equal(executor_pool_held(f->pool), 0);
+    assert_int_equal(executors_held(f->pool), 0);
     config.fresh = true;
     expect_no_start(f, config, 1);
 }

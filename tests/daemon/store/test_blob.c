@@ -2,6 +2,7 @@
 #include "common/file.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/blob_sweep.h"
+#include "tests/support/descriptors.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,6 +169,18 @@ static void a_missing_blob_is_named(void **state)
     assert_false(blob_have(fixture->store, &digest[1]));
     assert_int_equal(load(fixture, digest, 2), ERR_NOT_FOUND);
     assert_int_equal(fixture->failed, 1);
+}
+
+static void without_descriptors_a_blob_is_neither_missing_nor_damaged(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest digest = put(fixture, "here", ERR_NONE);
+    struct rlimit old = descriptors_take();
+    enum err_code code = load(fixture, &digest, 1);
+
+    descriptors_give_back(&old);
+    assert_int_equal(code, ERR_BUSY);
+    assert_int_equal(load(fixture, &digest, 1), ERR_NONE);
 }
 
 static void a_damaged_blob_is_removed_and_can_be_put_again(void **state)
@@ -344,6 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_put_is_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_of_another_digest_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_missing_blob_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_descriptors_a_blob_is_neither_missing_nor_damaged,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(half_written_files_do_not_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_blob_is_removed_and_can_be_put_again, set_up,
                                         tear_down),

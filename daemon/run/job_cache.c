@@ -1,10 +1,9 @@
-#include "daemon/run/cached_result.h"
+#include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
-#include "daemon/state/job.h"
 #include "daemon/store/cache.h"
 #include "proto/messages.h"
 
-struct digest cached_result_key(const struct job *job, bool sandbox_off)
+struct digest job_cache_key(const struct job *job, bool sandbox_off)
 {
     struct job_spec spec;
 
@@ -19,7 +18,7 @@ struct digest cached_result_key(const struct job *job, bool sandbox_off)
     return cache_key(&spec, job->device_class->name, sandbox_off);
 }
 
-struct bytes cached_result_question(const struct job *job)
+struct bytes job_cache_question(const struct job *job)
 {
     struct job_spec spec;
 
