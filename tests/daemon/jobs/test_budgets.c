@@ -97,7 +97,7 @@ static int ask(struct fixture *f, const struct budget_request *request, struct b
     return rc;
 }
 
-// The numbers of one row; the tenant's where search is NULL.
+// Asserts the numbers of one row: of the search, or of the tenant when search is NULL.
 static struct share_info row_of(const struct budget_list *list, const char *tenant,
                                 const char *search)
 {

@@ -1,4 +1,4 @@
-// A job's way through the stages, with executors that the test answers for.
+// The stages of a job, with executors whose replies the test gives.
 #include "daemon/jobs/lifecycle.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/sched/account.h"

@@ -1,4 +1,4 @@
-// What a SUBMIT becomes: a job, the job that its key has, an answer from the cache, or a refusal.
+// What becomes of a SUBMIT: a new job, the known job of its key, a cached result, or a refusal.
 #include "daemon/jobs/submission.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-// What became of one SUBMIT.
+// How one SUBMIT ended.
 struct told {
     unsigned ends;
     uint64_t job;

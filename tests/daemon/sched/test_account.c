@@ -1,4 +1,4 @@
-// Budgets: what may begin, what is charged and given back, what an hour's bucket has.
+// Accounts: which runs may begin, what is charged and given back, and budgets per hour.
 #include "daemon/sched/account.h"
 #include <math.h>
 #include <setjmp.h>

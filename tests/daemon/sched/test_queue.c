@@ -45,7 +45,7 @@ static struct item *take(struct queue *queue, struct queue_grant *grant)
     return item;
 }
 
-// Takes one and settles it with what it is said to have cost.
+// Takes an entry and finishes it with the cost that its item names.
 static uint64_t serve(struct queue *queue, double seconds)
 {
     struct queue_grant grant;
@@ -56,7 +56,7 @@ static uint64_t serve(struct queue *queue, double seconds)
     return item->number;
 }
 
-// One under these terms: its number, or NONE.
+// Takes an entry under these terms. Returns its number, or NONE.
 #define NONE UINT64_MAX
 static uint64_t next(struct queue *queue, const struct fair_terms *terms, double now_s,
                      struct queue_grant *grant)
@@ -156,7 +156,7 @@ static void a_newcomer_does_not_wait_for_a_flood(void **state)
     free(flood);
 }
 
-// Two searches whose jobs cost differently get the same seconds.
+// Two searches whose jobs have different costs get the same seconds.
 static void searches_get_equal_seconds_whatever_their_jobs_cost(void **state)
 {
     struct queue *queue = queue_create();
@@ -248,7 +248,7 @@ static void what_was_lost_is_given_back(void **state)
     queue_free(queue);
 }
 
-// Ten searches of one tenant get together what the one of the other gets, times the weights.
+// Ten searches of one tenant together get what the only search of another tenant gets, by weight.
 static void tenants_share_before_their_searches_do(void **state)
 {
     struct queue *queue = queue_create();
@@ -285,11 +285,11 @@ static void one_search_holds_a_bounded_number_while_others_wait(void **state)
     struct queue_grant grant[12];
     struct fair_terms terms = {.devices = 8};
     size_t held = 0;
-    // Alone it may have all but one of what there is, and then the last one too.
+    // A search that is alone may hold all devices.
     for (; held < 7; held++) {
         assert_int_equal(next(queue, &terms, 0, &grant[held]), held);
     }
-    // Another one comes; the bound of the first is now ceil(8 / 2) + 1.
+    // Another search comes, and the bound of the first one is now ceil(8 / 2) + 1.
     add(queue, &item[10], 2, 0, 10);
     assert_int_equal(next(queue, &terms, 0, &grant[10]), 10);
     add(queue, &item[11], 2, 0, 11);
@@ -329,7 +329,7 @@ static void a_search_behind_a_closed_gate_waits(void **state)
     queue_free(queue);
 }
 
-// Interactive ones go first for a fifth of the time, and behind the others for the rest of it.
+// Interactive entries go first for a fifth of the time, and behind the others for the rest of it.
 static void interactive_goes_first_within_its_share(void **state)
 {
     struct queue *queue = queue_create();
@@ -379,7 +379,7 @@ static void scavenge_begins_only_where_nothing_else_could(void **state)
     queue_free(queue);
 }
 
-// What was lost on a device waits for another one, and keeps nobody else from that device.
+// A job that was lost on a device waits for another one, and keeps no other job from that device.
 static void who_avoids_a_device_lets_others_past(void **state)
 {
     struct queue *queue = queue_create();
@@ -408,7 +408,7 @@ static void who_avoids_a_device_lets_others_past(void **state)
     queue_free(queue);
 }
 
-// Random operations against a list that is searched.
+// Random operations, compared with a list that is searched from end to end.
 static void random_operations_keep_the_invariants(void **state)
 {
     struct queue *queue = queue_create();
