@@ -1,4 +1,4 @@
-// Facts from a listing: hand-made lines whose counts are known, and text that is no listing.
+// Features of hand-made listings whose counts are known, and of text that is no listing.
 #include "executor/cpu/features.h"
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void known_listing_gives_known_counts(void **state)
 #if defined(__x86_64__)
     (void)state;
     features_read(listing, sizeof(listing) - 1, value);
-    expect(FEATURE_functions, 2); // neither stub nor glue
+    expect(FEATURE_functions, 2); // neither the linkage stub nor the glue
     expect(FEATURE_instructions, 2 + 24 - 1);
     expect(FEATURE_scalar_fp, 3);
     expect(FEATURE_vector_512, 7);

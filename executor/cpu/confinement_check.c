@@ -1,4 +1,4 @@
-#include "executor/cpu/check.h"
+#include "executor/cpu/confinement_check.h"
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ const char *check_text(enum check check)
     return check < CHECK_COUNT ? text[check] : "?";
 }
 
-// A trapped call returns EPERM to its caller, so that one process can try everything.
+// Makes a refused call return EPERM to its caller, so that one process can try everything.
 static void on_refused(int number, siginfo_t *info, void *context)
 {
     ucontext_t *machine = context;
@@ -65,7 +65,7 @@ static bool can_perf(void)
 
 static bool can_bpf(void)
 {
-    // BPF_MAP_CREATE of an array of one: type, key size, value size, entries
+    // BPF_MAP_CREATE of an array with one entry: type, key size, value size, entries.
     uint32_t attributes[32] = {2, 4, 4, 1};
     return syscall(SYS_bpf, 0, attributes, sizeof(attributes)) >= 0;
 }
@@ -90,7 +90,7 @@ static bool can_exec(void)
 {
     static char *const argv[] = {"/usr/bin/true", NULL};
     (void)execve(argv[0], argv, argv + 1);
-    return false; // a success does not return, and the report stays unfinished
+    return false; // after a success this does not run, and the outcome stays unfinished
 }
 
 static bool possible(enum check check)
@@ -115,7 +115,7 @@ static bool possible(enum check check)
     case CHECK_ptrace:
         return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
     case CHECK_parent:
-        return kill(-1, 0) == 0; // anybody at all
+        return kill(-1, 0) == 0; // any process at all
     case CHECK_user_namespace:
         return unshare(CLONE_NEWUSER) == 0;
     case CHECK_mount:
@@ -140,17 +140,17 @@ static bool possible(enum check check)
     return true;
 }
 
-static struct check_describe *open_outcome(const struct zygote_child *child)
+static struct check_outcome *open_outcome(const struct zygote_child *child)
 {
     if (child->fd_count != 1) {
         return NULL;
     }
-    struct check_describe *outcome;
-    outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
+    struct check_outcome *outcome =
+        mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
     return outcome == MAP_FAILED ? NULL : outcome;
 }
 
-static int try_all(struct check_describe *outcome, int status, const struct err *err, bool jail)
+static int try_all(struct check_outcome *outcome, int status, const struct err *err, bool jail)
 {
     if (status != 0) {
         snprintf(outcome->setup, sizeof(outcome->setup), "%.*s", (int)sizeof(outcome->setup) - 1,
@@ -168,7 +168,7 @@ static int try_all(struct check_describe *outcome, int status, const struct err 
 
 int check_jail_main(const struct zygote_child *child, const struct sandbox_filter *filter)
 {
-    struct check_describe *outcome = open_outcome(child);
+    struct check_outcome *outcome = open_outcome(child);
 
     if (!outcome) {
         return 1;
@@ -184,7 +184,7 @@ int check_jail_main(const struct zygote_child *child, const struct sandbox_filte
 
 int check_runner_main(const struct zygote_child *child, const struct runner_filters *filters)
 {
-    struct check_describe *outcome = open_outcome(child);
+    struct check_outcome *outcome = open_outcome(child);
     struct sigaction refused = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
     struct sandbox_limits limits = {.processes = SANDBOX_NO_PROCESSES};
 

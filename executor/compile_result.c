@@ -1,8 +1,8 @@
-#include "executor/compiled.h"
+#include "executor/compile_result.h"
 #include "common/mem.h"
 #include <stdlib.h>
 
-void compiled_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take)
+void compile_result_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take)
 {
     if (compiled->verdict == VERDICT_NONE) {
         compiled->verdict = verdict;
@@ -12,20 +12,21 @@ void compiled_refuse(struct compiled *compiled, enum verdict verdict, char *reas
     }
 }
 
-void compiled_refuse_slow(struct compiled *compiled, const struct compile_plan *plan)
+void compile_result_refuse_slow(struct compiled *compiled, const struct compile_plan *plan)
 {
-    compiled_refuse(
+    compile_result_refuse(
         compiled, VERDICT_COMPILE_ERROR,
         xasprintf("compiling it takes longer than the %g seconds allowed", plan->max_seconds));
 }
 
-void compiled_refuse_large(struct compiled *compiled, const struct compile_plan *plan)
+void compile_result_refuse_large(struct compiled *compiled, const struct compile_plan *plan)
 {
-    compiled_refuse(compiled, VERDICT_COMPILE_ERROR,
-                    xasprintf("its object is larger than the %llu MiB allowed",
-                              (unsigned long long)(plan->max_output >> 20)));
+    compile_result_refuse(compiled, VERDICT_COMPILE_ERROR,
+                          xasprintf("its object is larger than the %llu MiB allowed",
+                                    (unsigned long long)(plan->max_output >> 20)));
 }
 
+// Returns the length of the UTF-8 sequence at p, 0 when it is not valid.
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
     size_t n = p[0] < 0x80                   ? 1
@@ -44,12 +45,12 @@ static size_t utf8_length(const unsigned char *p, size_t left)
     }
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
         (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)) {
-        return 0; // overlong, surrogate, beyond the last
+        return 0; // overlong, a surrogate, or beyond U+10FFFF
     }
     return n;
 }
 
-void compiled_clean(char *text, size_t len)
+void compile_result_clean(char *text, size_t len)
 {
     unsigned char *p = (unsigned char *)text;
 

@@ -1,14 +1,15 @@
-// The children of the pre-flight: they try, from inside, what must not be possible, and say what
-// was.
-#ifndef EXECUTOR_CPU_CHECK_H
-#define EXECUTOR_CPU_CHECK_H
+// The probe's children that test the confinement: from inside a jail and a runner they try what
+// must be impossible, and report what was possible. executor/cpu/child.c starts them,
+// executor/cpu/probe.c reads the outcome. It must not know what follows from it.
+#ifndef EXECUTOR_CPU_CONFINEMENT_CHECK_H
+#define EXECUTOR_CPU_CONFINEMENT_CHECK_H
 
 #include "executor/cpu/runner.h"
 #include "executor/sandbox/zygote.h"
 #include <stdbool.h>
 
-// Name, what is tried. Each must fail in a jail and in a runner (fork and exec only in a runner:
-// the compiler needs them).
+// The name of each check and what it tries. Each must fail in a jail and in a runner, except that a
+// jail may fork and start programs, which a compiler needs.
 #define CHECKS(X)                                                                                  \
     X(passwd, "read /etc/passwd")                                                                  \
     X(shadow, "read /etc/shadow")                                                                  \
@@ -37,19 +38,21 @@ enum check {
         CHECK_COUNT
 };
 
-// Shared with the parent: descriptor 0 of the child.
-struct check_describe {
-    bool finished;
+// In memory shared with the parent, which is descriptor 0 of the child.
+struct check_outcome {
+    bool finished;              // all checks have been tried
     bool possible[CHECK_COUNT]; // what should have failed and did not
     char setup[256];            // why the sandbox could not be set up; "" when it could
 };
 
+// Returns what a check tries, as in CHECKS.
 const char *check_text(enum check check);
 
 struct check_spec {
     enum child_role role;
 };
 
+// Both return the exit status of the child.
 int check_jail_main(const struct zygote_child *child, const struct sandbox_filter *filter);
 int check_runner_main(const struct zygote_child *child, const struct runner_filters *filters);
 

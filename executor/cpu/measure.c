@@ -1,25 +1,20 @@
-// The processor clock does not count what other programs do on this core, so that a disturbed launch
-// is nearly as good as any. Blocks that were disturbed in one arm more than in the other are void
-// nevertheless. (A candidate that hides time from the clock would have to sleep while somebody else
-// works for it: the sandbox leaves it neither.)
-#include "executor/cpu/measure_cpu.h"
+// The processor clock does not count what other programs do on this core, so a disturbed launch is
+// nearly as good as any other. A block that was disturbed in one arm more than in the other is void
+// nevertheless. A candidate could hide time from this clock only by sleeping while another process
+// works for it, and the sandbox allows neither.
+#include "executor/cpu/measure.h"
 #include "common/clock.h"
+#include "executor/comparison.h"
 #include "executor/cpu/harness.h"
-#include "executor/paired_run.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Candidates' files in the runners' tmpfs: three objects and the control's.
+// Bytes in the runners' tmpfs beyond the objects, of which there are four with the control's.
 #define SCRATCH_EXTRA ((uint64_t)1 << 20)
-#define FRESH_MAX 9
-#define FRESH_SECONDS 0.02
+#define FRESH_MAX 9        // new contents of a case, at most
+#define FRESH_SECONDS 0.02 // for new contents over all cases, unless the candidate is suspicious
 #define SLACK_NS 5000.0
-
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
 
 // ---- start ----
 
@@ -50,7 +45,7 @@ static int start(void *machine, const struct shape_case *hidden, size_t hidden_c
 
     sandbox.scratch =
         plan->reference.len + 2 * plan->baseline.len + plan->candidate.len + SCRATCH_EXTRA;
-    int rc = arm_prepare_harness(plan->core, harness->zygote, err);
+    int rc = runner_process_prepare_harness(plan->core, harness->zygote, err);
     if (rc != 0) {
         return rc;
     }
@@ -80,76 +75,76 @@ static void close_harness(void *machine)
 
 // ---- cases ----
 
-static int trial_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
+static int data_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
 {
-    struct trial *trial = xmalloc(sizeof(*trial));
-    int rc = harness_trial_init(machine, trial, of, err);
+    struct case_data *data = xmalloc(sizeof(*data));
+    int rc = harness_case_init(machine, data, of, err);
 
     if (rc != 0) {
-        harness_trial_release(machine, trial);
-        free(trial);
+        harness_case_release(machine, data);
+        free(data);
         return rc;
     }
-    *ret = trial;
+    *ret = data;
     return 0;
 }
 
-static void trial_free(void *machine, void *trial)
+static void data_free(void *machine, void *data)
 {
-    harness_trial_release(machine, trial);
-    free(trial);
+    harness_case_release(machine, data);
+    free(data);
 }
 
-static int launch_contents(struct harness *harness, enum arm_index arm, struct trial *trial,
+static int launch_contents(struct harness *harness, enum arm_index arm, struct case_data *data,
                            struct err *err)
 {
     int rc = 0;
 
     for (size_t slot = 0; slot < MEASURE_CONTENTS && rc == 0; slot++) {
-        rc = harness_launch(harness, arm, trial, slot, NULL, err);
+        rc = harness_launch(harness, arm, data, slot, NULL, err);
     }
     return rc;
 }
 
-// The contents take turns at the same addresses.
-static int verify(void *machine, void *trial, bool timed, struct err *err)
+// Makes the contents, which are launched one after another at the same addresses.
+static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct harness *harness = machine;
     int rc = 0;
 
     for (uint64_t number = 0; number < MEASURE_CONTENTS && rc == 0; number++) {
-        rc = harness_content_make(harness, trial, number, number, err);
+        rc = harness_content_make(harness, data, number, number, err);
     }
     uint64_t begin = clock_now_ns(&clock_system);
     if (rc == 0) {
-        rc = launch_contents(harness, ARM_CANDIDATE, trial, err);
+        rc = launch_contents(harness, ARM_CANDIDATE, data, err);
     }
-    harness->measurement->seconds.verify += since(begin);
-    return rc == 0 && timed ? launch_contents(harness, ARM_BASELINE, trial, err) : rc;
+    harness->measurement->seconds.verify += seconds_since(begin);
+    return rc == 0 && timed ? launch_contents(harness, ARM_BASELINE, data, err) : rc;
 }
 
-static int prepare_control(void *machine, void *trial, struct err *err)
+static int prepare_control(void *machine, void *data, struct err *err)
 {
-    return launch_contents(machine, ARM_CONTROL, trial, err);
+    return launch_contents(machine, ARM_CONTROL, data, err);
 }
 
 // ---- timing ----
 
-static int launch(void *machine, void *trial, enum arm_index arm, size_t content,
+static int launch(void *machine, void *data, enum arm_index arm, size_t content,
                   struct launch_time *ret, struct err *err)
 {
-    return harness_launch(machine, arm, trial, content, ret, err);
+    return harness_launch(machine, arm, data, content, ret, err);
 }
 
 static void end_block(void *machine, enum arm_index second)
 {
     struct harness *harness = machine;
 
-    arm_settle(&harness->arm[ARM_BASELINE]);
-    arm_settle(&harness->arm[second]);
+    runner_process_settle(&harness->runner[ARM_BASELINE]);
+    runner_process_settle(&harness->runner[second]);
 }
 
-// A launch's wall time may exceed its processor time by so much when nothing is wrong.
+// An undisturbed launch's wall time exceeds its processor time by less than the slack used here.
 static bool is_void(void *machine, const struct timing_block *block)
 {
     const struct harness *harness = machine;
@@ -167,15 +162,15 @@ static double systematic(void *machine, double launch_ns)
 // ---- never-seen contents ----
 
 struct fresh {
-    double never_seen_ns[FRESH_MAX];  // the candidate's launches on each content
-    double repeated_ns[FRESH_MAX];    // and on a repeated one just before
-    double baseline_ratio[FRESH_MAX]; // the baseline's never seen / repeated: what the contents
-                                      // themselves change
+    double never_seen_ns[FRESH_MAX];  // the candidate's launch on each new content
+    double repeated_ns[FRESH_MAX];    // its launch on a repeated content just before
+    double baseline_ratio[FRESH_MAX]; // the baseline's time on new / repeated contents: the effect
+                                      // of the contents themselves
     size_t count;
 };
 
-// The quickest launch on never-seen contents counts: other programs on this core make launches
-// slower, never faster, and who remembers answers is slow on every new content.
+// Takes the quickest launch on new contents. Other programs on this core make launches slower,
+// never faster, and a candidate that remembers answers is slow on every new content.
 static struct measure_fresh harness_fresh(const struct fresh *fresh)
 {
     double repeated[FRESH_MAX], baseline[FRESH_MAX];
@@ -191,20 +186,24 @@ static struct measure_fresh harness_fresh(const struct fresh *fresh)
     return ret;
 }
 
-static int launch_pair(struct harness *harness, struct trial *usual, struct trial *fresh,
+// Launches the arm on a repeated content and then on a new one of the same case, at the same
+// addresses. ret_ns is the processor time of the two.
+static int launch_pair(struct harness *harness, struct case_data *usual, struct case_data *fresh,
                        enum arm_index arm, double ret_ns[2], struct err *err)
 {
     struct launch_time repeated, never_seen;
     int rc = harness_launch(harness, arm, usual, 0, NULL, err);
 
-    if (rc == 0) {
-        rc = harness_launch(harness, arm, usual, 0, &repeated, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        // The same case at the same addresses, other contents.
-        rc = harness_launch(harness, arm, fresh, 0, &never_seen, err);
+    rc = harness_launch(harness, arm, usual, 0, &repeated, err);
+    if (rc != 0) {
+        goto out;
     }
-    arm_settle(&harness->arm[arm]);
+    rc = harness_launch(harness, arm, fresh, 0, &never_seen, err);
+out:
+    runner_process_settle(&harness->runner[arm]);
     if (rc == 0) {
         ret_ns[0] = repeated.cpu;
         ret_ns[1] = never_seen.cpu;
@@ -215,22 +214,22 @@ static int launch_pair(struct harness *harness, struct trial *usual, struct tria
 static int fresh_round(struct harness *harness, const struct measure_case *of, struct fresh *fresh,
                        struct err *err)
 {
-    struct trial trial;
+    struct case_data data;
     double candidate[2], baseline[2];
-    int rc = harness_trial_init(harness, &trial, of, err);
+    int rc = harness_case_init(harness, &data, of, err);
 
     if (rc != 0) {
         goto out;
     }
-    rc = harness_content_make(harness, &trial, 0, MEASURE_CONTENTS + fresh->count, err);
+    rc = harness_content_make(harness, &data, 0, MEASURE_CONTENTS + fresh->count, err);
     if (rc != 0) {
         goto out;
     }
-    rc = launch_pair(harness, of->trial, &trial, ARM_CANDIDATE, candidate, err);
+    rc = launch_pair(harness, of->data, &data, ARM_CANDIDATE, candidate, err);
     if (rc != 0) {
         goto out;
     }
-    rc = launch_pair(harness, of->trial, &trial, ARM_BASELINE, baseline, err);
+    rc = launch_pair(harness, of->data, &data, ARM_BASELINE, baseline, err);
     if (rc != 0) {
         goto out;
     }
@@ -238,22 +237,22 @@ static int fresh_round(struct harness *harness, const struct measure_case *of, s
     fresh->never_seen_ns[fresh->count] = candidate[1];
     fresh->baseline_ratio[fresh->count++] = baseline[1] / baseline[0];
 out:
-    harness_trial_release(harness, &trial);
+    harness_case_release(harness, &data);
     return rc;
 }
 
-// One content costs a run of the reference; more are spent where they are cheap, and on who looks
-// suspicious.
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct lane *lane,
+// Tries new contents while there is time, and on a candidate that looks as if it remembered answers
+// up to FRESH_MAX of them. Each new content costs a run of the reference.
+static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
                        struct measure_fresh *ret, struct err *err)
 {
     uint64_t begin = clock_now_ns(&clock_system);
 
     (void)paired_timing;
     struct fresh fresh = {.count = 0};
-    while (fresh.count < FRESH_MAX && (fresh.count == 0 || paired_run_remembers(ret) ||
-                                       since(begin) < FRESH_SECONDS * lane->weight)) {
-        int rc = fresh_round(machine, lane->trial, &fresh, err);
+    while (fresh.count < FRESH_MAX && (fresh.count == 0 || comparison_remembers(ret) ||
+                                       seconds_since(begin) < FRESH_SECONDS * timed->weight)) {
+        int rc = fresh_round(machine, timed->of, &fresh, err);
 
         if (rc != 0) {
             return rc;
@@ -263,9 +262,9 @@ static int probe_fresh(void *machine, struct paired_timing *paired_timing, struc
     return 0;
 }
 
-// ---- floor and report ----
+// ---- floor and outcome ----
 
-// The peak is that of f32; narrower integers fit more into a vector.
+// The peak rate is that of f32. A vector holds more elements of a narrower type.
 static double flops_factor(const struct problem *problem)
 {
     double factor = 1;
@@ -279,11 +278,11 @@ static double flops_factor(const struct problem *problem)
     return factor;
 }
 
-static struct measure_peaks peaks(void *machine, const void *trial)
+static struct measure_peaks peaks(void *machine, const void *data)
 {
     const struct harness *harness = machine;
 
-    (void)trial;
+    (void)data;
     return (struct measure_peaks){.flops =
                                       harness->plan->peak_flops * flops_factor(harness->problem),
                                   .bytes = harness->plan->peak_bytes};
@@ -297,8 +296,9 @@ static void outcome(void *machine, struct measure_outcome *ret)
     result->trust = xstrdup("c, unsealed");
     result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     result->clock = xstrdup(MEASURE_CLOCK);
-    result->output_tail =
-        harness->arm[ARM_CANDIDATE].control ? arm_output(&harness->arm[ARM_CANDIDATE]) : NULL;
+    result->output_tail = harness->runner[ARM_CANDIDATE].control
+                              ? runner_process_output(&harness->runner[ARM_CANDIDATE])
+                              : NULL;
 }
 
 const struct measure_ops measure_cpu = {
@@ -309,8 +309,8 @@ const struct measure_ops measure_cpu = {
     .open = open_harness,
     .start = start,
     .close = close_harness,
-    .trial_create = trial_create,
-    .trial_free = trial_free,
+    .data_create = data_create,
+    .data_free = data_free,
     .verify = verify,
     .prepare_control = prepare_control,
     .launch = launch,
