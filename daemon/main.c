@@ -175,25 +175,6 @@ static char *default_state_dir(struct err *err)
     return NULL;
 }
 
-static enum log_level level_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum log_level level;
-    } level[] = {{"error", LOG_ERROR},
-                 {"warning", LOG_WARNING},
-                 {"notice", LOG_NOTICE},
-                 {"info", LOG_INFO},
-                 {"debug", LOG_DEBUG}};
-
-    for (size_t i = 0; i < ARRAY_LEN(level); i++) {
-        if (strcmp(level[i].name, name) == 0) {
-            return level[i].level;
-        }
-    }
-    return LOG_INFO;
-}
-
 static uint64_t fault_pages(void)
 {
 #ifdef KCAST_FAULTS
@@ -272,7 +253,7 @@ static void take_changes(struct program *program, struct settings *fresh)
     fresh->log_level = level;
     settings->queue_max = fresh->queue_max;
     settings->jobs_max = fresh->jobs_max;
-    log_set_level(level_of(settings->log_level));
+    log_set_level(log_level_of(settings->log_level));
     daemon_limit(program->daemon, settings->queue_max, settings->jobs_max);
     log_event(LOG_NOTICE, "reloaded changed=\"%s\" needs_restart=\"%s\"", strbuf_text(&changed),
               strbuf_text(&later));
@@ -474,7 +455,7 @@ int main(int argc, char **argv)
         printf("kcastd %s\n", KCAST_VERSION);
         rc = EXIT_OK;
     } else {
-        log_init("kcastd", level_of(settings.log_level));
+        log_init("kcastd", log_level_of(settings.log_level));
         if (strcmp(settings.log_format, "json") == 0) {
             log_use_json();
         }
