@@ -192,10 +192,10 @@ json_t *show_generators(const struct run_state *run_state)
     if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
         return ret;
     }
-    struct allot_share share[GENERATOR_LIST_MAX];
-    allot_shares(run_state, run_state->candidate_count, list.count, share);
+    struct allocation_share share[GENERATOR_LIST_MAX];
+    allocation_shares(run_state, run_state->candidate_count, list.count, share);
     for (size_t i = 0; i < list.count; i++) {
-        const struct allot_share *s = &share[i];
+        const struct allocation_share *s = &share[i];
         json_array_append_new(
             ret, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
                            show_text(list.kind[i]), "considered", (json_int_t)s->considered,

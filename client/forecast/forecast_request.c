@@ -88,7 +88,7 @@ static bool make_outcome(const struct run_state *run_state, uint64_t id, struct 
         .p_improves = candidate->forecast ? candidate->forecast->p_improves : NAN,
         .raw = candidate->forecast ? candidate->forecast->raw : NULL,
         .model = candidate->proposed.model,
-        .gain_log2 = candidate->proposed.model ? allot_gain(run_state, id) : NAN,
+        .gain_log2 = candidate->proposed.model ? allocation_gain(run_state, id) : NAN,
         .key = xasprintf("%s/%llu", run_state->started.search, (unsigned long long)id),
     };
     fill_facts(candidate, ret->candidate);

@@ -1,3 +1,5 @@
+// The shares and the choice are both computed anew from the run's events. gains() finds the
+// candidates that became the incumbent; the costs are read from results, compilations and asks.
 #include "client/policy/allocation.h"
 
 #include "common/bandit.h"
@@ -8,7 +10,7 @@
 
 #define STREAM_COIN 0x616c6c6f74ULL
 
-double allot_gain(const struct run_state *run_state, uint64_t candidate)
+double allocation_gain(const struct run_state *run_state, uint64_t candidate)
 {
     double before = 0;
     for (size_t i = 0; i < run_state->incumbent_count; i++) {
@@ -23,7 +25,7 @@ double allot_gain(const struct run_state *run_state, uint64_t candidate)
 
 static double seconds_of(double seconds)
 {
-    return seconds > 0 ? seconds : 0; // NaN is "absent"
+    return seconds > 0 ? seconds : 0; // NaN says that the time is not known
 }
 
 static double device_seconds(const struct run_state_candidate *candidate)
@@ -38,17 +40,18 @@ static double compile_seconds(const struct run_state_candidate *candidate)
 
 static double candidate_cost(const struct run_state_candidate *candidate)
 {
-    return ALLOT_CANDIDATE_SECONDS + device_seconds(candidate) +
-           ALLOT_COMPILE * compile_seconds(candidate);
+    return ALLOCATION_CANDIDATE_SECONDS + device_seconds(candidate) +
+           ALLOCATION_COMPILE * compile_seconds(candidate);
 }
 
 static double ask_cost(const struct run_state_ask *ask)
 {
-    return ask->cost > 0 ? ask->cost * ALLOT_MONEY_SECONDS
-                         : (double)ask->tokens * ALLOT_TOKEN_SECONDS;
+    return ask->cost > 0 ? ask->cost * ALLOCATION_MONEY_SECONDS
+                         : (double)ask->tokens * ALLOCATION_TOKEN_SECONDS;
 }
 
-// By how much each of candidates 1 … last raised the incumbent, malloc'd; 0: it did not.
+// The log2 by which each of candidates 1 to last raised the incumbent, 0 for those that did not.
+// malloc'd; candidate i is at i - 1.
 static double *gains(const struct run_state *run_state, uint64_t last)
 {
     double *gain = xcalloc((size_t)last + 1, sizeof(*gain)), before = 0;
@@ -62,17 +65,17 @@ static double *gains(const struct run_state *run_state, uint64_t last)
     return gain;
 }
 
-void allot_shares(const struct run_state *run_state, uint64_t last, size_t count,
-                  struct allot_share *ret)
+void allocation_shares(const struct run_state *run_state, uint64_t last, size_t count,
+                       struct allocation_share *ret)
 {
     double *gain = gains(run_state, last);
     for (size_t i = 0; i < count; i++) {
-        ret[i] = (struct allot_share){0};
+        ret[i] = (struct allocation_share){0};
     }
     for (uint64_t id = 1; id <= last; id++) {
         const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
         if (candidate->proposed.generator < count) {
-            struct allot_share *share = &ret[candidate->proposed.generator];
+            struct allocation_share *share = &ret[candidate->proposed.generator];
             share->considered += candidate->proposed.duplicate_of == 0;
             share->measured += candidate->result ? 1 : 0;
             share->improvements += gain[id - 1] > 0;
@@ -93,6 +96,8 @@ void allot_shares(const struct run_state *run_state, uint64_t last, size_t count
     free(gain);
 }
 
+// Adds the outcomes of candidates 1 to visible to the bandit, each with the cost of the request to
+// a language model that it came from. Later candidates count as pending.
 static void learn(struct bandit *bandit, const struct run_state *run_state, uint64_t visible)
 {
     double *gain = gains(run_state, visible);
@@ -118,8 +123,8 @@ static void learn(struct bandit *bandit, const struct run_state *run_state, uint
     free(gain);
 }
 
-size_t allot_choose(const struct run_state *run_state, uint64_t visible, size_t count,
-                    const bool *gone, const uint64_t *planned, uint64_t slot)
+size_t allocation_choose(const struct run_state *run_state, uint64_t visible, size_t count,
+                         const bool *gone, const uint64_t *planned, uint64_t slot)
 {
     struct bandit bandit;
     uint64_t random = stats_philox(run_state->started.seed, STREAM_COIN, slot);

@@ -173,7 +173,7 @@ MUST_CHECK int pipeline_know_sources(struct pipeline *p, struct err *err);
 void pipeline_know_source(struct pipeline *p, const void *source, size_t len, uint64_t candidate);
 void pipeline_forget_asked(struct pipeline *p);
 
-// ---- pipeline_allot.c: whose candidates a batch has ----
+// ---- pipeline_allocate.c: whose candidates a batch has ----
 
 // Fills *ret with generators for so many candidates of the batch, as far as they have any; asks: the
 // one that asks the worker may be among them.

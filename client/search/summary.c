@@ -1,7 +1,7 @@
 #include "client/search/summary.h"
 
 #include "client/policy/allocation.h"
-#include "client/policy/missed.h"
+#include "client/policy/false_omission.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/show.h"
@@ -49,13 +49,13 @@ static json_t *best_object(const struct run_state *run_state)
 // What of the discarded would have improved: estimated and bounded, not guaranteed beforehand.
 static json_t *risk_object(const struct run_state *run_state)
 {
-    struct certify_missed missed = missed_of(run_state);
+    struct false_omission missed = false_omission_of_run(run_state);
 
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:f}", "discarded", (json_int_t)missed.discarded,
                      "audited", (json_int_t)missed.audited, "improvers",
                      (json_int_t)missed.improvers, "share", show_number(missed.share), "at_most",
                      missed.estimated ? show_number(missed.upper) : json_null(), "confidence",
-                     MISSED_CONFIDENCE);
+                     FALSE_OMISSION_CONFIDENCE);
 }
 
 static json_t *make_object(const struct run_state *run_state, const char *path)
@@ -121,8 +121,8 @@ static void print_generators(const struct run_state *run_state)
     if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
         return;
     }
-    struct allot_share share[GENERATOR_LIST_MAX];
-    allot_shares(run_state, run_state->candidate_count, list.count, share);
+    struct allocation_share share[GENERATOR_LIST_MAX];
+    allocation_shares(run_state, run_state->candidate_count, list.count, share);
     char cost[64];
     for (size_t i = 0; i < list.count && list.count > 1; i++) {
         show_seconds(share[i].cost, cost, sizeof(cost));
@@ -139,7 +139,7 @@ static void print_generators(const struct run_state *run_state)
 static void print_table(const struct run_state *run_state, const char *path)
 {
     const struct run_state_candidate *best = run_state_best(run_state);
-    struct certify_missed missed = missed_of(run_state);
+    struct false_omission missed = false_omission_of_run(run_state);
     struct strbuf text = STRBUF_INIT;
     char seconds[64], wall[64];
     describe_best(run_state, &text);
