@@ -1,4 +1,4 @@
-// What readings of a GPU mean, and what NVML (the fake one) is read as.
+// What readings of a GPU mean, and how NVML (a fake library) is read.
 #include "common/file.h"
 #include "common/mem.h"
 #include "daemon/devices/health.h"
@@ -72,7 +72,7 @@ static void brakes_hinder_and_a_power_cap_does_not(void **state)
     assert_int_equal(level(&state_now, NULL), HEALTH_THROTTLED);
 }
 
-// The driver's events that say something about the hardware, and those that a program causes.
+// Events of the driver that say something about the hardware, and events that a program causes.
 static void every_known_event_is_judged(void **state)
 {
     static const uint64_t program[] = {13, 31, 43, 45};
@@ -98,7 +98,7 @@ static void events_blame_the_gpu_or_the_program(void **state)
     assert_int_equal(health.program_xid, 43);
     now.xid[1] = 48;
     health_assess(&health, &now, NULL, 4711);
-    assert_int_equal(health.level, HEALTH_FAULTY); // the worst
+    assert_int_equal(health.level, HEALTH_FAULTY); // the worst of the findings
     assert_non_null(strstr(health.reason, "Xid 48"));
     now.xid[0] = 79;
     assert_int_equal(level(&now, NULL), HEALTH_LOST);
@@ -179,7 +179,8 @@ static void events_come_once_and_a_lost_gpu_comes_back(void **state)
     nvml_close(nvml);
 }
 
-// The reason stays while the driver is away, and a GPU that was lost before is found again too.
+// While the driver is not loaded all GPUs are lost for that reason. A GPU that was lost before is
+// found again too.
 static void a_lost_gpu_outlives_its_driver(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void children_are_no_strangers(void **state)
     assert_true(process_tree_is_foreign(child, child + 1));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_false(process_tree_is_foreign(child, 1)); // it has ended
+    assert_false(process_tree_is_foreign(child, 1)); // the process has ended
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-// One run on one device: what goes into its result, how it ends, what it is charged.
+// One run on one device: what its result says, how it ends, and what it is charged.
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
@@ -68,7 +68,7 @@ static int set_up(void **state)
     f->events = (struct run_events){.on_started = on_started, .on_end = on_end, .owner = f};
     f->job = workshop_submit(&f->w, JOB_MEASURE, "k", "candidate", NULL);
     (void)workshop_execution(&f->w, "candidate.c");
-    scheduler_stop(f->w.parts.scheduler); // this test begins the runs
+    scheduler_stop(f->w.parts.scheduler); // because the test starts the runs itself
     workshop_compile_until(&f->w, f->job, JOB_READY);
     scheduler_remove(f->w.parts.scheduler, f->job);
     f->device = &f->w.devices.device[0];
@@ -94,7 +94,7 @@ static void begin(struct fixture *f)
     assert_int_equal(f->device->state, DEVICE_BUSY);
 }
 
-// The run has its executor, and its device for so long.
+// Starts a run and its executor, and lets HELD_S seconds pass.
 static struct execution *execute(struct fixture *f)
 {
     begin(f);
@@ -143,7 +143,7 @@ static void the_plan_has_the_objects_and_a_seed_of_its_own(void **state)
     assert_memory_equal(plan.candidate.data, "OBJcandidate", plan.candidate.len);
     assert_memory_equal(plan.baseline.data, "OBJbaseline", plan.baseline.len);
     assert_memory_equal(plan.reference.data, "OBJreference", plan.reference.len);
-    assert_true(plan.control); // the first of its kind on this device
+    assert_true(plan.control); // the first run for this problem and baseline on this device
     message_clear(&measure_plan_message, &plan);
     workshop_measured(&f->w, execution, VERDICT_WRONG);
 }
@@ -166,7 +166,7 @@ static void an_outcome_that_cannot_be_true_is_a_loss(void **state)
 {
     struct fixture *f = *state;
 
-    workshop_measured(&f->w, execute(f), VERDICT_FASTER); // without an estimate
+    workshop_measured(&f->w, execute(f), VERDICT_FASTER); // the outcome has no estimate
     assert_int_equal(f->outcome, RUN_LOST);
     assert_non_null(strstr(f->reason, "reports what cannot be"));
 }
@@ -189,7 +189,7 @@ static void what_was_disturbed_is_measured_again_for_a_while(void **state)
     (void)execute(f);
     device_throttle(f->device, "it is hot", clock_now_ns(&f->w.clock));
     workshop_measured(&f->w, workshop_execution(&f->w, "measure"), VERDICT_TIMEOUT);
-    assert_int_equal(f->outcome, RUN_RESULT); // and it says so
+    assert_int_equal(f->outcome, RUN_RESULT); // the result says that it was disturbed
     assert_string_equal(f->result.conditions[f->result.conditions_count - 1].name, "disturbed");
     assert_false(f->cacheable);
 }
@@ -212,7 +212,7 @@ static void a_cancelled_run_frees_its_device_and_tells_no_job(void **state)
     run_cancel(f->job);
     assert_null(f->job->run);
     assert_true(execution->stopped);
-    assert_int_equal(f->device->state, DEVICE_BUSY); // until the executor is gone
+    assert_int_equal(f->device->state, DEVICE_BUSY); // until the executor has ended
     while (f->ended == 0) {
         workshop_turn(&f->w);
     }
@@ -267,7 +267,7 @@ static void an_object_that_the_host_cannot_open_is_nobodys_fault(void **state)
     assert_int_equal(f->device->state, DEVICE_READY);
     assert_int_equal(f->device->failures, 0);
     assert_int_equal(executors_held(f->w.parts.executors), 1);
-    workshop_measured(&f->w, execute(f), VERDICT_WRONG); // the next time
+    workshop_measured(&f->w, execute(f), VERDICT_WRONG); // it works the next time
     assert_int_equal(f->outcome, RUN_RESULT);
 }
 
@@ -279,7 +279,7 @@ static void what_runs_is_charged_before_its_end(void **state)
     run_charge(f->job->run);
     assert_true(fabs(used_s(f) - HELD_S) < 1e-9);
     workshop_measured(&f->w, execution, VERDICT_WRONG);
-    assert_true(fabs(used_s(f) - HELD_S) < 1e-9); // not twice
+    assert_true(fabs(used_s(f) - HELD_S) < 1e-9); // the search is not charged twice
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -84,7 +84,7 @@ static void all_who_wait_are_told_when_the_problem_has_been_read(void **state)
     assert_false(one->failed || two->failed);
     assert_non_null(f->setup->name);
     assert_ptr_equal(f->setup->device_class, f->w.devices.classes);
-    assert_true(setup_read(f->setup, &f->waiter[0].wait)); // at once
+    assert_true(setup_read(f->setup, &f->waiter[0].wait)); // it is known already
 }
 
 static void a_problem_that_has_gone_is_looked_for_again_by_the_next_one(void **state)
@@ -116,7 +116,7 @@ static void a_problem_that_the_host_cannot_open_is_read_later(void **state)
     }
     descriptors_give_back(&old);
     assert_int_equal(waiter->told, 0);
-    setups_tick(f->w.parts.setups); // not yet
+    setups_tick(f->w.parts.setups); // it is too early
     assert_false(f->setup->reading);
     executors_tick(f->w.parts.executors);
     setups_tick(f->w.parts.setups);
@@ -132,7 +132,7 @@ static void who_no_longer_waits_is_not_told(void **state)
     struct waiter *waiter = wait_for(f, 1, f->setup);
 
     setup_cancel(&gone->wait);
-    setup_cancel(&gone->wait); // no-op
+    setup_cancel(&gone->wait); // has no effect
     until_told(f, waiter);
     assert_int_equal(gone->told, 0);
 }
