@@ -1,4 +1,5 @@
-// Any bytes as what a child of kcastd wrote to its pipe: refused, or a report that can be packed again and passes again.
+// Any bytes as what a child of kcastd wrote to its pipe. They are refused, or give an outcome that
+// can be packed and read again.
 #include "daemon/run/outcome.h"
 
 #include <math.h>
