@@ -28,23 +28,6 @@ static struct {
     bool json;             // lines are JSON objects
 } settings = {.max_level = LOG_INFO};
 
-void log_init(const char *program, enum log_level max_level)
-{
-    (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
-    settings.max_level = (int)max_level;
-    settings.journal = getenv("JOURNAL_STREAM");
-}
-
-void log_use_json(void)
-{
-    settings.json = true;
-}
-
-void log_set_level(enum log_level max_level)
-{
-    settings.max_level = (int)max_level;
-}
-
 static const char *level_name(enum log_level level)
 {
     switch (level) {
@@ -60,6 +43,33 @@ static const char *level_name(enum log_level level)
         return "debug";
     }
     return "unknown";
+}
+
+enum log_level log_level_of(const char *name)
+{
+    for (enum log_level level = LOG_ERROR; level <= LOG_DEBUG; level++) {
+        if (strcmp(level_name(level), name) == 0) {
+            return level;
+        }
+    }
+    return LOG_INFO;
+}
+
+void log_init(const char *program, enum log_level max_level)
+{
+    (void)snprintf(settings.program, sizeof(settings.program), "%s", program);
+    settings.max_level = (int)max_level;
+    settings.journal = getenv("JOURNAL_STREAM");
+}
+
+void log_use_json(void)
+{
+    settings.json = true;
+}
+
+void log_set_level(enum log_level max_level)
+{
+    settings.max_level = (int)max_level;
 }
 
 #define STAMP_MAX 48

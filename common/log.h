@@ -10,6 +10,8 @@
 
 enum log_level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_INFO = 6, LOG_DEBUG = 7 };
 
+// Returns the level of this name ("error" to "debug"); LOG_INFO for any other name.
+enum log_level log_level_of(const char *name);
 // Call once, from main, before there are threads. Events above max_level are dropped.
 void log_init(const char *program, enum log_level max_level);
 // Makes each line one JSON object. Call from main, before there are threads.

@@ -1,20 +1,18 @@
-// Design note.
+// Design note. A daemon starts in these steps:
 //
-// Up:   lock, ledger, blobs, secret; then from the loop probe, where GPUs are wanted cuda-probe,
-//       devices, lifecycle, jobs reloaded, service, READY.
+//   1. daemon_start: state directory and its lock, ledger, blob store, secret, control groups,
+//      executor pool, job table, device discovery.
+//   2. finish_start, when discovery has found the devices: scheduler, compiler, lifecycle and what
+//      belongs to them; accounts, jobs and administration from the ledger; the ledger's thread; the
+//      service.
+//   3. Unfinished jobs begin again, and on_ready is called.
 //
-// Down: no new requests, parked WAITs answered; lifecycle stopped, children ended; every exchange
-//       answered and every end in the ledger; service closed, ledger closed, end.
-//
-// Going down is a poll of "is anything left?" every few milliseconds rather than a web of
-// callbacks: it happens once, and what is waited for is bounded by the grace of the children. If
-// something is left after STOP_MAX_MS (a child that does not die), the daemon ends all the same;
-// the ledger has everything that was promised.
+// daemon_stop.c has the way down.
 #include "daemon/daemon.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/dispatch.h"
+#include "daemon/daemon_inside.h"
 #include "daemon/jobs/answer.h"
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
@@ -22,208 +20,25 @@
 #include "daemon/jobs/scheduler.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/monitor.h"
 #include "daemon/reload.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
-#include "daemon/state/counters.h"
 #include "daemon/state/job_table.h"
-#include "daemon/state/parts.h"
 #include "daemon/status.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 #include "daemon/upkeep/administration.h"
-#include "daemon/upkeep/probing.h"
-#include "daemon/upkeep/sweeper.h"
-#include "daemon/upkeep/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#define TICK_MS 1000
-#define STOP_POLL_MS 5
-#define STOP_MAX_MS 15000
-#define RESIDENT_MAX ((size_t)64 << 20) // results kept in memory
-#define EXCHANGES_MAX 1024
-#define PARKED_MAX 768
-#define MESSAGE_MAX ((size_t)16 << 20)
-#define COMPILE_SLOTS_MAX 64
-
-struct daemon {
-    struct daemon_config config;
-    struct daemon_parts parts; // what they point to is owned here
-    int lock_fd;
-    struct cgroups *cgroups; // NULL: not delegated
-    struct probing probing;
-    struct secret secret;
-    struct devices devices;
-    struct watch *watch;
-    struct sweeper sweeper;
-    struct dispatch *dispatch;
-    struct counters counters;
-    struct monitor *monitor; // NULL: not served
-    uv_timer_t tick;
-    uv_timer_t stop;
-    uint64_t stop_since_ms;
-    bool vacating;
-    bool stopping;
-    struct err error; // why it ends
-};
-
-// --- down
-
-static void close_all(struct daemon *daemon)
-{
-    const struct err *error = daemon->error.code != ERR_NONE ? &daemon->error : NULL;
-
-    uv_close((uv_handle_t *)&daemon->tick, NULL);
-    uv_close((uv_handle_t *)&daemon->stop, NULL);
-    service_close(daemon->parts.service);
-    monitor_close(daemon->monitor);
-    waits_close(daemon->parts.waits);
-    ledger_close(daemon->parts.ledger);
-    daemon->config.on_end(daemon->config.owner, error);
-}
-
-static bool is_quiet(const struct daemon *daemon)
-{
-    return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
-           !(daemon->parts.lifecycle &&
-             (scheduler_busy(daemon->parts.scheduler) || compiler_busy(daemon->parts.compiler))) &&
-           completions_pending(daemon->parts.completions) == 0 && !watch_busy(daemon->watch) &&
-           !sweeper_busy(&daemon->sweeper) &&
-           !(daemon->parts.executors && executors_count(daemon->parts.executors) > 0);
-}
-
-static void on_stop_poll(uv_timer_t *timer)
-{
-    struct daemon *daemon = timer->data;
-
-    if (is_quiet(daemon)) {
-        close_all(daemon);
-    } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
-        log_event(LOG_ERROR, "stop-incomplete children=%zu",
-                  daemon->parts.executors ? executors_count(daemon->parts.executors) : 0);
-        executors_kill(daemon->parts.executors);
-        _exit(EXIT_SYSTEM);
-    }
-}
-
-void daemon_stop(struct daemon *daemon)
-{
-    if (daemon->stopping) {
-        return;
-    }
-    daemon->stopping = true;
-    log_event(LOG_NOTICE, "stopping");
-    monitor_stopping(daemon->monitor);
-    if (daemon->dispatch) {
-        dispatch_stop(daemon->dispatch);
-    }
-    if (daemon->parts.lifecycle) {
-        lifecycle_stop(daemon->parts.lifecycle);
-        compiler_stop(daemon->parts.compiler);
-    }
-    administration_stop(daemon->parts.administration);
-    watch_stop(daemon->watch);
-    probing_stop(&daemon->probing);
-    sweeper_stop(&daemon->sweeper);
-    if (daemon->parts.executors) {
-        executors_stop(daemon->parts.executors);
-    }
-    uv_update_time(daemon->parts.loop);
-    daemon->stop_since_ms = uv_now(daemon->parts.loop);
-    (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
-}
-
-void daemon_reload(struct daemon *daemon)
-{
-    if (!daemon->parts.service || daemon->stopping || !daemon->config.files.tokens) {
-        return;
-    }
-    struct err err = ERR_INIT;
-    if (service_reload(daemon->parts.service, &err) == 0) {
-        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
-    } else {
-        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
-    }
-}
-
-void daemon_vacate(struct daemon *daemon)
-{
-    if (!daemon->dispatch) {
-        daemon_stop(daemon);
-    } else if (!daemon->vacating) {
-        daemon->vacating = true;
-        dispatch_vacate(daemon->dispatch);
-        administration_vacate(daemon->parts.administration);
-    }
-}
-
-void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
-{
-    daemon->parts.limits.queue_max = queue_max;
-    daemon->parts.limits.jobs_max = jobs_max;
-}
-
-void daemon_describe(void *owner, char *text, size_t size)
-{
-    const struct daemon *daemon = owner;
-    const struct job_census *census = job_table_census(daemon->parts.jobs);
-
-    if (daemon->stopping) {
-        (void)snprintf(text, size, "stopping");
-        return;
-    }
-    char illness[STATUS_ILLNESS_MAX];
-    bool well = status_is_well(&daemon->parts, illness);
-    (void)snprintf(
-        text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
-        service_url(daemon->parts.service), devices_busy(&daemon->devices), daemon->devices.count,
-        census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
-        well ? "" : "; not well: ", well ? "" : illness);
-}
-
-void daemon_kill_children(struct daemon *daemon)
-{
-    if (daemon->parts.executors) {
-        executors_kill(daemon->parts.executors);
-    }
-}
-
-// What there is, in whatever state of construction.
-void daemon_free(struct daemon *daemon)
-{
-    if (!daemon) {
-        return;
-    }
-    dispatch_free(daemon->dispatch);
-    budgets_free(daemon->parts.budgets);
-    submissions_free(daemon->parts.submissions);
-    answers_free(daemon->parts.answers);
-    completions_free(daemon->parts.completions);
-    job_table_free(daemon->parts.jobs);
-    counters_release(&daemon->counters);
-    lifecycle_free(daemon->parts.lifecycle);
-    setups_free(daemon->parts.setups);
-    compiler_free(daemon->parts.compiler);
-    scheduler_free(daemon->parts.scheduler);
-    accounts_free(daemon->parts.accounts);
-    watch_free(daemon->watch);
-    administration_free(daemon->parts.administration);
-    devices_release(&daemon->devices);
-    blob_store_free(daemon->parts.blobs);
-    executors_free(daemon->parts.executors);
-    cgroups_free(daemon->cgroups);
-    if (daemon->lock_fd >= 0) {
-        close(daemon->lock_fd);
-    }
-    free(daemon);
-}
-
-// --- up
+#define TICK_MS 1000                    // time between calls of the parts' tick functions
+#define RESIDENT_MAX ((size_t)64 << 20) // bytes of results kept in memory
+#define EXCHANGES_MAX 1024              // open requests
+#define PARKED_MAX 768                  // parked requests among them
+#define MESSAGE_MAX ((size_t)16 << 20)  // bytes of a message
+#define COMPILE_SLOTS_MAX 64            // compilations at the same time
 
 static size_t compile_slots(const struct daemon_config *config)
 {
@@ -232,14 +47,14 @@ static size_t compile_slots(const struct daemon_config *config)
     return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
 }
 
-static void on_change(void *owner)
+static void on_budget_change(void *owner)
 {
     struct daemon *daemon = owner;
 
-    scheduler_kick(daemon->parts.scheduler);
+    scheduler_wake(daemon->parts.scheduler);
 }
 
-static void create_work(struct daemon *daemon)
+static void create_parts(struct daemon *daemon)
 {
     struct daemon_parts *parts = &daemon->parts;
     struct compiler_events compiler = {.may_start = scheduler_may_compile,
@@ -251,7 +66,7 @@ static void create_work(struct daemon *daemon)
     parts->setups = setups_create(parts);
     parts->lifecycle = lifecycle_create(parts);
     parts->submissions = submissions_create(parts);
-    parts->budgets = budgets_create(parts->accounts, parts->ledger, on_change, daemon);
+    parts->budgets = budgets_create(parts->accounts, parts->ledger, on_budget_change, daemon);
     daemon->sweeper = (struct sweeper){
         .loop = parts->loop,
         .jobs = parts->jobs,
@@ -261,8 +76,9 @@ static void create_work(struct daemon *daemon)
     };
 }
 
-// Starts ahead what measurements on GPUs will need; nothing where there are none.
-static void warm_up(const struct daemon_parts *parts)
+// Starts processes for measurements and compilations on GPUs ahead of the first job. No-op without
+// GPUs.
+static void prestart_executors(const struct daemon_parts *parts)
 {
     bool any = false;
 
@@ -311,7 +127,7 @@ static void on_tick(uv_timer_t *timer)
     setups_tick(daemon->parts.setups);
     scheduler_tick(daemon->parts.scheduler);
     administration_tick(daemon->parts.administration);
-    if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
+    if (daemon->stop_when_idle && devices_busy(&daemon->devices) == 0) {
         daemon_stop(daemon);
     }
     completions_tick(daemon->parts.completions);
@@ -338,12 +154,12 @@ static void log_ready(const struct daemon *daemon)
               config->cores.exclusive ? "yes" : "no", config->state_dir);
 }
 
-// The probes have told what there is: build the rest and serve.
-static int come_up(struct daemon *daemon, struct err *err)
+// Makes the parts that need the devices, reloads the ledger, and serves.
+static int finish_start(struct daemon *daemon, struct err *err)
 {
     const struct daemon_config *config = &daemon->config;
 
-    create_work(daemon);
+    create_parts(daemon);
     int rc = budgets_load(daemon->parts.accounts, daemon->parts.ledger, err);
     rc = rc == 0 ? reload_jobs(&daemon->parts, err) : rc;
     rc = rc == 0 ? administration_create(&daemon->parts.administration, &daemon->parts, err) : rc;
@@ -353,7 +169,7 @@ static int come_up(struct daemon *daemon, struct err *err)
         return rc;
     }
     reload_requeue(&daemon->parts);
-    warm_up(&daemon->parts);
+    prestart_executors(&daemon->parts);
     daemon->watch = watch_create(&daemon->parts);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     log_ready(daemon);
@@ -361,32 +177,32 @@ static int come_up(struct daemon *daemon, struct err *err)
     return 0;
 }
 
-static void on_probed(void *owner, const struct err *error)
+static void on_discovered(void *owner, const struct err *error)
 {
     struct daemon *daemon = owner;
 
     if (error) {
         daemon->error = *error;
     }
-    if (!daemon->stopping && (error || come_up(daemon, &daemon->error) != 0)) {
+    if (!daemon->stopping && (error || finish_start(daemon, &daemon->error) != 0)) {
         daemon_stop(daemon);
     }
 }
 
-static int start_probing(struct daemon *daemon, struct err *err)
+static int start_discovery(struct daemon *daemon, struct err *err)
 {
-    struct probing_config probing = {
+    struct discovery_config discovery = {
         .parts = &daemon->parts,
         .device_spec = &daemon->config.device_spec,
         .cores = &daemon->config.cores,
-        .on_end = on_probed,
+        .on_end = on_discovered,
         .owner = daemon,
     };
 
-    return probing_start(&daemon->probing, &probing, err);
+    return discovery_start(&daemon->discovery, &discovery, err);
 }
 
-// What needs no loop: the state directory, its lock, the ledger, the blobs.
+// Opens the state directory: its lock, the ledger, the blob store and the secret.
 static int open_state(struct daemon *daemon, struct err *err)
 {
     const char *dir = daemon->config.state_dir;
@@ -412,7 +228,7 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
-// Children have limits without groups, so it does not matter to anybody else whether there are any.
+// Opens control groups if they are delegated. Without them child processes have resource limits.
 static void open_cgroups(struct daemon *daemon)
 {
     struct err reason = ERR_INIT;
@@ -472,12 +288,13 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
         daemon->parts.jobs = job_table_create(RESIDENT_MAX, daemon->parts.accounts);
         daemon->parts.answers = answers_create(&daemon->parts);
         devices_init(&daemon->devices);
-        rc = start_probing(daemon, err);
+        rc = start_discovery(daemon, err);
     }
     if (rc != 0) {
         ledger_close(daemon->parts.ledger);
         while (daemon->parts.executors && executors_count(daemon->parts.executors) > 0) {
-            (void)uv_run(loop, UV_RUN_ONCE); // handles of a probe that did not start
+            // Closes the handles of a probe that could not be started.
+            (void)uv_run(loop, UV_RUN_ONCE);
         }
         daemon_free(daemon);
         return rc;
@@ -490,4 +307,43 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     daemon->stop.data = daemon;
     *ret = daemon;
     return 0;
+}
+
+// --- while it runs
+
+void daemon_reload(struct daemon *daemon)
+{
+    if (!daemon->parts.service || daemon->stopping || !daemon->config.files.tokens) {
+        return;
+    }
+    struct err err = ERR_INIT;
+    if (service_reload(daemon->parts.service, &err) == 0) {
+        log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
+    } else {
+        log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
+    }
+}
+
+void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
+{
+    daemon->parts.limits.queue_max = queue_max;
+    daemon->parts.limits.jobs_max = jobs_max;
+}
+
+void daemon_describe(void *owner, char *text, size_t size)
+{
+    const struct daemon *daemon = owner;
+    const struct job_census *census = job_table_census(daemon->parts.jobs);
+
+    if (daemon->stopping) {
+        (void)snprintf(text, size, "stopping");
+        return;
+    }
+    char illness[STATUS_ILLNESS_MAX];
+    bool well = status_is_well(&daemon->parts, illness);
+    (void)snprintf(
+        text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
+        service_url(daemon->parts.service), devices_busy(&daemon->devices), daemon->devices.count,
+        census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
+        well ? "" : "; not well: ", well ? "" : illness);
 }

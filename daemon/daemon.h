@@ -1,5 +1,6 @@
-// The daemon: owns every object, brings them up in order and down in the reverse. One per process
-// in practice, but nothing here is global.
+// The daemon: owns every part, starts the parts in order and stops them in reverse order. Called by
+// main.c, which owns the loop, the signals and the options. Nothing is global, so that one process
+// may have several daemons.
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
@@ -14,50 +15,52 @@
 struct daemon;
 
 struct daemon_config {
-    const char *listen;             // url; port 0: a free one
-    struct identity_files files;    // of tls://
-    const char *http;               // address for monitoring; "": not served
-    const char *state_dir;          // made when missing
-    const char *exec_path;          // kcast-exec
+    const char *listen;             // URL to serve; port 0 chooses a free one
+    struct identity_files files;    // certificates and tokens for tls://
+    const char *http;               // address of the monitoring; "" when it is not served
+    const char *state_dir;          // made when it is missing
+    const char *exec_path;          // the program kcast-exec
     struct device_spec device_spec; // which devices are wanted
-    struct cores cores;             // planned and settled
-    uint64_t compile_jobs;          // children at once; 0: as many as there are processors left
-    uint64_t compile_seconds;       // of one compilation
+    struct cores cores;             // which cores are devices; this process is off them already
+    uint64_t compile_jobs;          // compilations at the same time; 0: one per remaining core
+    uint64_t compile_seconds;       // time limit of one compilation
     uint64_t queue_max;             // unfinished jobs of one search
-    uint64_t jobs_max;              // jobs altogether
-    uint64_t cache_max;             // entries of each of the ledger's caches
+    uint64_t jobs_max;              // jobs in the job table
+    uint64_t cache_max;             // entries of each cache of the ledger
     uint64_t blobs_max;             // bytes of blobs
-    uint64_t slack_ms;              // by which kcast-exec may exceed its plan
-    uint64_t grace_ms;              // SIGTERM to SIGKILL
-    uint64_t page_max;              // of the ledger, for tests; 0: no limit
-    bool sandbox_off;
-    bool share_gpus; // other programs may use them too
-    // The daemon serves; or it has ended: error is NULL after daemon_stop, else says why it could
-    // not start or go on.
+    uint64_t slack_ms;              // by how much kcast-exec may exceed the time of its plan
+    uint64_t grace_ms;              // time from SIGTERM to SIGKILL
+    uint64_t page_max;              // limit of the ledger's pages, for tests; 0 for no limit
+    bool sandbox_off;               // for development: child processes are not confined
+    bool share_gpus;                // other programs may use the GPUs during a measurement
+    // Called when the daemon serves at `url`.
     void (*on_ready)(void *owner, const char *url);
+    // Called when the daemon has ended. error is NULL after daemon_stop; otherwise it says why the
+    // daemon could not start or go on.
     void (*on_end)(void *owner, const struct err *error);
     void *owner;
 };
 
-// Takes the state directory, opens the ledger, loads the jobs, starts the probe. config and its
-// texts outlive the daemon. Errors here are about the state directory: nothing was started then.
-// on_ready or on_end follows from the loop.
+// Locks the state directory, opens the ledger and starts device discovery. On success on_ready or
+// on_end follows from the loop. On failure nothing was started; the error is about the state
+// directory or about kcast-exec. The texts of `config` outlive the daemon.
 MUST_CHECK int daemon_start(struct daemon **ret, uv_loop_t *loop,
                             const struct daemon_config *config, struct err *err);
-// Stops in good order; on_end follows. May be called again.
+// Stops in good order; on_end follows. May be called more than once.
 void daemon_stop(struct daemon *daemon);
-// Reads certificates and tokens again; what cannot be read is logged, and nothing changes.
+// Reads certificates and tokens again. If that fails, the failure is logged and nothing changes.
 void daemon_reload(struct daemon *daemon);
-// Takes no more jobs, lets what runs on the devices end, then stops as above; jobs that wait stay
-// in the ledger. Before it serves: stops.
-void daemon_vacate(struct daemon *daemon);
-// The limits of the configuration, changed while it runs.
+// Refuses new jobs and drains all devices, and stops when no device is busy. Jobs that wait stay in
+// the ledger. Before the daemon serves it stops at once.
+void daemon_stop_when_idle(struct daemon *daemon);
+// Changes limits of the configuration while the daemon runs.
 void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max);
-// One line about what it is doing, for whoever started it.
+// Writes one line about what the daemon is doing, for the service manager. The argument is a struct
+// daemon.
 void daemon_describe(void *daemon, char *text, size_t size);
-// SIGKILL to every child, now. For an exit without good order.
+// Sends SIGKILL to every child process, for an exit without good order.
 void daemon_kill_children(struct daemon *daemon);
-// After on_end; the loop must run once more for its handles.
+// To be called after on_end. The loop must run once more to close its handles. NULL is fine.
 void daemon_free(struct daemon *daemon);
 
 #endif

@@ -1,8 +1,14 @@
-// Design note. A handler reads its body, which frees the caller of what does not parse, and then
-// answers at once or hands the exchange to somebody who will: a submission, a parked WAIT, an
-// operation of the ledger. `pending` counts the exchanges that wait for a submission, the ledger or
-// the blob store on behalf of this module; answers, orders and budgets count their own. When all
-// are zero the service can be closed without pulling an exchange from under anybody.
+// Design note. Every request takes the same way:
+//
+//   1. dispatch_request, at the end of this file, finds the handler of the operation.
+//   2. The handler reads the body of the request. When the body cannot be read,
+//      exchange_read_body has answered the exchange already.
+//   3. The handler answers the exchange at once, or hands it over to a module that will: to a
+//      submission, a parked WAIT, the ledger or the blob store.
+//
+// An exchange is answered exactly once. `pending` counts the replies that this module owes when a
+// submission, the ledger or the blob store calls back (struct deferred_reply); administration,
+// answers and budgets count their own. When all these counts are zero, the service may be closed.
 #include "daemon/dispatch.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
@@ -17,39 +23,39 @@
 #include "daemon/upkeep/administration.h"
 #include <stdlib.h>
 
-#define FEATURE_MAX 5
-#define STOPPING_RETRY_MS 1000
+#define FEATURE_MAX 5          // features that HELLO can name
+#define STOPPING_RETRY_MS 1000 // told to a caller while the daemon stops
 
 struct dispatch {
     const struct daemon_parts *parts;
-    size_t pending;
-    bool vacating;
-    bool stopping;
+    size_t pending;     // replies that are deferred
+    bool refusing_jobs; // dispatch_refuse_jobs was called
+    bool stopping;      // dispatch_stop was called
 };
 
-// An exchange that waits for a submission, the ledger or the blob store.
-struct errand {
+// A reply that is sent when a submission, the ledger or the blob store has called back.
+struct deferred_reply {
     struct dispatch *dispatch;
     struct exchange *exchange;
-    uint64_t *jobs; // CANCEL: what to tell about afterwards
-    size_t job_count;
+    uint64_t *jobs;   // numbers of the jobs that the reply to CANCEL is about
+    size_t job_count; // length of jobs
 };
 
-static struct errand *new_errand(struct dispatch *dispatch, struct exchange *exchange)
+static struct deferred_reply *defer_reply(struct dispatch *dispatch, struct exchange *exchange)
 {
-    struct errand *errand = xcalloc(1, sizeof(*errand));
+    struct deferred_reply *deferred = xcalloc(1, sizeof(*deferred));
 
-    errand->dispatch = dispatch;
-    errand->exchange = exchange;
+    deferred->dispatch = dispatch;
+    deferred->exchange = exchange;
     dispatch->pending++;
-    return errand;
+    return deferred;
 }
 
-static void errand_free(struct errand *errand)
+static void deferred_reply_free(struct deferred_reply *deferred)
 {
-    errand->dispatch->pending--;
-    free(errand->jobs);
-    free(errand);
+    deferred->dispatch->pending--;
+    free(deferred->jobs);
+    free(deferred);
 }
 
 static void reply_empty(struct exchange *exchange)
@@ -84,16 +90,16 @@ static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
 
 static void on_blob_put(void *owner, const struct err *error)
 {
-    struct errand *errand = owner;
+    struct deferred_reply *deferred = owner;
 
     if (error) {
         log_event(LOG_WARNING, "blob-refused code=%s reason=\"%s\"", err_name((int)error->code),
                   error->text);
-        exchange_fail(errand->exchange, error);
+        exchange_fail(deferred->exchange, error);
     } else {
-        reply_empty(errand->exchange);
+        reply_empty(deferred->exchange);
     }
-    errand_free(errand);
+    deferred_reply_free(deferred);
 }
 
 static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange,
@@ -105,18 +111,18 @@ static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange
         return;
     }
     blob_put(dispatch->parts->blobs, &body.digest, &body.data, true, on_blob_put,
-             new_errand(dispatch, exchange));
+             defer_reply(dispatch, exchange));
     message_clear(&blob_put_message, &body);
 }
 
 static void on_blobs_checked(void *owner, const struct digest *missing, size_t count)
 {
-    struct errand *errand = owner;
+    struct deferred_reply *deferred = owner;
     const struct blob_missing reply = {.digests = (struct digest *)(uintptr_t)missing,
                                        .digests_count = count};
 
-    exchange_reply(errand->exchange, &blob_missing_message, &reply);
-    errand_free(errand);
+    exchange_reply(deferred->exchange, &blob_missing_message, &reply);
+    deferred_reply_free(deferred);
 }
 
 static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchange,
@@ -126,7 +132,7 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
 
     if (exchange_read_body(exchange, request, &blob_have_message, &body)) {
         blob_check(dispatch->parts->blobs, body.digests, body.digests_count, on_blobs_checked,
-                   new_errand(dispatch, exchange));
+                   defer_reply(dispatch, exchange));
         message_clear(&blob_have_message, &body);
     }
 }
@@ -135,20 +141,20 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
 
 static void on_submitted(void *owner, const struct submission_end *end)
 {
-    struct errand *errand = owner;
+    struct deferred_reply *deferred = owner;
     struct submitted reply;
 
     if (end->error) {
-        exchange_fail_busy(errand->exchange, end->error, end->retry_after_ms);
+        exchange_fail_busy(deferred->exchange, end->error, end->retry_after_ms);
     } else {
         message_init(&submitted_message, &reply);
         reply.job = end->job->id;
         reply.state = end->job->state;
         reply.duplicate = end->duplicate;
         reply.cached = end->job->cached;
-        exchange_reply(errand->exchange, &submitted_message, &reply);
+        exchange_reply(deferred->exchange, &submitted_message, &reply);
     }
-    errand_free(errand);
+    deferred_reply_free(deferred);
 }
 
 static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
@@ -158,12 +164,12 @@ static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
 
     if (exchange_read_body(exchange, request, &submit_message, &body)) {
         submission_start(dispatch->parts->submissions, exchange_caller(exchange)->tenant, &body,
-                         on_submitted, new_errand(dispatch, exchange));
+                         on_submitted, defer_reply(dispatch, exchange));
     }
 }
 
-// The jobs among ids that are not finished, into jobs. False when one is finished or unknown: then
-// there is something to tell.
+// Fills `jobs` with the jobs that a WAIT asks about. Returns false when one of them is finished or
+// unknown, because the WAIT is then answered at once.
 static bool all_unfinished(const struct job_table *table, const struct exchange *exchange,
                            const struct wait *body, struct job **jobs)
 {
@@ -186,7 +192,7 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
         return;
     }
     uint64_t wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
-    // The reply has to travel as well.
+    // A tenth of the time is left for the way of the reply.
     remaining_ms -= remaining_ms / 10;
     wait_ms = wait_ms < remaining_ms ? wait_ms : remaining_ms;
     struct job **jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
@@ -204,28 +210,28 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
 
 static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
-    struct errand *errand = owner;
+    struct deferred_reply *deferred = owner;
 
     (void)error;
     (void)answer;
     (void)count;
     struct job_infos reply;
     message_init(&job_infos_message, &reply);
-    reply.jobs = xcalloc(errand->job_count + 1, sizeof(*reply.jobs));
-    for (size_t i = 0; i < errand->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
-        const struct job *job = job_table_find(errand->dispatch->parts->jobs, errand->jobs[i]);
+    reply.jobs = xcalloc(deferred->job_count + 1, sizeof(*reply.jobs));
+    for (size_t i = 0; i < deferred->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
+        const struct job *job = job_table_find(deferred->dispatch->parts->jobs, deferred->jobs[i]);
 
         if (job) {
             answer_info(&reply.jobs[reply.jobs_count++], job);
         }
     }
-    exchange_reply(errand->exchange, &job_infos_message, &reply);
+    exchange_reply(deferred->exchange, &job_infos_message, &reply);
     message_clear(&job_infos_message, &reply);
-    errand_free(errand);
+    deferred_reply_free(deferred);
 }
 
-// Names of searches are the caller's own, also an administrator's; he has numbers for those of
-// others.
+// Returns the caller's search of this name, or NULL. An administrator reaches the searches of other
+// tenants by the numbers of their jobs only.
 static const struct search *own_search(const struct dispatch *dispatch,
                                        const struct exchange *exchange, const char *name)
 {
@@ -234,11 +240,11 @@ static const struct search *own_search(const struct dispatch *dispatch,
                 : NULL;
 }
 
-static void cancel_one(struct dispatch *dispatch, struct errand *errand, struct job *job)
+static void cancel_one(struct dispatch *dispatch, struct deferred_reply *deferred, struct job *job)
 {
-    errand->jobs[errand->job_count++] = job->id;
+    deferred->jobs[deferred->job_count++] = job->id;
     if (!job->journalled) {
-        job->doomed = true;
+        job->cancel_requested = true;
     } else {
         lifecycle_cancel(dispatch->parts->lifecycle, job, JOB_CAUSE_CLIENT,
                          "cancelled by its client");
@@ -254,38 +260,38 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
         return;
     }
     const struct search *search = own_search(dispatch, exchange, body.search);
-    struct errand *errand = new_errand(dispatch, exchange);
-    errand->jobs =
-        xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*errand->jobs));
+    struct deferred_reply *deferred = defer_reply(dispatch, exchange);
+    deferred->jobs =
+        xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*deferred->jobs));
     struct job *job;
     for (size_t i = 0; i < body.jobs_count; i++) {
         job = answer_find(dispatch->parts->jobs, exchange, body.jobs[i]);
         if (job) {
-            cancel_one(dispatch, errand, job);
+            cancel_one(dispatch, deferred, job);
         }
     }
     for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
         if (!job_state_is_terminal(job->state)) {
-            cancel_one(dispatch, errand, job);
+            cancel_one(dispatch, deferred, job);
         }
     }
-    // The ends come back before the barrier: the reply tells the state that is true and stays.
-    ledger_barrier(dispatch->parts->ledger, on_cancelled, errand);
+    // The ledger answers in order: when the barrier comes back, all jobs have their final state.
+    ledger_barrier(dispatch->parts->ledger, on_cancelled, deferred);
     message_clear(&job_ids_message, &body);
 }
 
 static void on_forgotten(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
-    struct errand *errand = owner;
+    struct deferred_reply *deferred = owner;
 
     (void)answer;
     (void)count;
     if (error) {
-        exchange_fail(errand->exchange, error);
+        exchange_fail(deferred->exchange, error);
     } else {
-        reply_empty(errand->exchange);
+        reply_empty(deferred->exchange);
     }
-    errand_free(errand);
+    deferred_reply_free(deferred);
 }
 
 static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
@@ -301,15 +307,15 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     for (size_t i = 0; i < body.jobs_count; i++) {
         struct job *job = answer_find(dispatch->parts->jobs, exchange, body.jobs[i]);
 
-        // A job that is still at work is not acknowledged by accident. `settling` marks those that
-        // are in the list already.
-        if (job && job_state_is_terminal(job->state) && !job->settling) {
-            job->settling = true;
+        // Unfinished jobs are skipped. `completing` marks jobs that are in the list already, in
+        // case the caller names one twice.
+        if (job && job_state_is_terminal(job->state) && !job->completing) {
+            job->completing = true;
             finished[count++] = job;
         }
     }
     completions_forget(dispatch->parts->completions, finished, count, on_forgotten,
-                       new_errand(dispatch, exchange));
+                       defer_reply(dispatch, exchange));
     free(finished);
     message_clear(&job_ids_message, &body);
 }
@@ -374,9 +380,8 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
     message_clear(&status_request_message, &body);
 }
 
-// --- all
+// --- all operations
 
-// A caller of the future, or one that comes while this process ends: it may find the next one.
 static void refuse(struct exchange *exchange, enum err_code code, const char *text,
                    uint64_t retry_after_ms)
 {
@@ -403,7 +408,7 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
-    } else if (dispatch->vacating && request->op == OP_SUBMIT) {
+    } else if (dispatch->refusing_jobs && request->op == OP_SUBMIT) {
         refuse(exchange, ERR_BUSY, "kcastd ends when its devices are idle", STOPPING_RETRY_MS);
     } else if (request->op >= ARRAY_LEN(handler) || !handler[request->op]) {
         refuse(exchange, ERR_UNSUPPORTED, "kcastd does not know this operation", 0);
@@ -427,9 +432,9 @@ struct dispatch *dispatch_create(const struct daemon_parts *parts)
     return dispatch;
 }
 
-void dispatch_vacate(struct dispatch *dispatch)
+void dispatch_refuse_jobs(struct dispatch *dispatch)
 {
-    dispatch->vacating = true;
+    dispatch->refusing_jobs = true;
 }
 
 void dispatch_stop(struct dispatch *dispatch)

@@ -1,4 +1,5 @@
-// kcastd: options, signals, exit codes. Builds one daemon and runs the loop until it has ended.
+// The program kcastd: options, signals and exit codes. Makes one daemon and runs the loop until it
+// has ended.
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/heartbeat.h"
@@ -20,6 +21,7 @@
 
 #define LARGE_BUFFER (128 << 10) // bytes
 
+// The options, as option_table fills them.
 struct settings {
     char *config;
     char *listen;
@@ -99,32 +101,34 @@ static const struct option_row option_table[] = {
     {0},
 };
 
+// What the callbacks of the loop share.
 struct program {
     uv_loop_t loop;
     uv_signal_t terminate;
     uv_signal_t interrupt;
     uv_signal_t hangup;
-    uv_signal_t vacate;
+    uv_signal_t user1;
     struct heartbeat heartbeat;
-    bool beating;
+    bool beating; // heartbeat has been started
     struct daemon *daemon;
-    struct settings *settings; // as they are in force
+    struct settings *settings; // the settings in force
     int argc;
     char **argv;
-    unsigned signals; // received so far
-    struct err error;
+    unsigned signals; // number of SIGTERM and SIGINT so far
+    struct err error; // why the daemon could not start or go on
 };
 
 static int failed(const struct err *err)
 {
-    // The one sentence that a person or systemd sees.
+    // This sentence is for the person or the service manager that started the program.
     fprintf(stderr, "kcastd: %s\n", err->text);
     return err_exit((int)err->code);
 }
 
 // --- settings
 
-// The file named by --config comes first, so the command line is read twice.
+// Reads the command line twice when it names a file by --config, because the options of the file
+// are overridden by those of the command line.
 static int read_settings(struct settings *settings, int argc, char **argv, struct err *err)
 {
     char **args = NULL;
@@ -171,25 +175,6 @@ static char *default_state_dir(struct err *err)
     return NULL;
 }
 
-static enum log_level level_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum log_level level;
-    } level[] = {{"error", LOG_ERROR},
-                 {"warning", LOG_WARNING},
-                 {"notice", LOG_NOTICE},
-                 {"info", LOG_INFO},
-                 {"debug", LOG_DEBUG}};
-
-    for (size_t i = 0; i < ARRAY_LEN(level); i++) {
-        if (strcmp(level[i].name, name) == 0) {
-            return level[i].level;
-        }
-    }
-    return LOG_INFO;
-}
-
 static uint64_t fault_pages(void)
 {
 #ifdef KCAST_FAULTS
@@ -208,7 +193,7 @@ static void close_signals(struct program *program)
     uv_close((uv_handle_t *)&program->terminate, NULL);
     uv_close((uv_handle_t *)&program->interrupt, NULL);
     uv_close((uv_handle_t *)&program->hangup, NULL);
-    uv_close((uv_handle_t *)&program->vacate, NULL);
+    uv_close((uv_handle_t *)&program->user1, NULL);
     if (program->beating) {
         heartbeat_stop(&program->heartbeat);
     }
@@ -227,16 +212,16 @@ static void on_signal(uv_signal_t *handle, int number)
     daemon_stop(program->daemon);
 }
 
-// A host that is to be given back: a batch system or an orchestrator says so in advance.
-static void on_vacate(uv_signal_t *handle, int number)
+// A batch system or an orchestrator sends SIGUSR1 some time before it takes the host back.
+static void on_stop_when_idle(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
 
     log_event(LOG_NOTICE, "vacating signal=%d", number);
-    daemon_vacate(program->daemon);
+    daemon_stop_when_idle(program->daemon);
 }
 
-// Whether a changed option is in force without a restart.
+// Returns whether a change of this option takes effect without a restart.
 static bool can_reload(const char *name)
 {
     static const char *const names[] = {"log-level", "queue-max", "jobs-max"};
@@ -249,7 +234,7 @@ static bool can_reload(const char *name)
     return false;
 }
 
-// Takes over what can be taken over and says what cannot.
+// Applies the options that can change while the daemon runs and logs those that need a restart.
 static void take_changes(struct program *program, struct settings *fresh)
 {
     struct settings *settings = program->settings;
@@ -268,7 +253,7 @@ static void take_changes(struct program *program, struct settings *fresh)
     fresh->log_level = level;
     settings->queue_max = fresh->queue_max;
     settings->jobs_max = fresh->jobs_max;
-    log_set_level(level_of(settings->log_level));
+    log_set_level(log_level_of(settings->log_level));
     daemon_limit(program->daemon, settings->queue_max, settings->jobs_max);
     log_event(LOG_NOTICE, "reloaded changed=\"%s\" needs_restart=\"%s\"", strbuf_text(&changed),
               strbuf_text(&later));
@@ -276,7 +261,20 @@ static void take_changes(struct program *program, struct settings *fresh)
     strbuf_release(&later);
 }
 
-static void fill_defaults(struct settings *settings, const struct settings *running);
+// Fills options that were not given with what configure() chose at the start, so that they do not
+// count as changes.
+static void fill_defaults(struct settings *settings, const struct settings *running)
+{
+    char **own[] = {&settings->state, &settings->exec};
+    char *const chosen[] = {running->state, running->exec};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (!*own[i] || !(*own[i])[0]) {
+            free(*own[i]);
+            *own[i] = chosen[i] ? xstrdup(chosen[i]) : NULL;
+        }
+    }
+}
 
 static void on_hangup(uv_signal_t *handle, int number)
 {
@@ -328,7 +326,7 @@ static void open_signals(struct program *program)
         {&program->terminate, on_signal, SIGTERM},
         {&program->interrupt, on_signal, SIGINT},
         {&program->hangup, on_hangup, SIGHUP},
-        {&program->vacate, on_vacate, SIGUSR1},
+        {&program->user1, on_stop_when_idle, SIGUSR1},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
@@ -349,7 +347,7 @@ static int run(struct daemon_config *config, struct settings *settings, int argc
     config->on_ready = on_ready;
     config->on_end = on_end;
     config->owner = &program;
-    open_signals(&program); // before there is anything that a signal would leave behind
+    open_signals(&program); // before the daemon has anything that a signal would leave behind
     if (daemon_start(&program.daemon, &program.loop, config, &program.error) != 0) {
         close_signals(&program);
     }
@@ -364,8 +362,8 @@ static int run(struct daemon_config *config, struct settings *settings, int argc
     return rc;
 }
 
-// The kernel sends the signal when the parent ends; one that has ended in between is found by
-// comparing.
+// Lets the kernel send SIGTERM when the parent process ends. A parent that has ended before that
+// call is noticed, because getppid then names another process.
 static int die_with_parent(struct err *err)
 {
     pid_t parent = getppid();
@@ -387,39 +385,28 @@ static size_t wanted_cores(const struct device_spec *device_spec)
                                         : CORES_AUTO;
 }
 
-// What configure chose for options that say nothing is no change.
-static void fill_defaults(struct settings *settings, const struct settings *running)
-{
-    char **own[] = {&settings->state, &settings->exec};
-    char *const chosen[] = {running->state, running->exec};
-
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        if (!*own[i] || !(*own[i])[0]) {
-            free(*own[i]);
-            *own[i] = chosen[i] ? xstrdup(chosen[i]) : NULL;
-        }
-    }
-}
-
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
     if (!settings->state || !settings->state[0]) {
         free(settings->state);
         settings->state = default_state_dir(err);
     }
+    if (!settings->state) {
+        return (int)err->code;
+    }
     int rc = 0;
-    if (settings->state && (!settings->exec || !settings->exec[0])) {
+    if (!settings->exec || !settings->exec[0]) {
         free(settings->exec);
         settings->exec = NULL;
         rc = file_own_program(&settings->exec, "kcast-exec", err);
-    }
-    if (!settings->state || rc != 0) {
-        return (int)err->code;
+        if (rc != 0) {
+            return rc;
+        }
     }
     if (settings->parent_death) {
         rc = die_with_parent(err);
     }
-    // Before any thread exists, so that all of them stay off the devices' cores.
+    // Before any thread is started, so that all threads stay off the cores that are devices.
     rc = rc == 0 ? device_spec_parse(&config->device_spec, settings->devices, err) : rc;
     rc = rc == 0 ? cores_plan(&config->cores, wanted_cores(&config->device_spec), err) : rc;
     rc = rc == 0 ? cores_settle(&config->cores, err) : rc;
@@ -448,11 +435,11 @@ static int configure(struct daemon_config *config, struct settings *settings, st
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    // What whoever started this has left open is none of the executors' business.
+    // Executors must not inherit files that the parent process has left open.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     service_raise_file_limit();
-    // Large buffers go back to the system when they are freed. Left alone, glibc would keep as much
-    // as the largest one had for good.
+    // Large buffers go back to the system when they are freed. By default glibc raises this
+    // threshold with the largest freed buffer and keeps the memory.
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
     struct settings settings = {0};
     struct daemon_config config = {0};
@@ -468,7 +455,7 @@ int main(int argc, char **argv)
         printf("kcastd %s\n", KCAST_VERSION);
         rc = EXIT_OK;
     } else {
-        log_init("kcastd", level_of(settings.log_level));
+        log_init("kcastd", log_level_of(settings.log_level));
         if (strcmp(settings.log_format, "json") == 0) {
             log_use_json();
         }

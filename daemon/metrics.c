@@ -1,8 +1,7 @@
-// Design note. Names begin with kcastd_, units are seconds and bytes, counters end in _total and
-// start at zero with the process. Everything has a bounded number of series: labels are states,
-// verdicts, operations, error codes, devices and classes of this machine, and the searches that
-// were heard of last. A label's value comes from a peer where it is a search's name, so it is
-// escaped.
+// Design note. Names begin with kcastd_, units are seconds and bytes, and counters end in _total
+// and start at zero with the process. The number of series is bounded: labels are states, verdicts,
+// operations, error codes, devices and device classes of this machine, and the searches that were
+// active last. The name of a search comes from a client, so the values of labels are escaped.
 #include "daemon/metrics.h"
 #include "common/clock.h"
 #include "daemon/devices/device.h"
@@ -20,11 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
+// Begins the samples of one metric.
 static void begin(struct strbuf *out, const char *name, const char *type, const char *help)
 {
     strbuf_addf(out, "# HELP kcastd_%s %s\n# TYPE kcastd_%s %s\n", name, help, name, type);
 }
 
+// Writes the value of a label, escaped.
 static void put_value(struct strbuf *out, const char *value)
 {
     for (; *value; value++) {
@@ -39,7 +40,7 @@ static void put_value(struct strbuf *out, const char *value)
     }
 }
 
-// One sample with up to two labels; a label of NULL ends them.
+// Writes one sample with up to two labels. The first label that is NULL ends them.
 static void sample(struct strbuf *out, const char *name, const char *label, const char *value,
                    const char *label2, const char *value2, double number)
 {
@@ -56,6 +57,7 @@ static void sample(struct strbuf *out, const char *name, const char *label, cons
     strbuf_addf(out, " %.15g\n", number);
 }
 
+// Writes a metric of one sample without labels.
 static void single(struct strbuf *out, const char *name, const char *type, const char *help,
                    double number)
 {
@@ -103,7 +105,7 @@ static void write_queues(struct strbuf *out, const struct daemon_parts *parts)
         sample(out, "jobs", "state", job_state_name(i), NULL, NULL, (double)census->state[i]);
     }
     single(out, "intake_length", "gauge", "Jobs that wait to be compiled.",
-           (double)scheduler_intake(parts->scheduler));
+           (double)scheduler_unprepared(parts->scheduler));
     begin(out, "queue_length", "gauge", "Jobs that wait for a device, by its class.");
     for (; device_class; device_class = device_class->next) {
         sample(out, "queue_length", "class", device_class->name, NULL, NULL,
@@ -189,7 +191,7 @@ static void write_searches(struct strbuf *out, const struct counters *counters)
     sample(out, "search_device_seconds_total", "tenant", "", "search", "", rest);
 }
 
-// Resident pages of this process; 0 where the kernel does not tell.
+// Returns the resident memory of this process in bytes; 0 when /proc cannot be read.
 static double resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");

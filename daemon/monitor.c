@@ -7,7 +7,7 @@
 struct monitor {
     struct http_server *server;
     const struct daemon_parts *parts;
-    bool stopping;
+    bool stopping; // monitor_stopping was called
 };
 
 static void serve_health(const struct monitor *monitor, struct http_answer *answer)
@@ -27,7 +27,7 @@ static void serve_health(const struct monitor *monitor, struct http_answer *answ
 
 static void serve_status(const struct monitor *monitor, struct http_answer *answer)
 {
-    // Who gets through to loopback may see everything, as on tcp://.
+    // A caller on loopback may see everything, as on tcp://.
     static const struct caller everybody = {.tenant = TENANT_LOCAL, .role = CALLER_ADMIN};
     struct status_request request;
 

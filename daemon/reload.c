@@ -8,7 +8,7 @@
 #include "proto/verdict.h"
 #include <stdlib.h>
 
-// Spec and measurement setup of a job that the ledger has.
+// Reads the specification of a job from its row of the ledger and acquires its measurement setup.
 static int apply_row(const struct daemon_parts *parts, struct job *job,
                      const struct ledger_job *row, struct err *err)
 {
@@ -44,16 +44,29 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     job->journalled = true;
     struct err defect = ERR_INIT;
     if (apply_row(parts, job, row, &defect) != 0 && !finished) {
-        // Reported when the ledger's thread is there to take it: see reload_requeue.
+        // reload_requeue buries it; the ledger's thread is not there yet.
         free(job->reason);
         job->reason = xstrdup(defect.text);
-        job->doomed = true;
+        job->cause = JOB_CAUSE_UNREADABLE;
     }
     if (row->state == JOB_RUNNING) {
         job->attempt++;
-        job->unsaved = true; // until reload_requeue has written it
+        job->unsaved = true; // marks it for reload_requeue, which writes the new attempt
     }
     return 0;
+}
+
+static void bury(const struct daemon_parts *parts, struct job *job)
+{
+    bool unreadable = job->cause == JOB_CAUSE_UNREADABLE;
+    char *reason =
+        job->reason ? job->reason : xstrdup("the daemon went down with it on a device too often");
+
+    job->reason = NULL;
+    job->cause = JOB_CAUSE_NONE;
+    complete_buried(parts->completions, job,
+                    unreadable ? JOB_CAUSE_UNREADABLE : JOB_CAUSE_LOST_DAEMON, reason);
+    free(reason);
 }
 
 void reload_requeue(const struct daemon_parts *parts)
@@ -71,15 +84,8 @@ void reload_requeue(const struct daemon_parts *parts)
             continue;
         }
         unfinished++;
-        if (job->doomed || job->attempt >= JOB_RESTART_LOST_MAX) {
-            char *reason = job->reason
-                               ? job->reason
-                               : xstrdup("the daemon went down with it on a device too often");
-
-            job->reason = NULL;
-            end_buried(parts->completions, job,
-                       job->doomed ? JOB_CAUSE_UNREADABLE : JOB_CAUSE_LOST_DAEMON, reason);
-            free(reason);
+        if (job->cause == JOB_CAUSE_UNREADABLE || job->attempt >= JOB_RESTART_LOST_MAX) {
+            bury(parts, job);
             continue;
         }
         if (was_running) {
@@ -94,6 +100,6 @@ void reload_requeue(const struct daemon_parts *parts)
 
 int reload_jobs(const struct daemon_parts *parts, struct err *err)
 {
-    // The visitor reads it only.
+    // The cast removes const; reload_job only reads the parts.
     return ledger_load(parts->ledger, reload_job, (void *)(uintptr_t)parts, err);
 }

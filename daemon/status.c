@@ -1,6 +1,6 @@
-// Design note. Everything is counted from what is there at the moment; only what cannot be counted
-// afterwards comes from the counters. Searches are those of the counters, and one without a name for
-// those that it has no room for.
+// Design note. Whatever can be counted from the present state is counted when it is asked for; the
+// rest comes from the counters. The searches are those that the counters know by name, and one
+// without a name for the others.
 #include "daemon/status.h"
 #include "common/clock.h"
 #include "daemon/jobs/answer.h"
@@ -62,7 +62,7 @@ static void add_info(struct status *status, const struct caller *caller, const s
 static void fill_jobs(struct status *status, const struct job_table *jobs,
                       const struct caller *caller, const struct status_request *request)
 {
-    // Names of searches are the caller's own, also an administrator's.
+    // A search is named within the caller's tenant, also by an administrator.
     const struct search *search =
         request->search ? job_table_find_search(jobs, caller->tenant, request->search) : NULL;
 
@@ -80,7 +80,7 @@ static void fill_jobs(struct status *status, const struct job_table *jobs,
     }
 }
 
-// Devices that are held for jobs of this search.
+// Returns the number of devices that are held for jobs of this search.
 static size_t held_by(const struct daemon_parts *parts, const struct search *search)
 {
     const struct devices *devices = parts->devices;
@@ -126,7 +126,7 @@ static void fill_counts(struct status *status, const struct daemon_parts *parts,
     status->verdicts = xmemdup(counters->verdict, sizeof(counters->verdict));
     status->verdicts_count = COUNTERS_VERDICTS;
     status->waiting = xcalloc(65, sizeof(*status->waiting));
-    status->waiting[status->waiting_count++] = scheduler_intake(parts->scheduler);
+    status->waiting[status->waiting_count++] = scheduler_unprepared(parts->scheduler);
     for (; device_class && status->waiting_count < 65; device_class = device_class->next) {
         status->waiting[status->waiting_count++] = queue_count(device_class->queue);
     }
@@ -171,7 +171,7 @@ void status_fill(struct status *ret, const struct daemon_parts *parts, const str
     ret->illness = status_is_well(parts, illness) ? NULL : xstrdup(illness);
 }
 
-// A device that works, or that will by itself within seconds.
+// Returns whether a device in this state takes jobs, or will do so by itself within seconds.
 static bool is_usable(enum device_state state)
 {
     return state <= DEVICE_PROBING;

@@ -1,5 +1,5 @@
-// What the daemon says of itself: the STATUS message, and whether it is well. Reads everything and
-// changes nothing.
+// What the daemon says about itself: the message STATUS, and whether it can do its work. Called by
+// dispatch.c, monitor.c, metrics.c and daemon.c. Reads all parts and changes none.
 #ifndef DAEMON_STATUS_H
 #define DAEMON_STATUS_H
 
@@ -7,17 +7,17 @@
 #include "net/auth/caller.h"
 #include "proto/messages.h"
 
-#define STATUS_ILLNESS_MAX 512
+#define STATUS_ILLNESS_MAX 512 // bytes of the sentence of status_is_well
 
-// Fills *ret (message_clear) with what the caller may know: searches, shares and jobs of his
-// tenant, or everybody's for an administrator. The jobs that request names or asks for, at most
-// ANSWER_INFOS_MAX.
+// Fills *ret with what the caller may see: searches, shares and jobs of the caller's tenant, and
+// those of all tenants for an administrator. The jobs are those that `request` names or asks for,
+// at most ANSWER_INFOS_MAX. The caller clears *ret by message_clear.
 void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
                  const struct status_request *request);
 
-// Whether it can do what it is there for: false when no device can take a job, now or after what
-// runs or hinders it is over, or when results or compilations wait because the disk is full. reason
-// then says so in one sentence.
+// Returns whether the daemon can do its work. It cannot when no device takes jobs now or will do so
+// by itself soon, or when results or compilations wait because the disk is full. `reason` then gets
+// one sentence that says why.
 bool status_is_well(const struct daemon_parts *parts, char reason[STATUS_ILLNESS_MAX]);
 
 #endif

@@ -101,17 +101,6 @@ struct program {
     int lock_fd;
 };
 
-static enum log_level level_of(const char *name)
-{
-    static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strcmp(names[i], name) == 0) {
-            return (enum log_level)(LOG_ERROR + (int)i);
-        }
-    }
-    return LOG_INFO;
-}
-
 // Reads the options of the command line, which override those of the configuration file.
 static int read_settings(struct settings *settings, int argc, char **argv, struct err *err)
 {
@@ -193,7 +182,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct settings fresh = {0};
     struct err err = ERR_INIT;
     if (read_settings(&fresh, program->argc, program->argv, &err) == 0) {
-        log_set_level(level_of(fresh.log_level));
+        log_set_level(log_level_of(fresh.log_level));
         log_event(LOG_NOTICE, "reloaded log_level=%s", fresh.log_level);
     } else {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
@@ -271,7 +260,7 @@ static int run(struct program *program, struct err *err)
     if (program->settings.files.key) {
         identity_protect_process();
     }
-    log_init("kcast-worker", level_of(program->settings.log_level));
+    log_init("kcast-worker", log_level_of(program->settings.log_level));
     if (strcmp(program->settings.log_format, "json") == 0) {
         log_use_json();
     }

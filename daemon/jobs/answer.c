@@ -1,7 +1,7 @@
-// Design note. An answer is built in two steps: first every finished job's info, with the numbers
-// of those whose result has to be read; then, when the ledger has read them, the results are put in
-// and the reply leaves. A job may be acknowledged by another client in between: its result is then
-// gone and its info says DONE without one; whoever acknowledges takes it away from everybody.
+// Design note. A reply is built in two steps. First the info of every finished job is filled, and
+// the numbers of jobs whose result is not in memory are noted. When the ledger has read these
+// results, they are filled in and the reply is sent. If another client acknowledges a job between
+// the steps, its result is gone for everybody, and the reply says DONE without a result.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
 #include "daemon/run/measure.h"
@@ -10,16 +10,17 @@
 
 struct answers {
     const struct daemon_parts *parts;
-    size_t pending;
+    size_t pending; // exchanges that wait for the ledger
 };
 
+// One reply while it is built.
 struct answer {
     struct answers *answers;
     struct exchange *exchange;
     struct waited waited;
-    uint64_t fetch[ANSWER_RESULTS_MAX];     // jobs whose result is being read
-    size_t fetch_index[ANSWER_RESULTS_MAX]; // into waited.jobs
-    size_t fetch_count;
+    uint64_t fetch[ANSWER_RESULTS_MAX];     // numbers of the jobs whose result is being read
+    size_t fetch_index[ANSWER_RESULTS_MAX]; // their places in waited.jobs
+    size_t fetch_count;                     // length of both
 };
 
 struct answers *answers_create(const struct daemon_parts *parts)
@@ -71,7 +72,7 @@ void answer_info(struct job_info *info, const struct job *job)
     info->cached = job->cached;
 }
 
-// After a restart the job itself no longer knows what its result says.
+// Takes over from the result what a job does not know after a restart.
 static void fill_from_result(struct job_info *info)
 {
     if (info->result) {
@@ -84,7 +85,7 @@ static void fill_from_result(struct job_info *info)
     }
 }
 
-// Puts the packed result into info. What cannot be read is left out.
+// Fills the packed result into info. A result that cannot be read is left out.
 static void set_result(struct job_info *info, const struct bytes *packed)
 {
     if (packed->len == 0) {

@@ -1,5 +1,6 @@
-// Replies that tell about jobs: job_info messages, with results where they are wanted. Results that
-// are not in memory are fetched from the ledger first.
+// Replies about jobs: job_info messages, and the answers of WAIT with results. A result that is not
+// in memory is read from the ledger first. Called by dispatch.c, status.c and, for parked WAITs,
+// wait.c. Changes no job.
 #ifndef DAEMON_JOBS_ANSWER_H
 #define DAEMON_JOBS_ANSWER_H
 
@@ -8,29 +9,28 @@
 #include "daemon/store/ledger.h"
 #include "net/rpc/service.h"
 
-#define ANSWER_RESULTS_MAX 64 // results in one reply: they fit into a message at their largest
+#define ANSWER_RESULTS_MAX 64 // results in one reply; so many of the largest size fit a message
 #define ANSWER_INFOS_MAX 4096 // jobs without results in one reply
 
-struct answers; // those that wait for the ledger
+struct answers; // the replies that wait for the ledger
 
-// parts outlive it; jobs and ledger are used.
+// `parts` outlives it. Uses jobs and ledger.
 struct answers *answers_create(const struct daemon_parts *parts);
 void answers_free(struct answers *answers);            // none may be pending; NULL is fine
-size_t answers_pending(const struct answers *answers); // exchanges not answered yet
+size_t answers_pending(const struct answers *answers); // exchanges that wait for the ledger
 
-// Replies `waited`: of these jobs the finished ones, oldest request first, at most
-// ANSWER_RESULTS_MAX of them with their results, and the numbers that are no jobs of the caller's.
-// Consumes the
-// exchange, at once or later.
+// Replies with the message `waited`: those of the jobs that have finished, in the order of `jobs`,
+// at most ANSWER_RESULTS_MAX of them, with their results; and the numbers that are no jobs of the
+// caller. Answers the exchange, at once or after the ledger has been read.
 void answer_waited(struct answers *answers, struct exchange *exchange, const uint64_t *jobs,
                    size_t count);
 
-// The same as waits_create's on_due, with the answers as owner.
+// Does the same, as the callback on_due of waits_create; the owner is a struct answers.
 void answer_due(void *answers, struct exchange *exchange, const uint64_t *jobs, size_t count);
 
-// The job of this number, if the exchange's caller may know of it; else NULL.
+// Returns the job of this number, or NULL when there is none that the exchange's caller may see.
 struct job *answer_find(const struct job_table *jobs, const struct exchange *exchange, uint64_t id);
-// Everything about a job but its result; *info is uninitialised before.
+// Fills *info, which is uninitialised before, with everything about the job but its result.
 void answer_info(struct job_info *info, const struct job *job);
 
 #endif

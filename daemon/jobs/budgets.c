@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_ROWS_MAX 1024
-#define BUDGET_ROWS_MAX 4096
+#define STATUS_ROWS_MAX 1024 // rows about shares in a STATUS
+#define BUDGET_ROWS_MAX 4096 // accounts in a reply to BUDGET
 
 struct budgets {
     struct account_table *accounts;
     struct ledger *ledger;
     void (*on_change)(void *owner);
     void *owner;
-    size_t pending;
+    size_t pending; // exchanges that wait for the ledger
 };
 
+// A change that waits for the ledger.
 struct change {
     struct budgets *budgets;
     struct exchange *exchange;
@@ -75,8 +76,8 @@ struct filling {
     struct status *reply;
     const struct device_class *device_class;
     const struct caller *caller;
-    double recent_s; // of all searches of the device class so far, shown or not
-    size_t first;    // of these rows
+    double recent_s; // recent use of all searches of the device class, visible or not
+    size_t first;    // index of the first row of the device class
 };
 
 static void on_view(void *owner, enum queue_class in, const struct fair_view *view)
@@ -103,7 +104,7 @@ static void on_view(void *owner, enum queue_class in, const struct fair_view *vi
     row->share = view->share;
     row->held = view->held;
     row->waiting = view->waiting;
-    row->recent = recent_s; // until all rows are there
+    row->recent = recent_s; // made a fraction when all rows are there
 }
 
 void budgets_fill_status(const struct budgets *budgets, const struct devices *devices,
@@ -208,7 +209,7 @@ static struct account *change(struct budgets *budgets, const struct budget_reque
         account_reset(account, now_seconds());
     }
     if (body->search) {
-        account_release(budgets->accounts, account); // stays: it is kept now
+        account_release(budgets->accounts, account); // it stays, because account_set keeps it
     }
     log_event(LOG_NOTICE, "budget-set account=%s weight=%g seconds=%g per_hour=%g used=%g",
               account->path, account->weight, account->limit_s, account->per_hour_s,

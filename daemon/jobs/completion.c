@@ -1,7 +1,10 @@
-// Design note. While the ledger has not answered, the job is `settling` and cannot end in another
-// way: a CANCEL that comes then finds the end that came first. When the ledger cannot take the end
-// (a full disk) the job ends all the same, its result stays in memory (`unsaved`), and it is
-// offered again from time to time; a crash before that costs doing the job again.
+// Design note. A job ends in three steps: its end is posted to the ledger, the job enters its
+// terminal state when the ledger has answered, and then the parked WAITs are woken.
+//
+// While the ledger has not answered, the job is `completing` and cannot end in another way: a
+// CANCEL that comes then does nothing. When the ledger cannot take the end (a full disk), the job
+// ends all the same. Its result then stays in memory (`unsaved`) and is posted again from time to
+// time. A crash of the daemon before that means that the job is done again.
 #include "daemon/jobs/completion.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,29 +15,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define UNSAVED_TICKS 10            // seconds between offers to a full disk
-#define UNSAVED_MAX 64              // jobs per offer
-#define TIDY_TICKS 600              // seconds between looks for old results
-#define KEEP_S ((int64_t)7 * 86400) // how long a result waits for its ACK
-#define FORGET_MAX 4096             // jobs forgotten per look
+#define UNSAVED_TICKS 10            // seconds between attempts to save unsaved ends
+#define UNSAVED_MAX 64              // jobs per attempt
+#define EXPIRY_TICKS 600            // seconds between searches for expired results
+#define KEEP_S ((int64_t)7 * 86400) // seconds that a result is kept for its ACK
+#define FORGET_MAX 4096             // jobs that are forgotten at once
 
 struct completions {
     const struct daemon_parts *parts;
-    size_t pending;
-    size_t unsaved; // jobs
-    uint64_t ticks;
+    size_t pending; // ends that the ledger has not answered
+    size_t unsaved; // jobs whose end the ledger could not take
+    uint64_t ticks; // calls of completions_tick
 };
 
-// An end on its way through the ledger.
+// The end of one job, while the ledger writes it.
 struct completion {
     struct completions *completions;
-    uint64_t job;
-    enum job_state state;
-    uint64_t verdict; // for the log
-    char *reason;
-    enum job_cause cause;
-    struct bytes result;
-    bool again; // offered once more; the job has its state already
+    uint64_t job;         // number of the job
+    enum job_state state; // terminal state that the job will have
+    uint64_t verdict;     // of a measurement, for log and counters
+    char *reason;         // of CANCELLED and BURIED, else NULL
+    enum job_cause cause; // of CANCELLED and BURIED
+    struct bytes result;  // of DONE, packed
+    bool again;           // a repeated attempt; the job is in its terminal state already
 };
 
 struct completions *completions_create(const struct daemon_parts *parts)
@@ -100,7 +103,7 @@ static void on_ended(void *owner, const struct err *error, struct bytes *answer,
         completions->unsaved += job->unsaved;
     }
     if (job && !completion->again) {
-        job->settling = false;
+        job->completing = false;
         job->reason = completion->reason;
         completion->reason = NULL;
         job->cause = (uint8_t)completion->cause;
@@ -140,72 +143,73 @@ static void post(struct completions *completions, const struct job *job,
     ledger_finish(completions->parts->ledger, &end, on_ended, completion);
 }
 
-static void end_without_result(struct completions *completions, struct job *job,
-                               enum job_state state, enum job_cause cause, const char *reason)
+static void complete_without_result(struct completions *completions, struct job *job,
+                                    enum job_state state, enum job_cause cause, const char *reason)
 {
     struct completion *completion = xcalloc(1, sizeof(*completion));
 
     completion->state = state;
     completion->reason = xstrdup(reason);
     completion->cause = cause;
-    job->settling = true;
+    job->completing = true;
     post(completions, job, completion, false);
 }
 
-void end_cancelled(struct completions *completions, struct job *job, enum job_cause cause,
-                   const char *reason)
+void complete_cancelled(struct completions *completions, struct job *job, enum job_cause cause,
+                        const char *reason)
 {
-    end_without_result(completions, job, JOB_CANCELLED, cause, reason);
+    complete_without_result(completions, job, JOB_CANCELLED, cause, reason);
 }
 
-void end_buried(struct completions *completions, struct job *job, enum job_cause cause,
-                const char *reason)
+void complete_buried(struct completions *completions, struct job *job, enum job_cause cause,
+                     const char *reason)
 {
-    end_without_result(completions, job, JOB_BURIED, cause, reason);
+    complete_without_result(completions, job, JOB_BURIED, cause, reason);
 }
 
-static void end_done(struct completions *completions, struct job *job, struct bytes *result_taken,
-                     uint64_t verdict, bool cacheable)
+// DONE with a packed result, which is taken. `cacheable` lets the result answer equal jobs.
+static void complete_done(struct completions *completions, struct job *job,
+                          struct bytes *result_taken, uint64_t verdict, bool cacheable)
 {
     if (!result_taken->data) {
-        end_buried(completions, job, JOB_CAUSE_TOO_LARGE,
-                   "its result is larger than a message may be");
+        complete_buried(completions, job, JOB_CAUSE_TOO_LARGE,
+                        "its result is larger than a message may be");
         return;
     }
-    struct completion *completion;
-    completion = xcalloc(1, sizeof(*completion));
+    struct completion *completion = xcalloc(1, sizeof(*completion));
     completion->state = JOB_DONE;
     completion->verdict = verdict;
     completion->result = *result_taken;
     *result_taken = (struct bytes){0};
-    job->settling = true;
+    job->completing = true;
     post(completions, job, completion, cacheable);
 }
 
-void end_measured(struct completions *completions, struct job *job, const struct result *result,
-                  bool cacheable)
+void complete_measured(struct completions *completions, struct job *job,
+                       const struct result *result, bool cacheable)
 {
     struct bytes packed = cache_pack(&result_message, result);
 
-    end_done(completions, job, &packed, result->verdict, cacheable);
+    complete_done(completions, job, &packed, result->verdict, cacheable);
 }
 
-void end_compiled(struct completions *completions, struct job *job, const struct compiled *compiled)
+void complete_compiled(struct completions *completions, struct job *job,
+                       const struct compiled *compiled)
 {
     struct bytes packed = cache_pack(&compiled_message, compiled);
 
     job->cached = compiled->cached;
-    end_done(completions, job, &packed, compiled->verdict, false);
+    complete_done(completions, job, &packed, compiled->verdict, false);
 }
 
-void end_cached(struct completions *completions, struct job *job, struct bytes *result_taken)
+void complete_cached(struct completions *completions, struct job *job, struct bytes *result_taken)
 {
     job->cached = true;
-    end_done(completions, job, result_taken, VERDICT_NONE, false);
+    complete_done(completions, job, result_taken, VERDICT_NONE, false);
 }
 
-void end_unmeasured(struct completions *completions, struct job *job, uint64_t verdict,
-                    const char *reason, const struct compiled *compiled)
+void complete_unmeasured(struct completions *completions, struct job *job, uint64_t verdict,
+                         const char *reason, const struct compiled *compiled)
 {
     struct result result;
 
@@ -222,11 +226,11 @@ void end_unmeasured(struct completions *completions, struct job *job, uint64_t v
         result.compiled = xmalloc(sizeof(*result.compiled));
         message_copy(&compiled_message, result.compiled, compiled);
     }
-    end_measured(completions, job, &result, compiled);
+    complete_measured(completions, job, &result, compiled);
     message_clear(&result_message, &result);
 }
 
-void end_at_once(struct completions *completions, struct job *job, struct bytes *result_taken)
+void complete_at_once(struct completions *completions, struct job *job, struct bytes *result_taken)
 {
     job->cached = true;
     job->finished_s = now_s(completions);
@@ -252,12 +256,13 @@ void completions_forget(struct completions *completions, struct job *const *jobs
     free(ids);
 }
 
-static void device_spec_again(struct completions *completions)
+// Posts ends again that the ledger could not take.
+static void save_again(struct completions *completions)
 {
     struct job *job = job_table_first(completions->parts->jobs);
-    size_t offered = 0;
+    size_t posted = 0;
 
-    for (; job && offered < UNSAVED_MAX; job = job->by_id.next) {
+    for (; job && posted < UNSAVED_MAX; job = job->by_id.next) {
         if (job->unsaved) {
             struct completion *completion = xcalloc(1, sizeof(*completion));
 
@@ -266,12 +271,13 @@ static void device_spec_again(struct completions *completions)
             completion->cause = job->cause;
             completion->again = true;
             post(completions, job, completion, false);
-            offered++;
+            posted++;
         }
     }
 }
 
-static void forget_old(struct completions *completions)
+// Forgets finished jobs that nobody has acknowledged for KEEP_S.
+static void forget_expired(struct completions *completions)
 {
     struct job **old = xcalloc(FORGET_MAX, sizeof(struct job *));
     int64_t before_s = now_s(completions) - KEEP_S;
@@ -295,9 +301,9 @@ void completions_tick(struct completions *completions)
 {
     completions->ticks++;
     if (completions->unsaved > 0 && completions->ticks % UNSAVED_TICKS == 0) {
-        device_spec_again(completions);
+        save_again(completions);
     }
-    if (completions->ticks % TIDY_TICKS == 1) { // the first time after the start
-        forget_old(completions);
+    if (completions->ticks % EXPIRY_TICKS == 1) { // also in the first second
+        forget_expired(completions);
     }
 }

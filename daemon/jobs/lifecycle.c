@@ -1,44 +1,46 @@
-// Design note. The stages of a job, in the order in which this file has them:
+// Design note. A job passes through these stages, in the order in which this file has them:
 //
-//   admit      submission.c or reload.c hands over a job that the ledger has; it waits in the
-//              intake of scheduler.c.
-//   prepare    The scheduler says that it may be prepared: preparation.c reads its problem and has
-//              its sources compiled by compiler.c.
-//   queue      Everything is compiled: it waits in the queue of its class of devices.
-//   measure    The scheduler has a device for it: measure.c runs it there.
-//   complete   ending.c tells the ledger, and then those who wait.
+//   admit      submission.c or reload.c hands over a job that the ledger has. The job waits in the
+//              preparation queue of scheduler.c.
+//   prepare    The scheduler says that the job may be prepared. preparation.c reads its problem and
+//              has its sources compiled by compiler.c.
+//   queue      Everything is compiled. The job waits in the queue of its class of devices.
+//   measure    The scheduler has chosen a device. measure.c runs the job there.
+//   complete   completion.c writes the end into the ledger and then wakes those who wait for it.
 //
-// Every stage begins here and reports here what has come of the job; none knows the next one. A
-// stage that fails leads either to the end of the job or back, once or twice: to the queue when the
-// executor was lost or the device was disturbed, to the intake when a compiled object has gone.
-// How often is bounded by what the job counts (attempt, disturbed).
+// Every stage begins here and calls back here; no stage knows the next one. A stage that fails
+// either ends the job or sends it back: to the queue of its class when the executor was lost or the
+// measurement was disturbed, and to the preparation queue when a compiled object is missing. The
+// job counts how often that happened (attempt, disturbed), and these counts are bounded.
 //
-// The states are those of job.c. A job is at one place at a time: in a queue (`queued`), being
-// prepared (`preparation`), on a device (`run`), or on its way into the ledger for good
-// (`settling`); lifecycle_cancel takes it out of whichever it is in.
+// daemon/state/job.c has the states of a job. An unfinished job is at exactly one place: in a queue
+// (`queued`), being prepared (`preparation`), on a device (`run`), or on its way into the ledger
+// for the last time (`completing`). lifecycle_cancel takes it out of whichever it is.
 //
-// A job whose search or tenant has used its budget up ends as CANCELLED, with a sentence, at the
-// latest when it would wait for a device; what runs goes on and is charged. A budget per hour only
-// closes the gate of the queue for a while.
+// When a search or a tenant has used up its budget, its waiting jobs end as CANCELLED with a
+// sentence that says so; running jobs are finished and charged. A budget per hour ends no job: its
+// jobs stay in the queue until the hour has some budget again.
 #include "daemon/jobs/lifecycle.h"
 #include "common/log.h"
+#include "daemon/jobs/charging.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/preparation.h"
 #include "daemon/jobs/scheduler.h"
-#include "daemon/jobs/spending.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include <stdlib.h>
 
-#define HELD_KEEP 0.8 // of the running mean of what a measurement setup's measurements take
+// A measurement setup has a running mean of the seconds that its measurements hold a device. This
+// is the weight of the old mean when a new measurement is added.
+#define HELD_KEEP 0.8
 
 struct lifecycle {
     const struct daemon_parts *parts;
-    struct preparation_events preparation;
-    struct run_events run;
-    bool stopping;
+    struct preparation_events preparation; // callbacks of preparations
+    struct run_events run;                 // callbacks of runs
+    bool stopping;                         // lifecycle_stop was called
 };
 
 static unsigned long long number(const struct job *job)
@@ -46,10 +48,10 @@ static unsigned long long number(const struct job *job)
     return (unsigned long long)job->id;
 }
 
-// Into the queue of its state, unless its budget is used up.
+// Puts the job into the queue that its state says, or cancels it when its budget is used up.
 static void enqueue(struct lifecycle *lifecycle, struct job *job)
 {
-    char *refusal = spending_refusal(job);
+    char *refusal = charging_refusal(job);
 
     if (refusal) {
         lifecycle_cancel(lifecycle, job, JOB_CAUSE_BUDGET, refusal);
@@ -64,7 +66,7 @@ static void enqueue(struct lifecycle *lifecycle, struct job *job)
 void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
 {
     if (lifecycle->stopping) {
-        return; // the ledger has it
+        return; // the ledger has the job and brings it back after the restart
     }
     (void)counters_search(lifecycle->parts->counters, job->search->tenant, job->search->name);
     enqueue(lifecycle, job);
@@ -72,24 +74,24 @@ void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
 
 // --- prepare
 
-static void prepare(void *owner, struct job *job, const struct queue_ticket *ticket)
+static void prepare(void *owner, struct job *job, const struct queue_grant *grant)
 {
     struct lifecycle *lifecycle = owner;
 
     job_set_state(job, JOB_COMPILING);
-    preparation_start(lifecycle->parts, &lifecycle->preparation, job, ticket);
+    preparation_start(lifecycle->parts, &lifecycle->preparation, job, grant);
 }
 
-// Its sources were compiled, or the candidate's cannot be.
+// The compiler has given its verdict on the candidate: VERDICT_NONE when it could be compiled.
 static void after_compilation(struct lifecycle *lifecycle, struct job *job,
                               struct compiled *compiled)
 {
     struct completions *completions = lifecycle->parts->completions;
 
     if (job->kind == JOB_COMPILE) {
-        end_compiled(completions, job, compiled);
+        complete_compiled(completions, job, compiled);
     } else if (compiled->verdict != VERDICT_NONE) {
-        end_unmeasured(completions, job, compiled->verdict, compiled->reason, compiled);
+        complete_unmeasured(completions, job, compiled->verdict, compiled->reason, compiled);
     } else {
         job_carry_compiled(job, compiled);
         job_set_state(job, JOB_READY);
@@ -102,7 +104,7 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
     struct lifecycle *lifecycle = owner;
     const struct daemon_parts *parts = lifecycle->parts;
 
-    scheduler_prepared(parts->scheduler, end->ticket, end->seconds);
+    scheduler_prepared(parts->scheduler, end->grant, end->seconds);
     job->compile_seconds = (float)end->seconds;
     counters_search(parts->counters, job->search->tenant, job->search->name)->compile_seconds +=
         end->seconds;
@@ -112,13 +114,13 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
         return;
     case PREPARED_DEFECT:
         if (job->kind == JOB_MEASURE) {
-            end_unmeasured(parts->completions, job, VERDICT_COMPILE_ERROR, end->reason, NULL);
+            complete_unmeasured(parts->completions, job, VERDICT_COMPILE_ERROR, end->reason, NULL);
             return;
         }
-        end_buried(parts->completions, job, JOB_CAUSE_BAD_PROBLEM, end->reason);
+        complete_buried(parts->completions, job, JOB_CAUSE_BAD_PROBLEM, end->reason);
         return;
     case PREPARED_LOST:
-        end_buried(parts->completions, job, end->cause, end->reason);
+        complete_buried(parts->completions, job, end->cause, end->reason);
         return;
     }
 }
@@ -126,11 +128,11 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
 // --- measure
 
 static void measure(void *owner, struct job *job, struct device *device,
-                    const struct queue_ticket *ticket)
+                    const struct queue_grant *grant)
 {
     struct lifecycle *lifecycle = owner;
 
-    run_start(lifecycle->parts, &lifecycle->run, job, device, ticket);
+    run_start(lifecycle->parts, &lifecycle->run, job, device, grant);
 }
 
 static void on_started(void *owner, struct job *job)
@@ -141,7 +143,7 @@ static void on_started(void *owner, struct job *job)
               job->search->name, job->key, run_device(job->run)->name, job->attempt);
 }
 
-// Its run came to nothing: it waits for a device again.
+// The run gave no result. The job waits for a device again.
 static void measure_again(struct lifecycle *lifecycle, struct job *job)
 {
     ledger_move(lifecycle->parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
@@ -149,7 +151,9 @@ static void measure_again(struct lifecycle *lifecycle, struct job *job)
     enqueue(lifecycle, job);
 }
 
-// The executor was lost with the job on it. Another device tells whose fault it was.
+// The executor was lost during the run. The job is tried on another device, which shows whether the
+// job or the device is at fault. When the second executor is lost as well, the job is buried and
+// the first device is no longer blamed for it.
 static void after_loss(struct lifecycle *lifecycle, struct job *job, const struct run_end *end)
 {
     const struct daemon_parts *parts = lifecycle->parts;
@@ -165,11 +169,12 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const struc
     devices_forgive(parts->devices, job->id, job->queued.fair.avoid);
     char *why =
         xasprintf("its executor was lost %u times, the last time: %s", job->attempt, end->reason);
-    end_buried(parts->completions, job, JOB_CAUSE_LOST_EXECUTOR, why);
+    complete_buried(parts->completions, job, JOB_CAUSE_LOST_EXECUTOR, why);
     free(why);
 }
 
-// The executor could not be started. Whatever comes next waits for the host; no attempt is counted.
+// The host could not start an executor. The executor pool starts nothing for a while, so the job
+// waits; no attempt is counted.
 static void after_no_start(struct lifecycle *lifecycle, struct job *job, const char *reason)
 {
     log_event(LOG_WARNING, "job-waits job=%llu seconds=%u reason=\"%s\"", number(job),
@@ -177,7 +182,8 @@ static void after_no_start(struct lifecycle *lifecycle, struct job *job, const c
     measure_again(lifecycle, job);
 }
 
-// It waits for a device where nothing disturbs it: another one, or this one later.
+// Heat, a hardware brake or another program disturbed the measurement. The job waits for a device
+// that is not disturbed: another one, or the same one later.
 static void after_disturbance(struct lifecycle *lifecycle, struct job *job, const char *reason)
 {
     job->disturbed++;
@@ -186,7 +192,8 @@ static void after_disturbance(struct lifecycle *lifecycle, struct job *job, cons
     measure_again(lifecycle, job);
 }
 
-// Something that was compiled is no longer there. It is compiled again, once.
+// A stored blob that the run needs is missing or damaged. Compiled objects are made again, once;
+// the problem cannot be made again.
 static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
                                  const struct run_end *end)
 {
@@ -199,7 +206,7 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     job_set_state(job, JOB_QUEUED);
     job->attempt++;
     if (end->blob == RUN_BLOB_PROBLEM || job->attempt >= JOB_LOST_MAX) {
-        end_buried(parts->completions, job, JOB_CAUSE_MISSING_BLOB, end->reason);
+        complete_buried(parts->completions, job, JOB_CAUSE_MISSING_BLOB, end->reason);
         return;
     }
     ledger_move(parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
@@ -223,17 +230,17 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
 
     count_run(parts->counters, end);
     scheduler_measured(parts->scheduler, end->held_s);
-    spending_save(parts); // before the job's end
+    charging_save(parts); // the ledger gets what was used before the job's end
     switch (end->outcome) {
     case RUN_RESULT: {
         double *mean = &job->setup->held_s;
 
         *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
-        end_measured(parts->completions, job, end->result, end->cacheable);
+        complete_measured(parts->completions, job, end->result, end->cacheable);
         return;
     }
     case RUN_CACHED:
-        end_cached(parts->completions, job, end->cached);
+        complete_cached(parts->completions, job, end->cached);
         return;
     case RUN_LOST:
         after_loss(lifecycle, job, end);
@@ -242,7 +249,7 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
         after_no_start(lifecycle, job, end->reason);
         return;
     case RUN_TOO_LARGE:
-        end_buried(parts->completions, job, JOB_CAUSE_TOO_LARGE, end->reason);
+        complete_buried(parts->completions, job, JOB_CAUSE_TOO_LARGE, end->reason);
         return;
     case RUN_DISTURBED:
         after_disturbance(lifecycle, job, end->reason);
@@ -255,18 +262,18 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
     }
 }
 
-// --- from outside, at any stage
+// --- cancel, at any stage
 
-// Out of wherever it is, without a word to it.
-static void take_out(struct lifecycle *lifecycle, struct job *job)
+// Takes the job out of its queue, its preparation or its run. None of them calls back.
+static void withdraw(struct lifecycle *lifecycle, struct job *job)
 {
     struct scheduler *scheduler = lifecycle->parts->scheduler;
 
     scheduler_remove(scheduler, job);
     if (job->preparation) {
-        struct queue_ticket ticket = preparation_cancel(job);
+        struct queue_grant grant = preparation_cancel(job);
 
-        scheduler_prepared(scheduler, &ticket, 0);
+        scheduler_prepared(scheduler, &grant, 0);
     }
     run_cancel(job);
 }
@@ -274,21 +281,21 @@ static void take_out(struct lifecycle *lifecycle, struct job *job)
 void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, enum job_cause cause,
                       const char *reason)
 {
-    if (job->settling || !job->journalled || job_state_is_terminal(job->state)) {
+    if (job->completing || !job->journalled || job_state_is_terminal(job->state)) {
         return;
     }
-    take_out(lifecycle, job);
-    end_cancelled(lifecycle->parts->completions, job, cause, reason);
+    withdraw(lifecycle, job);
+    complete_cancelled(lifecycle->parts->completions, job, cause, reason);
 }
 
-// Those that run are left alone.
-static void end_hopeless(struct lifecycle *lifecycle)
+// Cancels every waiting job whose budget is used up. Running jobs are left alone.
+static void cancel_over_budget(struct lifecycle *lifecycle)
 {
     struct job *job = job_table_first(lifecycle->parts->jobs);
 
     for (; job; job = job->by_id.next) {
         char *refusal =
-            job_state_is_terminal(job->state) || job->run ? NULL : spending_refusal(job);
+            job_state_is_terminal(job->state) || job->run ? NULL : charging_refusal(job);
 
         if (refusal) {
             lifecycle_cancel(lifecycle, job, JOB_CAUSE_BUDGET, refusal);
@@ -302,14 +309,14 @@ void lifecycle_tick(struct lifecycle *lifecycle)
     if (lifecycle->stopping) {
         return;
     }
-    spending_charge(lifecycle->parts);
-    if (accounts_take_over(lifecycle->parts->accounts)) {
-        end_hopeless(lifecycle);
+    charging_charge_runs(lifecycle->parts);
+    if (accounts_take_exhausted(lifecycle->parts->accounts)) {
+        cancel_over_budget(lifecycle);
     }
-    spending_save(lifecycle->parts);
+    charging_save(lifecycle->parts);
 }
 
-// --- begin and end
+// --- create and stop
 
 struct lifecycle *lifecycle_create(const struct daemon_parts *parts)
 {
@@ -335,7 +342,7 @@ void lifecycle_stop(struct lifecycle *lifecycle)
         if (job->run) {
             ledger_move(parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
         }
-        take_out(lifecycle, job);
+        withdraw(lifecycle, job);
     }
 }
 

@@ -1,5 +1,7 @@
-// A job's way, from its submission to its end. The only module that decides what happens to a job
-// next: it begins each stage, and each stage tells it what has come of the job.
+// The stages of a job between its submission and its end. This is the only module that decides what
+// happens to a job next: it begins each stage, and each stage calls back with what has come of the
+// job. Submission and reload hand jobs over to it; dispatch cancels through it. It knows nothing of
+// connections, and how a stage is done is up to the stage.
 #ifndef DAEMON_JOBS_LIFECYCLE_H
 #define DAEMON_JOBS_LIFECYCLE_H
 
@@ -8,20 +10,24 @@
 
 struct lifecycle;
 
-// parts outlive it. From now on parts->scheduler tells it which job may go on.
+// `parts` outlives it. From now on parts->scheduler calls back when a job may go on.
 struct lifecycle *lifecycle_create(const struct daemon_parts *parts);
-// Begins nothing more, gives up preparations, kills runs (the ledger is told that those jobs are
-// QUEUED, not lost). Then wait until scheduler and compiler are not busy before freeing.
+// Begins nothing more, cancels preparations and kills runs. The ledger is told that the jobs of
+// these runs are QUEUED again, so that the restart does not count as a lost executor. The caller
+// waits until neither scheduler nor compiler is busy before it frees anything.
 void lifecycle_stop(struct lifecycle *lifecycle);
 void lifecycle_free(struct lifecycle *lifecycle); // NULL is fine
 
-// A QUEUED job that the ledger has: let it begin. Its spec's fields and measurement setup are set.
+// Lets a QUEUED job begin. The ledger has the job, and its fields and its measurement setup are set
+// (submission_apply_spec).
 void lifecycle_admit(struct lifecycle *lifecycle, struct job *job);
-// Stops the job wherever it is and ends it as CANCELLED. No-op for a job that has ended or is about
-// to.
+// Stops the job in whatever stage it is and ends it as CANCELLED with this cause and sentence.
+// No-op for a job that has ended, whose end is on the way to the ledger, or that the ledger does
+// not have.
 void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, enum job_cause cause,
                       const char *reason);
-// Once a second: charges what runs, ends what waits for a budget that is used up.
+// To be called once a second: charges running jobs to their accounts and cancels waiting jobs whose
+// budget has been used up.
 void lifecycle_tick(struct lifecycle *lifecycle);
 
 #endif

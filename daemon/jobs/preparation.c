@@ -1,41 +1,43 @@
-// Design note. One walk for both kinds of jobs:
+// Design note. Both kinds of jobs are prepared in the same steps:
 //
 //   the problem is read ─▶ sources are compiled ─▶ end
 //
-// The problem comes first, because header and glue of a candidate follow from it. After a SUBMIT it
-// has been read already; after a restart it has not. Then everything that is not known yet is asked
-// of the compiler at once: the candidate, and for a MEASURE job reference and baseline. The
-// compiler's list of requests is the only place where somebody waits for a compilation: equal ones
-// are made once, whoever asks. What was learnt of reference and baseline is kept by the measurement setup, so
-// that later jobs do not ask.
+// The problem is read first, because the header and the glue code of a candidate follow from it. It
+// has usually been read for the SUBMIT; after a restart it has not. Then the compiler is asked at
+// the same time for everything that is not known yet: the candidate, and for a MEASURE job
+// reference and baseline. The compiler alone keeps lists of who waits for a compilation, and makes
+// equal ones once. What it says about reference and baseline is kept by the measurement setup, so
+// that later jobs need not ask.
 //
-// It ends when everything that was asked for has answered, or at once when one answer makes the
-// others pointless: then they are cancelled, and go on if somebody else waits for them. An answer
-// that was lost (the jail failed, a blob has gone) ends it as lost and is remembered by nobody.
+// A preparation ends when all requests have been answered, or as soon as one answer makes the
+// others pointless. Requests that are left are cancelled; their compilations go on if another job
+// waits for them. When a compilation was lost (the process failed, or a blob is missing), the
+// preparation ends as lost and nothing is kept about it.
 //
-// Only the candidate's seconds are the job's; reference and baseline belong to all of the measurement setup.
+// A job is charged for the compile seconds of its candidate alone. Reference and baseline serve all
+// jobs of the measurement setup.
 #include "daemon/jobs/preparation.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/setup.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 
-#define SOURCES 3 // by enum compile_role
+#define SOURCES 3 // number of compile roles: candidate, baseline, reference
 
 struct preparation {
     const struct daemon_parts *parts;
     const struct preparation_events *events;
     struct job *job;
-    struct queue_ticket ticket; // of the intake queue
-    struct setup_wait read;
+    struct queue_grant grant;                // of the preparation queue
+    struct setup_wait read;                  // while the problem is read
     struct compile_request request[SOURCES]; // by enum compile_role
-    unsigned pending;                        // requests that have not answered
-    struct compiled compiled;                // the candidate's, once it has answered
+    unsigned pending;                        // requests that have not been answered
+    struct compiled compiled;                // the candidate's, when has_compiled is set
     bool has_compiled;
-    double seconds;
+    double seconds; // seconds of compiling the candidate
 };
 
-// From here on nobody calls back.
+// Cancels whatever is still asked for. No callback comes afterwards.
 static void detach(struct preparation *preparation)
 {
     setup_cancel(&preparation->read);
@@ -56,7 +58,7 @@ static void dispose(struct preparation *preparation)
 static void end_with(struct preparation *preparation, struct preparation_end end)
 {
     end.seconds = preparation->seconds;
-    end.ticket = &preparation->ticket;
+    end.grant = &preparation->grant;
     detach(preparation);
     preparation->events->on_end(preparation->events->owner, preparation->job, &end);
     dispose(preparation);
@@ -73,8 +75,8 @@ static void end_lost(struct preparation *preparation, enum job_cause cause, cons
              (struct preparation_end){.outcome = PREPARED_LOST, .cause = cause, .reason = reason});
 }
 
-// Ends it when enough is known. False: it goes on.
-static bool consider(struct preparation *preparation)
+// Ends the preparation when enough is known. Returns false when it has to go on.
+static bool end_if_decided(struct preparation *preparation)
 {
     const struct job *job = preparation->job;
     const char *refusal = job->kind == JOB_MEASURE ? setup_refusal(job->setup) : NULL;
@@ -91,7 +93,7 @@ static bool consider(struct preparation *preparation)
     return true;
 }
 
-static void on_compiled(struct compile_request *request, const struct compile_answer *outcome)
+static void on_compiled(struct compile_request *request, const struct compile_answer *answer)
 {
     struct preparation *preparation = request->owner;
     enum compile_role role = (enum compile_role)(request - preparation->request);
@@ -100,24 +102,24 @@ static void on_compiled(struct compile_request *request, const struct compile_an
 
     preparation->pending--;
     if (candidate) {
-        preparation->seconds = outcome->seconds;
+        preparation->seconds = answer->seconds;
     }
-    if (!outcome->compiled) {
+    if (!answer->compiled) {
         const char *name = setup_input(setup, role, &preparation->job->candidate).name;
         char *lost =
-            candidate ? xstrdup(outcome->reason) : xasprintf("%s: %s", name, outcome->reason);
+            candidate ? xstrdup(answer->reason) : xasprintf("%s: %s", name, answer->reason);
 
-        end_lost(preparation, outcome->cause, lost);
+        end_lost(preparation, answer->cause, lost);
         free(lost);
         return;
     }
     if (candidate) {
-        message_copy(&compiled_message, &preparation->compiled, outcome->compiled);
+        message_copy(&compiled_message, &preparation->compiled, answer->compiled);
         preparation->has_compiled = true;
     } else {
-        setup_learn(setup, role, outcome->compiled);
+        setup_learn(setup, role, answer->compiled);
     }
-    (void)consider(preparation);
+    (void)end_if_decided(preparation);
 }
 
 static void request(struct preparation *preparation, enum compile_role role)
@@ -146,8 +148,8 @@ static void start_compiling(struct preparation *preparation)
         return;
     }
     job->device_class = setup->device_class;
-    if (consider(preparation)) {
-        return; // a refusal is known
+    if (end_if_decided(preparation)) {
+        return; // an earlier job has found out that reference or baseline does not compile
     }
     request(preparation, COMPILE_CANDIDATE);
     for (enum compile_role role = COMPILE_BASELINE; role < SOURCES; role++) {
@@ -169,14 +171,14 @@ static void on_read(struct setup_wait *wait, const char *lost)
 }
 
 void preparation_start(const struct daemon_parts *parts, const struct preparation_events *events,
-                       struct job *job, const struct queue_ticket *ticket)
+                       struct job *job, const struct queue_grant *grant)
 {
     struct preparation *preparation = xcalloc(1, sizeof(*preparation));
 
     preparation->parts = parts;
     preparation->events = events;
     preparation->job = job;
-    preparation->ticket = *ticket;
+    preparation->grant = *grant;
     preparation->read.on_done = on_read;
     preparation->read.owner = preparation;
     job->preparation = preparation;
@@ -185,12 +187,12 @@ void preparation_start(const struct daemon_parts *parts, const struct preparatio
     }
 }
 
-struct queue_ticket preparation_cancel(struct job *job)
+struct queue_grant preparation_cancel(struct job *job)
 {
     struct preparation *preparation = job->preparation;
-    struct queue_ticket ticket = preparation->ticket;
+    struct queue_grant grant = preparation->grant;
 
     detach(preparation);
     dispose(preparation);
-    return ticket;
+    return grant;
 }

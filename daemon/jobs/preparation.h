@@ -1,6 +1,6 @@
-// Getting one job ready: its problem read, its candidate compiled, and where it is to be measured
-// the problem's reference and baseline too, all at the same time. Ends once, with what is to become
-// of the job.
+// Prepares one job: reads its problem and has its candidate compiled, and for a MEASURE job the
+// reference and the baseline as well, all at the same time. Called by lifecycle.c, which hears once
+// how the preparation ended. Knows nothing of queues, devices or the ledger.
 #ifndef DAEMON_JOBS_PREPARATION_H
 #define DAEMON_JOBS_PREPARATION_H
 
@@ -9,32 +9,34 @@
 #include "proto/messages.h"
 
 enum prepared {
-    PREPARED,        // *compiled says how the candidate was compiled, or why it cannot be
-    PREPARED_DEFECT, // the problem, its reference or its baseline is at fault: reason
-    PREPARED_LOST,   // the jail failed, a blob has gone, or no device runs such problems: reason
+    PREPARED,        // `compiled` is the compiler's word about the candidate, good or bad
+    PREPARED_DEFECT, // the problem, its reference or its baseline cannot be used: see `reason`
+    PREPARED_LOST,   // the compiler process was lost, a blob is missing, or no device runs problems
+                     // of this language: see `reason` and `cause`
 };
 
 struct preparation_end {
     enum prepared outcome;
-    struct compiled *compiled; // PREPARED, else NULL; the callee may take its insides
-    const char *reason;
-    enum job_cause cause;        // of PREPARED_LOST
-    double seconds;              // of compiling, spent for this job
-    struct queue_ticket *ticket; // as given to preparation_start; to be settled
+    struct compiled *compiled; // for PREPARED, else NULL; the callee may take its contents
+    const char *reason;        // a sentence, unless PREPARED; valid during the callback
+    enum job_cause cause;      // for PREPARED_LOST
+    double seconds;            // seconds of compiling the candidate; 0 when it was cached
+    struct queue_grant *grant; // given to preparation_start; the callee finishes it
 };
 
 struct preparation_events {
-    // The preparation is freed afterwards and job->preparation is NULL already.
+    // Called once. job->preparation is NULL already, and the preparation is freed afterwards.
     void (*on_end)(void *owner, struct job *job, const struct preparation_end *end);
     void *owner;
 };
 
-// Sets job->preparation, and job->device_class when the problem has been read. on_end runs later,
-// except that a job that is known to be impossible ends at once. parts and events outlive it;
-// compiler is used.
+// Starts to prepare the job. Sets job->preparation, and job->device_class once the problem has been
+// read. on_end follows, and may run before this function returns. `parts` and `events` outlive the
+// preparation; the grant is copied.
 void preparation_start(const struct daemon_parts *parts, const struct preparation_events *events,
-                       struct job *job, const struct queue_ticket *ticket);
-// Without callbacks. Returns the ticket that was given to preparation_start.
-struct queue_ticket preparation_cancel(struct job *job);
+                       struct job *job, const struct queue_grant *grant);
+// Cancels the preparation of the job without a callback. Returns the grant of preparation_start,
+// which the caller finishes.
+struct queue_grant preparation_cancel(struct job *job);
 
 #endif

@@ -1,18 +1,18 @@
-// Design note. A job waits twice: in the intake until it is prepared, and in the queue of its class
-// until a device is free. Both queues are fair between searches, the intake by seconds of
-// compiling, the other by seconds of device.
+// Design note. A job waits twice: in the preparation queue until it may be prepared, and in the
+// queue of its class of devices until a device is free. Both queues are fair between searches; the
+// first one charges seconds of compiling, the second one seconds of a device.
 //
-// The intake bounds how many jobs are being prepared: a few more than there are compile slots, so
-// that cached ones pass by while the slots are busy, and so that a job waits behind few
-// compilations of others.
+// The number of preparations at the same time is bounded: it is a little larger than the number of
+// compile slots. So jobs whose compilations are cached pass while the slots are busy, and a job
+// waits behind few compilations of others.
 //
-// What may begin is decided in one place, `on_turn`, from a timer of 0 ms, so that no callback
-// recurses into it: whoever frees something kicks the timer. Where devices own all cores
-// (exclusive) nothing is compiled while something is measured; the two sides take turns by the
-// seconds each has used.
+// `on_turn` is the only function that lets jobs begin. It is the callback of a timer of 0 ms, so
+// that no callback of a job can call it recursively; scheduler_wake starts the timer. Where devices
+// own all cores (`exclusive`), nothing is compiled while something is measured. The two sides then
+// take turns by the seconds that each has used.
 //
-// Invariants: `preparing` counts the tickets of the intake that are not settled, `running` the
-// devices that are held for jobs; after scheduler_stop nothing begins.
+// Invariants: `preparing` is the number of unfinished grants of the preparation queue, and
+// `running` the number of devices that are held for jobs. Nothing begins after scheduler_stop.
 #include "daemon/jobs/scheduler.h"
 #include "common/clock.h"
 #include "daemon/run/compiler.h"
@@ -23,17 +23,17 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define INTAKE_EXTRA 8 // preparations beyond twice the compile slots
+#define PREPARATIONS_EXTRA 8 // preparations at the same time beyond twice the compile slots
 
 struct scheduler {
     const struct daemon_parts *parts;
     struct scheduler_events events;
-    uv_timer_t timer; // on_turn
-    struct queue *intake;
-    size_t preparing;      // preparations under way
-    size_t running;        // devices that are held
-    double compile_used_s; // exclusive: seconds used by each side
-    double device_used_s;
+    uv_timer_t timer;                // calls on_turn
+    struct queue *preparation_queue; // jobs in QUEUED
+    size_t preparing;                // preparations in progress
+    size_t running;                  // devices that are held
+    double compile_used_s;           // seconds of compiling, to take turns when `exclusive`
+    double device_used_s;            // seconds of devices, likewise
     bool stopping;
 };
 
@@ -46,7 +46,7 @@ static double now_seconds(const struct scheduler *scheduler)
 
 static struct queue *queue_of(const struct scheduler *scheduler, const struct job *job)
 {
-    return job->state == JOB_READY ? job->device_class->queue : scheduler->intake;
+    return job->state == JOB_READY ? job->device_class->queue : scheduler->preparation_queue;
 }
 
 void scheduler_add(struct scheduler *scheduler, struct job *job)
@@ -64,7 +64,7 @@ void scheduler_add(struct scheduler *scheduler, struct job *job)
         in = QUEUE_NORMAL;
     }
     queue_add(queue_of(scheduler, job), &job->queued, in, &who, job->priority, job->id);
-    scheduler_kick(scheduler);
+    scheduler_wake(scheduler);
 }
 
 void scheduler_remove(struct scheduler *scheduler, struct job *job)
@@ -83,29 +83,29 @@ static void start_preparations(struct scheduler *scheduler)
 {
     const struct scheduler_events *events = &scheduler->events;
     const struct fair_terms terms = {.devices = 0};
-    size_t limit = 2 * scheduler->parts->limits.compile_slots + INTAKE_EXTRA;
+    size_t limit = 2 * scheduler->parts->limits.compile_slots + PREPARATIONS_EXTRA;
 
     while (scheduler->preparing < limit) {
-        struct queue_ticket ticket;
+        struct queue_grant grant;
         struct queue_entry *entry =
-            queue_take(scheduler->intake, &terms, now_seconds(scheduler), &ticket);
+            queue_take(scheduler->preparation_queue, &terms, now_seconds(scheduler), &grant);
 
         if (!entry) {
             return;
         }
         scheduler->preparing++;
-        events->prepare(events->owner, job_of(entry), &ticket);
+        events->prepare(events->owner, job_of(entry), &grant);
     }
 }
 
-void scheduler_prepared(struct scheduler *scheduler, struct queue_ticket *ticket, double seconds)
+void scheduler_prepared(struct scheduler *scheduler, struct queue_grant *grant, double seconds)
 {
     scheduler->preparing--;
-    queue_settle(scheduler->intake, ticket, seconds, seconds <= 0);
-    scheduler_kick(scheduler);
+    queue_finish(scheduler->preparation_queue, grant, seconds, seconds <= 0);
+    scheduler_wake(scheduler);
 }
 
-// Whether a search may hold devices just now.
+// Returns whether the budgets let a search hold another device now.
 static bool has_budget(void *owner, uint64_t search)
 {
     const struct scheduler *scheduler = owner;
@@ -135,9 +135,9 @@ static void start_runs_of(struct scheduler *scheduler, const struct device_class
 
     while (queue_count(device_class->queue) > 0 && devices_idle(devices, device_class, 0)) {
         struct fair_terms terms = terms_of(scheduler, device_class);
-        struct queue_ticket ticket;
+        struct queue_grant grant;
         struct queue_entry *entry =
-            queue_take(device_class->queue, &terms, now_seconds(scheduler), &ticket);
+            queue_take(device_class->queue, &terms, now_seconds(scheduler), &grant);
 
         if (!entry) {
             return;
@@ -145,7 +145,7 @@ static void start_runs_of(struct scheduler *scheduler, const struct device_class
         struct job *job = job_of(entry);
         scheduler->running++;
         events->measure(events->owner, job,
-                        devices_idle(devices, device_class, job->queued.fair.avoid), &ticket);
+                        devices_idle(devices, device_class, job->queued.fair.avoid), &grant);
     }
 }
 
@@ -153,7 +153,7 @@ void scheduler_measured(struct scheduler *scheduler, double held_s)
 {
     scheduler->running--;
     scheduler->device_used_s += held_s;
-    scheduler_kick(scheduler);
+    scheduler_wake(scheduler);
 }
 
 // --- turns
@@ -173,8 +173,8 @@ static bool device_wanted(struct scheduler *scheduler)
     return false;
 }
 
-// Whose turn it is where both want the cores. The side that had nothing to do gets no credit for
-// it.
+// Returns whether it is the compilers' turn where both sides want the cores. A side that had
+// nothing to do is set to the seconds of the other one, so that it gets no credit for that time.
 static bool compilers_turn(struct scheduler *scheduler)
 {
     bool compile = compiler_waiting(scheduler->parts->compiler) > 0;
@@ -205,7 +205,7 @@ void scheduler_compiled(void *owner, double seconds)
 
     scheduler->compile_used_s += seconds;
     scheduler->parts->counters->compile_seconds += seconds;
-    scheduler_kick(scheduler);
+    scheduler_wake(scheduler);
 }
 
 static void on_turn(uv_timer_t *timer)
@@ -216,7 +216,7 @@ static void on_turn(uv_timer_t *timer)
     start_preparations(scheduler);
     compiler_kick(parts->compiler);
     if (executors_held(parts->executors) > 0) {
-        return; // the next tick tries again
+        return; // the host could not start processes; the next tick tries again
     }
     if (parts->limits.exclusive &&
         (compiler_running(parts->compiler) > 0 || compilers_turn(scheduler))) {
@@ -227,7 +227,7 @@ static void on_turn(uv_timer_t *timer)
     }
 }
 
-void scheduler_kick(struct scheduler *scheduler)
+void scheduler_wake(struct scheduler *scheduler)
 {
     if (!scheduler->stopping) {
         (void)uv_timer_start(&scheduler->timer, on_turn, 0, 0);
@@ -244,19 +244,19 @@ void scheduler_tick(struct scheduler *scheduler)
     for (const struct device_class *c = parts->devices->classes; c; c = c->next) {
         queue_sweep(c->queue);
     }
-    queue_sweep(scheduler->intake);
+    queue_sweep(scheduler->preparation_queue);
     (void)devices_tick(parts->devices, clock_now_ns(parts->clock));
-    scheduler_kick(scheduler); // a budget per hour may have some again
+    scheduler_wake(scheduler); // a budget per hour may let jobs begin again
 }
 
-// --- begin and end
+// --- create and stop
 
 struct scheduler *scheduler_create(const struct daemon_parts *parts)
 {
     struct scheduler *scheduler = xcalloc(1, sizeof(*scheduler));
 
     scheduler->parts = parts;
-    scheduler->intake = queue_create();
+    scheduler->preparation_queue = queue_create();
     (void)uv_timer_init(parts->loop, &scheduler->timer);
     scheduler->timer.data = scheduler;
     return scheduler;
@@ -278,9 +278,9 @@ bool scheduler_busy(const struct scheduler *scheduler)
     return scheduler->preparing > 0 || scheduler->running > 0;
 }
 
-size_t scheduler_intake(const struct scheduler *scheduler)
+size_t scheduler_unprepared(const struct scheduler *scheduler)
 {
-    return queue_count(scheduler->intake);
+    return queue_count(scheduler->preparation_queue);
 }
 
 static void on_close(uv_handle_t *handle)
@@ -291,7 +291,7 @@ static void on_close(uv_handle_t *handle)
 void scheduler_free(struct scheduler *scheduler)
 {
     if (scheduler) {
-        queue_free(scheduler->intake);
+        queue_free(scheduler->preparation_queue);
         uv_close((uv_handle_t *)&scheduler->timer, on_close);
     }
 }

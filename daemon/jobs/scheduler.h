@@ -1,7 +1,7 @@
-// Who goes next, and when. Owns the queue of those that wait to be prepared (the intake), serves
-// the queue of every class of devices, and decides whose turn it is where compilations and
-// measurements exclude each other. Tells its owner which job may begin; knows nothing of what the
-// job does then.
+// Decides which job goes next, and when. Owns the queue of jobs that wait to be prepared, takes
+// jobs from the queue of every class of devices, and lets compilations and measurements take turns
+// where they exclude each other. lifecycle.c puts jobs in and is called back when one may begin.
+// What the job does then is not known here.
 #ifndef DAEMON_JOBS_SCHEDULER_H
 #define DAEMON_JOBS_SCHEDULER_H
 
@@ -11,45 +11,51 @@
 
 struct scheduler;
 
-// Whom it tells. The job is in no queue then; the ticket is copied, and settled exactly once:
-// by scheduler_prepared after `prepare`, by queue_settle on the device's queue and
-// scheduler_measured after `measure`.
+// Callbacks of the scheduler. The job is in no queue when they are called. The callee copies the
+// grant and finishes it exactly once: after `prepare` by scheduler_prepared, after `measure` by
+// queue_finish on the queue of the device's class, followed by scheduler_measured.
 struct scheduler_events {
-    void (*prepare)(void *owner, struct job *job, const struct queue_ticket *ticket);
+    void (*prepare)(void *owner, struct job *job, const struct queue_grant *grant);
     void (*measure)(void *owner, struct job *job, struct device *device,
-                    const struct queue_ticket *ticket);
+                    const struct queue_grant *grant);
     void *owner;
 };
 
-// parts outlive it; limits, devices, accounts, compiler, clock and loop are used.
+// `parts` outlives it. Uses limits, devices, accounts, compiler, executors, counters, clock and
+// loop.
 struct scheduler *scheduler_create(const struct daemon_parts *parts);
-// Who is told; before the first job.
+// Sets the callbacks. To be called before the first job is added.
 void scheduler_serve(struct scheduler *scheduler, const struct scheduler_events *events);
 // Begins nothing more.
 void scheduler_stop(struct scheduler *scheduler);
-bool scheduler_busy(const struct scheduler *scheduler); // preparations or runs are under way
-void scheduler_free(struct scheduler *scheduler);       // the loop must run once more; NULL is fine
+// Returns whether preparations or runs are in progress.
+bool scheduler_busy(const struct scheduler *scheduler);
+// Frees it when the loop has closed its timer, so the loop must run once more. NULL is fine.
+void scheduler_free(struct scheduler *scheduler);
 
-// Into the queue that its state says: QUEUED waits to be prepared, READY for a device of its class,
-// with its search's weights as they are now. An interactive job that is expected to be long waits
-// as a normal one.
+// Puts the job into the queue that its state says: a QUEUED job waits to be prepared, a READY job
+// waits for a device of its class. The weights of its search and tenant are those of this moment.
+// An interactive job that is expected to take long waits in the class `normal`.
 void scheduler_add(struct scheduler *scheduler, struct job *job);
-// Out of its queue; no-op when it is in none.
+// Takes the job out of its queue. No-op when it is in none.
 void scheduler_remove(struct scheduler *scheduler, struct job *job);
-// A preparation has ended after so many seconds of compiling, or was given up (0).
-void scheduler_prepared(struct scheduler *scheduler, struct queue_ticket *ticket, double seconds);
-// A run has ended that held its device for so long.
+// A preparation has ended after so many seconds of compiling, or was cancelled (0 seconds).
+void scheduler_prepared(struct scheduler *scheduler, struct queue_grant *grant, double seconds);
+// A run has ended that held its device for held_s seconds.
 void scheduler_measured(struct scheduler *scheduler, double held_s);
-// Something may begin that could not before: looks again in the next turn of the loop.
-void scheduler_kick(struct scheduler *scheduler);
-// Once a second: devices whose rest is over, budgets per hour that have some again.
+// Tells that something may be able to begin that was not before. The scheduler looks in the next
+// turn of the loop.
+void scheduler_wake(struct scheduler *scheduler);
+// To be called once a second. Updates the devices' causes that end with time, and looks whether a
+// budget per hour lets jobs begin again.
 void scheduler_tick(struct scheduler *scheduler);
 
-// What the compiler asks and tells (struct compiler_events), with the scheduler as owner: whether a
-// child may be started now; one has ended after so many seconds.
+// Callbacks for the compiler (struct compiler_events), with the scheduler as owner: whether a
+// compiler process may be started now, and that one has ended after so many seconds.
 bool scheduler_may_compile(void *scheduler);
 void scheduler_compiled(void *scheduler, double seconds);
 
-size_t scheduler_intake(const struct scheduler *scheduler); // jobs that wait to be prepared
+// Returns the number of jobs that wait to be prepared.
+size_t scheduler_unprepared(const struct scheduler *scheduler);
 
 #endif

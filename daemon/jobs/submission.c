@@ -1,10 +1,11 @@
-// Design note. The order of the checks is the order in which a client can do something about them:
-// the message, the key (a known key answers at once, whatever the limits are), the limits, the
-// blobs, the problem itself and whether a device runs problems of its language. Only then is there
-// a job, in memory first, so that a second SUBMIT of the same key finds it; it is not `journalled`
-// until the ledger says so. The second one then answers through a barrier, which comes back after
-// the first one's insertion: either the job is there and journalled, or it is gone and the second
-// is refused like the first.
+// Design note. A SUBMIT is checked in the order in which a client can correct what is wrong: the
+// message itself, the key, the limits, the blobs, the problem, and whether a device runs problems
+// of this language. A known key is answered at once, whatever the limits are.
+//
+// After the checks the job is added to the job table and then written to the ledger. It is
+// `journalled` once the ledger has it. A second SUBMIT of the same key that comes in between finds
+// the job and posts a barrier to the ledger, which comes back after the first insertion: then
+// either the job is journalled, or it is gone and the second SUBMIT is refused like the first.
 #include "daemon/jobs/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -22,26 +23,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_AFTER_MS 1000
-#define MAX_SECONDS_MAX 3600.0
-#define LOG2_MAX 64.0
+#define RETRY_AFTER_MS 1000    // told to a caller that a limit refuses
+#define MAX_SECONDS_MAX 3600.0 // largest max_seconds of a job
+#define LOG2_MAX 64.0          // largest absolute value of anchor_log2
 
 struct submissions {
     const struct daemon_parts *parts;
-    struct log_limit refused[ERR_COUNT]; // a flood of one kind does not hide another
+    struct log_limit refused[ERR_COUNT]; // limits the log lines about refusals, by error code
 };
 
 struct submission {
     struct submissions *submissions;
     submission_done *done;
     void *owner;
-    const char *tenant;
-    struct submit submit;
-    struct bytes packed; // the spec
-    struct digest spec;  // of packed
-    struct setup *setup; // held while the problem is read
-    struct setup_wait read;
-    uint64_t job; // once there is one
+    const char *tenant;     // not owned
+    struct submit submit;   // the message
+    struct bytes packed;    // its specification, packed
+    struct digest spec;     // SHA-256 of packed
+    struct setup *setup;    // held from the reading of the problem to the end
+    struct setup_wait read; // while the problem is read
+    uint64_t job;           // number of the job, once there is one
 };
 
 struct submissions *submissions_create(const struct daemon_parts *parts)
@@ -57,7 +58,7 @@ void submissions_free(struct submissions *submissions)
     free(submissions);
 }
 
-// Tells its owner. The submission is gone afterwards.
+// Calls `done` and frees the submission.
 static void finish(struct submission *submission, const struct submission_end *end)
 {
     submission->done(submission->owner, end);
@@ -79,17 +80,12 @@ static void refuse(struct submission *submission, const struct err *err, uint64_
                   submission->tenant, submit->search, submit->key, err_name((int)err->code),
                   err->text, (unsigned long long)untold);
     }
-    struct submission_end end = {0};
-    end.error = err;
-    end.retry_after_ms = retry_after_ms;
-    finish(submission, &end);
+    finish(submission, &(struct submission_end){.error = err, .retry_after_ms = retry_after_ms});
 }
 
 static void answer_with(struct submission *submission, const struct job *job, bool duplicate)
 {
-    const struct submission_end end = {.job = job, .duplicate = duplicate};
-
-    finish(submission, &end);
+    finish(submission, &(struct submission_end){.job = job, .duplicate = duplicate});
 }
 
 static bool out_of_range(double x, double low, double high)
@@ -129,20 +125,20 @@ static int check(const struct submit *submit, const struct devices *devices, str
                : 0;
 }
 
-// A budget that is used up. Compilations take no device time.
+// Refuses a measurement whose budget is used up. Compilations take no device time and need none.
 static int check_budget(const struct submission *submission, struct err *err)
 {
     const struct submit *submit = &submission->submit;
     const struct job_table *jobs = submission->submissions->parts->jobs;
-    const struct account *spent =
+    const struct account *exhausted =
         submit->spec->kind == JOB_MEASURE
-            ? account_spent(job_table_account(jobs, submission->tenant, submit->search))
+            ? account_exhausted(job_table_account(jobs, submission->tenant, submit->search))
             : NULL;
 
-    if (!spent) {
+    if (!exhausted) {
         return 0;
     }
-    char *sentence = account_sentence(spent);
+    char *sentence = account_sentence(exhausted);
     (void)err_set(err, ERR_BUDGET, "%s", sentence);
     free(sentence);
     return ERR_BUDGET;
@@ -186,7 +182,7 @@ static void on_barrier(void *owner, const struct err *error, struct bytes *answe
     refuse(submission, &err, 0);
 }
 
-// Answers when the key is known. False when it is new.
+// Answers the SUBMIT when its key is known. Returns false when the key is new.
 static bool answer_known(struct submission *submission)
 {
     const struct daemon_parts *parts = submission->submissions->parts;
@@ -211,7 +207,7 @@ static bool answer_known(struct submission *submission)
     return true;
 }
 
-// --- new ones
+// --- new keys
 
 void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
                            const struct job_spec *spec)
@@ -246,8 +242,8 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
               (unsigned long long)job->id, job->search->tenant, job->search->name, job->key,
               job->kind == JOB_MEASURE ? "measure" : "compile", job->setup->name);
     if (count > 0 && answer[0].data) {
-        end_at_once(parts->completions, job, &answer[0]);
-    } else if (job->doomed) {
+        complete_at_once(parts->completions, job, &answer[0]);
+    } else if (job->cancel_requested) {
         lifecycle_cancel(parts->lifecycle, job, JOB_CAUSE_CLIENT, "cancelled by its client");
     } else {
         lifecycle_admit(parts->lifecycle, job);
@@ -255,7 +251,8 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     answer_with(submission, job, false);
 }
 
-// What the SUBMIT says about its search. It is in the ledger before the job is.
+// Takes over the weight and the budget that the SUBMIT gives its search. They are posted to the
+// ledger before the job is.
 static void set_account(const struct daemon_parts *parts, struct account *account,
                         const struct submit *submit)
 {
@@ -287,7 +284,7 @@ static void journal(struct submission *submission)
     };
     struct job *job = job_table_add(parts->jobs, row.id, submission->tenant, submit->search,
                                     submit->key, JOB_QUEUED);
-    bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
+    bool use_cache = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
 
     submission->job = row.id;
     job->spec = submission->spec;
@@ -297,14 +294,14 @@ static void journal(struct submission *submission)
     submission_apply_spec(parts, job, submit->spec);
     job->device_class = job->setup->device_class;
     struct digest key;
-    if (look) {
+    if (use_cache) {
         key = job_cache_key(job, parts->limits.sandbox_off);
     }
-    ledger_submit(parts->ledger, &row, look ? &key : NULL, look ? cache_adopt : NULL, on_journalled,
-                  submission);
+    ledger_submit(parts->ledger, &row, use_cache ? &key : NULL, use_cache ? cache_adopt : NULL,
+                  on_journalled, submission);
 }
 
-// The problem has been read: it is one, or not.
+// Continues when the problem has been read. `lost` says why it could not be read, or is NULL.
 static void with_problem(struct submission *submission, const char *lost)
 {
     struct err err = ERR_INIT;
@@ -316,7 +313,7 @@ static void with_problem(struct submission *submission, const char *lost)
     } else if (submission->setup->no_class) {
         (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->setup->no_class);
     } else if (answer_known(submission)) {
-        return; // another SUBMIT was faster
+        return; // another SUBMIT of the same key was faster
     } else if (check_limits(submission, &err) == 0) {
         journal(submission);
         return;

@@ -1,5 +1,6 @@
-// One SUBMIT on its way from the message to a job: checked, its problem read, journalled, admitted.
-// Equal ones at the same time become one job. Knows nothing of connections.
+// Turns a SUBMIT into a job: checks it, reads its problem, writes the job to the ledger and hands
+// it to lifecycle.c. Equal SUBMITs at the same time become one job. Called by dispatch.c; reload.c
+// uses submission_apply_spec. Knows nothing of connections.
 #ifndef DAEMON_JOBS_SUBMISSION_H
 #define DAEMON_JOBS_SUBMISSION_H
 
@@ -7,28 +8,29 @@
 #include "daemon/state/parts.h"
 #include "proto/messages.h"
 
-struct submissions; // those under way
+struct submissions; // the submissions that are in progress
 
-// parts outlive it.
+// `parts` outlives it.
 struct submissions *submissions_create(const struct daemon_parts *parts);
-void submissions_free(struct submissions *submissions); // none may be under way; NULL is fine
+void submissions_free(struct submissions *submissions); // none may be in progress; NULL is fine
 
-// How it came out. One of job and error is NULL.
+// How a submission ended. Exactly one of job and error is NULL.
 struct submission_end {
-    const struct job *job;   // that its key has; DONE already when the cache answered
+    const struct job *job;   // the job of this key; already DONE when the result cache answered
     bool duplicate;          // the key was known before
-    const struct err *error; // why it was refused
-    uint64_t retry_after_ms; // the caller may try again then; 0: that would not help
+    const struct err *error; // why the SUBMIT was refused
+    uint64_t retry_after_ms; // when the caller may try again; 0 when that would not help
 };
 typedef void submission_done(void *owner, const struct submission_end *end);
 
-// Takes the insides of *submit_taken. done runs exactly once on the loop thread, perhaps inside;
-// tenant, whose SUBMIT it is, outlives that.
+// Starts a submission for this tenant and takes the contents of *submit_taken. `done` is called
+// exactly once on the loop thread, perhaps before this function returns. `tenant` must stay valid
+// until then.
 void submission_start(struct submissions *submissions, const char *tenant,
                       struct submit *submit_taken, submission_done *done, void *owner);
 
-// Sets a job's fields from its spec; the measurement setup is acquired. For reloading too. The device class
-// follows when the problem has been read.
+// Copies the fields of a job's specification into the job and acquires its measurement setup, which
+// the owner of the job releases. The device class is set when the problem has been read.
 void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
                            const struct job_spec *spec);
 

@@ -1,7 +1,8 @@
-// Design note. A WAIT has one link per job; the job heads a list of the links that point to it. A
-// WAIT that is woken leaves all its jobs' lists and goes to the list of those that are due; a timer
-// of 0 ms answers that list in the next turn of the loop, so that many jobs that end at once (a
-// cancelled search) are one answer. Deadlines are a heap served by the same timer.
+// Design note. A parked WAIT has one link for each of its jobs, and a job has a list of the links
+// that point to it. When a WAIT is woken, its links leave all these lists and it joins the list of
+// WAITs that are due. A timer of 0 ms answers that list in the next turn of the loop, so that many
+// jobs that end at once (a cancelled search) give one reply. The deadlines of parked WAITs form a
+// heap, which the same timer serves.
 #include "daemon/jobs/wait.h"
 #include "common/heap.h"
 #include <stdlib.h>
@@ -11,7 +12,7 @@ struct parked;
 
 struct wait_link {
     struct parked *wait;
-    struct job *job; // NULL: no longer in its list
+    struct job *job; // NULL when the link is in no list
     struct wait_link *prev;
     struct wait_link *next;
 };
@@ -19,13 +20,13 @@ struct wait_link {
 struct parked {
     struct waits *waits;
     struct exchange *exchange;
-    uint64_t due_ms; // on the loop's clock
-    size_t index;    // in the heap; HEAP_NOT_IN when it is due
-    uint64_t *ids;
-    size_t id_count;
-    struct wait_link *link;
-    size_t link_count;
-    struct parked *prev; // due list
+    uint64_t due_ms;        // deadline on the loop's clock
+    size_t index;           // in the heap; HEAP_NOT_IN when it is due
+    uint64_t *ids;          // numbers of the jobs, for on_due
+    size_t id_count;        // length of ids
+    struct wait_link *link; // one for each unfinished job
+    size_t link_count;      // length of link
+    struct parked *prev;    // in the list of WAITs that are due
     struct parked *next;
 };
 
@@ -34,9 +35,9 @@ struct waits {
     uv_timer_t timer;
     void (*on_due)(void *owner, struct exchange *exchange, const uint64_t *jobs, size_t count);
     void *owner;
-    struct heap parked; // by due_ms
-    struct parked *due; // list
-    size_t count;
+    struct heap parked; // WAITs that are not due yet, by due_ms
+    struct parked *due; // list of WAITs that are due
+    size_t count;       // of both
 };
 
 static bool wait_less(const void *a, const void *b)
@@ -140,7 +141,7 @@ static void on_timer(uv_timer_t *timer)
     set_timer(waits);
 }
 
-// The service is closing under a parked exchange: it is gone, and nobody is to be answered.
+// The service has dropped the parked exchange, which no longer exists. Nobody is to be answered.
 static void on_drop(void *waiter)
 {
     struct parked *wait = waiter;

@@ -1,5 +1,6 @@
-// Parked WAITs: each holds one exchange until one of its jobs is finished or its time is over.
-// Knows nothing of answers.
+// Parked WAITs. Each keeps one exchange until one of its jobs has finished or its time is over, and
+// then hands it to a callback. dispatch.c parks, completion.c wakes, answer.c answers. Knows
+// nothing of replies.
 #ifndef DAEMON_JOBS_WAIT_H
 #define DAEMON_JOBS_WAIT_H
 
@@ -9,24 +10,26 @@
 
 struct waits;
 
-// on_due runs on the loop thread when a parked WAIT is to be answered, with its exchange and the
-// jobs it asked about; it consumes the exchange. Never inside waits_park or waits_wake.
+// on_due is called on the loop thread when a parked WAIT is to be answered, with its exchange and
+// the numbers of the jobs that it asked about. It answers the exchange. It is never called from
+// within waits_park or waits_wake.
 struct waits *waits_create(uv_loop_t *loop,
                            void (*on_due)(void *owner, struct exchange *exchange,
                                           const uint64_t *jobs, size_t count),
                            void *owner);
-// Answers every parked WAIT now.
+// Calls on_due for every parked WAIT now.
 void waits_flush(struct waits *waits);
-// The same, and closes. Freed when the loop has closed the handle. NULL is fine.
+// Does the same and closes the timer. Memory is freed when the loop has closed it. NULL is fine.
 void waits_close(struct waits *waits);
 
-// Parks the exchange for at most timeout_ms. jobs[0..job_count) are those that are known and not
-// finished; ids[0..id_count) is what on_due gets. False when too many are parked already: answer
-// now.
+// Parks the exchange for at most timeout_ms. `jobs` has the jobs that are known and unfinished;
+// `ids` has the numbers that on_due gets. Both are copied. Returns false when too many exchanges
+// are parked already; the caller then answers at once.
 bool waits_park(struct waits *waits, struct exchange *exchange, const uint64_t *ids,
                 size_t id_count, struct job *const *jobs, size_t job_count, uint64_t timeout_ms);
-// The job is finished (or is about to be removed): its WAITs become due.
+// The job has finished: on_due is called for its WAITs in the next turn of the loop.
 void waits_wake(struct waits *waits, struct job *job);
+// Returns the number of parked WAITs.
 size_t waits_count(const struct waits *waits);
 
 #endif

@@ -38,11 +38,11 @@ static void run_free(struct run *run)
     bytes_clear(&run->cached);
     free(run->tenant);
     free(run->search_name);
-    free(run->place);
+    free(run->path);
     free(run);
 }
 
-// Releases the device, settles queue and account, tells the owner and frees the run.
+// Releases the device, charges queue and account, tells the owner and frees the run.
 static void finish(struct run *run, enum run_outcome outcome)
 {
     struct run_end *end = &run->end;
@@ -63,8 +63,8 @@ static void finish(struct run *run, enum run_outcome outcome)
                           outcome == RUN_DISTURBED || outcome == RUN_NO_START ||
                           outcome == RUN_TOO_LARGE ||
                           (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
-    queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
-    account_settle(run->parts->accounts, &run->hold, end->held_s, free_of_charge,
+    queue_finish(queue, &run->grant, end->held_s, free_of_charge);
+    account_finish(run->parts->accounts, &run->reservation, end->held_s, free_of_charge,
                    clock_seconds(now_ns));
     if (outcome == RUN_LOST) {
         (void)device_failed(run->device, run->id, run->reason, now_ns);
@@ -221,7 +221,7 @@ static void execute(struct run *run)
     struct executor_config config = executor_of(&run->parts->limits, run->device);
 
     config.deadline_ms = (uint64_t)(timing_s * 1000) + run->parts->limits.slack_ms;
-    config.keep = device_is_gpu(run->device) ? run->place : NULL;
+    config.keep = device_is_gpu(run->device) ? run->path : NULL;
     config.fresh = run->fresh;
     config.owner = run;
     run->events->on_started(run->events->owner, run->job);
@@ -308,8 +308,7 @@ static void look_into_cache(struct run *run, const struct job *job)
 }
 
 static struct run *new_run(const struct daemon_parts *parts, const struct run_events *events,
-                           struct job *job, struct device *device,
-                           const struct queue_ticket *ticket)
+                           struct job *job, struct device *device, const struct queue_grant *grant)
 {
     struct run *run = xcalloc(1, sizeof(*run));
     const struct setup *setup = job->setup;
@@ -319,11 +318,11 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
     run->job = job;
     run->id = job->id;
     run->device = device;
-    run->ticket = *ticket;
-    account_hold(&run->hold, job->search->account, ticket->fair.charged);
+    run->grant = *grant;
+    account_reserve(&run->reservation, job->search->account, grant->fair.charged);
     run->tenant = xstrdup(job->search->tenant);
     run->search_name = xstrdup(job->search->name);
-    run->place = xstrdup(job->search->place);
+    run->path = xstrdup(job->search->path);
     run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
     run->fresh = job->fresh;
     run->expected = (struct measure_expectation){
@@ -343,9 +342,9 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
 }
 
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
-               struct device *device, const struct queue_ticket *ticket)
+               struct device *device, const struct queue_grant *grant)
 {
-    struct run *run = new_run(parts, events, job, device, ticket);
+    struct run *run = new_run(parts, events, job, device, grant);
     const struct setup *setup = job->setup;
     struct digest blobs[RUN_BLOB_COUNT] = {
         [RUN_BLOB_PROBLEM] = setup->problem,
@@ -374,8 +373,8 @@ void run_charge(struct run *run)
     double held_s = clock_seconds(now_ns - run->device->since_ns);
 
     if (run->device->job == run->id) {
-        queue_refresh(run->device->device_class->queue, &run->ticket, held_s);
-        account_charge(&run->hold, held_s, clock_seconds(now_ns));
+        queue_refresh(run->device->device_class->queue, &run->grant, held_s);
+        account_charge(&run->reservation, held_s, clock_seconds(now_ns));
     }
 }
 

@@ -67,10 +67,10 @@ struct run_events {
 };
 
 // Begins a run of the job (READY, in no queue) on the device (READY). job->run is the run until its
-// end. ticket comes from queue_take; the run settles it and charges the search's account. parts and
+// end. grant comes from queue_take; the run finishes it and charges the search's account. parts and
 // events outlive the run.
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
-               struct device *device, const struct queue_ticket *ticket);
+               struct device *device, const struct queue_grant *grant);
 // Charges the search for the time that the device has been held until now.
 void run_charge(struct run *run);
 // The job no longer wants its run: job->run is NULL from now on, the executor is stopped, and

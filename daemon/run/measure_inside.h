@@ -12,10 +12,10 @@ struct run {
     struct job *job; // NULL: the run was cancelled
     uint64_t id;     // of the job
     struct device *device;
-    struct queue_ticket ticket; // from the queue of the device's class
-    struct account_hold hold;   // of the search's account
+    struct queue_grant grant;               // from the queue of the device's class
+    struct account_reservation reservation; // of the search's account
     char *tenant, *search_name;
-    char *place;                       // tenant and search, as in search->place
+    char *path;                        // "tenant/search", as in search->path
     unsigned pending;                  // operations of the three that have not come back
     struct bytes blob[RUN_BLOB_COUNT]; // those that have been read
     struct bytes cached;               // a packed result that answers the job; empty: none

@@ -1,7 +1,7 @@
-// Design note. The limit is reached when what was used reaches it; a run may begin while what was
-// used and what is reserved stay below. So a search ends a little above its limit at most (by what
-// its last runs took longer than expected), and what waits is not given up because of a reservation
-// that may be given back.
+// Design note. A limit is reached when the use by finished runs reaches it. A run may begin as long
+// as the use and the reservations together stay below the limit. So a search exceeds its limit at
+// most by what its last runs took longer than expected, and no waiting job is cancelled because of
+// a reservation that may be given back.
 #include "daemon/sched/account.h"
 #include "common/mem.h"
 #include "daemon/sched/fair.h"
@@ -55,7 +55,7 @@ static struct account *find_path(const struct account_table *accounts, const cha
     return account;
 }
 
-// Tenants' names have no slash in them, so a path says which of the two it is.
+// The name of a tenant contains no slash, so the paths of tenants and searches cannot be equal.
 static char *path_of(const char *tenant, const char *search)
 {
     return search ? xasprintf("%s/%s", tenant, search) : xstrdup(tenant);
@@ -155,10 +155,11 @@ static double setting(double old, double value)
     return isnan(value) ? old : isinf(value) ? (double)NAN : value;
 }
 
-// What runs may be given back: until it has ended it closes the gate and ends nobody's hope.
-static bool is_spent(const struct account *account)
+// What a run in progress has used may be given back at its end, so it does not count here.
+static bool is_exhausted(const struct account *account)
 {
-    return account->used_s - account->open_s >= account->limit_s; // never when there is no limit
+    return account->used_s - account->running_s >=
+           account->limit_s; // false when the limit is NaN or infinite
 }
 
 void account_set(struct account *account, double weight, double limit_s, double per_hour_s,
@@ -176,14 +177,14 @@ void account_set(struct account *account, double weight, double limit_s, double 
     account->tokens_s = fmin(account->tokens_s, setting(INFINITY, account->per_hour_s));
     account->kept = true;
     account->changed = true;
-    account->over = is_spent(account);
+    account->newly_exhausted = is_exhausted(account);
 }
 
 void account_reset(struct account *account, double now_s)
 {
     (void)account_tokens(account, now_s);
     account->used_s = 0;
-    account->over = is_spent(account);
+    account->newly_exhausted = is_exhausted(account);
     account->tokens_s = isnan(account->per_hour_s) ? 0 : account->per_hour_s;
     account->changed = true;
 }
@@ -199,7 +200,7 @@ void account_restore(struct account *account, double weight, double limit_s, dou
     account->filled_s = now_s - fmin(fmax(away_s, 0), HOUR_S);
     (void)account_tokens(account, now_s);
     account->kept = true;
-    account->over = used_s >= limit_s;
+    account->newly_exhausted = used_s >= limit_s;
 }
 
 // --- what may begin
@@ -217,62 +218,64 @@ bool account_may_begin(struct account *account, double now_s)
     return has_room(account, now_s) && (!account->tenant || has_room(account->tenant, now_s));
 }
 
-const struct account *account_spent(const struct account *account)
+const struct account *account_exhausted(const struct account *account)
 {
     for (; account; account = account->tenant) {
-        if (is_spent(account)) {
+        if (is_exhausted(account)) {
             return account;
         }
     }
     return NULL;
 }
 
-char *account_sentence(const struct account *spent)
+char *account_sentence(const struct account *exhausted)
 {
     return xasprintf("BUDGET: %s %s has used its %.6g device-seconds; an administrator raises its "
                      "budget with `kcast budget set %s SECONDS`",
-                     spent->tenant ? "search" : "tenant", spent->name, spent->limit_s, spent->path);
+                     exhausted->tenant ? "search" : "tenant", exhausted->name, exhausted->limit_s,
+                     exhausted->path);
 }
 
-bool accounts_take_over(struct account_table *accounts)
+bool accounts_take_exhausted(struct account_table *accounts)
 {
     bool over = false;
 
     for (struct account *a = accounts->by_id; a; a = a->by_id.next) {
-        over = over || a->over;
-        a->over = false;
+        over = over || a->newly_exhausted;
+        a->newly_exhausted = false;
     }
     return over;
 }
 
 // --- charging
 
-static void add(struct account *account, double used_s, double open_s, double reserved_s,
+static void add(struct account *account, double used_s, double running_s, double reserved_s,
                 double now_s)
 {
-    bool was_below = !is_spent(account);
+    bool was_below = !is_exhausted(account);
 
     account->tokens_s = account_tokens(account, now_s) - used_s;
     account->recent_s = fmax(account_recent(account, now_s) + used_s, 0);
     account->used_s = fmax(account->used_s + used_s, 0);
-    account->open_s = fmax(account->open_s + open_s, 0);
+    account->running_s = fmax(account->running_s + running_s, 0);
     account->reserved_s = fmax(account->reserved_s + reserved_s, 0);
     account->changed = account->changed || used_s < 0 || used_s > 0;
-    account->over = account->over || (was_below && is_spent(account));
+    account->newly_exhausted = account->newly_exhausted || (was_below && is_exhausted(account));
 }
 
-static void add_both(struct account *account, double used_s, double open_s, double reserved_s,
+static void add_both(struct account *account, double used_s, double running_s, double reserved_s,
                      double now_s)
 {
-    add(account, used_s, open_s, reserved_s, now_s);
+    add(account, used_s, running_s, reserved_s, now_s);
     if (account->tenant) {
-        add(account->tenant, used_s, open_s, reserved_s, now_s);
+        add(account->tenant, used_s, running_s, reserved_s, now_s);
     }
 }
 
-void account_hold(struct account_hold *hold, struct account *account, double expected_s)
+void account_reserve(struct account_reservation *reservation, struct account *account,
+                     double expected_s)
 {
-    *hold = (struct account_hold){.account = account, .expected_s = expected_s};
+    *reservation = (struct account_reservation){.account = account, .expected_s = expected_s};
     account->users++;
     account->reserved_s += expected_s;
     if (account->tenant) {
@@ -280,25 +283,26 @@ void account_hold(struct account_hold *hold, struct account *account, double exp
     }
 }
 
-void account_charge(struct account_hold *hold, double used_s, double now_s)
+void account_charge(struct account_reservation *reservation, double used_s, double now_s)
 {
-    if (hold->account && used_s > hold->used_s) {
-        double left = fmax(hold->expected_s - hold->used_s, 0);
+    if (reservation->account && used_s > reservation->used_s) {
+        double left = fmax(reservation->expected_s - reservation->used_s, 0);
 
-        add_both(hold->account, used_s - hold->used_s, used_s - hold->used_s,
-                 fmax(hold->expected_s - used_s, 0) - left, now_s);
-        hold->used_s = used_s;
+        add_both(reservation->account, used_s - reservation->used_s, used_s - reservation->used_s,
+                 fmax(reservation->expected_s - used_s, 0) - left, now_s);
+        reservation->used_s = used_s;
     }
 }
 
-void account_settle(struct account_table *accounts, struct account_hold *hold, double used_s,
-                    bool free, double now_s)
+void account_finish(struct account_table *accounts, struct account_reservation *reservation,
+                    double used_s, bool free, double now_s)
 {
-    if (hold->account) {
-        add_both(hold->account, (free ? 0 : used_s) - hold->used_s, -hold->used_s,
-                 -fmax(hold->expected_s - hold->used_s, 0), now_s);
-        account_release(accounts, hold->account);
-        *hold = (struct account_hold){0};
+    if (reservation->account) {
+        add_both(reservation->account, (free ? 0 : used_s) - reservation->used_s,
+                 -reservation->used_s, -fmax(reservation->expected_s - reservation->used_s, 0),
+                 now_s);
+        account_release(accounts, reservation->account);
+        *reservation = (struct account_reservation){0};
     }
 }
 

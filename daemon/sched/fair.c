@@ -1,27 +1,29 @@
-// Design note. A heap of tenants by virtual time, in each a heap of its searches by virtual time,
-// in each a heap of its entries by priority and age. On both levels:
+// Design note. There is a heap of tenants by virtual time. Each tenant has a heap of its searches
+// by virtual time, and each search has a heap of its entries by priority and age. Tenants and
+// searches follow the same rules; f is one of them, v_f its virtual time:
 //
-//   arrival at an idle f   v_f = max(v_f, V)
-//   take                   f with the least v_f; V = max(V, v_f); v_f += e / weight_f
-//   refresh                if held longer than was charged: v_f += difference / weight_f
-//   settle                 v_f += (actual - charged) / weight_f; e = 0.9 e + 0.1 actual
+//   f becomes active   v_f = max(v_f, V)
+//   take               choose f with the least v_f; V = max(V, v_f); v_f += e / weight_f
+//   refresh            if it was held longer than was charged: v_f += difference / weight_f
+//   finish             v_f += (actual - charged) / weight_f; e = 0.9 e + 0.1 actual
 //
-// where V is the tenant's for searches and the whole's for tenants, and e the search's.
+// V is the virtual time of the level: of the tenant for its searches, of the whole for tenants. e
+// is the estimate of the search.
 //
-// Invariants: a search is in its tenant's heap exactly when it has entries, a tenant in the heap
-// when one of its searches is; `active_weight` is the sum over those that have entries or hold
-// something. A search that does neither is forgotten once V has caught up with it, because then
-// forgetting it changes nothing; all are when nothing at all is going on.
+// Invariants: a search is in its tenant's heap exactly when it has entries; a tenant is in the heap
+// exactly when one of its searches is; `active_weight` is the sum of the weights of those that have
+// entries or unfinished grants. An inactive search is forgotten once V has caught up with it,
+// because then nothing changes by it. When nothing is active, everything is forgotten.
 #include "common/mem.h"
 #include "daemon/sched/fair_state.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define ESTIMATE_KEEP 0.9 // of the running mean of a search's costs
+#define ESTIMATE_KEEP 0.9 // weight of the old mean when the cost of an entry is added
 
-// --- in and out
+// --- add and remove
 
-// Puts search and tenant where their keys and entries say.
+// Brings the heaps up to date with the virtual times and entries of a search and its tenant.
 static void place(struct fair *fair, struct fair_search *search)
 {
     struct fair_tenant *tenant = search->tenant;
@@ -81,7 +83,7 @@ void fair_remove(struct fair *fair, struct fair_entry *entry)
 static bool is_within_bound(const struct fair *fair, const struct fair_terms *terms,
                             const struct fair_search *search)
 {
-    // A hair less, so that a third of three is one.
+    // 1e-9 less, so that rounding does not make a third of three devices two.
     double bound = ceil(fair_share_of(fair, search) * terms->devices - 1e-9) + 1;
 
     return terms->devices == 0 || search->held == 0 || search->held + 1 <= bound;
@@ -98,9 +100,9 @@ static bool may_begin(const struct fair_entry *entry, const struct fair_terms *t
            (!terms->may || terms->may(terms->owner, entry->search->id));
 }
 
-// The search's first entry that does not avoid what is idle; its first one when all do. Those
-// before it are taken out of the heap and put back: they are few, because a device that loses
-// several jobs in a row is out of service.
+// Returns the search's first entry that does not avoid the only idle device, or its first entry
+// when all avoid it. Entries before it are taken out of the heap and put back. They are few,
+// because a device that loses several jobs in a row is taken out of service.
 static struct fair_entry *next_of(struct fair_search *search, const struct fair_terms *terms)
 {
     struct fair_entry **aside = NULL;
@@ -118,8 +120,9 @@ static struct fair_entry *next_of(struct fair_search *search, const struct fair_
     return entry ? entry : heap_top(&search->entries);
 }
 
-// One of the tenant's, or NULL. Those that may not are taken out of the heap and put back: they are
-// few, because who is over its bound holds two devices at least.
+// Returns the tenant's entry that goes next, or NULL when none may begin. `bound` restricts the
+// choice to searches within their bound. Searches that may not begin are taken out of the heap and
+// put back. They are few, because a search above its bound holds at least two devices.
 static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant,
                                    const struct fair_terms *terms, bool bound)
 {
@@ -145,6 +148,7 @@ static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant
     return found;
 }
 
+// Returns the entry of any tenant that goes next, or NULL.
 static struct fair_entry *first_under(struct fair *fair, const struct fair_terms *terms, bool bound)
 {
     struct fair_tenant **aside = NULL;
@@ -175,23 +179,23 @@ struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms)
 
 // --- charging
 
-static void charge(struct fair_ticket *ticket, double seconds)
+static void charge(struct fair_grant *grant, double seconds)
 {
-    struct fair_search *search = ticket->search;
+    struct fair_search *search = grant->search;
 
-    ticket->charged += seconds;
+    grant->charged += seconds;
     search->virtual_time += seconds / search->weight;
     search->tenant->virtual_time += seconds / search->tenant->weight;
 }
 
-void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *ret)
+void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_grant *ret)
 {
     struct fair_search *search = entry->search;
     struct fair_tenant *tenant = search->tenant;
 
     fair->virtual_time = fmax(fair->virtual_time, tenant->virtual_time);
     tenant->searches_time = fmax(tenant->searches_time, search->virtual_time);
-    *ret = (struct fair_ticket){.search = search};
+    *ret = (struct fair_grant){.search = search};
     search->taken++;
     search->held++;
     fair->taken++;
@@ -200,31 +204,31 @@ void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *
     place(fair, search);
 }
 
-void fair_refresh(struct fair *fair, struct fair_ticket *ticket, double seconds)
+void fair_refresh(struct fair *fair, struct fair_grant *grant, double seconds)
 {
-    double more = seconds - ticket->charged;
+    double more = seconds - grant->charged;
 
-    if (ticket->search && more > 0) {
-        charge(ticket, more);
-        place(fair, ticket->search);
+    if (grant->search && more > 0) {
+        charge(grant, more);
+        place(fair, grant->search);
     }
 }
 
-void fair_settle(struct fair *fair, struct fair_ticket *ticket, double seconds, bool free)
+void fair_finish(struct fair *fair, struct fair_grant *grant, double seconds, bool free)
 {
-    struct fair_search *search = ticket->search;
+    struct fair_search *search = grant->search;
 
     if (!search) {
         return;
     }
-    charge(ticket, (free ? 0 : seconds) - ticket->charged);
+    charge(grant, (free ? 0 : seconds) - grant->charged);
     if (!free) {
         search->estimate = ESTIMATE_KEEP * search->estimate + (1 - ESTIMATE_KEEP) * seconds;
     }
     search->taken--;
     search->held--;
     fair->taken--;
-    *ticket = (struct fair_ticket){0};
+    *grant = (struct fair_grant){0};
     place(fair, search);
     if (!fair_is_active(search)) {
         fair_deactivate(fair, search);

@@ -1,11 +1,11 @@
-// The searches and tenants of a struct fair: found, made, active or not, forgotten, shown. Design
-// note: fair.c.
+// The searches and tenants of a struct fair: they are found, made, activated, forgotten and shown
+// here. The design note is in fair.c.
 #include "common/mem.h"
 #include "daemon/sched/fair_state.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define FIRST_ESTIMATE_S 0.5 // for a search that nothing is known about
+#define FIRST_ESTIMATE_S 0.5 // estimate of a new search
 
 // --- order
 
@@ -22,8 +22,8 @@ static void entry_set_index(void *item, size_t index)
     ((struct fair_entry *)item)->index = index;
 }
 
-// Ties go to the older entry. While an entry is being taken out its search may be empty for a
-// moment; it goes last.
+// Between equal virtual times the older entry decides. A search without entries goes last; it is
+// compared while its last entry is being taken out.
 static bool search_less(const void *a, const void *b)
 {
     const struct fair_search *x = a;
@@ -195,7 +195,7 @@ void fair_deactivate(struct fair *fair, struct fair_search *search)
 {
     struct fair_tenant *tenant = search->tenant;
 
-    // The last one leaves nothing behind, of rounding either.
+    // Set to zero with the last one, so that no rounding error stays.
     tenant->active_weight = --tenant->active > 0 ? tenant->active_weight - search->weight : 0;
     if (tenant->active == 0) {
         fair->active_weight = --fair->active > 0 ? fair->active_weight - tenant->weight : 0;
@@ -242,7 +242,7 @@ double fair_share_of(const struct fair *fair, const struct fair_search *search)
                : 0;
 }
 
-// --- for others to see
+// --- what others see
 
 size_t fair_count(const struct fair *fair)
 {

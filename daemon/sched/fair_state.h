@@ -1,5 +1,5 @@
-// The inside of a struct fair, for fair*.c only: fair.c has the rule, fair_members.c the searches
-// and tenants that it applies to.
+// The inside of a struct fair, for fair.c and fair_members.c only. fair.c decides who goes next and
+// charges; fair_members.c keeps the searches and tenants.
 #ifndef DAEMON_SCHED_FAIR_STATE_H
 #define DAEMON_SCHED_FAIR_STATE_H
 
@@ -13,25 +13,25 @@ struct fair_search {
     uint64_t id;
     struct fair_tenant *tenant;
     double weight;
-    double virtual_time; // seconds per weight, on its tenant's scale
-    double estimate;     // mean cost of an entry, in seconds
-    size_t taken;        // tickets
-    uint32_t held;       // devices
+    double virtual_time; // seconds charged per weight, on the scale of its tenant's searches
+    double estimate;     // mean cost of an entry in seconds
+    size_t taken;        // grants that have not been finished
+    uint32_t held;       // devices that it holds
     size_t index;        // in the tenant's heap
-    struct heap entries; // of struct fair_entry
+    struct heap entries; // entries that wait
     UT_hash_handle hh;
 };
 
 struct fair_tenant {
     uint64_t id;
     double weight;
-    double virtual_time;  // on the whole's scale
-    double searches_time; // V of its searches
-    double active_weight; // of its active searches
-    size_t active;        // of them
-    size_t members;       // searches that it has, active or not
+    double virtual_time;  // seconds charged per weight, on the scale of all tenants
+    double searches_time; // virtual time of its searches as a whole
+    double active_weight; // sum of the weights of its active searches
+    size_t active;        // number of its active searches
+    size_t members;       // number of its searches, active or not
     size_t index;         // in fair.waiting
-    struct heap waiting;  // searches that have entries
+    struct heap waiting;  // its searches that have entries
     UT_hash_handle hh;
 };
 
@@ -39,23 +39,23 @@ struct fair {
     struct fair_tenant *tenants;
     struct fair_search *searches; // of all tenants
     struct heap waiting;          // tenants that have entries
-    double virtual_time;
-    double active_weight;
-    size_t active; // tenants
-    size_t count;  // entries
-    size_t taken;  // tickets
+    double virtual_time;          // of the tenants as a whole
+    double active_weight;         // sum of the weights of the active tenants
+    size_t active;                // number of active tenants
+    size_t count;                 // entries that wait
+    size_t taken;                 // grants that have not been finished
 };
 
-// The search, new if need be, with its weights as they are now.
+// Returns the search, which is made when it is new, and sets its weight and its tenant's.
 struct fair_search *fair_get_search(struct fair *fair, const struct fair_who *who);
-// It has entries or holds something.
+// Returns whether the search has entries or unfinished grants.
 bool fair_is_active(const struct fair_search *search);
-// A search that did nothing begins to: it and its tenant get no credit for their absence. To be
-// called before it has anything.
+// Makes a search active. It and its tenant get no credit for the time before. To be called before
+// the search has an entry.
 void fair_activate(struct fair *fair, struct fair_search *search);
-// It has nothing any more. It and others may be freed.
+// Makes a search inactive. It, its tenant and others may be freed.
 void fair_deactivate(struct fair *fair, struct fair_search *search);
-// What the search is to have of everything, by the weights of those that are active.
+// Returns the part of all devices that the search should have, by the weights of the active ones.
 double fair_share_of(const struct fair *fair, const struct fair_search *search);
 
 #endif

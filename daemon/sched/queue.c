@@ -1,9 +1,13 @@
-// Design note. A struct fair per class, asked in the order interactive, normal, scavenge.
+// Design note. Each class has a struct fair. They are asked in the order interactive, normal,
+// scavenge.
 //
-// Interactive: a bucket of device-seconds that fills at QUEUE_INTERACTIVE_SHARE of the devices.
-// What is taken while normal entries wait is counted against it like a charge: expected, refreshed,
-// corrected. While it is empty interactive entries wait behind normal ones, but not without them.
-// The two classes are charged apart: who was interactive does not stand behind in the other class.
+// The share of the class `interactive` is kept by a token bucket of device-seconds, which fills at
+// QUEUE_INTERACTIVE_SHARE of the devices. An interactive entry that is taken while normal entries
+// wait counts against the bucket as it is charged: the estimate first, more while it is held, and
+// the difference at its end. While the bucket is empty, interactive entries wait behind normal
+// entries; when no normal entries wait, they begin all the same.
+//
+// The classes are charged apart: use of one class does not put a search back in another one.
 #include "daemon/sched/queue.h"
 #include "common/mem.h"
 #include <math.h>
@@ -11,12 +15,13 @@
 
 struct queue {
     struct fair *fair[QUEUE_CLASS_COUNT];
-    double bucket_s; // device-seconds that may be interactive
-    double filled_s; // when it was filled last; NaN: never
+    double bucket_s; // device-seconds that `interactive` may use; may be negative
+    double filled_s; // time at which the bucket was filled last; NaN before the first time
 };
 
 static const enum queue_class order[QUEUE_CLASS_COUNT] = {QUEUE_INTERACTIVE, QUEUE_NORMAL,
                                                           QUEUE_SCAVENGE};
+
 struct queue *queue_create(void)
 {
     struct queue *queue = xcalloc(1, sizeof(*queue));
@@ -96,48 +101,49 @@ bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s
 
 // --- charging
 
-static void count_interactive(struct queue *queue, const struct queue_ticket *ticket, double before)
+// Counts what was charged since `before` against the bucket.
+static void count_interactive(struct queue *queue, const struct queue_grant *grant, double before)
 {
-    if (ticket->counted) {
-        queue->bucket_s -= ticket->fair.charged - before;
+    if (grant->counted) {
+        queue->bucket_s -= grant->fair.charged - before;
     }
 }
 
 struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *terms, double now_s,
-                               struct queue_ticket *ret_ticket)
+                               struct queue_grant *ret_grant)
 {
     struct queue_entry *entry = first(queue, terms, now_s);
 
     if (!entry) {
         return NULL;
     }
-    *ret_ticket = (struct queue_ticket){
+    *ret_grant = (struct queue_grant){
         .in = entry->in,
         .counted = entry->in == QUEUE_INTERACTIVE && fair_count(queue->fair[QUEUE_NORMAL]) > 0,
     };
-    fair_take(queue->fair[entry->in], &entry->fair, &ret_ticket->fair);
-    count_interactive(queue, ret_ticket, 0);
+    fair_take(queue->fair[entry->in], &entry->fair, &ret_grant->fair);
+    count_interactive(queue, ret_grant, 0);
     return entry;
 }
 
-void queue_refresh(struct queue *queue, struct queue_ticket *ticket, double seconds)
+void queue_refresh(struct queue *queue, struct queue_grant *grant, double seconds)
 {
-    double before = ticket->fair.charged;
+    double before = grant->fair.charged;
 
-    fair_refresh(queue->fair[ticket->in], &ticket->fair, seconds);
-    count_interactive(queue, ticket, before);
+    fair_refresh(queue->fair[grant->in], &grant->fair, seconds);
+    count_interactive(queue, grant, before);
 }
 
-void queue_settle(struct queue *queue, struct queue_ticket *ticket, double seconds, bool free)
+void queue_finish(struct queue *queue, struct queue_grant *grant, double seconds, bool free)
 {
-    if (!ticket->fair.search) {
+    if (!grant->fair.search) {
         return;
     }
-    if (ticket->counted) {
-        queue->bucket_s += ticket->fair.charged - (free ? 0 : seconds);
+    if (grant->counted) {
+        queue->bucket_s += grant->fair.charged - (free ? 0 : seconds);
     }
-    fair_settle(queue->fair[ticket->in], &ticket->fair, seconds, free);
-    *ticket = (struct queue_ticket){0};
+    fair_finish(queue->fair[grant->in], &grant->fair, seconds, free);
+    *grant = (struct queue_grant){0};
 }
 
 void queue_sweep(struct queue *queue)
@@ -147,7 +153,7 @@ void queue_sweep(struct queue *queue)
     }
 }
 
-// --- for others to see
+// --- what others see
 
 size_t queue_count(const struct queue *queue)
 {

@@ -1,57 +1,64 @@
-// What waits for devices of one kind (or for a place to be compiled), and who goes next. Three
-// classes: `interactive` goes before everything, but on the whole for no more than a fifth of the
-// time; `normal`; `scavenge` only where nothing else could begin. Within a class fair.h decides.
-// Knows nothing of jobs and devices; time is an argument.
+// A queue of entries that wait for the devices of one class, or for their preparation. It has three
+// classes. `interactive` goes before the others, but while `normal` entries wait it gets at most a
+// fifth of the device time; `scavenge` begins only when nothing else can. Within a class fair.h
+// decides who goes next.
+//
+// Used by daemon/jobs/scheduler.c and daemon/run/measure.c. Knows nothing of jobs and devices. Time
+// is an argument, in seconds of any monotonic clock.
 #ifndef DAEMON_SCHED_QUEUE_H
 #define DAEMON_SCHED_QUEUE_H
 
 #include "daemon/sched/fair.h"
 #include "proto/queue_class.h"
 
-#define QUEUE_INTERACTIVE_S 2.0        // longest job that may be interactive, as it is expected
-#define QUEUE_INTERACTIVE_SHARE 0.2    // of all device-seconds, while others wait
+#define QUEUE_INTERACTIVE_S 2.0        // longest expected time of a job that may be interactive
+#define QUEUE_INTERACTIVE_SHARE 0.2    // part of all device-seconds, while normal entries wait
 #define QUEUE_INTERACTIVE_BURST_S 60.0 // the share of so many seconds may be used at once
 
 struct queue;
 
-// Embedded in what is queued; zeroed means "in no queue". In one queue at a time.
+// Embedded in whatever is queued. It is in at most one queue at a time; a zeroed one is in none.
 struct queue_entry {
-    struct fair_entry fair; // first
-    enum queue_class in;    // where it waits
+    struct fair_entry fair; // must be the first member
+    enum queue_class in;    // class in which it waits
 };
 
-// What was taken, until queue_settle. Zeroed means nothing.
-struct queue_ticket {
-    struct fair_ticket fair;
-    enum queue_class in;
-    bool counted; // against the interactive share
+// An entry that was taken and has not been finished. A zeroed one stands for nothing.
+struct queue_grant {
+    struct fair_grant fair;
+    enum queue_class in; // class in which it waited
+    bool counted;        // whether it counts against the share of `interactive`
 };
 
 struct queue *queue_create(void);
-void queue_free(struct queue *queue); // must be empty of entries that are still used; NULL is fine
+// It must contain no entry that is still used. NULL is fine.
+void queue_free(struct queue *queue);
 
-// priority and order as in struct fair_entry.
+// Adds an entry that is in no queue. priority and order are those of struct fair_entry.
 void queue_add(struct queue *queue, struct queue_entry *entry, enum queue_class in,
                const struct fair_who *who, uint64_t priority, uint64_t order);
+// Returns whether the entry is in a queue.
 bool queue_holds(const struct queue_entry *entry);
-void queue_remove(struct queue *queue, struct queue_entry *entry); // no-op when it is in none
-// The next entry, removed from the queue; NULL when none may begin now. A device must be idle.
-// now_s: of any clock that does not go back. Settle *ret_ticket exactly once.
+// Removes an entry. No-op when it is in no queue.
+void queue_remove(struct queue *queue, struct queue_entry *entry);
+// Removes the next entry from the queue and returns it; NULL when none may begin now. A device must
+// be idle. The caller finishes *ret_grant exactly once.
 struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *terms, double now_s,
-                               struct queue_ticket *ret_ticket);
-// Whether queue_take would give one.
+                               struct queue_grant *ret_grant);
+// Returns whether queue_take would return an entry.
 bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s);
-// Held for so many seconds already, respectively altogether; as fair_refresh and fair_settle.
-void queue_refresh(struct queue *queue, struct queue_ticket *ticket, double seconds);
-void queue_settle(struct queue *queue, struct queue_ticket *ticket, double seconds, bool free);
-// Now and then: forgets what no longer matters.
+// Charge a grant that has been held for `seconds` so far, and finish one that was held for
+// `seconds` in total. The arguments are those of fair_refresh and fair_finish.
+void queue_refresh(struct queue *queue, struct queue_grant *grant, double seconds);
+void queue_finish(struct queue *queue, struct queue_grant *grant, double seconds, bool free);
+// Forgets searches and tenants that no longer matter. To be called from time to time.
 void queue_sweep(struct queue *queue);
 
-size_t queue_count(const struct queue *queue); // entries
-// Every search that waits or holds something, or is still remembered; once per class.
+size_t queue_count(const struct queue *queue); // entries that wait
+// Calls `visit` for every search that is remembered, once for each class in which it is.
 void queue_visit(const struct queue *queue,
                  void (*visit)(void *owner, enum queue_class in, const struct fair_view *view),
                  void *owner);
-bool queue_check(const struct queue *queue); // invariants, for assert
+bool queue_check(const struct queue *queue); // checks the invariants, for assert
 
 #endif

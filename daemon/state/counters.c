@@ -1,5 +1,5 @@
-// The table of searches is in the order in which they were heard of: uthash keeps the order of
-// insertion, and who is heard of again is taken out and put back.
+// Design note. uthash keeps the order of insertion. A search that becomes active again is taken out
+// of the table and inserted again, so that the first element is the least recently active search.
 #include "daemon/state/counters.h"
 #include "common/mem.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static void drop(struct counters *counters, struct counters_search *search)
     HASH_DEL(counters->searches, search);
     free(search->tenant);
     free(search->name);
-    free(search->place);
+    free(search->path);
     free(search);
 }
 
@@ -35,20 +35,20 @@ static void make_room(struct counters *counters)
 struct counters_search *counters_search(struct counters *counters, const char *tenant,
                                         const char *name)
 {
-    char *place = xasprintf("%s/%s", tenant, name);
+    char *path = xasprintf("%s/%s", tenant, name);
     struct counters_search *search;
 
-    HASH_FIND_STR(counters->searches, place, search);
+    HASH_FIND_STR(counters->searches, path, search);
     if (search) {
         HASH_DEL(counters->searches, search);
-        free(place);
+        free(path);
     } else {
         make_room(counters);
         search = xcalloc(1, sizeof(*search));
         search->tenant = xstrdup(tenant);
         search->name = xstrdup(name);
-        search->place = place;
+        search->path = path;
     }
-    HASH_ADD_KEYPTR(hh, counters->searches, search->place, strlen(search->place), search);
+    HASH_ADD_KEYPTR(hh, counters->searches, search->path, strlen(search->path), search);
     return search;
 }

@@ -1,6 +1,7 @@
-// What happened since the start, counted: results by verdict, ends by state, seconds of devices and
-// compilers, and what each search used, for a bounded number of searches. Written by the modules
-// where it happens; read by status.c and metrics.c. Knows nothing of what it counts.
+// Counters of what has happened since the daemon started: results by verdict, finished jobs by
+// state, seconds of devices and compilers, and the use of each of the searches that were active
+// last. The modules where something happens increase them; status.c and metrics.c read them. This
+// module knows nothing of jobs or devices.
 #ifndef DAEMON_STATE_COUNTERS_H
 #define DAEMON_STATE_COUNTERS_H
 
@@ -8,42 +9,44 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#define COUNTERS_OPS 32           // numbers of the daemon's operations are below
-#define COUNTERS_SEARCHES_MAX 256 // then the one that was not heard of for longest joins the others
+#define COUNTERS_OPS 32           // above the number of every operation of the daemon
+#define COUNTERS_SEARCHES_MAX 256 // searches that are counted by name
 
 enum {
 #define X(number, id, name, ratio, text) COUNTERS_##id,
     VERDICTS(X)
 #undef X
-        COUNTERS_VERDICTS // their number
+        COUNTERS_VERDICTS // number of verdicts
 };
 
 struct counters_search {
-    char *tenant; // whose it is; NULL for the others
-    char *name;
-    char *place; // in the table: tenant, slash, name
-    double device_seconds;
-    double compile_seconds;
-    uint64_t measured; // runs on a device that gave a result
+    char *tenant;           // owner of the search; NULL in `others`
+    char *name;             // unique within the tenant; NULL in `others`
+    char *path;             // key of the table: "tenant/name"; NULL in `others`
+    double device_seconds;  // devices held by its runs
+    double compile_seconds; // compilations of its candidates
+    uint64_t measured;      // runs on a device that gave a result
     UT_hash_handle hh;
 };
 
 struct counters {
-    uint64_t verdict[COUNTERS_VERDICTS]; // results that were made here, not taken from a cache
-    uint64_t ended[JOB_STATE_COUNT];     // jobs by terminal state
+    uint64_t verdict[COUNTERS_VERDICTS]; // results of measurements, without those of the cache
+    uint64_t ended[JOB_STATE_COUNT];     // finished jobs by terminal state
     uint64_t cached;                     // jobs that were answered from a cache
     uint64_t lost;                       // runs whose executor was lost
-    double device_seconds;               // devices held, all of them
-    double compile_seconds;              // compilers run
-    uint64_t request[COUNTERS_OPS];      // by operation
-    struct counters_search *searches;    // by place; who was heard of last comes last
-    struct counters_search others;       // sum of those that are no longer in the table; no name
+    double device_seconds;               // seconds that runs held devices
+    double compile_seconds;              // seconds that compilers ran
+    uint64_t request[COUNTERS_OPS];      // requests by operation
+    struct counters_search *searches;    // by path, the least recently active search first
+    struct counters_search others;       // sum of the searches that had to leave the table
 };
 
+// Frees the table of searches. The struct itself belongs to the caller.
 void counters_release(struct counters *counters);
 
-// The tenant's search of this name, made when it is new; it has just been heard of. Valid until the
-// next call.
+// Returns the counters of the tenant's search of this name and marks it as the most recently active
+// one. A new search is added; when the table is full, the least recently active search is added to
+// `others` and removed. The pointer is valid until the next call.
 struct counters_search *counters_search(struct counters *counters, const char *tenant,
                                         const char *name);
 

@@ -1,20 +1,23 @@
-// Design note. The edges:
+// Design note. The permitted state changes, and when they happen:
 //
-//   QUEUED     COMPILING   it is being prepared: its problem is read, its sources are compiled
-//              DONE        answered from the cache of results
-//              BURIED      after a restart: what it is to do can no longer be read
+//   from       to          when
+//   QUEUED     COMPILING   its preparation begins: its problem is read, its sources are compiled
+//              DONE        the result cache answers it
+//              BURIED      after a restart its specification cannot be read, or it was RUNNING at
+//                          the end of the daemon too often; or a stored object is missing again
 //   COMPILING  READY       everything is compiled
-//              DONE        a COMPILE job; or candidate, baseline or reference do not compile
-//              BURIED      the compile jail was lost twice, or its problem has gone
-//   READY      RUNNING     a device is held, the ledger knows
-//              DONE        an equal job has been measured in the meantime
-//              QUEUED      a compiled object has gone from the store: compile again
-//   RUNNING    DONE        reported
-//              READY       the executor was lost for the first time, or could not be started
-//              BURIED      the executor was lost twice, or its plan is too large to be sent
-//   any of these four -> CANCELLED
+//              DONE        it is a COMPILE job; or candidate, baseline or reference do not compile
+//              BURIED      the compiler process was lost twice, or the problem is missing
+//   READY      RUNNING     a device is held for it and the ledger has been told
+//              DONE        an equal job was measured meanwhile
+//              QUEUED      a compiled object is missing from the blob store: it is compiled again
+//   RUNNING    DONE        the executor has replied
+//              READY       the executor was lost for the first time or could not be started, or the
+//                          measurement was disturbed
+//              BURIED      the executor was lost twice, or the plan is too large to be sent
+//   each of these four     may become CANCELLED
 //
-// A restart does not use edges: it makes new jobs, all of them QUEUED or terminal.
+// A restart uses no edges. It makes new jobs, which are QUEUED or in a terminal state.
 #include "daemon/state/job.h"
 #include "common/log.h"
 #include "proto/messages.h"

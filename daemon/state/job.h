@@ -1,5 +1,7 @@
-// One job: what it is to do, where it is, and the only function that moves it from one state to
-// another.
+// One job: its specification, its state, where it is just now, and what has become of it. Owns the
+// table of permitted state changes; job_set_state is the only function that changes a state. The
+// modules of daemon/jobs and daemon/run read and fill the other fields. This module knows nothing
+// of queues, devices or the ledger.
 #ifndef DAEMON_STATE_JOB_H
 #define DAEMON_STATE_JOB_H
 
@@ -12,9 +14,9 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#define JOB_LOST_MAX 2         // executors; then the job is BURIED
-#define JOB_RESTART_LOST_MAX 5 // the same, when the whole daemon went down with it
-#define JOB_LOG_MAX 4096       // bytes of a compiler's warnings that a job carries
+#define JOB_LOST_MAX 2         // lost executors after which a job becomes BURIED
+#define JOB_RESTART_LOST_MAX 5 // attempts after which a job is BURIED when the daemon restarts
+#define JOB_LOG_MAX 4096       // bytes of compiler warnings that a job keeps
 
 struct account;
 struct compiled;
@@ -25,82 +27,85 @@ struct run;
 struct setup;
 struct wait_link;
 
-// Number of jobs in memory by state.
+// Number of the jobs in memory by state.
 struct job_census {
     size_t state[JOB_STATE_COUNT];
 };
 
-// A client's name for a body of work; jobs are fair between searches. Lives as long as it has jobs.
+// A search of a client: the jobs that share one name. Queues are fair between searches. job_table.c
+// makes a search with its first job and frees it with its last one.
 struct search {
     uint64_t id;                     // unique in this process
-    char *tenant;                    // whose it is
-    char *name;                      // as the client gave it, unique within the tenant
-    char *place;                     // in the table of searches: tenant, slash, name
-    struct account *account;         // of which it is a user; NULL without accounts
-    struct tenant_jobs *tenant_jobs; // jobs.c's count of its tenant's jobs
-    struct job *jobs;                // by key
-    size_t unfinished;               // of them, not in a terminal state
-    struct job_census *census;       // of the table of jobs
+    char *tenant;                    // owner of the search
+    char *name;                      // given by the client, unique within the tenant
+    char *path;                      // key of the table of searches: "tenant/name"
+    struct account *account;         // charged for its runs; NULL when there are no accounts
+    struct tenant_jobs *tenant_jobs; // job_table.c counts the tenant's jobs here
+    struct job *jobs;                // hash table by key
+    size_t unfinished;               // number of its jobs that are in no terminal state
+    struct job_census *census;       // of the job table that the search belongs to
     UT_hash_handle hh;
 };
 
-// There may be 200,000 of these: what many jobs share is in search and measurement setup, results are in the
-// ledger.
+// There may be 200,000 jobs, so a job is small. What many jobs share is in their search and in
+// their measurement setup; results are in the ledger. "From job_spec" means that the field is
+// copied from the message of that name (proto/daemon.def).
 struct job {
-    uint64_t id;                       // never used again
-    struct search *search;             // whose it is
-    char *key;                         // the client's name for it, unique within the search
-    struct setup *setup;               // problem, reference, baseline
-    struct device_class *device_class; // where it is to run, or would; NULL: problem not read yet
+    uint64_t id;                       // a number that is never used again
+    struct search *search;             // the search that it belongs to
+    char *key;                         // given by the client, unique within the search
+    struct setup *setup;               // measurement setup: problem, reference, baseline
+    struct device_class *device_class; // where it is to run; NULL until its problem has been read
     struct digest candidate;           // blob of the source
     struct digest spec;                // SHA-256 of the packed job_spec
-    double anchor_log2;                // job_spec; NaN when absent
-    double precision_log2;             // job_spec; NaN when absent
-    double max_seconds;                // job_spec; NaN when absent
-    uint64_t repeat;                   // job_spec
-    uint64_t max_launches;             // job_spec
-    uint64_t priority;                 // submit
-    uint64_t submitted_ns;             // monotonic; start of the process for reloaded ones
-    int64_t finished_s;                // wall clock, 0 before
-    struct compiled *compiled;         // of its candidate; READY and RUNNING, else NULL
-    struct queue_entry queued;         // QUEUED: intake; READY: its class's queue
+    double anchor_log2;                // from job_spec; NaN when absent
+    double precision_log2;             // from job_spec; NaN when absent
+    double max_seconds;                // from job_spec; NaN when absent
+    uint64_t repeat;                   // from job_spec
+    uint64_t max_launches;             // from job_spec
+    uint64_t priority;                 // from the message submit; lower numbers go first
+    uint64_t submitted_ns;             // monotonic clock; the time of the reload after a restart
+    int64_t finished_s;                // wall clock; 0 while the job is unfinished
+    struct compiled *compiled;         // its compiled candidate, in READY and RUNNING; else NULL
+    struct queue_entry queued;         // in QUEUED for its preparation, in READY for a device
     struct preparation *preparation;   // while it is being compiled, else NULL
-    struct run *run;                   // while a device is held for it, else NULL
-    struct wait_link *waits;           // WAITs that are parked for it
-    struct bytes result;               // packed result or compiled, while it is resident
-    struct job *resident_prev;         // jobs whose result is in memory, oldest first
+    struct run *run;                   // while it holds a device, else NULL
+    struct wait_link *waits;           // list of the parked WAITs that ask for it
+    struct bytes result;               // packed result or compiled, while it is kept in memory
+    struct job *resident_prev;         // list of the jobs whose result is in memory, oldest first
     struct job *resident_next;
-    char *reason;          // of CANCELLED and BURIED, else NULL
-    float compile_seconds; // spent for this job, 0 when everything was cached
+    char *reason;          // why it is CANCELLED or BURIED, else NULL
+    float compile_seconds; // time of its compilation; 0 when everything was cached
     uint8_t attempt;       // executors lost so far
-    uint8_t disturbed;     // measurements that were given up because something else was at work
+    uint8_t disturbed;     // measurements that were discarded because they were disturbed
     uint8_t kind;          // enum job_kind
     uint8_t state;         // enum job_state; only job_set_state writes it
-    uint8_t cause;         // enum job_cause, of CANCELLED and BURIED
-    uint8_t wanted_class;  // enum queue_class, as its client wants it
-    bool fresh;            // job_spec
-    bool journalled;       // the ledger has it: other SUBMITs may be answered by it
-    bool settling;         // its end is on the way to the ledger; nothing else may end it
-    bool unsaved; // the ledger could not take its end (disk full): its result stays in memory
-    bool cached;  // answered from the result cache
-    bool doomed;  // cancelled before the ledger had it: ends as soon as it does
+    uint8_t cause;         // enum job_cause of CANCELLED and BURIED
+    uint8_t wanted_class;  // enum queue_class that the client asked for
+    bool fresh;            // from job_spec
+    bool journalled;       // the ledger has it, so that equal SUBMITs may be answered with it
+    bool completing;       // its end is on the way to the ledger; nothing else may end it
+    bool unsaved;          // the ledger could not take its end (disk full); only memory has it
+    bool cached;           // answered from the result cache
+    bool cancel_requested; // cancelled before the ledger had it; it ends once the ledger has it
     UT_hash_handle by_id;
     UT_hash_handle by_key;
 };
 
-// Whether a job may go from one state to the other. False for numbers that are no states.
+// Returns whether a job may go from one state to the other. False for numbers that are no states.
 bool job_edge_allowed(enum job_state from, enum job_state to);
 
-// The one place where a job changes its state. Keeps the census and the search's count. An edge
-// that is not in the table is a defect: it is logged and the process aborts (the ledger then knows
-// the last state that was true). What a job carries of its compilation is
-// freed when it has ended or is to be compiled again.
+// Changes the state of a job and updates the census and the search's count. This is the only
+// function that does. A change that the table of edges does not have is a defect: it is logged and
+// the process aborts; the ledger then has the last state that was true. In all states but READY and
+// RUNNING the compiled candidate is freed.
 void job_set_state(struct job *job, enum job_state state);
 
-// What its candidate's compilation gave, for its measurement and its result. Takes the insides of
-// *compiled_taken; of a longer log the first JOB_LOG_MAX bytes, because many jobs wait at once.
+// Keeps the compiled candidate with the job, for its measurement and its result. Takes the contents
+// of *compiled_taken and leaves it initialised. A log is cut to JOB_LOG_MAX bytes, because many
+// jobs may wait at once.
 void job_carry_compiled(struct job *job, struct compiled *compiled_taken);
-// Frees that. No-op when there is nothing.
+// Frees the compiled candidate. No-op when there is none.
 void job_drop_compiled(struct job *job);
 
 #endif

@@ -1,9 +1,10 @@
-// Design note. Two hash tables: all jobs by number, and each search's jobs by key (a search without
-// jobs is freed). The hash tables of uthash keep the order of insertion, so walking them is walking
-// by age.
+// Design note. One hash table has all jobs by number. Each search has a hash table of its jobs by
+// key, and is freed with its last job. uthash keeps the order of insertion, so that a walk through
+// a table is a walk by age.
 //
-// Results are resident in a list, oldest first. They are a cache of the ledger, except for jobs
-// that the ledger could not take (unsaved): those stay until they are acknowledged.
+// Results that are in memory form a list, oldest first. The list is a cache of the ledger, except
+// for jobs whose end the ledger could not take (unsaved): those results stay until they have been
+// saved or acknowledged.
 #include "daemon/state/job_table.h"
 #include "daemon/sched/account.h"
 #include <math.h>
@@ -11,26 +12,26 @@
 #include <string.h>
 #include <utlist.h>
 
-#define TENANT_JOBS_FACTOR 4 // a tenant may have so many times the places that are free
+#define TENANT_JOBS_FACTOR 4 // jobs that a tenant may have for each job that there is room for
 
-// A tenant's jobs. Lives as long as the tenant has searches.
+// Counts the jobs of one tenant. Exists as long as the tenant has searches.
 struct tenant_jobs {
     char *tenant;
-    size_t count;    // jobs
-    size_t searches; // that count in it
+    size_t count;    // jobs of all its searches
+    size_t searches; // searches that refer to this struct
     UT_hash_handle hh;
 };
 
 struct job_table {
-    struct job *by_id;
-    struct tenant_jobs *tenants;
-    struct search *searches;
-    uint64_t next_search;
-    struct account_table *accounts;
-    struct job_census census;
-    struct job *resident; // list of jobs with a result in memory
-    size_t resident_bytes;
-    size_t resident_max;
+    struct job *by_id;              // all jobs
+    struct tenant_jobs *tenants;    // by name
+    struct search *searches;        // by path
+    uint64_t next_search;           // number of the next new search
+    struct account_table *accounts; // not owned; may be NULL
+    struct job_census census;       // jobs by state
+    struct job *resident;           // list of the jobs with a result in memory, oldest first
+    size_t resident_bytes;          // sum of their results
+    size_t resident_max;            // limit of that sum
 };
 
 struct job_table *job_table_create(size_t resident_max, struct account_table *accounts)
@@ -86,11 +87,11 @@ static struct search *get_search(struct job_table *jobs, const char *tenant, con
         search->id = jobs->next_search++;
         search->tenant = xstrdup(tenant);
         search->name = xstrdup(name);
-        search->place = xasprintf("%s/%s", tenant, name);
+        search->path = xasprintf("%s/%s", tenant, name);
         search->census = &jobs->census;
         search->tenant_jobs = get_tenant_jobs(jobs, tenant);
         search->account = jobs->accounts ? accounts_search(jobs->accounts, tenant, name) : NULL;
-        HASH_ADD_KEYPTR(hh, jobs->searches, search->place, strlen(search->place), search);
+        HASH_ADD_KEYPTR(hh, jobs->searches, search->path, strlen(search->path), search);
     }
     return search;
 }
@@ -145,7 +146,7 @@ void job_table_remove(struct job_table *jobs, struct job *job)
         account_release(jobs->accounts, search->account);
         free(search->tenant);
         free(search->name);
-        free(search->place);
+        free(search->path);
         free(search);
     }
     free(job->key);
@@ -179,10 +180,10 @@ struct search *job_table_find_search(const struct job_table *jobs, const char *t
                                      const char *name)
 {
     struct search *search;
-    char *place = xasprintf("%s/%s", tenant, name);
+    char *path = xasprintf("%s/%s", tenant, name);
 
-    HASH_FIND(hh, jobs->searches, place, strlen(place), search);
-    free(place);
+    HASH_FIND(hh, jobs->searches, path, strlen(path), search);
+    free(path);
     return search;
 }
 

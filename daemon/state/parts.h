@@ -1,6 +1,7 @@
-// What the daemon consists of, as one thing that is handed to every module that needs several of
-// the others. daemon.c owns and fills it; everybody else reads it, at the time of need, because a
-// part may be made later than the module that uses it. Declares, and includes nothing.
+// The parts of a daemon, as one struct that every module gets which uses several of them. daemon.c
+// owns the parts and fills the struct. A module keeps a pointer to the struct and reads a member
+// when it needs it, because some parts are made later than the modules that use them. This header
+// only declares the types.
 #ifndef DAEMON_STATE_PARTS_H
 #define DAEMON_STATE_PARTS_H
 
@@ -30,17 +31,17 @@ struct submissions;
 struct counters;
 struct waits;
 
-// What the daemon was told to keep to.
+// Limits and switches from the daemon's options.
 struct daemon_limits {
-    size_t compile_slots;     // compilations at once
-    uint64_t compile_seconds; // that one compilation may take
-    uint64_t slack_ms;        // by which kcast-exec may exceed what its plan allows
-    uint64_t grace_ms;        // from SIGTERM to SIGKILL
+    size_t compile_slots;     // compilations at the same time
+    uint64_t compile_seconds; // time limit of one compilation
+    uint64_t slack_ms;        // by how much kcast-exec may exceed the time that its plan allows
+    uint64_t grace_ms;        // time from SIGTERM to SIGKILL
     size_t queue_max;         // unfinished jobs of one search
-    size_t jobs_max;          // jobs altogether
-    bool sandbox_off;         // for development: children are not confined
-    bool exclusive;           // compilations and measurements exclude each other
-    bool share_gpus;          // other programs may use the GPUs too
+    size_t jobs_max;          // jobs in the job table
+    bool sandbox_off;         // for development: child processes are not confined
+    bool exclusive;           // compilations and measurements never run at the same time
+    bool share_gpus;          // other programs may use the GPUs during a measurement
 };
 
 struct daemon_parts {
@@ -48,18 +49,18 @@ struct daemon_parts {
     const struct clock *clock;
     struct daemon_limits limits;
     const char *state_dir;
-    const char *http;    // where monitoring is served, as a url; NULL: nowhere
-    uint64_t started_ns; // when it began to serve
-    // Promises and files.
+    const char *http;    // URL of the monitoring; NULL when it is not served
+    uint64_t started_ns; // monotonic time at which the daemon began to serve
+    // What is kept on disk.
     struct ledger *ledger;
     struct blob_store *blobs;
     const struct secret *secret;
-    // What measures and what compiles.
+    // What compiles and measures.
     struct executors *executors;
     struct devices *devices;
     struct compiler *compiler;
     struct setups *setups;
-    // Jobs and their way.
+    // Jobs, from submission to completion.
     struct job_table *jobs;
     struct account_table *accounts;
     struct submissions *submissions;
@@ -67,7 +68,7 @@ struct daemon_parts {
     struct lifecycle *lifecycle;
     struct completions *completions;
     struct counters *counters;
-    // Callers.
+    // Requests and replies.
     struct service *service;
     struct waits *waits;
     struct answers *answers;

@@ -1,12 +1,13 @@
-// Design note. A drain or quarantine is carried out at once and answered when the ledger has it. A
-// probe is an inspection:
+// Design note. A drain or a quarantine is carried out at once and answered when the ledger has it.
+// A probe is called an inspection here, to tell it from the health probes of watch.c:
 //
-//   asked ─▶ waits until nothing runs on the device ─▶ kcast-exec tries it ─▶ answered
+//   asked for ─▶ waits until nothing runs on the device ─▶ kcast-exec tries the device ─▶ answered
 //
-// One per device at a time. Its exchange is parked meanwhile; when the caller goes, the inspection
-// goes on without it, because the device waits for its end. A core is tried by `kcast-exec probe`:
-// the sandbox works, and the machine is still of the class whose results are compared. A GPU by
-// `cuda-health`, as after its quarantine.
+// A device has at most one inspection at a time. The exchange is parked meanwhile. When the caller
+// disconnects, the inspection goes on without it, because the device takes no jobs until it ends.
+//
+// A core is tried by `kcast-exec probe`: the sandbox must work, and the machine must still be of
+// the class that its results are compared within. A GPU is tried by `kcast-exec cuda-health`.
 #include "daemon/upkeep/administration.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -19,32 +20,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTCOME_MAX ((size_t)1 << 20)
-#define ANSWER_BEFORE_MS 500 // the caller's deadline
+#define OUTCOME_MAX ((size_t)1 << 20) // bytes that kcast-exec may reply
+#define ANSWER_BEFORE_MS 500          // time between the reply and the caller's deadline
 
+// The probe of one device.
 struct inspection {
     struct administration *administration;
-    size_t device;             // index
-    bool wanted;               // due or under way
-    struct exchange *exchange; // NULL: the caller has gone
-    struct executor *executor; // NULL: not begun
+    size_t device;             // index of the device
+    bool wanted;               // asked for and not ended
+    struct exchange *exchange; // parked; NULL when the caller has disconnected
+    struct executor *executor; // NULL while it has not begun
 };
 
 struct administration {
     const struct daemon_parts *parts;
-    struct inspection *inspection; // of each device
-    size_t pending;
+    struct inspection *inspection; // one for each device
+    size_t pending;                // exchanges that wait for the ledger
     bool stopped;
 };
 
-// An exchange that waits for the ledger.
-struct order_errand {
+// The reply to a drain or quarantine, while the ledger writes it.
+struct deferred_reply {
     struct administration *administration;
     struct exchange *exchange;
-    size_t left; // operations not answered yet
-    struct err error;
+    size_t left;      // operations that the ledger has not answered
+    struct err error; // the first failure
 };
 
+// The ledger knows a GPU by its UUID, because its number may change.
 static const char *ledger_name(const struct device *device)
 {
     return device_is_gpu(device) ? device->uuid : device->name;
@@ -54,28 +57,28 @@ static const char *ledger_name(const struct device *device)
 
 static void on_kept(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
-    struct order_errand *errand = owner;
+    struct deferred_reply *deferred = owner;
 
     (void)answer;
     (void)count;
-    if (error && errand->error.code == ERR_NONE) {
-        errand->error = *error;
-        (void)err_wrap(&errand->error, "it is done, but the ledger cannot keep it for a restart");
+    if (error && deferred->error.code == ERR_NONE) {
+        deferred->error = *error;
+        (void)err_wrap(&deferred->error, "it is done, but the ledger cannot keep it for a restart");
     }
-    if (--errand->left > 0) {
+    if (--deferred->left > 0) {
         return;
     }
     struct empty reply = {.unused = false};
-    if (errand->error.code != ERR_NONE) {
-        exchange_fail(errand->exchange, &errand->error);
+    if (deferred->error.code != ERR_NONE) {
+        exchange_fail(deferred->exchange, &deferred->error);
     } else {
-        exchange_reply(errand->exchange, &empty_message, &reply);
+        exchange_reply(deferred->exchange, &empty_message, &reply);
     }
-    errand->administration->pending--;
-    free(errand);
+    deferred->administration->pending--;
+    free(deferred);
 }
 
-// All of them or none. False: the exchange has been answered.
+// Returns whether all devices exist. Otherwise the exchange has been answered.
 static bool find_all(const struct administration *administration, struct exchange *exchange,
                      char **names, size_t count)
 {
@@ -96,17 +99,17 @@ static bool find_all(const struct administration *administration, struct exchang
     return err.code == ERR_NONE;
 }
 
-static struct order_errand *new_errand(struct administration *administration,
-                                       struct exchange *exchange, size_t count)
+static struct deferred_reply *defer_reply(struct administration *administration,
+                                          struct exchange *exchange, size_t count)
 {
-    struct order_errand *errand = xcalloc(1, sizeof(*errand));
+    struct deferred_reply *deferred = xcalloc(1, sizeof(*deferred));
 
-    errand->administration = administration;
-    errand->exchange = exchange;
-    errand->left = count;
-    errand->error = (struct err)ERR_INIT;
+    deferred->administration = administration;
+    deferred->exchange = exchange;
+    deferred->left = count;
+    deferred->error = (struct err)ERR_INIT;
     administration->pending++;
-    return errand;
+    return deferred;
 }
 
 void administration_drain(struct administration *administration, struct exchange *exchange,
@@ -115,21 +118,21 @@ void administration_drain(struct administration *administration, struct exchange
     if (!find_all(administration, exchange, drain->devices, drain->devices_count)) {
         return;
     }
-    struct order_errand *errand = new_errand(administration, exchange, drain->devices_count);
+    struct deferred_reply *deferred = defer_reply(administration, exchange, drain->devices_count);
     for (size_t i = 0; i < drain->devices_count; i++) {
         struct device *device = devices_find(administration->parts->devices, drain->devices[i]);
 
         if (drain->undrain) {
             device_undrain(device);
             ledger_drop_order(administration->parts->ledger, ledger_name(device), LEDGER_DRAIN,
-                              on_kept, errand);
+                              on_kept, deferred);
         } else {
             device_drain(device, drain->reason);
             ledger_order(administration->parts->ledger, ledger_name(device), LEDGER_DRAIN,
-                         drain->reason, on_kept, errand);
+                         drain->reason, on_kept, deferred);
         }
     }
-    scheduler_kick(administration->parts->scheduler);
+    scheduler_wake(administration->parts->scheduler);
 }
 
 void administration_quarantine(struct administration *administration, struct exchange *exchange,
@@ -138,14 +141,15 @@ void administration_quarantine(struct administration *administration, struct exc
     if (!find_all(administration, exchange, quarantine->devices, quarantine->devices_count)) {
         return;
     }
-    struct order_errand *errand = new_errand(administration, exchange, quarantine->devices_count);
+    struct deferred_reply *deferred =
+        defer_reply(administration, exchange, quarantine->devices_count);
     for (size_t i = 0; i < quarantine->devices_count; i++) {
         struct device *device =
             devices_find(administration->parts->devices, quarantine->devices[i]);
 
         device_quarantine_by_operator(device, quarantine->reason);
         ledger_order(administration->parts->ledger, ledger_name(device), LEDGER_QUARANTINE,
-                     quarantine->reason, on_kept, errand);
+                     quarantine->reason, on_kept, deferred);
     }
 }
 
@@ -164,8 +168,8 @@ static void fill_facts(struct probed *probed, const struct device *device,
     }
 }
 
-// What the probe of a core says against it, into err.
-static int judge_core(const struct administration *administration, const struct device *device,
+// Returns an error when the outcome of a core's probe speaks against the core.
+static int check_core(const struct administration *administration, const struct device *device,
                       const struct probe_outcome *outcome, struct err *err)
 {
     if (!outcome->sandbox && !administration->parts->limits.sandbox_off) {
@@ -179,8 +183,9 @@ static int judge_core(const struct administration *administration, const struct 
     return 0;
 }
 
-static void tell(struct inspection *inspection, const char *failure, double seconds,
-                 struct probe_outcome *outcome)
+// Logs the end of an inspection and answers its exchange. `failure` is NULL when it was passed.
+static void end_inspection(struct inspection *inspection, const char *failure, double seconds,
+                           struct probe_outcome *outcome)
 {
     const struct device *device =
         &inspection->administration->parts->devices->device[inspection->device];
@@ -212,8 +217,8 @@ static void tell(struct inspection *inspection, const char *failure, double seco
     message_clear(&probed_message, &probed);
 }
 
-// It is not tried after all.
-static void give_up(struct inspection *inspection, const struct err *why)
+// Ends an inspection that could not be carried out.
+static void abandon(struct inspection *inspection, const struct err *why)
 {
     struct exchange *exchange = inspection->exchange;
 
@@ -224,7 +229,7 @@ static void give_up(struct inspection *inspection, const struct err *why)
     if (exchange) {
         exchange_fail(exchange, why);
     }
-    scheduler_kick(inspection->administration->parts->scheduler);
+    scheduler_wake(inspection->administration->parts->scheduler);
 }
 
 static void on_probed(void *owner, struct executor_end *end)
@@ -238,7 +243,7 @@ static void on_probed(void *owner, struct executor_end *end)
     struct err err = ERR_INIT;
     if (end->stopped) {
         (void)err_set(&err, ERR_BUSY, "kcastd is stopping");
-        give_up(inspection, &err);
+        abandon(inspection, &err);
         return;
     }
     struct probe_outcome outcome;
@@ -247,18 +252,18 @@ static void on_probed(void *owner, struct executor_end *end)
         (void)err_set(&err, ERR_SYSTEM, "%s", end->reason);
     } else if (!device_is_gpu(device)) {
         passed = outcome_read_probe(&outcome, &end->outcome, &err) == 0 &&
-                 judge_core(inspection->administration, device, &outcome, &err) == 0;
+                 check_core(inspection->administration, device, &outcome, &err) == 0;
     }
     if (passed && device->operator_quarantine[0]) {
         ledger_drop_order(parts->ledger, ledger_name(device), LEDGER_QUARANTINE, NULL, NULL);
     }
     device_inspection_ends(device, passed ? NULL : err.text, clock_now_ns(&clock_system));
-    tell(inspection, passed ? NULL : err.text, end->seconds, &outcome);
+    end_inspection(inspection, passed ? NULL : err.text, end->seconds, &outcome);
     message_clear(&probe_outcome_message, &outcome);
-    scheduler_kick(parts->scheduler);
+    scheduler_wake(parts->scheduler);
 }
 
-static void begin(struct inspection *inspection)
+static void start_executor(struct inspection *inspection)
 {
     const struct daemon_parts *parts = inspection->administration->parts;
     struct device *device = &parts->devices->device[inspection->device];
@@ -277,10 +282,11 @@ static void begin(struct inspection *inspection)
 
     if (executor_start(&inspection->executor, parts->executors, &executor, &nothing, &err) != 0) {
         inspection->executor = NULL;
-        give_up(inspection, &err);
+        abandon(inspection, &err);
     }
 }
 
+// Begins an inspection whose device is idle; ends one whose caller cannot wait any longer.
 static void advance(struct inspection *inspection)
 {
     const struct device *device =
@@ -291,16 +297,17 @@ static void advance(struct inspection *inspection)
     }
     struct err err = ERR_INIT;
     if (device->job == 0 && !device->probing) {
-        begin(inspection);
+        start_executor(inspection);
     } else if (!inspection->exchange ||
                exchange_remaining_ms(inspection->exchange) < ANSWER_BEFORE_MS + 1000) {
         (void)err_set(&err, ERR_BUSY,
                       "%s is still busy with job %llu; drain it, or try again later", device->name,
                       (unsigned long long)device->job);
-        give_up(inspection, &err);
+        abandon(inspection, &err);
     }
 }
 
+// The service has dropped the parked exchange.
 static void on_drop(void *waiter)
 {
     ((struct inspection *)waiter)->exchange = NULL;
@@ -334,7 +341,7 @@ void administration_probe(struct administration *administration, struct exchange
     advance(inspection);
 }
 
-void administration_vacate(struct administration *administration)
+void administration_drain_all(struct administration *administration)
 {
     for (size_t i = 0; i < administration->parts->devices->count; i++) {
         device_drain(&administration->parts->devices->device[i],
@@ -349,8 +356,9 @@ void administration_tick(struct administration *administration)
     }
 }
 
-// --- begin and end
+// --- create and stop
 
+// Applies a drain or quarantine that the ledger has.
 static void apply(void *owner, const char *name, uint64_t kind, const char *reason)
 {
     struct devices *devices = ((struct administration *)owner)->parts->devices;
@@ -405,7 +413,7 @@ void administration_stop(struct administration *administration)
         if (inspection->executor) {
             executor_stop(inspection->executor); // on_probed answers
         } else if (inspection->wanted) {
-            give_up(inspection, &err);
+            abandon(inspection, &err);
         }
     }
 }

@@ -1,37 +1,45 @@
-// What operators want of devices: DRAIN, QUARANTINE, PROBE. Carries it out, and keeps drains and
-// quarantines in the ledger, so that a restart changes nothing.
+// Device administration: the operations DRAIN, QUARANTINE and PROBE. Carries them out, answers
+// them, and keeps drains and quarantines in the ledger, so that they survive a restart. Called by
+// dispatch.c and daemon.c. Knows nothing of jobs.
 #ifndef DAEMON_UPKEEP_ADMINISTRATION_H
 #define DAEMON_UPKEEP_ADMINISTRATION_H
 
 #include "daemon/state/parts.h"
 #include "net/rpc/service.h"
 
-#define ADMINISTRATION_PROBE_MS 60000 // longest probe
+#define ADMINISTRATION_PROBE_MS 60000 // time limit of a probe
 
 struct administration;
 
-// Before the ledger's thread starts: gives the devices their orders again. ERR_CORRUPT as
-// ledger_load. No more devices are added from now on; parts outlive it.
+// Applies the drains and quarantines of the ledger to the devices. To be called before
+// ledger_start, when all devices have been added. `parts` outlives it. Errors are those of
+// ledger_load_orders.
 MUST_CHECK int administration_create(struct administration **ret, const struct daemon_parts *parts,
                                      struct err *err);
-// Each answers the exchange, now or later. Naming a device that is not there is ERR_NOT_FOUND, and
-// then no device is touched.
+
+// Each of the next three answers the exchange, at once or later. When a device that is named does
+// not exist, the answer is ERR_NOT_FOUND and no device is touched.
+
+// Drains devices, or ends their drain. Answers when the ledger has it.
 void administration_drain(struct administration *administration, struct exchange *exchange,
                           const struct drain *drain);
+// Quarantines devices. Answers when the ledger has it.
 void administration_quarantine(struct administration *administration, struct exchange *exchange,
                                const struct quarantine *quarantine);
-// A device that runs something is tried when that has ended.
+// Probes a device. A device that is busy is probed when its job has ended.
 void administration_probe(struct administration *administration, struct exchange *exchange,
                           const struct probe_request *request);
-// Every device takes no more jobs, until the daemon ends; the ledger keeps nothing of it.
-void administration_vacate(struct administration *administration);
-// Once a second: probes that can begin, or that nobody can wait for any longer.
+
+// Drains every device until the daemon ends. The ledger is not told.
+void administration_drain_all(struct administration *administration);
+// To be called once a second. Begins probes whose device has become idle, and answers those whose
+// caller cannot wait any longer.
 void administration_tick(struct administration *administration);
-// No more probes; those under way end. Exchanges that still wait are answered.
+// Stops probes, and answers the exchanges that wait for one. NULL is fine.
 void administration_stop(struct administration *administration);
-size_t administration_pending(
-    const struct administration *administration); // exchanges that wait for the ledger
-void administration_free(
-    struct administration *administration); // none may be pending; NULL is fine
+// Returns the number of exchanges that wait for the ledger. 0 for NULL.
+size_t administration_pending(const struct administration *administration);
+// No exchange may be pending. NULL is fine.
+void administration_free(struct administration *administration);
 
 #endif

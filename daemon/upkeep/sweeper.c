@@ -1,12 +1,14 @@
-// Design note. What is needed is noted on the loop, in one moment; the walk takes its time on a
-// thread. What becomes needed meanwhile was asked for meanwhile, and so is new to the walk.
+// Design note. The loop thread lists the blobs that are needed at one moment; then another thread
+// walks through the files. A blob that becomes needed during the walk has just been checked or
+// stored, which renews its time of use, so the walk keeps it.
 #include "daemon/upkeep/sweeper.h"
 #include "common/log.h"
 #include <stdlib.h>
 
-#define SWEEP_TICKS 600
-#define EARLY_TICKS 60
+#define SWEEP_TICKS 600 // seconds between sweeps
+#define EARLY_TICKS 60  // seconds between early sweeps
 
+// The blobs that are needed.
 struct list {
     struct digest *digest;
     size_t count;

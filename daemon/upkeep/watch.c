@@ -1,10 +1,11 @@
 // Design note. NVML is opened and read on libuv's thread pool, one call at a time; the loop thread
 // only takes what was read.
 //
-//   timer ─▶ (opened?) read on a thread ─▶ judge ─▶ devices ─▶ probe ─▶ timer
+//   timer ─▶ open once, read (thread) ─▶ judge ─▶ devices ─▶ probe ─▶ timer
 //
-// A process that uses a GPU and is not ours counts when it is seen twice in a row: one that has
-// just ended may have lost its parent before the driver has forgotten it.
+// A process of another program counts when it has been seen in two readings in a row. One of our
+// own processes that has just ended may look foreign in one reading, because it has lost its parent
+// and the driver still lists it.
 #include "daemon/upkeep/watch.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -18,39 +19,39 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROBE_MS 30000
-#define PROBE_OUTCOME_MAX 1024
+#define PROBE_MS 30000         // time limit of a health probe
+#define PROBE_OUTCOME_MAX 1024 // bytes that kcast-exec may reply
 
 struct watch {
     const struct daemon_parts *parts;
     uv_loop_t *loop;
     uv_timer_t timer;
-    bool timer_closed;
+    bool timer_closed; // the loop has closed the timer
     uv_work_t work;
-    bool reading;
-    bool stopped;
-    // Of the thread while reading:
-    struct nvml *nvml;
-    bool opened; // or tried
-    struct err err;
-    bool knows_pids;
-    struct nvml_state *now;
-    uint32_t *stranger; // 0: none
+    bool reading; // the thread is at work
+    bool stopped; // watch_stop was called
+    // Used by the thread while `reading` is set. The arrays have one element for each GPU.
+    struct nvml *nvml;      // NULL when NVML could not be opened
+    bool opened;            // opening NVML has been tried
+    struct err err;         // why NVML could not be opened
+    bool knows_pids;        // process numbers of the driver are those of this process
+    struct nvml_state *now; // the newest reading
+    uint32_t *stranger;     // process of another program on the GPU; 0 when there is none
     const char **uuid;
-    size_t count;
-    // Of the loop:
-    bool told; // that there is no NVML
-    bool compared;
-    struct nvml_state *before;
-    uint32_t *stranger_before;
-    size_t *index; // of the device
-    struct executor *probe;
-    size_t probed; // index of the device
+    size_t count; // number of GPUs
+    // Used by the loop alone.
+    bool told;                 // the log says whether NVML is available
+    bool compared;             // there is a reading before the newest one
+    struct nvml_state *before; // that reading
+    uint32_t *stranger_before; // `stranger` of that reading
+    size_t *index;             // index of each GPU among the devices
+    struct executor *probe;    // while a health probe runs, else NULL
+    size_t probed;             // index of the device that is probed
 };
 
-static void plan(struct watch *watch);
+static void set_timer(struct watch *watch);
 
-// ---- on the thread ----
+// --- on the thread
 
 static void find_strangers(struct watch *watch)
 {
@@ -85,7 +86,7 @@ static void read_work(uv_work_t *work)
     }
 }
 
-// ---- probing ----
+// --- health probes
 
 static void on_probe_end(void *owner, struct executor_end *end)
 {
@@ -97,10 +98,10 @@ static void on_probe_end(void *owner, struct executor_end *end)
         return;
     }
     device_probe_ends(device, end->ok ? NULL : end->reason, clock_now_ns(&clock_system));
-    scheduler_kick(watch->parts->scheduler);
+    scheduler_wake(watch->parts->scheduler);
 }
 
-// One at a time.
+// Probes a GPU that has to be probed, if there is one. One probe runs at a time.
 static void probe(struct watch *watch)
 {
     struct device *device = devices_to_probe(watch->parts->devices);
@@ -130,7 +131,7 @@ static void probe(struct watch *watch)
     }
 }
 
-// ---- on the loop ----
+// --- on the loop
 
 static void take_readings(struct device *device, const struct nvml_state *state, uint64_t now_ns)
 {
@@ -146,6 +147,7 @@ static void take_readings(struct device *device, const struct nvml_state *state,
     device_take_readings(device, facts, count, now_ns);
 }
 
+// Tells the device what the newest reading means.
 static void apply(struct device *device, const struct health *health, uint64_t now_ns)
 {
     if (health->program_xid != 0) {
@@ -191,7 +193,7 @@ static void judge(struct watch *watch)
     watch->compared = true;
 }
 
-static void tell(struct watch *watch)
+static void log_availability(struct watch *watch)
 {
     watch->told = true;
     if (!watch->nvml) {
@@ -214,13 +216,13 @@ static void on_read(uv_work_t *work, int status)
         return;
     }
     if (!watch->told) {
-        tell(watch);
+        log_availability(watch);
     }
     if (watch->nvml) {
         judge(watch);
     }
     probe(watch);
-    plan(watch);
+    set_timer(watch);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -231,7 +233,7 @@ static void on_timer(uv_timer_t *timer)
     watch->reading = uv_queue_work(watch->loop, &watch->work, read_work, on_read) == 0;
 }
 
-static void plan(struct watch *watch)
+static void set_timer(struct watch *watch)
 {
     bool busy = false;
 
@@ -241,7 +243,7 @@ static void plan(struct watch *watch)
     (void)uv_timer_start(&watch->timer, on_timer, busy ? WATCH_BUSY_MS : WATCH_MS, 0);
 }
 
-// ---- life ----
+// --- create and stop
 
 struct watch *watch_create(const struct daemon_parts *parts)
 {

@@ -1,22 +1,24 @@
-// Watches over the GPUs: reads them, tells the devices what health.h makes of it, and probes those
-// that have to be. Without NVML nothing is read; GPUs are still probed.
+// Watches the health of the GPUs: reads them by NVML, tells device.c what health.c makes of the
+// readings, and probes GPUs that have to be probed. Without NVML nothing is read, and GPUs are
+// still probed. Called by daemon.c. Knows nothing of jobs.
 #ifndef DAEMON_UPKEEP_WATCH_H
 #define DAEMON_UPKEEP_WATCH_H
 
 #include "daemon/state/parts.h"
 #include <stdbool.h>
 
-#define WATCH_MS 1000     // from reading to reading
-#define WATCH_BUSY_MS 250 // while a GPU is held
+#define WATCH_MS 1000     // time between readings
+#define WATCH_BUSY_MS 250 // time between readings while a GPU is held
 
 struct watch;
 
-// NULL when there is no GPU among the devices. Logs whether there is NVML.
-// parts outlive it; devices, executors, scheduler, limits and loop are used.
+// Returns NULL when there is no GPU among the devices. Logs after the first reading whether NVML is
+// available. `parts` outlives it. Uses devices, executors, scheduler, limits and loop.
 struct watch *watch_create(const struct daemon_parts *parts);
-// Reads no more; then wait until not busy before freeing.
+// Stops reading. The caller waits until it is no longer busy before it frees it. NULL is fine.
 void watch_stop(struct watch *watch);
+// Returns whether a reading is in progress or the timer is not closed. False for NULL.
 bool watch_busy(const struct watch *watch);
-void watch_free(struct watch *watch); // the loop must run once more for its timer
+void watch_free(struct watch *watch); // NULL is fine
 
 #endif

@@ -79,6 +79,14 @@ static void terminal_lines_start_with_time_program_and_level(void **state)
     assert_string_equal(text + used, " kcastd warning slow ms=70\n");
 }
 
+static void levels_have_names(void **state)
+{
+    (void)state;
+    assert_int_equal(log_level_of("error"), LOG_ERROR);
+    assert_int_equal(log_level_of("debug"), LOG_DEBUG);
+    assert_int_equal(log_level_of("loud"), LOG_INFO);
+}
+
 static void events_above_the_level_are_dropped(void **state)
 {
     (void)state;
@@ -206,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(journal_lines_start_with_the_level),
         cmocka_unit_test(terminal_lines_start_with_time_program_and_level),
+        cmocka_unit_test(levels_have_names),
         cmocka_unit_test(events_above_the_level_are_dropped),
         cmocka_unit_test(control_characters_are_escaped),
         cmocka_unit_test(utf8_stays_but_c1_and_broken_bytes_are_escaped),

@@ -1,5 +1,4 @@
-// What the daemon does for a request before it answers: nothing of it waits for the disk on the
-// loop's thread.
+// Handlers of requests about blobs: the loop thread never waits for the disk.
 #include "common/file.h"
 #include "daemon/dispatch.h"
 #include "daemon/jobs/submission.h"
@@ -23,7 +22,7 @@
 
 #include <cmocka.h>
 
-// ---- calls about files of the store: these functions stand before the C library's ----
+// --- replacements of the C library's functions, which count calls about files of the store
 
 static pthread_t loop_thread;
 static atomic_uint on_loop, elsewhere;
@@ -53,7 +52,7 @@ int utimensat(int dir, const char *path, const struct timespec times[2], int fla
     return (int)syscall(SYS_utimensat, dir, path, times, flags);
 }
 
-// ---- the daemon's parts that a request for blobs needs ----
+// --- the parts of the daemon that a request about blobs needs
 
 struct fixture {
     struct service_pair pair;

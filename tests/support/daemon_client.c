@@ -203,17 +203,24 @@ int daemon_client_submit(struct daemon_client *client, const char *search, const
                               err);
 }
 
+struct submitted daemon_client_submit_ok(struct daemon_client *client, const char *search,
+                                         const char *key, const struct job_spec *spec)
+{
+    struct submitted reply;
+    struct err err = ERR_INIT;
+
+    if (daemon_client_submit(client, search, key, spec, &reply, &err) != 0) {
+        fail(key, err.text);
+    }
+    return reply;
+}
+
 uint64_t daemon_client_accepted(struct daemon_client *client, const char *key,
                                 const char *candidate)
 {
     struct job_spec spec = daemon_client_spec(client, candidate);
-    struct submitted reply;
-    struct err err = ERR_INIT;
 
-    if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
-        fail(key, err.text);
-    }
-    return reply.job;
+    return daemon_client_submit_ok(client, "test", key, &spec).job;
 }
 
 void daemon_client_wait_once(struct daemon_client *client, const uint64_t *jobs, size_t count,

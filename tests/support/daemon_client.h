@@ -46,6 +46,9 @@ struct digest daemon_client_put(struct daemon_client *client, const void *data, 
 struct job_spec daemon_client_spec(struct daemon_client *client, const char *candidate);
 int daemon_client_submit(struct daemon_client *client, const char *search, const char *key,
                          const struct job_spec *spec, struct submitted *ret, struct err *err);
+// The same for a SUBMIT that must be accepted.
+struct submitted daemon_client_submit_ok(struct daemon_client *client, const char *search,
+                                         const char *key, const struct job_spec *spec);
 // The number of a job that must be accepted.
 uint64_t daemon_client_accepted(struct daemon_client *client, const char *key,
                                 const char *candidate);

@@ -194,7 +194,7 @@ void workshop_settle(struct workshop *w)
 
 void workshop_until_state(struct workshop *w, const struct job *job, enum job_state state)
 {
-    while (job->state != state || job->settling) {
+    while (job->state != state || job->completing) {
         workshop_turn(w);
     }
 }

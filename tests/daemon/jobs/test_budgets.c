@@ -97,7 +97,7 @@ static int ask(struct fixture *f, const struct budget_request *request, struct b
     return rc;
 }
 
-// The numbers of one row; the tenant's where search is NULL.
+// Asserts the numbers of one row: of the search, or of the tenant when search is NULL.
 static struct share_info row_of(const struct budget_list *list, const char *tenant,
                                 const char *search)
 {
@@ -173,10 +173,10 @@ static void a_reset_forgets_what_was_used(void **state)
     struct budget_list list;
     assert_int_equal(ask(f, &request, &list), 0);
     message_clear(&budget_list_message, &list);
-    struct account_hold hold = {0};
-    account_hold(&hold, accounts_search(f->accounts, "t", "s"), 1);
-    account_settle(f->accounts, &hold, 9, false, now_s);
-    assert_non_null(account_spent(accounts_tenant(f->accounts, "t")));
+    struct account_reservation hold = {0};
+    account_reserve(&hold, accounts_search(f->accounts, "t", "s"), 1);
+    account_finish(f->accounts, &hold, 9, false, now_s);
+    assert_non_null(account_exhausted(accounts_tenant(f->accounts, "t")));
     request = of(NULL, NULL);
     assert_int_equal(ask(f, &request, &list), 0);
     assert_true(fabs(row_of(&list, "t", NULL).used_seconds - 9) < 1e-9);
@@ -186,7 +186,7 @@ static void a_reset_forgets_what_was_used(void **state)
     assert_int_equal(ask(f, &request, &list), 0);
     assert_true(row_of(&list, "t", NULL).used_seconds < 1e-9);
     message_clear(&budget_list_message, &list);
-    assert_null(account_spent(accounts_tenant(f->accounts, "t")));
+    assert_null(account_exhausted(accounts_tenant(f->accounts, "t")));
 }
 
 static void what_makes_no_sense_changes_nothing(void **state)

@@ -1,4 +1,4 @@
-// How jobs end: in the ledger first, once, and also when the ledger cannot take it.
+// How jobs end: first in the ledger, exactly once, and also when the ledger cannot take the end.
 #include "common/clock.h"
 #include "common/file.h"
 #include "daemon/jobs/completion.h"
@@ -29,7 +29,7 @@ struct fixture {
     struct setup setup;
     struct device_class device_class;
     int journalling;
-    // What the ledger has of the last job:
+    // What the ledger has about the last job.
     uint64_t state, cause;
     char reason[128];
     size_t loaded;
@@ -64,14 +64,14 @@ static int set_up(void **state)
     f->waits = waits_create(&f->loop, on_due, f);
     f->parts = (struct daemon_parts){
         .clock = &clock_system, .jobs = f->jobs, .waits = f->waits, .counters = &f->counters};
-    f->setup.users = 100; // it is nobody's to free
+    f->setup.users = 100; // so that no release frees it
     f->setup.problem = digest_of("problem", 7);
     f->device_class.name = (char *)(uintptr_t) "class";
     *state = f;
     return 0;
 }
 
-static void run_until_settled(struct fixture *f)
+static void run_until_answered(struct fixture *f)
 {
     while (completions_pending(f->completions) > 0 || f->journalling > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
@@ -112,7 +112,7 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     ((struct fixture *)owner)->journalling--;
 }
 
-// A job that the ledger has and that was moved along these states.
+// Makes a job that the ledger has and moves it through these states.
 static struct job *new_job(struct fixture *f, const char *key, const enum job_state *states,
                            size_t count)
 {
@@ -132,7 +132,7 @@ static struct job *new_job(struct fixture *f, const char *key, const enum job_st
     job->journalled = true;
     f->journalling++;
     ledger_submit(f->ledger, &row, NULL, NULL, on_journalled, f);
-    run_until_settled(f);
+    run_until_answered(f);
     for (size_t i = 0; i < count; i++) {
         job_set_state(job, states[i]);
     }
@@ -174,12 +174,12 @@ static void an_end_is_told_when_the_ledger_has_it(void **state)
 
     open_ledger(f, 0);
     struct job *job = new_job(f, "a", NULL, 0);
-    end_cancelled(f->completions, job, JOB_CAUSE_CLIENT, "it is no longer wanted");
-    assert_true(job->settling);
+    complete_cancelled(f->completions, job, JOB_CAUSE_CLIENT, "it is no longer wanted");
+    assert_true(job->completing);
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(completions_pending(f->completions), 1);
-    run_until_settled(f);
-    assert_false(job->settling);
+    run_until_answered(f);
+    assert_false(job->completing);
     assert_int_equal(job->state, JOB_CANCELLED);
     assert_int_equal(job->cause, JOB_CAUSE_CLIENT);
     assert_string_equal(job->reason, "it is no longer wanted");
@@ -196,8 +196,8 @@ static void a_buried_job_keeps_its_cause(void **state)
     struct fixture *f = *state;
 
     open_ledger(f, 0);
-    end_buried(f->completions, new_running(f, "a"), JOB_CAUSE_LOST_EXECUTOR, "lost");
-    run_until_settled(f);
+    complete_buried(f->completions, new_running(f, "a"), JOB_CAUSE_LOST_EXECUTOR, "lost");
+    run_until_answered(f);
     assert_int_equal(f->counters.ended[JOB_BURIED], 1);
     load(f);
     assert_int_equal(f->state, JOB_BURIED);
@@ -210,8 +210,8 @@ static void end_as(struct fixture *f, struct job *job, uint64_t verdict, bool ca
 
     message_init(&result_message, &result);
     result.verdict = verdict;
-    end_measured(f->completions, job, &result, cacheable);
-    run_until_settled(f);
+    complete_measured(f->completions, job, &result, cacheable);
+    run_until_answered(f);
     message_clear(&result_message, &result);
 }
 
@@ -240,9 +240,9 @@ static void a_cached_answer_counts_as_no_measurement(void **state)
 
     open_ledger(f, 0);
     struct job *job = new_job(f, "a", NULL, 0);
-    end_cached(f->completions, job, &result);
+    complete_cached(f->completions, job, &result);
     assert_null(result.data);
-    run_until_settled(f);
+    run_until_answered(f);
     assert_int_equal(job->state, JOB_DONE);
     assert_true(job->cached);
     assert_int_equal(f->counters.cached, 1);
@@ -260,19 +260,19 @@ static void what_does_not_compile_is_done_without_a_device(void **state)
     message_init(&compiled_message, &compiled);
     compiled.verdict = VERDICT_COMPILE_ERROR;
     struct job *job = new_job(f, "a", running, 1);
-    end_unmeasured(f->completions, job, VERDICT_COMPILE_ERROR, "line 1", &compiled);
-    run_until_settled(f);
+    complete_unmeasured(f->completions, job, VERDICT_COMPILE_ERROR, "line 1", &compiled);
+    run_until_answered(f);
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(ledger_results(f->ledger), 1); // equal sources do not compile either
     f->setup.problem = digest_of("another", 7);
-    end_unmeasured(f->completions, new_job(f, "b", running, 1), VERDICT_COMPILE_ERROR,
-                   "the baseline does not compile", NULL);
-    run_until_settled(f);
+    complete_unmeasured(f->completions, new_job(f, "b", running, 1), VERDICT_COMPILE_ERROR,
+                        "the baseline does not compile", NULL);
+    run_until_answered(f);
     assert_int_equal(ledger_results(f->ledger), 1); // the problem may be repaired
     assert_int_equal(f->counters.verdict[VERDICT_COMPILE_ERROR], 2);
 }
 
-// The result stays in memory and is offered again; forgetting the job ends that.
+// The result stays in memory and is posted again, until the job is forgotten.
 static void a_full_ledger_keeps_no_job_from_completion(void **state)
 {
     struct fixture *f = *state;
@@ -280,8 +280,8 @@ static void a_full_ledger_keeps_no_job_from_completion(void **state)
 
     open_ledger(f, 64);
     struct job *job = new_running(f, "a");
-    end_cached(f->completions, job, &large);
-    run_until_settled(f);
+    complete_cached(f->completions, job, &large);
+    run_until_answered(f);
     assert_int_equal(job->state, JOB_DONE);
     assert_true(job->unsaved);
     assert_int_equal(completions_unsaved(f->completions), 1);
@@ -292,13 +292,13 @@ static void a_full_ledger_keeps_no_job_from_completion(void **state)
     }
     completions_tick(f->completions);
     assert_int_equal(completions_pending(f->completions), 1);
-    run_until_settled(f);
+    run_until_answered(f);
     assert_int_equal(completions_unsaved(f->completions), 1);
     assert_int_equal(f->counters.ended[JOB_DONE], 1); // it ended once
     f->journalling++;
     completions_forget(f->completions, &job, 1, on_journalled, f);
     assert_int_equal(completions_unsaved(f->completions), 0);
-    run_until_settled(f);
+    run_until_answered(f);
     assert_int_equal(job_table_count(f->jobs), 0);
 }
 

@@ -1,4 +1,4 @@
-// A job's way through the stages, with executors that the test answers for.
+// The stages of a job, with executors whose replies the test gives.
 #include "daemon/jobs/lifecycle.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/sched/account.h"
@@ -234,7 +234,7 @@ static void a_host_that_starts_nothing_is_no_fault_of_job_or_device(void **state
     while (executors_held(w->parts.executors) > 0) {
         executors_tick(w->parts.executors);
     }
-    scheduler_kick(w->parts.scheduler);
+    scheduler_wake(w->parts.scheduler);
     workshop_compile_until(w, job, JOB_READY);
     w->broken = true;
     while (executors_held(w->parts.executors) == 0) {

@@ -1,4 +1,4 @@
-// What a SUBMIT becomes: a job, the job that its key has, an answer from the cache, or a refusal.
+// What becomes of a SUBMIT: a new job, the known job of its key, a cached result, or a refusal.
 #include "daemon/jobs/submission.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-// What became of one SUBMIT.
+// How one SUBMIT ended.
 struct told {
     unsigned ends;
     uint64_t job;
@@ -243,7 +243,7 @@ static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(voi
         workshop_turn(w);
     }
     assert_false(job->journalled);
-    job->doomed = true;
+    job->cancel_requested = true;
     workshop_until_state(w, job, JOB_CANCELLED);
     assert_int_equal(outcome.job, job->id);
     assert_int_equal(w->begun, 0);

@@ -89,8 +89,8 @@ static int tear_down(void **state)
 static void begin(struct fixture *f)
 {
     f->ended = 0;
-    const struct queue_ticket ticket = {0};
-    run_start(&f->w.parts, &f->events, f->job, f->device, &ticket);
+    const struct queue_grant grant = {0};
+    run_start(&f->w.parts, &f->events, f->job, f->device, &grant);
     assert_int_equal(f->device->state, DEVICE_BUSY);
 }
 

@@ -37,32 +37,32 @@ static void add(struct queue *queue, struct item *item, uint64_t search, uint64_
     queue_add(queue, &item->entry, QUEUE_NORMAL, &who, priority, number);
 }
 
-static struct item *take(struct queue *queue, struct queue_ticket *ticket)
+static struct item *take(struct queue *queue, struct queue_grant *grant)
 {
-    struct item *item = (struct item *)queue_take(queue, &plenty, 0, ticket);
+    struct item *item = (struct item *)queue_take(queue, &plenty, 0, grant);
 
     assert_true(queue_check(queue));
     return item;
 }
 
-// Takes one and settles it with what it is said to have cost.
+// Takes an entry and finishes it with the cost that its item names.
 static uint64_t serve(struct queue *queue, double seconds)
 {
-    struct queue_ticket ticket;
-    struct item *item = take(queue, &ticket);
+    struct queue_grant grant;
+    struct item *item = take(queue, &grant);
 
     assert_non_null(item);
-    queue_settle(queue, &ticket, seconds, false);
+    queue_finish(queue, &grant, seconds, false);
     return item->number;
 }
 
-// One under these terms: its number, or NONE.
+// Takes an entry under these terms. Returns its number, or NONE.
 #define NONE UINT64_MAX
 static uint64_t next(struct queue *queue, const struct fair_terms *terms, double now_s,
-                     struct queue_ticket *ticket)
+                     struct queue_grant *grant)
 {
     bool has = queue_has(queue, terms, now_s);
-    struct item *item = (struct item *)queue_take(queue, terms, now_s, ticket);
+    struct item *item = (struct item *)queue_take(queue, terms, now_s, grant);
 
     assert_int_equal(has, !!item);
     assert_true(queue_check(queue));
@@ -74,8 +74,8 @@ static void an_empty_queue_gives_nothing(void **state)
     struct queue *queue = queue_create();
 
     (void)state;
-    struct queue_ticket ticket;
-    assert_null(queue_take(queue, &plenty, 0, &ticket));
+    struct queue_grant grant;
+    assert_null(queue_take(queue, &plenty, 0, &grant));
     assert_false(queue_has(queue, &plenty, 0));
     assert_int_equal(queue_count(queue), 0);
     assert_true(queue_check(queue));
@@ -156,7 +156,7 @@ static void a_newcomer_does_not_wait_for_a_flood(void **state)
     free(flood);
 }
 
-// Two searches whose jobs cost differently get the same seconds.
+// Two searches whose jobs have different costs get the same seconds.
 static void searches_get_equal_seconds_whatever_their_jobs_cost(void **state)
 {
     struct queue *queue = queue_create();
@@ -170,12 +170,12 @@ static void searches_get_equal_seconds_whatever_their_jobs_cost(void **state)
     double used[2] = {0, 0};
     double total = 0;
     while (total < 200) {
-        struct queue_ticket ticket;
-        struct item *item = take(queue, &ticket);
+        struct queue_grant grant;
+        struct item *item = take(queue, &grant);
 
         used[item->search] += cost[item->search];
         total += cost[item->search];
-        queue_settle(queue, &ticket, cost[item->search], false);
+        queue_finish(queue, &grant, cost[item->search], false);
     }
     assert_true(used[0] > 92 && used[0] < 108);
     queue_free(queue);
@@ -234,21 +234,21 @@ static void what_was_lost_is_given_back(void **state)
     struct item item[2] = {0};
     add(queue, &item[0], 1, 0, 0);
     add(queue, &item[1], 1, 0, 1);
-    struct queue_ticket ticket;
-    (void)take(queue, &ticket);
+    struct queue_grant grant;
+    (void)take(queue, &grant);
     assert_true(ahead(queue) > 0);
-    queue_refresh(queue, &ticket, 20);
+    queue_refresh(queue, &grant, 20);
     assert_float_equal(ahead(queue), 20, 1e-9);
-    queue_refresh(queue, &ticket, 10); // less than was charged already
+    queue_refresh(queue, &grant, 10); // less than was charged already
     assert_float_equal(ahead(queue), 20, 1e-9);
-    queue_settle(queue, &ticket, 21, true);
+    queue_finish(queue, &grant, 21, true);
     assert_float_equal(ahead(queue), 0, 1e-12);
-    queue_settle(queue, &ticket, 1, false); // once is enough
+    queue_finish(queue, &grant, 1, false); // once is enough
     assert_float_equal(ahead(queue), 0, 1e-12);
     queue_free(queue);
 }
 
-// Ten searches of one tenant get together what the one of the other gets, times the weights.
+// Ten searches of one tenant together get what the only search of another tenant gets, by weight.
 static void tenants_share_before_their_searches_do(void **state)
 {
     struct queue *queue = queue_create();
@@ -282,24 +282,24 @@ static void one_search_holds_a_bounded_number_while_others_wait(void **state)
     for (uint64_t i = 0; i < 10; i++) {
         add(queue, &item[i], 1, 0, i);
     }
-    struct queue_ticket ticket[12];
+    struct queue_grant grant[12];
     struct fair_terms terms = {.devices = 8};
     size_t held = 0;
-    // Alone it may have all but one of what there is, and then the last one too.
+    // A search that is alone may hold all devices.
     for (; held < 7; held++) {
-        assert_int_equal(next(queue, &terms, 0, &ticket[held]), held);
+        assert_int_equal(next(queue, &terms, 0, &grant[held]), held);
     }
-    // Another one comes; the bound of the first is now ceil(8 / 2) + 1.
+    // Another search comes, and the bound of the first one is now ceil(8 / 2) + 1.
     add(queue, &item[10], 2, 0, 10);
-    assert_int_equal(next(queue, &terms, 0, &ticket[10]), 10);
+    assert_int_equal(next(queue, &terms, 0, &grant[10]), 10);
     add(queue, &item[11], 2, 0, 11);
-    queue_settle(queue, &ticket[10], 1000, false); // so that the first is behind
-    assert_int_equal(next(queue, &terms, 0, &ticket[11]), 11);
-    assert_int_equal(next(queue, &terms, 0, &ticket[7]), 7); // nobody else waits any more
+    queue_finish(queue, &grant[10], 1000, false); // so that the first is behind
+    assert_int_equal(next(queue, &terms, 0, &grant[11]), 11);
+    assert_int_equal(next(queue, &terms, 0, &grant[7]), 7); // nobody else waits any more
     for (size_t i = 0; i < 8; i++) {
-        queue_settle(queue, &ticket[i], 1, false);
+        queue_finish(queue, &grant[i], 1, false);
     }
-    queue_settle(queue, &ticket[11], 1, false);
+    queue_finish(queue, &grant[11], 1, false);
     queue_free(queue);
 }
 
@@ -317,19 +317,19 @@ static void a_search_behind_a_closed_gate_waits(void **state)
     (void)state;
     struct item item[2] = {0};
     add(queue, &item[0], 1, 0, 0);
-    struct queue_ticket ticket;
-    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    struct queue_grant grant;
+    assert_int_equal(next(queue, &terms, 0, &grant), NONE);
     add(queue, &item[1], 2, 0, 1);
-    assert_int_equal(next(queue, &terms, 0, &ticket), 1);
-    queue_settle(queue, &ticket, 1, false);
-    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    assert_int_equal(next(queue, &terms, 0, &grant), 1);
+    queue_finish(queue, &grant, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), NONE);
     terms.may = NULL;
-    assert_int_equal(next(queue, &terms, 0, &ticket), 0);
-    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), 0);
+    queue_finish(queue, &grant, 1, false);
     queue_free(queue);
 }
 
-// Interactive ones go first for a fifth of the time, and behind the others for the rest of it.
+// Interactive entries go first for a fifth of the time, and behind the others for the rest of it.
 static void interactive_goes_first_within_its_share(void **state)
 {
     struct queue *queue = queue_create();
@@ -342,17 +342,17 @@ static void interactive_goes_first_within_its_share(void **state)
         add_as(queue, &items[i], i % 2 ? QUEUE_INTERACTIVE : QUEUE_NORMAL, &who, i);
     }
     struct fair_terms terms = {.devices = 1};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     double now_s = 0;
     // The burst: a fifth of a minute.
     for (int i = 0; i < 12; i++, now_s += 1) {
-        assert_int_equal(next(queue, &terms, now_s, &ticket) % 2, 1);
-        queue_settle(queue, &ticket, 1, false);
+        assert_int_equal(next(queue, &terms, now_s, &grant) % 2, 1);
+        queue_finish(queue, &grant, 1, false);
     }
     size_t interactive = 0;
     for (int i = 0; i < 1000; i++, now_s += 1) {
-        interactive += next(queue, &terms, now_s, &ticket) % 2;
-        queue_settle(queue, &ticket, 1, false);
+        interactive += next(queue, &terms, now_s, &grant) % 2;
+        queue_finish(queue, &grant, 1, false);
     }
     assert_in_range(interactive, 198, 206);
     queue_free(queue);
@@ -371,15 +371,15 @@ static void scavenge_begins_only_where_nothing_else_could(void **state)
     add_as(queue, &item[1], QUEUE_NORMAL, &who[0], 1);
     add_as(queue, &item[2], QUEUE_NORMAL, &who[0], 2);
     struct fair_terms terms = {.devices = 2};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     for (uint64_t i = 1; i <= 3; i++) {
-        assert_int_equal(next(queue, &terms, 0, &ticket), i % 3);
-        queue_settle(queue, &ticket, 100, false);
+        assert_int_equal(next(queue, &terms, 0, &grant), i % 3);
+        queue_finish(queue, &grant, 100, false);
     }
     queue_free(queue);
 }
 
-// What was lost on a device waits for another one, and keeps nobody else from that device.
+// A job that was lost on a device waits for another one, and keeps no other job from that device.
 static void who_avoids_a_device_lets_others_past(void **state)
 {
     struct queue *queue = queue_create();
@@ -390,25 +390,25 @@ static void who_avoids_a_device_lets_others_past(void **state)
         add(queue, &item[i], 7, 0, i);
     }
     item[0].entry.fair.avoid = item[1].entry.fair.avoid = 1;
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     struct fair_terms terms = {.devices = 2, .sole = 1};
-    assert_int_equal(next(queue, &terms, 0, &ticket), 2); // of the same search, and younger
-    queue_settle(queue, &ticket, 1, false);
-    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
+    assert_int_equal(next(queue, &terms, 0, &grant), 2); // of the same search, and younger
+    queue_finish(queue, &grant, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), NONE);
     assert_false(queue_has(queue, &terms, 0));
     add(queue, &item[3], 8, 0, 3);
-    assert_int_equal(next(queue, &terms, 0, &ticket), 3); // of another one
-    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), 3); // of another one
+    queue_finish(queue, &grant, 1, false);
     terms.sole = 2;
-    assert_int_equal(next(queue, &terms, 0, &ticket), 0); // the other device
-    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), 0); // the other device
+    queue_finish(queue, &grant, 1, false);
     terms = (struct fair_terms){.devices = 1, .sole = 1};
-    assert_int_equal(next(queue, &terms, 0, &ticket), 1); // there is no other any more
-    queue_settle(queue, &ticket, 1, false);
+    assert_int_equal(next(queue, &terms, 0, &grant), 1); // there is no other any more
+    queue_finish(queue, &grant, 1, false);
     queue_free(queue);
 }
 
-// Random operations against a list that is searched.
+// Random operations, compared with a list that is searched from end to end.
 static void random_operations_keep_the_invariants(void **state)
 {
     struct queue *queue = queue_create();
@@ -420,7 +420,7 @@ static void random_operations_keep_the_invariants(void **state)
     size_t held = 0;
     for (uint64_t round = 0; round < 20000; round++) {
         struct item *item = &items[stats_rng_below(&rng, MANY)];
-        struct queue_ticket ticket;
+        struct queue_grant grant;
 
         if (!queue_holds(&item->entry)) {
             struct fair_who who = {.tenant = stats_rng_below(&rng, 3),
@@ -435,9 +435,9 @@ static void random_operations_keep_the_invariants(void **state)
             queue_remove(queue, &item->entry);
             held--;
         } else {
-            item = take(queue, &ticket);
-            queue_refresh(queue, &ticket, stats_rng_unit(&rng));
-            queue_settle(queue, &ticket, stats_rng_unit(&rng), stats_rng_below(&rng, 4) == 0);
+            item = take(queue, &grant);
+            queue_refresh(queue, &grant, stats_rng_unit(&rng));
+            queue_finish(queue, &grant, stats_rng_unit(&rng), stats_rng_below(&rng, 4) == 0);
             held--;
         }
         assert_int_equal(queue_count(queue), held);

@@ -1,4 +1,4 @@
-// Shares over time: the queue against devices that are only numbers. Two hours pass in a moment.
+// Shares over time: the queue serves simulated devices for two hours of simulated time.
 #include "common/mem.h"
 #include "common/stats.h"
 #include "daemon/sched/queue.h"
@@ -21,27 +21,27 @@ struct item {
     struct queue_entry entry; // first
     struct source *source;
     double arrived_s;
-    double seconds; // it will hold its device
+    double seconds; // for which it will hold its device
 };
 
 // A search that submits.
 struct source {
     struct fair_who who;
     enum queue_class in;
-    size_t in_flight; // always so many; 0: at random times
-    double rate;      // … so many a second
+    size_t in_flight; // jobs that it always has; 0 when they arrive at random times
+    double rate;      // arrivals per second
     double (*cost)(struct stats_rng *rng);
-    double next_s; // arrival at random times
-    double used_s; // device-seconds
+    double next_s; // time of the next arrival
+    double used_s; // device-seconds used
     double wait_s[WAITS_MAX];
     size_t waits;
 };
 
 struct device {
-    struct item *item; // NULL: idle
+    struct item *item; // NULL when the device is idle
     double began_s;
     double ends_s;
-    struct queue_ticket ticket;
+    struct queue_grant grant;
 };
 
 struct pool {
@@ -104,7 +104,7 @@ static void finish(struct pool *pool, struct device *device)
 
     item->source->used_s += held_s;
     pool->idle++;
-    queue_settle(pool->queue, &device->ticket, held_s, false);
+    queue_finish(pool->queue, &device->grant, held_s, false);
     device->item = NULL;
     if (item->source->in_flight > 0) {
         submit(pool, item->source);
@@ -126,11 +126,11 @@ static struct device *free_slot(struct pool *pool)
 static void start_all(struct pool *pool)
 {
     struct fair_terms terms = {.devices = DEVICES};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     struct item *item;
 
     while (pool->idle > 0 &&
-           (item = (struct item *)queue_take(pool->queue, &terms, pool->now_s, &ticket))) {
+           (item = (struct item *)queue_take(pool->queue, &terms, pool->now_s, &grant))) {
         struct device *device = free_slot(pool);
         struct source *source = item->source;
 
@@ -140,17 +140,17 @@ static void start_all(struct pool *pool)
         *device = (struct device){.item = item,
                                   .began_s = pool->now_s,
                                   .ends_s = pool->now_s + item->seconds,
-                                  .ticket = ticket};
+                                  .grant = grant};
         pool->idle--;
     }
 }
 
-// As the daemon does once a second.
+// What the daemon does once a second.
 static void tick(struct pool *pool)
 {
     for (size_t i = 0; i < DEVICES; i++) {
         if (pool->device[i].item) {
-            queue_refresh(pool->queue, &pool->device[i].ticket,
+            queue_refresh(pool->queue, &pool->device[i].grant,
                           pool->now_s - pool->device[i].began_s);
         }
     }
@@ -222,7 +222,7 @@ static void run_until(struct pool *pool, double end_s)
     }
 }
 
-// What waits or runs is freed; its tickets are settled.
+// Finishes the grants of running jobs and frees all jobs.
 static void end(struct pool *pool)
 {
     for (size_t i = 0; i < pool->sources; i++) {
@@ -234,10 +234,10 @@ static void end(struct pool *pool)
         }
     }
     const struct fair_terms all = {.devices = 0};
-    struct queue_ticket ticket;
+    struct queue_grant grant;
     struct item *item;
-    while ((item = (struct item *)queue_take(pool->queue, &all, pool->now_s, &ticket))) {
-        queue_settle(pool->queue, &ticket, 0, true);
+    while ((item = (struct item *)queue_take(pool->queue, &all, pool->now_s, &grant))) {
+        queue_finish(pool->queue, &grant, 0, true);
         free(item);
     }
     assert_int_equal(queue_count(pool->queue), 0);
@@ -270,8 +270,8 @@ static struct source *new_source(double weight, size_t in_flight,
     return source;
 }
 
-// Short jobs, long-tailed ones and hangs, a search of weight two, and somebody who looks at a
-// kernel now and then: whatever their jobs cost, they get what their weights say.
+// Short jobs, jobs of long-tailed cost, jobs that hang, a search of weight two, and a person who
+// submits a job from time to time: each gets the share of its weight, whatever its jobs cost.
 static void mix(uint64_t seed)
 {
     struct pool pool = {.sources = 5};
@@ -346,7 +346,7 @@ static void tenants_and_searches_nest(void **state)
     }
 }
 
-// The longest that a search of one job now and then waits beside another one.
+// Returns the longest time that a job of a search that submits rarely waits beside another search.
 static double wait_beside(size_t flood)
 {
     struct pool pool = {.sources = 2};

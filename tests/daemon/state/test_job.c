@@ -1,4 +1,4 @@
-// The states of a job and the edges between them; the table of jobs.
+// The states of a job and the edges between them, and the job table.
 #include "daemon/state/job.h"
 #include "daemon/state/job_table.h"
 #include "proto/messages.h"
@@ -17,7 +17,7 @@ struct edge {
     enum job_state to;
 };
 
-// docs/design.md and the note in job.c; everything else is illegal.
+// The edges of docs/design/kcastd.md and of the note in job.c. All others are defects.
 static const struct edge legal[] = {
     {JOB_QUEUED, JOB_COMPILING},    {JOB_QUEUED, JOB_DONE},      {JOB_QUEUED, JOB_CANCELLED},
     {JOB_QUEUED, JOB_BURIED},       {JOB_COMPILING, JOB_READY},  {JOB_COMPILING, JOB_DONE},
@@ -158,7 +158,7 @@ static void a_hundred_thousand_jobs_are_small(void **state)
     assert_in_range(sizeof(struct job), 1, 576);
 }
 
-// The same names of another tenant are another search and another job.
+// Equal names of two tenants are two searches with a job each.
 static void tenants_do_not_meet(void **state)
 {
     struct job_table *jobs = job_table_create(1000, NULL);
@@ -179,7 +179,7 @@ static void tenants_do_not_meet(void **state)
     job_table_free(jobs);
 }
 
-// Adds jobs of a tenant, in searches of three, until there is no room for one more; how many.
+// Adds jobs of a tenant, three per search, until there is no room. Returns their number.
 static size_t fill(struct job_table *jobs, const char *tenant, uint64_t *next, size_t jobs_max)
 {
     size_t added = 0;
@@ -214,7 +214,7 @@ static void one_tenant_does_not_fill_the_job_table(void **state)
     assert_true(job_table_have_room(jobs, "d", 1000));
     job_table_free(jobs);
 
-    // A small one is full when it is.
+    // A small table accepts jobs until it is full.
     jobs = job_table_create(1000, NULL);
     assert_int_equal(fill(jobs, "a", &next, 1), 1);
     assert_int_equal(fill(jobs, "a", &next, 4), 3);

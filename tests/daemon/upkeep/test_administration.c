@@ -1,4 +1,5 @@
-// What operators want of devices: carried out, kept, tried by a fake executor, and answered.
+// Device administration: drains, quarantines and probes are carried out by a fake executor, kept
+// and answered.
 #include "common/clock.h"
 #include "common/file.h"
 #include "daemon/devices/device.h"
@@ -23,7 +24,7 @@ struct fixture {
     struct devices devices;
     struct administration *administration;
     struct daemon_parts parts;
-    // Of a PROBE that is not waited for at once:
+    // The reply to a PROBE that the test does not wait for at once.
     bool answered, passed;
     enum err_code error;
 };
@@ -49,7 +50,7 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
     }
 }
 
-// Two cores, of the class that the fake executor's probe finds.
+// Adds two cores of the class that the probe of the fake executor finds.
 static void add_devices(struct fixture *f)
 {
     static const int core[] = {0, 1};
@@ -301,7 +302,7 @@ static void a_leaving_daemon_drains_all_and_keeps_nothing_of_it(void **state)
 {
     struct fixture *f = *state;
 
-    administration_vacate(f->administration);
+    administration_drain_all(f->administration);
     assert_string_equal(state_of(f, 0), "draining");
     assert_string_equal(state_of(f, 1), "draining");
     end(f);

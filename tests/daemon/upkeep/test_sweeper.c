@@ -1,4 +1,4 @@
-// Sweeping the blobs of a daemon: what its jobs and problems need stays, however old it is.
+// Sweeping blobs: those that jobs and problems need stay, however old they are.
 #include "common/file.h"
 #include "daemon/store/blob.h"
 #include "daemon/upkeep/sweeper.h"
@@ -35,7 +35,7 @@ static char *path_of(const struct fixture *fixture, int blob)
     return xasprintf("%s/%.2s/%s", fixture->dir, hex, hex + 2);
 }
 
-// Of ten bytes, used in 1970.
+// Stores a blob of ten bytes that was used last in 1970.
 static void put_old(struct fixture *fixture, int blob)
 {
     char text[16];
@@ -160,7 +160,7 @@ static void on_gate(uv_work_t *work, int status)
     assert_int_equal(status, 0);
 }
 
-// The daemon ends: the sweep that is under way removes nothing more, and there is no other.
+// When the daemon ends, the sweep in progress removes nothing more, and no other one begins.
 static void a_stopped_sweep_removes_nothing(void **state)
 {
     static const bool all[BLOBS] = {true, true, true, true, true, true, true};

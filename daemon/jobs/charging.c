@@ -1,4 +1,4 @@
-#include "daemon/jobs/spending.h"
+#include "daemon/jobs/charging.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
 #include "daemon/run/measure.h"
@@ -7,17 +7,17 @@
 #include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 
-char *spending_refusal(const struct job *job)
+char *charging_refusal(const struct job *job)
 {
-    const struct account *spent =
-        job->kind == JOB_MEASURE ? account_spent(job->search->account) : NULL;
+    const struct account *exhausted =
+        job->kind == JOB_MEASURE ? account_exhausted(job->search->account) : NULL;
 
-    if (!spent) {
+    if (!exhausted) {
         return NULL;
     }
     log_event(LOG_INFO, "job-over-budget job=%llu account=%s", (unsigned long long)job->id,
-              spent->path);
-    return account_sentence(spent);
+              exhausted->path);
+    return account_sentence(exhausted);
 }
 
 static void save_account(void *owner, struct account *account)
@@ -25,12 +25,12 @@ static void save_account(void *owner, struct account *account)
     ledger_keep_account(owner, account, NULL, NULL);
 }
 
-void spending_save(const struct daemon_parts *parts)
+void charging_save(const struct daemon_parts *parts)
 {
     account_visit_changed(parts->accounts, save_account, parts->ledger);
 }
 
-void spending_charge(const struct daemon_parts *parts)
+void charging_charge_runs(const struct daemon_parts *parts)
 {
     const struct devices *devices = parts->devices;
 

@@ -116,7 +116,7 @@ static void results_wait_for_their_ack_across_restarts(void **state)
     assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
 }
 
-// Everything but how long the job was in the house, and that is not the result's matter.
+// Compares everything but the age of the job, which is no part of its result.
 static void expect_the_same_after_a_restart(struct daemon_client *client, uint64_t job, bool cached)
 {
     struct job_info before;
