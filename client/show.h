@@ -3,7 +3,6 @@
 #ifndef CLIENT_SHOW_H
 #define CLIENT_SHOW_H
 
-#include "client/run/run_state.h"
 #include "common/strbuf.h"
 #include "proto/messages.h"
 #include <jansson.h>
@@ -27,13 +26,6 @@ json_t *show_facts(const struct fact *fact, size_t count); // {name: value}
 json_t *show_accounts(const struct accounts *seconds);     // {account: seconds}
 // The object of `kcast measure --json` (docs/commands.md) without "candidate" and "problem".
 json_t *show_result(const struct result *result);
-
-// What policy risk promises beforehand: {kind, alpha, delta, threshold, alarms, changes, text}; null
-// for other policies. threshold is null where none holds, changes counts those of the threshold.
-json_t *show_guarantee(const struct run_state *run_state);
-
-// What each generator brought and cost, in the order of their names (client/policy/allocation.h).
-json_t *show_generators(const struct run_state *run_state);
 
 // One line at the end of out; frees object.
 void show_add_line(struct strbuf *out, json_t *object);

@@ -1,5 +1,5 @@
 #include "replay/player.h"
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"
@@ -122,8 +122,8 @@ int player_create(struct player **ret, struct sim *sim, struct sim_daemon *sim_d
         goto out;
     }
     rc = pipeline_create(&player->pipeline, player->run, &player->run_state,
-                         sim_daemon_search_jobs(player->jobs), sim_worker_peer(player->sim_worker),
-                         NULL, &generator, 1, err);
+                         sim_daemon_search_jobs(player->jobs),
+                         sim_worker_service(player->sim_worker), NULL, &generator, 1, err);
     if (rc != 0) {
         goto out;
     }
@@ -184,7 +184,7 @@ static void count_missed(const struct player *player, struct player_outcome *ret
                        c->decided.decision == DECISION_AUDIT ||
                        c->decided.decision == DECISION_TRUST;
 
-        if (decided && log2 > c->decided.incumbent_log2 + FORECAST_MARGIN_LOG2) {
+        if (decided && log2 > c->decided.incumbent_log2 + IMPROVEMENT_MARGIN_LOG2) {
             ret->improvers++;
             ret->missed += c->decided.decision == DECISION_TRUST;
         }

@@ -4,7 +4,7 @@
 #ifndef REPLAY_SIM_DAEMON_H
 #define REPLAY_SIM_DAEMON_H
 
-#include "client/pool/peers.h"
+#include "client/pool/job_service.h"
 #include "replay/catalogue.h"
 #include "replay/sim.h"
 #include <stddef.h>
@@ -26,6 +26,6 @@ void sim_daemon_search_free(
     struct sim_daemon_search *search); // its jobs' callbacks do not run; NULL is fine
 // Its jobs are submitted by this, which stays the search's; keys do not matter. The spec's candidate names
 // a candidate of the catalogue, else the job is buried.
-struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search);
+struct job_service *sim_daemon_search_jobs(struct sim_daemon_search *search);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 
-#include "client/pool/peers.h"
+#include "client/forecast/forecast_service.h"
 #include "replay/sim.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct sim_worker *sim_worker_create(struct sim *sim, bool model);
 void sim_worker_free(struct sim_worker *sim_worker); // its callbacks do not run; NULL is fine
 
 // It is asked and told by this, which stays the simulated worker's.
-struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker);
+struct forecast_service *sim_worker_service(struct sim_worker *sim_worker);
 // The sentence of the last failure; NULL when there was none.
 const char *sim_worker_failure(const struct sim_worker *sim_worker);
 

@@ -1,9 +1,9 @@
 // kcast resume: goes on with a run that was interrupted, killed, or cut off from its daemon.
 #include "client/command.h"
+#include "client/report/summary.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/search.h"
-#include "client/search/summary.h"
 #include "client/session.h"
 
 static int run_resume(struct session *session, const void *own, char **argument, size_t count,
@@ -16,7 +16,7 @@ static int run_resume(struct session *session, const void *own, char **argument,
     struct run *run = NULL;
     int code = run_open(&run, argument[0], err);
     if (code == 0) {
-        code = run_state_run(&run_state, run, err);
+        code = run_state_read(&run_state, run, err);
     }
     if (code == 0 && run_state.last_sequence == 0) {
         code = err_set(err, ERR_CORRUPT, "%s holds no events", argument[0]);

@@ -71,8 +71,8 @@ int job_table_check(char **argument, size_t count, struct err *err)
 int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
                    size_t count, struct err *err)
 {
-    struct daemon_words *words;
-    int rc = daemons_sort(&words, daemons, argument, count, err);
+    struct daemon_arguments *words;
+    int rc = daemons_group_arguments(&words, daemons, argument, count, err);
     if (rc != 0) {
         return rc;
     }
@@ -84,7 +84,7 @@ int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **a
             ids[i].jobs_count += rc == 0;
         }
     }
-    daemon_words_free(words, daemons->count);
+    daemon_arguments_free(words, daemons->count);
     if (rc != 0) {
         job_table_free(ids, daemons->count);
         return rc;

@@ -7,15 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// An improvement is at least this much, as log2: half a percent.
-#define FORECAST_MARGIN_LOG2 0.0072
-
 // Compiled, not a duplicate, and not forecast yet.
 bool forecast_wants(const struct run_state *run_state, uint64_t candidate);
-
-// What a forecast's P(improves) is about: measured, correct, and faster by the margin than the incumbent
-// that its decision saw.
-bool forecast_improved(const struct run_state_candidate *candidate);
 
 // Asks about those of candidates first … last that forecast_wants, with the incumbent among candidates
 // 1 … visible, without sources. All but the array candidates is borrowed from the run state.

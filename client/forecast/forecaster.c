@@ -21,7 +21,7 @@
 #define OBSERVE_MAX 256 // outcomes of one message
 
 struct forecaster {
-    struct forecast_peer peer;
+    struct forecast_service peer;
     struct worker_link *link; // NULL: --no-worker
     search_text_reader *read;
     void *read_owner;
@@ -33,8 +33,8 @@ struct forecaster {
     bool closing;
     uint64_t called_ns; // when the call in submission began
     uv_timer_t *timer;
-    forecast_peer_callback *callback;
-    forecast_peer_told *told;
+    forecast_service_callback *callback;
+    forecast_service_told *told;
     void *owner;
     const struct run_state *run_state; // while asking or telling
     uint64_t first, last, visible;     // what is asked
@@ -45,7 +45,7 @@ struct forecaster {
 static void tell_more(struct forecaster *forecaster);
 static void finish_telling(struct forecaster *forecaster, bool ok);
 
-static struct forecaster *forecaster_of(struct forecast_peer *peer)
+static struct forecaster *forecaster_of(struct forecast_service *peer)
 {
     return (struct forecaster *)((uintptr_t)peer - offsetof(struct forecaster, peer));
 }
@@ -113,7 +113,7 @@ const char *forecaster_engine(const struct forecaster *forecaster)
 
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
 {
-    forecast_peer_callback *callback = forecaster->callback;
+    forecast_service_callback *callback = forecaster->callback;
     forecaster->callback = NULL;
     forecaster->peer.busy = false;
     callback(forecaster->owner, reply, reason);
@@ -222,8 +222,8 @@ static bool is_away(const struct forecaster *forecaster)
     return !forecaster->link || !worker_link_remote(forecaster->link);
 }
 
-static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
+static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
 {
     struct forecaster *forecaster = forecaster_of(peer);
     forecaster->peer.busy = true;
@@ -246,7 +246,7 @@ static void ask(struct forecast_peer *peer, const struct run_state *run_state, u
 
 static void finish_telling(struct forecaster *forecaster, bool ok)
 {
-    forecast_peer_told *told = forecaster->told;
+    forecast_service_told *told = forecaster->told;
     forecaster->told = NULL;
     forecaster->peer.busy = false;
     told(forecaster->owner, ok, forecaster->rows);
@@ -292,8 +292,8 @@ static void tell_more(struct forecaster *forecaster)
     forecast_outcomes_free(&observe);
 }
 
-static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
-                 uint64_t last, forecast_peer_told *callback, void *owner)
+static void tell(struct forecast_service *peer, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_service_told *callback, void *owner)
 {
     struct forecaster *forecaster = forecaster_of(peer);
     forecaster->peer.busy = true;
@@ -317,7 +317,7 @@ struct forecaster *forecaster_create(struct session *session,
                                      void (*notice)(void *owner, const char *sentence), void *owner)
 {
     struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    forecaster->peer = (struct forecast_service){.ask = ask, .tell = tell};
     forecaster->notice = notice;
     forecaster->notice_owner = owner;
     forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
@@ -358,7 +358,7 @@ void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *re
     forecaster->read_owner = owner;
 }
 
-struct forecast_peer *forecaster_peer(struct forecaster *forecaster)
+struct forecast_service *forecaster_service(struct forecaster *forecaster)
 {
     return &forecaster->peer;
 }

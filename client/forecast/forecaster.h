@@ -4,8 +4,8 @@
 #ifndef CLIENT_FORECAST_FORECASTER_H
 #define CLIENT_FORECAST_FORECASTER_H
 
+#include "client/forecast/forecast_service.h"
 #include "client/forecast/search_text.h"
-#include "client/pool/peers.h"
 #include "client/session.h"
 #include "common/err.h"
 
@@ -26,6 +26,6 @@ void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *re
 const char *forecaster_engine(const struct forecaster *forecaster);
 // Forecasts are asked for and outcomes told by this, outcomes in messages of bounded size. It stays the
 // forecaster's.
-struct forecast_peer *forecaster_peer(struct forecaster *forecaster);
+struct forecast_service *forecaster_service(struct forecaster *forecaster);
 
 #endif

@@ -8,19 +8,6 @@
 
 #define STREAM_COIN 0x616c6c6f74ULL
 
-double allot_gain(const struct run_state *run_state, uint64_t candidate)
-{
-    double before = 0;
-    for (size_t i = 0; i < run_state->incumbent_count; i++) {
-        const struct run_incumbent *event = &run_state->incumbent[i].event;
-        if (event->candidate == candidate) {
-            return event->speedup->log2 - before;
-        }
-        before = event->speedup->log2;
-    }
-    return NAN;
-}
-
 static double seconds_of(double seconds)
 {
     return seconds > 0 ? seconds : 0; // NaN is "absent"
@@ -38,14 +25,14 @@ static double compile_seconds(const struct run_state_candidate *candidate)
 
 static double candidate_cost(const struct run_state_candidate *candidate)
 {
-    return ALLOT_CANDIDATE_SECONDS + device_seconds(candidate) +
-           ALLOT_COMPILE * compile_seconds(candidate);
+    return ALLOCATION_CANDIDATE_SECONDS + device_seconds(candidate) +
+           ALLOCATION_COMPILE * compile_seconds(candidate);
 }
 
 static double ask_cost(const struct run_state_ask *ask)
 {
-    return ask->cost > 0 ? ask->cost * ALLOT_MONEY_SECONDS
-                         : (double)ask->tokens * ALLOT_TOKEN_SECONDS;
+    return ask->cost > 0 ? ask->cost * ALLOCATION_MONEY_SECONDS
+                         : (double)ask->tokens * ALLOCATION_TOKEN_SECONDS;
 }
 
 // By how much each of candidates 1 … last raised the incumbent, malloc'd; 0: it did not.
@@ -62,17 +49,17 @@ static double *gains(const struct run_state *run_state, uint64_t last)
     return gain;
 }
 
-void allot_shares(const struct run_state *run_state, uint64_t last, size_t count,
-                  struct allot_share *ret)
+void allocation_shares(const struct run_state *run_state, uint64_t last, size_t count,
+                       struct allocation_share *ret)
 {
     double *gain = gains(run_state, last);
     for (size_t i = 0; i < count; i++) {
-        ret[i] = (struct allot_share){0};
+        ret[i] = (struct allocation_share){0};
     }
     for (uint64_t id = 1; id <= last; id++) {
         const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
         if (candidate->proposed.generator < count) {
-            struct allot_share *share = &ret[candidate->proposed.generator];
+            struct allocation_share *share = &ret[candidate->proposed.generator];
             share->considered += candidate->proposed.duplicate_of == 0;
             share->measured += candidate->result ? 1 : 0;
             share->improvements += gain[id - 1] > 0;
@@ -118,8 +105,8 @@ static void learn(struct bandit *bandit, const struct run_state *run_state, uint
     free(gain);
 }
 
-size_t allot_choose(const struct run_state *run_state, uint64_t visible, size_t count,
-                    const bool *gone, const uint64_t *planned, uint64_t slot)
+size_t allocation_choose(const struct run_state *run_state, uint64_t visible, size_t count,
+                         const bool *gone, const uint64_t *planned, uint64_t slot)
 {
     struct bandit bandit;
     uint64_t random = stats_philox(run_state->started.seed, STREAM_COIN, slot);

@@ -1,5 +1,5 @@
 #include "client/policy/missed.h"
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct certify_missed missed_of(const struct run_state *run_state)
                 .forecast = candidate->forecast ? candidate->forecast->p_improves : NAN,
                 .propensity = candidate->decided.propensity,
                 .measured = decision == DECISION_AUDIT && candidate->result,
-                .bad = forecast_improved(candidate)};
+                .bad = improvement_measured(candidate)};
         }
     }
     struct certify_missed missed = certify_missed(row, count, MISSED_CONFIDENCE);

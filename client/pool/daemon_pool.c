@@ -74,13 +74,6 @@ void daemon_pool_add_blob(struct daemon_pool *daemon_pool, const void *data, siz
     }
 }
 
-void daemon_pool_add_problem(struct daemon_pool *daemon_pool, const struct problem_dir *dir)
-{
-    daemon_pool_add_blob(daemon_pool, dir->json.data, dir->json.len, NULL);
-    daemon_pool_add_blob(daemon_pool, dir->reference.data, dir->reference.len, NULL);
-    daemon_pool_add_blob(daemon_pool, dir->baseline.data, dir->baseline.len, NULL);
-}
-
 void daemon_pool_set_blob_reader(struct daemon_pool *daemon_pool,
                                  int (*read)(void *owner, const struct digest *digest,
                                              struct bytes *ret, struct err *err),
@@ -112,13 +105,13 @@ void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_cli
 
 // ---- the jobs that it takes ----
 
-static struct daemon_pool *daemon_pool_of(const struct job_peer *peer)
+static struct daemon_pool *daemon_pool_of(const struct job_service *peer)
 {
     return (struct daemon_pool *)((uintptr_t)peer - offsetof(struct daemon_pool, jobs));
 }
 
-static void submit(struct job_peer *peer, const char *key, const struct job_spec *spec,
-                   uint64_t priority, job_peer_callback *callback, void *owner, uint64_t tag)
+static void submit(struct job_service *peer, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag)
 {
     struct daemon_pool *daemon_pool = daemon_pool_of(peer);
     struct daemon_pool_job *job = xcalloc(1, sizeof(*job));
@@ -133,12 +126,12 @@ static void submit(struct job_peer *peer, const char *key, const struct job_spec
     daemon_pool_assign(daemon_pool, job);
 }
 
-static void ack(struct job_peer *peer, struct job_ref ref)
+static void ack(struct job_service *peer, struct job_ref ref)
 {
     job_client_ack(daemon_pool_of(peer)->member[ref.member]->client, ref.job);
 }
 
-static const char *where(const struct job_peer *peer, struct job_ref ref)
+static const char *where(const struct job_service *peer, struct job_ref ref)
 {
     const struct daemon_pool *daemon_pool = daemon_pool_of(peer);
     return daemon_pool->several ? daemon_pool->member[ref.member]->url : NULL;
@@ -204,7 +197,7 @@ int daemon_pool_create(struct daemon_pool **ret, struct session *session, const 
 {
     const struct session_options *options = session_options(session);
     struct daemon_pool *daemon_pool = xcalloc(1, sizeof(*daemon_pool));
-    daemon_pool->jobs = (struct job_peer){.submit = submit, .ack = ack, .where = where};
+    daemon_pool->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
     daemon_pool->session = session;
     daemon_pool->search = xstrdup(search);
     daemon_pool->times = times ? *times : (struct daemon_pool_times){0};
@@ -343,7 +336,7 @@ const char *daemon_pool_class(const struct daemon_pool *daemon_pool)
 
 // ---- jobs ----
 
-struct job_peer *daemon_pool_jobs(struct daemon_pool *daemon_pool)
+struct job_service *daemon_pool_jobs(struct daemon_pool *daemon_pool)
 {
     return &daemon_pool->jobs;
 }

@@ -8,8 +8,7 @@
 #define CLIENT_POOL_DAEMON_POOL_H
 
 #include "client/pool/job_client.h"
-#include "client/pool/peers.h"
-#include "client/problem/problem_dir.h"
+#include "client/pool/job_service.h"
 #include "client/session.h"
 #include "common/err.h"
 #include "problem/problem.h"
@@ -52,7 +51,6 @@ const char *daemon_pool_class(const struct daemon_pool *daemon_pool);
 // As the functions of client/pool/job_client.h.
 void daemon_pool_add_blob(struct daemon_pool *daemon_pool, const void *data, size_t len,
                           struct digest *ret);
-void daemon_pool_add_problem(struct daemon_pool *daemon_pool, const struct problem_dir *dir);
 void daemon_pool_set_blob_reader(struct daemon_pool *daemon_pool,
                                  int (*read)(void *owner, const struct digest *digest,
                                              struct bytes *ret, struct err *err),
@@ -62,7 +60,7 @@ void daemon_pool_set_notice(struct daemon_pool *daemon_pool,
 // To every daemon: a budget is of each.
 void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_client_terms *terms);
 // Jobs are submitted and acknowledged by this. It stays the daemon pool's.
-struct job_peer *daemon_pool_jobs(struct daemon_pool *daemon_pool);
+struct job_service *daemon_pool_jobs(struct daemon_pool *daemon_pool);
 size_t daemon_pool_outstanding(const struct daemon_pool *daemon_pool);
 void daemon_pool_cancel_all(struct daemon_pool *daemon_pool);
 MUST_CHECK int daemon_pool_run_once(struct daemon_pool *daemon_pool, struct err *err);

@@ -52,7 +52,7 @@ struct daemon_pool_job {
     char *key;
     struct job_spec spec; // deep copy
     uint64_t priority;
-    job_peer_callback *callback;
+    job_service_callback *callback;
     void *owner;
     uint64_t tag;
     uint64_t tried;   // bits of the members that were given it
@@ -75,7 +75,7 @@ struct daemon_pool_blob {
 };
 
 struct daemon_pool {
-    struct job_peer jobs;
+    struct job_service jobs;
     struct session *session;
     char *search;
     bool several;

@@ -192,10 +192,10 @@ int daemons_find(const struct daemons *daemons, const char *word, const struct d
     return 0;
 }
 
-int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char **word,
-                 size_t count, struct err *err)
+int daemons_group_arguments(struct daemon_arguments **ret, const struct daemons *daemons,
+                            char **word, size_t count, struct err *err)
 {
-    struct daemon_words *words = xcalloc(daemons->count + 1, sizeof(*words));
+    struct daemon_arguments *words = xcalloc(daemons->count + 1, sizeof(*words));
     for (size_t i = 0; i < daemons->count; i++) {
         words[i].word = xcalloc(count + 1, sizeof(*words[i].word));
     }
@@ -205,19 +205,19 @@ int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char 
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = daemons_find(daemons, word[i], &link, &rest, err);
         if (rc == 0) {
-            struct daemon_words *of = &words[link - daemons->link];
+            struct daemon_arguments *of = &words[link - daemons->link];
             of->word[of->count++] = word[i] + (rest - word[i]);
         }
     }
     if (rc != 0) {
-        daemon_words_free(words, daemons->count);
+        daemon_arguments_free(words, daemons->count);
         return rc;
     }
     *ret = words;
     return 0;
 }
 
-void daemon_words_free(struct daemon_words *words, size_t daemons)
+void daemon_arguments_free(struct daemon_arguments *words, size_t daemons)
 {
     for (size_t i = 0; words && i < daemons; i++) {
         free(words[i].word);

@@ -34,15 +34,15 @@ MUST_CHECK int daemons_find(const struct daemons *daemons, const char *word,
                             const struct daemon_link **ret, const char **ret_rest, struct err *err);
 
 // What the words of one daemon say of it.
-struct daemon_words {
+struct daemon_arguments {
     char **word; // their rests; they point into the caller's words
     size_t count;
 };
 
 // The words by daemon: *ret has an entry for each of daemons, in their order, and is freed by
-// daemon_words_free. Fails where daemons_find does for one of them.
-MUST_CHECK int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char **word,
-                            size_t count, struct err *err);
-void daemon_words_free(struct daemon_words *words, size_t daemons); // NULL is fine
+// daemon_arguments_free. Fails where daemons_find does for one of them.
+MUST_CHECK int daemons_group_arguments(struct daemon_arguments **ret, const struct daemons *daemons,
+                                       char **word, size_t count, struct err *err);
+void daemon_arguments_free(struct daemon_arguments *words, size_t daemons); // NULL is fine
 
 #endif

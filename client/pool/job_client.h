@@ -5,7 +5,6 @@
 #ifndef CLIENT_POOL_JOB_CLIENT_H
 #define CLIENT_POOL_JOB_CLIENT_H
 
-#include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "common/digest.h"
 #include "common/err.h"
@@ -42,8 +41,6 @@ void job_client_close(struct job_client *job_client);
 // Bytes that jobs may name by digest. Kept until job_client_close.
 void job_client_add_blob(struct job_client *job_client, const void *data, size_t len,
                          struct digest *ret);
-// problem.json, reference and baseline of a folder.
-void job_client_add_problem(struct job_client *job_client, const struct problem_dir *dir);
 // Where blobs that were not added come from (a run file); *ret is then freed by the pool.
 void job_client_set_blob_reader(struct job_client *job_client,
                                 int (*read)(void *owner, const struct digest *digest,

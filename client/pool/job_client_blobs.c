@@ -68,13 +68,6 @@ void job_client_add_blob(struct job_client *job_client, const void *data, size_t
     }
 }
 
-void job_client_add_problem(struct job_client *job_client, const struct problem_dir *dir)
-{
-    job_client_add_blob(job_client, dir->json.data, dir->json.len, NULL);
-    job_client_add_blob(job_client, dir->reference.data, dir->reference.len, NULL);
-    job_client_add_blob(job_client, dir->baseline.data, dir->baseline.len, NULL);
-}
-
 void job_client_ask_for_blobs(struct job_client *job_client)
 {
     struct digest *digest = NULL;

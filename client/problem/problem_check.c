@@ -4,6 +4,7 @@
 // which is correct. TIMEOUT and COMPILE_ERROR of an mutant prove nothing about the tolerance, so
 // they count as untried, and a problem with an untried mutant is not admitted.
 #include "client/problem/problem_check.h"
+#include "client/problem/problem_blobs.h"
 #include "client/problem/problem_mutant.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -209,8 +210,8 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
                       struct err *err)
 {
     struct running running = {check, daemon_pool, on_progress, owner, 0, 0};
-    struct job_peer *jobs = daemon_pool_jobs(daemon_pool);
-    daemon_pool_add_problem(daemon_pool, check->dir);
+    struct job_service *jobs = daemon_pool_jobs(daemon_pool);
+    problem_blobs_add(daemon_pool, check->dir);
     for (size_t i = 0; i < check->trial_count; i++) {
         running.total += check->trial[i].source ? 1 : 0;
     }

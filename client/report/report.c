@@ -5,7 +5,6 @@
 //   device-seconds: a candidate's point in the chart stands where its first measurement arrived
 //   (seconds_before), an incumbent's step where its replication did (event.device_seconds).
 #include "client/report/report.h"
-#include "client/forecast/forecast_request.h"
 #include "client/report/report_model.h"
 #include "client/report/report_quality.h"
 #include "common/mem.h"

@@ -185,8 +185,8 @@ static void add_generators(struct strbuf *out, const struct run_state *run_state
     if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
         return;
     }
-    struct allot_share share[GENERATOR_LIST_MAX];
-    allot_shares(run_state, run_state->candidate_count, list.count, share);
+    struct allocation_share share[GENERATOR_LIST_MAX];
+    allocation_shares(run_state, run_state->candidate_count, list.count, share);
     for (size_t i = 0; i < list.count && list.count > 1; i++) {
         strbuf_adds(out, "<dt>Generator ");
         text_add_markup(out, list.kind[i]);

@@ -5,7 +5,7 @@
 // and `pause:N` send SIGINT and SIGSTOP after event N. The tests go through every N.
 #include "client/run/run.h"
 
-#include "client/run/run_file_inside.h"
+#include "client/run/run_file_private.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include <stdlib.h>

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define RUN_FORMAT 1                  // user_version of the file
+#define RUN_BATCH_DEFAULT 8           // candidates of a batch, in run files that do not say
+#define RUN_BATCH_MAX 64              // so many fit into one request for forecasts
 #define RUN_APPLICATION_ID 0x4b434153 // "KCAS"
 
 // number, id, message, meaning

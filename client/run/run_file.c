@@ -9,7 +9,7 @@
 // Two clients must not drive one run. The writer holds a flock on the database file itself, which
 // does not interfere with SQLite's own (fcntl) locks as long as its descriptor is closed after
 // SQLite's: closing any descriptor of a file drops all fcntl locks that the process has on it.
-#include "client/run/run_file_inside.h"
+#include "client/run/run_file_private.h"
 
 #include "common/mem.h"
 #include <errno.h>

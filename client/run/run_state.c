@@ -415,7 +415,7 @@ static int visit(void *owner, struct run_event *event, struct err *err)
     return run_state_apply(owner, event, err);
 }
 
-int run_state_run(struct run_state *run_state, struct run *run, struct err *err)
+int run_state_read(struct run_state *run_state, struct run *run, struct err *err)
 {
     return run_replay(run, run_state->last_sequence, visit, run_state, err);
 }

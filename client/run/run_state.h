@@ -79,7 +79,7 @@ void run_state_release(struct run_state *run_state);
 MUST_CHECK int run_state_apply(struct run_state *run_state, struct run_event *event,
                                struct err *err);
 // Folds a whole file.
-MUST_CHECK int run_state_run(struct run_state *run_state, struct run *run, struct err *err);
+MUST_CHECK int run_state_read(struct run_state *run_state, struct run *run, struct err *err);
 // log2 speedup of the incumbent; 0 (the baseline) without one.
 double run_state_incumbent_log2(const struct run_state *run_state);
 // The same after candidates 1 … last only.

@@ -118,7 +118,7 @@ void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, st
 }
 
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_peer_callback *callback)
+                     uint64_t priority, job_service_callback *callback)
 {
     char key[32];
     snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
@@ -183,11 +183,11 @@ static void tell(struct pipeline *p)
 
 static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
 {
-    return wanted < 1 ? otherwise : wanted > PIPELINE_BATCH_MAX ? PIPELINE_BATCH_MAX : wanted;
+    return wanted < 1 ? otherwise : wanted > RUN_BATCH_MAX ? RUN_BATCH_MAX : wanted;
 }
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                    struct job_peer *jobs, struct forecast_peer *forecasts,
+                    struct job_service *jobs, struct forecast_service *forecasts,
                     struct proposer *proposer, const struct generator *const *generators,
                     size_t generator_count, struct err *err)
 {
@@ -216,7 +216,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->strategy = strategy;
     p->policy = policy;
     p->risk = policy->certifies ? risk_create(started) : NULL;
-    p->batch = batch_size(started->batch, PIPELINE_BATCH_DEFAULT);
+    p->batch = batch_size(started->batch, RUN_BATCH_DEFAULT);
     p->wide = batch_size(started->wide, p->batch);
     pipeline_add_slots(p);
     for (uint64_t id = 1; id <= run_state->candidate_count; id++) {

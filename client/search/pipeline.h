@@ -4,8 +4,9 @@
 #ifndef CLIENT_SEARCH_PIPELINE_H
 #define CLIENT_SEARCH_PIPELINE_H
 
+#include "client/forecast/forecast_service.h"
 #include "client/forecast/proposer.h"
-#include "client/pool/peers.h"
+#include "client/pool/job_service.h"
 #include "client/propose/generator.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
@@ -14,11 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PIPELINE_LAG                                                                               \
-    2 // a batch is proposed and decided from the outcomes of batches up to this many before it
-#define PIPELINE_BATCH_DEFAULT 8 // of run files that do not say
-#define PIPELINE_EARLY 4         // batches that are small, since little is known yet
-#define PIPELINE_BATCH_MAX 64    // all of a batch fits into one FORECAST
+// A batch is proposed and decided from the outcomes of batches up to this many before it.
+#define PIPELINE_LAG 2
+// So many batches at the beginning have the smaller size, since little is known yet.
+#define PIPELINE_EARLY 4
 
 struct pipeline;
 
@@ -27,7 +27,7 @@ struct pipeline;
 // for a generator that asks, and NULL without one. run state is that of run, which has its RUN_STARTED,
 // RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                               struct job_peer *jobs, struct forecast_peer *forecasts,
+                               struct job_service *jobs, struct forecast_service *forecasts,
                                struct proposer *proposer, const struct generator *const *generators,
                                size_t generator_count, struct err *err);
 // Whether the worker is being asked for candidates.

@@ -40,9 +40,10 @@ void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool
         gone[i] = left[i] == 0;
     }
     while (want > 0) {
-        size_t next = p->generator_count > 1 ? allot_choose(p->run_state, visible_from(p, batch),
-                                                            p->generator_count, gone, planned, slot)
-                                             : gone[0];
+        size_t next = p->generator_count > 1
+                          ? allocation_choose(p->run_state, visible_from(p, batch),
+                                              p->generator_count, gone, planned, slot)
+                          : gone[0];
         if (next == p->generator_count) {
             return;
         }
@@ -80,7 +81,7 @@ static int record_choice(struct pipeline *p, size_t number, const struct strateg
 int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
                          struct err *err)
 {
-    struct strategy_choice choice[PIPELINE_BATCH_MAX];
+    struct strategy_choice choice[RUN_BATCH_MAX];
     uint64_t visible = visible_from(p, batch);
     int rc = 0;
     for (size_t part = 0; part < plan->parts && rc == 0; part++) {

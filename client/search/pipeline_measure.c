@@ -1,4 +1,5 @@
 // Measuring, and measuring again what seems to beat the incumbent.
+#include "client/run/improvement.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
 #include <math.h>
@@ -7,7 +8,7 @@
 #define AGREE_LOG2                                                                                 \
     0.07 // two measurements of one candidate agree within 5 % or within their intervals
 
-static job_peer_callback on_measured, on_replicated;
+static job_service_callback on_measured, on_replicated;
 
 // The anchor is the incumbent that the decision saw, so the spec is the same after a resume.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id)
@@ -131,7 +132,7 @@ static void on_replicated(void *owner, uint64_t id, struct job_ref ref, struct j
 // none.
 static uint64_t find_contender(const struct pipeline *p, uint64_t batch)
 {
-    double best = run_state_incumbent_log2(p->run_state) + FORECAST_MARGIN_LOG2;
+    double best = run_state_incumbent_log2(p->run_state) + IMPROVEMENT_MARGIN_LOG2;
     uint64_t contender = 0;
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);

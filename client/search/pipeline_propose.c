@@ -9,7 +9,7 @@
 // A measurement, before the first one is known. Small: a search must not end because of a guess.
 #define BUDGET_GUESS_SECONDS 0.1
 
-static job_peer_callback on_compiled;
+static job_service_callback on_compiled;
 
 // ---- limits ----
 

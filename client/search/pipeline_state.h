@@ -49,7 +49,7 @@ struct writing {
         struct bytes source;
         uint64_t parent;
         char *model; // that wrote it; NULL: not said
-    } got[PIPELINE_BATCH_MAX];
+    } got[RUN_BATCH_MAX];
     size_t count;
     char *reason; // of the last request that brought nothing
 };
@@ -57,8 +57,8 @@ struct writing {
 struct pipeline {
     struct run *run;
     struct run_state *run_state;
-    struct job_peer *jobs;
-    struct forecast_peer *forecasts;
+    struct job_service *jobs;
+    struct forecast_service *forecasts;
     struct proposer *proposer; // NULL when no generator asks
     struct writing writing;
     const struct generator *generator[GENERATOR_LIST_MAX];
@@ -139,7 +139,7 @@ MUST_CHECK int pipeline_append(struct pipeline *p, enum run_event_kind kind, voi
 MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
 // Submits the job with key <letter><id>.
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_peer_callback *callback);
+                     uint64_t priority, job_service_callback *callback);
 // What a candidate's job is to do, without anchor.
 void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret);
 // Remembers that a job could not be submitted.

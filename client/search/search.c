@@ -182,7 +182,7 @@ static int compile_baseline(struct search *s, struct err *err)
         .max_seconds = NAN,
         .precision_log2 = NAN,
     };
-    struct job_peer *jobs = daemon_pool_jobs(s->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
     int rc = daemon_pool_drain(s->daemon_pool, err);
     if (rc == 0 && s->failure.code != ERR_NONE) {
@@ -270,8 +270,8 @@ static int loop(struct search *s, struct err *err)
     const char *reason = NULL;
     int rc = pipeline_advance(s->pipeline, err);
     while (rc == 0 && !pipeline_done(s->pipeline, &reason)) {
-        if (daemon_pool_outstanding(s->daemon_pool) == 0 && !forecaster_peer(s->forecaster)->busy &&
-            !pipeline_asking(s->pipeline)) {
+        if (daemon_pool_outstanding(s->daemon_pool) == 0 &&
+            !forecaster_service(s->forecaster)->busy && !pipeline_asking(s->pipeline)) {
             return err_set(err, ERR_INTERNAL,
                            "the search has nothing to wait for and is not at its end");
         }
@@ -376,7 +376,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         generator[i] = s->generators.generator[i];
     }
     rc = pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
-                         forecaster_peer(s->forecaster), s->proposer, generator,
+                         forecaster_service(s->forecaster), s->proposer, generator,
                          s->generators.count, err);
 out:
     message_clear(&device_info_message, &device);

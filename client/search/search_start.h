@@ -188,10 +188,10 @@ struct search_options {
         {"batch",    0,                                                                            \
          OPTION_U64, SEARCH_ROW(base, batch),                                                      \
          "N",        "4",                                                                          \
-         1,          PIPELINE_BATCH_MAX,                                                           \
+         1,          RUN_BATCH_MAX,                                                                \
          NULL,       "candidates considered at a time"},                                           \
     {                                                                                              \
-        "wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL,     \
+        "wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, RUN_BATCH_MAX, NULL,          \
             "the same after the first four batches; default: 16 for --policy budget, else twice "  \
             "--batch"                                                                              \
     }

@@ -42,7 +42,7 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
     if (job_client_create(&pool, session, search, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, dir);
+    samples_add_problem(pool, dir);
     struct job_spec spec;
     problem_dir_spec(dir, JOB_MEASURE, &dir->baseline_digest, &spec);
     for (size_t i = 0; i < jobs; i++) {

@@ -298,7 +298,7 @@ int main(int argc, char **argv)
         job_client_create(&pool, bench.session, "bench", &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     problem_dir_spec(&dir, JOB_MEASURE, &dir.baseline_digest, &bench.spec);
     struct answer answer = {0};
     job_client_submit(pool, "first", &bench.spec, 0, on_job, &answer, 0);

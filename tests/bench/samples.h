@@ -22,6 +22,8 @@ struct samples {
 // Ends the program with the sentence.
 void die(const struct err *err) __attribute__((noreturn));
 
+// Gives problem.json, the reference and the baseline to the daemon.
+void samples_add_problem(struct job_client *pool, const struct problem_dir *dir);
 // Measures candidate[0 .. runs), each anew, all submitted at once. max_launches of the specs: 0 leaves the
 // daemon's; otherwise no precision is enough, so that so many are made. Release with samples_release.
 void samples_run(struct job_client *pool, struct samples *samples, const struct problem_dir *dir,

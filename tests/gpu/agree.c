@@ -51,7 +51,7 @@ static void submit_problem(struct job_client *pool, const char *path, size_t wan
     if (problem_dir_load(&dir, path, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     struct template *template = NULL;
     if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
         die(&err);

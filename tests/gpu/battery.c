@@ -132,7 +132,7 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
         if (job_client_create(&pool[i], session, search, &err) < 0) {
             die(&err);
         }
-        job_client_add_problem(pool[i], dir);
+        samples_add_problem(pool[i], dir);
     }
     struct digest digest[2];
     struct entry entry;
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
         problem_dir_load(&dir, argv[1], &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     struct dirent **name;
     int count = scandir(argv[2], &name, is_source, alphasort);
     struct entry entry[FILES_MAX];

@@ -37,7 +37,7 @@ static void load(struct problem_dir *dir, struct job_client *pool, const char *p
     if (problem_dir_load(dir, path, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, dir);
+    samples_add_problem(pool, dir);
 }
 
 // ---- verdicts a second ----

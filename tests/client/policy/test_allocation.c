@@ -74,19 +74,19 @@ static void gains_and_costs_go_to_who_made_the_candidate(void **state)
     add(&run_state, 1, 3, 0.75);
     add(&run_state, 0, 1, 0);
     ask(&run_state, 1, 4000, NAN);
-    struct allot_share share[2];
-    allot_shares(&run_state, 3, 2, share);
+    struct allocation_share share[2];
+    allocation_shares(&run_state, 3, 2, share);
     assert_int_equal(share[0].considered, 2);
     assert_int_equal(share[0].measured, 2);
     assert_int_equal(share[0].improvements, 1);
     assert_true(fabs(share[0].gain_log2 - 0.5) < 1e-12);
-    assert_true(fabs(share[0].cost - (3 + 0.1 * 1 + 2 * ALLOT_CANDIDATE_SECONDS)) < 1e-9);
+    assert_true(fabs(share[0].cost - (3 + 0.1 * 1 + 2 * ALLOCATION_CANDIDATE_SECONDS)) < 1e-9);
     assert_int_equal(share[1].tokens, 5500);
     assert_true(fabs(share[1].gain_log2 - 0.25) < 1e-12);
     assert_true(fabs(share[1].money - 0.25) < 1e-12);
     // Money where there is a price, tokens where there is none.
-    assert_true(fabs(share[1].cost - (3 + ALLOT_CANDIDATE_SECONDS + 250 + 4)) < 1e-9);
-    allot_shares(&run_state, 1, 2, share);
+    assert_true(fabs(share[1].cost - (3 + ALLOCATION_CANDIDATE_SECONDS + 250 + 4)) < 1e-9);
+    allocation_shares(&run_state, 1, 2, share);
     assert_int_equal(share[1].considered, 0);
     assert_int_equal(share[0].improvements, 1);
     run_state_release(&run_state);
@@ -99,9 +99,9 @@ static void count(const struct run_state *run_state, uint64_t visible, const boo
     chosen[0] = chosen[1] = chosen[2] = 0;
     const uint64_t planned[2] = {0};
     for (uint64_t slot = 1; slot <= 200; slot++) {
-        size_t choice = allot_choose(run_state, visible, 2, gone, planned, slot);
+        size_t choice = allocation_choose(run_state, visible, 2, gone, planned, slot);
 
-        assert_int_equal(allot_choose(run_state, visible, 2, gone, planned, slot), choice);
+        assert_int_equal(allocation_choose(run_state, visible, 2, gone, planned, slot), choice);
         chosen[choice]++;
     }
 }

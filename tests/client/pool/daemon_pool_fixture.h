@@ -114,7 +114,7 @@ static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, stru
         return;
     }
     assert_int_equal(info->state, JOB_DONE);
-    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
     const char *where = jobs->where(jobs, ref);
     assert_int_equal(ref.job, info->job);
     assert_in_range(ref.job, 1, 4 * JOBS); // as the daemon counts
@@ -125,7 +125,7 @@ static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, stru
 
 static inline void submit(struct fixture *f, size_t first, size_t last, enum job_kind kind)
 {
-    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
     for (size_t i = first; i < last; i++) {
         struct job_spec spec = {.kind = kind,
                                 .problem = f->problem,

@@ -172,7 +172,7 @@ static inline void load(struct run_state *run_state, const char *path)
     run_state_init(run_state);
     struct run *run = NULL;
     struct err error = ERR_INIT;
-    if (run_open_read(&run, path, &error) != 0 || run_state_run(run_state, run, &error) != 0) {
+    if (run_open_read(&run, path, &error) != 0 || run_state_read(run_state, run, &error) != 0) {
         fail_msg("%s", error.text);
     }
     run_close(run);

@@ -72,8 +72,8 @@ static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **
     expect(f, 0, NULL, half);
     struct run_state run_state;
     load(&run_state, path);
-    struct allot_share share[2];
-    allot_shares(&run_state, run_state.candidate_count, 2, share);
+    struct allocation_share share[2];
+    allocation_shares(&run_state, run_state.candidate_count, 2, share);
     if (share[1].considered < 2 * share[0].considered || share[0].considered < 4) {
         fail_msg("useless %llu, useful %llu", (unsigned long long)share[0].considered,
                  (unsigned long long)share[1].considered);
@@ -120,8 +120,8 @@ static void a_language_model_with_nothing_new_leaves_the_search(void **state)
     struct run_state run_state;
     load(&run_state, path);
     assert_true(run_state.asking_over);
-    struct allot_share share[2];
-    allot_shares(&run_state, run_state.candidate_count, 2, share);
+    struct allocation_share share[2];
+    allocation_shares(&run_state, run_state.candidate_count, 2, share);
     assert_in_range(share[0].considered, 20, 48);
     assert_int_equal(share[1].considered, 60);
     run_state_release(&run_state);

@@ -135,8 +135,8 @@ static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened
     struct run_state expected;
     load(&expected, path);
     assert_int_equal(expected.candidate_count, 60);
-    struct allot_share share[3];
-    allot_shares(&expected, 60, 3, share);
+    struct allocation_share share[3];
+    allocation_shares(&expected, 60, 3, share);
     assert_true(share[0].considered > 0 && share[1].considered > 0 && share[2].considered > 0);
     assert_true(share[1].tokens > 0 && share[1].cost > 0.1);
     for (size_t i = 0; i < expected.candidate_count; i++) {

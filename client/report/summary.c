@@ -1,9 +1,10 @@
-#include "client/search/summary.h"
+#include "client/report/summary.h"
 
 #include "client/policy/allocation.h"
 #include "client/policy/missed.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
+#include "client/report/run_json.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -77,8 +78,8 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
                      "reason", show_text(run_state->finish_reason),                 //
                      "run", path,                                                   //
                      "risk", risk_object(run_state),                                //
-                     "guarantee", show_guarantee(run_state),                        //
-                     "generators", show_generators(run_state),                      //
+                     "guarantee", run_json_guarantee(run_state),                    //
+                     "generators", run_json_generators(run_state),                  //
                      "llm", "proposals", (json_int_t)run_state->proposals, "known", //
                      (json_int_t)run_state->known, "input_tokens",                  //
                      (json_int_t)run_state->input_tokens, "output_tokens",          //
@@ -121,8 +122,8 @@ static void print_generators(const struct run_state *run_state)
     if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
         return;
     }
-    struct allot_share share[GENERATOR_LIST_MAX];
-    allot_shares(run_state, run_state->candidate_count, list.count, share);
+    struct allocation_share share[GENERATOR_LIST_MAX];
+    allocation_shares(run_state, run_state->candidate_count, list.count, share);
     char cost[64];
     for (size_t i = 0; i < list.count && list.count > 1; i++) {
         show_seconds(share[i].cost, cost, sizeof(cost));

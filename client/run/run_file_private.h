@@ -1,6 +1,6 @@
 // The inside of a run file, for client/run/run.c and client/run/run_file.c only.
-#ifndef CLIENT_RUN_RUN_FILE_INSIDE_H
-#define CLIENT_RUN_RUN_FILE_INSIDE_H
+#ifndef CLIENT_RUN_RUN_FILE_PRIVATE_H
+#define CLIENT_RUN_RUN_FILE_PRIVATE_H
 
 #include "client/run/run.h"
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 // What a search ends with: one line on stderr, and on stdout a short table or, with --json, one
 // object.
-#ifndef CLIENT_SEARCH_SUMMARY_H
-#define CLIENT_SEARCH_SUMMARY_H
+#ifndef CLIENT_REPORT_SUMMARY_H
+#define CLIENT_REPORT_SUMMARY_H
 
 #include "client/run/run_state.h"
 #include "client/session.h"
