@@ -57,7 +57,7 @@ void forecast_questions_free(struct forecast_request *request)
     *request = (struct forecast_request){.candidates = NULL};
 }
 
-// Of a measured candidate, with facts of its own and a key.
+// Makes the outcome of one candidate. False when it has no measurement.
 static bool make_outcome(const struct run_state *run_state, uint64_t id, struct outcome *ret)
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
