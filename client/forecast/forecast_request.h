@@ -12,8 +12,8 @@
 bool forecast_wants(const struct run_state *run_state, uint64_t candidate);
 
 // Fills a request about those of candidates first … last for which forecast_wants is true, without
-// their sources. The incumbent is the one among candidates 1 … visible. Only the array of candidates
-// belongs to the request; everything else is borrowed from the run state.
+// their sources. The incumbent is the one among candidates 1 … visible. Only the array of
+// candidates belongs to the request; everything else is borrowed from the run state.
 void forecast_questions(const struct run_state *run_state, uint64_t first, uint64_t last,
                         uint64_t visible, struct forecast_request *ret);
 void forecast_questions_free(struct forecast_request *request);

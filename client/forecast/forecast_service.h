@@ -17,8 +17,8 @@ typedef void forecast_service_callback(void *owner, struct forecast_reply *forec
 // that the worker has learnt from afterwards.
 typedef void forecast_service_told(void *owner, bool ok, uint64_t rows);
 
-// Either function may be called only while busy is false. Each callback runs once, never from inside
-// the call, unless the service is freed before.
+// Either function may be called only while busy is false. Each callback runs once, never from
+// inside the call, unless the service is freed before.
 struct forecast_service {
     bool busy; // set by the service while a call is under way
     // Asks for forecasts of those of candidates first … last for which forecast_wants

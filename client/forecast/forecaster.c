@@ -1,10 +1,10 @@
 // One call to the worker at a time.
 //
-// client/forecast/worker_link.c knows whether there is a worker and looks for one that is away. Until
-// it has been found, questions are answered without forecasts and outcomes stay untold, which costs
-// the search no time. The search counts which outcomes were told, so they are told later. When there
-// is nobody to call, the callback comes from a zero-length timer, so that callers see the same order
-// of events either way.
+// client/forecast/worker_link.c knows whether there is a worker and looks for one that is away.
+// Until it has been found, questions are answered without forecasts and outcomes stay untold, which
+// costs the search no time. The search counts which outcomes were told, so they are told later.
+// When there is nobody to call, the callback comes from a zero-length timer, so that callers see
+// the same order of events either way.
 #include "client/forecast/forecaster.h"
 
 #include "client/forecast/forecast_request.h"

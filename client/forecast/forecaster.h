@@ -1,7 +1,7 @@
-// Asks the worker for forecasts of a batch and tells it outcomes. That the worker is away or fails is
-// said once, and candidates are measured instead until it has been found again
-// (client/forecast/worker_link.h). Created by the driver of a search and used by the pipeline through
-// client/forecast/forecast_service.h. Decides nothing and records nothing.
+// Asks the worker for forecasts of a batch and tells it outcomes. That the worker is away or fails
+// is said once, and candidates are measured instead until it has been found again
+// (client/forecast/worker_link.h). Created by the driver of a search and used by the pipeline
+// through client/forecast/forecast_service.h. Decides nothing and records nothing.
 #ifndef CLIENT_FORECAST_FORECASTER_H
 #define CLIENT_FORECAST_FORECASTER_H
 

@@ -1,5 +1,5 @@
-// Asks a worker for new candidates, several requests at once. Used by the pipeline for the generator
-// `llm`. Decides nothing and records nothing.
+// Asks a worker for new candidates, several requests at once. Used by the pipeline for the
+// generator `llm`. Decides nothing and records nothing.
 #ifndef CLIENT_FORECAST_PROPOSER_H
 #define CLIENT_FORECAST_PROPOSER_H
 
@@ -28,8 +28,8 @@ MUST_CHECK int proposer_create(struct proposer **ret, struct session *session,
 void proposer_free(struct proposer *proposer);
 
 // Sends count requests, which show the worker the outcomes of candidates 1 … visible. The callback
-// runs once when all are answered, on the loop and never inside this call. reply[i] is the answer to
-// request[i], and the callback may change it; when the request failed, its reason says why.
+// runs once when all are answered, on the loop and never inside this call. reply[i] is the answer
+// to request[i], and the callback may change it; when the request failed, its reason says why.
 // ERR_SYSTEM when a blob cannot be read; the callback does not run then.
 typedef void proposer_callback(void *owner, struct propose_reply *reply, size_t count);
 MUST_CHECK int proposer_ask(struct proposer *proposer, const struct run_state *run_state,

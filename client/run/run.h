@@ -91,7 +91,8 @@ MUST_CHECK int run_replay(struct run *run, uint64_t after,
 // Stores bytes under their SHA-256, once. ret, which may be NULL, receives the digest.
 MUST_CHECK int run_put_blob(struct run *run, const void *data, size_t len, struct digest *ret,
                             struct err *err);
-// Reads a blob and checks its digest; *ret is the caller's. ERR_CORRUPT when it is missing or damaged.
+// Reads a blob and checks its digest; *ret is the caller's. ERR_CORRUPT when it is missing or
+// damaged.
 MUST_CHECK int run_get_blob(struct run *run, const struct digest *digest, struct bytes *ret,
                             struct err *err);
 

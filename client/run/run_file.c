@@ -1,4 +1,5 @@
-// Creates, opens, checks and closes the database of a run. client/run/run.c reads and writes events.
+// Creates, opens, checks and closes the database of a run. client/run/run.c reads and writes
+// events.
 //
 // A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message) and
 // `blob` (SHA-256, bytes). While a client drives the run the database is in WAL mode with
@@ -7,8 +8,9 @@
 // format. Both are checked before anything else, and another kind of file is never written to.
 //
 // Two clients must not drive the same run. The writer holds a flock on the database file itself.
-// This does not interfere with SQLite's own fcntl locks as long as the writer's descriptor is closed
-// after SQLite's: closing any descriptor of a file drops all fcntl locks that the process has on it.
+// This does not interfere with SQLite's own fcntl locks as long as the writer's descriptor is
+// closed after SQLite's: closing any descriptor of a file drops all fcntl locks that the process
+// has on it.
 #include "client/run/run_file_private.h"
 
 #include "common/mem.h"

@@ -1,5 +1,5 @@
-// The parts of a run file that client/run/run.c and client/run/run_file.c share. Nobody else includes
-// this.
+// The parts of a run file that client/run/run.c and client/run/run_file.c share. Nobody else
+// includes this.
 #ifndef CLIENT_RUN_RUN_FILE_PRIVATE_H
 #define CLIENT_RUN_RUN_FILE_PRIVATE_H
 

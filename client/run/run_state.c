@@ -1,10 +1,10 @@
 // Builds the state of a run from its events.
 //
-// Every event is checked against those before it. Numbers of candidates are consecutive. A candidate
-// is compiled before it is forecast and decided about, decided about before it is measured, and
-// replicated before it becomes the incumbent. An event that does not follow is ERR_CORRUPT and
-// leaves the state as it was. The state owns the parts of the events that it took over; nothing is
-// ever removed from it.
+// Every event is checked against those before it. Numbers of candidates are consecutive. A
+// candidate is compiled before it is forecast and decided about, decided about before it is
+// measured, and replicated before it becomes the incumbent. An event that does not follow is
+// ERR_CORRUPT and leaves the state as it was. The state owns the parts of the events that it took
+// over; nothing is ever removed from it.
 #include "client/run/run_state.h"
 
 #include "common/mem.h"
