@@ -1,8 +1,7 @@
-// Who a command talks to. Connections are made on first use and kept. Of several urls the first
-// that answers is taken.
+// Connections are made on first use and kept. Of several urls the first that answers is taken.
 //
-// SIGINT and SIGTERM set a flag, which every loop of the client looks at after each turn; a second
-// one ends the process at once (private programs die with it).
+// SIGINT and SIGTERM set a flag that every loop of the client checks after each turn. A second
+// signal ends the process at once, and private programs die with it.
 #include "client/session.h"
 
 #include "client/credentials.h"
@@ -22,7 +21,7 @@ struct session {
     uv_signal_t signal[2];
     bool interrupted;
     struct local *local; // NULL until --local needs it
-    struct remote *pool; // NULL until asked for
+    struct remote *pool; // NULL until session_pool is called
     struct remote *worker;
     struct credentials credentials; // empty until a tls:// url needs them
 };
@@ -47,8 +46,8 @@ int session_create(struct session **ret, const struct session_options *options, 
         free(session);
         return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(rc));
     }
-    (void)signal(SIGPIPE,
-                 SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
+    // A connection that broke is to be an error of write(2), not a signal.
+    (void)signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&session->loop, &session->signal[i]);
         session->signal[i].data = session;
@@ -135,7 +134,8 @@ static int connect_one(struct session *session, const char *url, const char *pro
     return 0;
 }
 
-// The first of the comma-separated urls that answers. The error is that of the last one.
+// Connects to the first of the comma-separated urls that answers. The error is that of the last
+// url.
 static int connect_any(struct session *session, const char *urls, const char *program,
                        struct remote **ret, struct err *err)
 {

@@ -14,7 +14,7 @@ void show_speedup(const struct estimate *estimate, char *out, size_t size)
         snprintf(out, size, "%.3gx", exp2(estimate->log2));
     } else {
         double lo = exp2(estimate->lo), hi = exp2(estimate->hi);
-        // As many digits as the interval is worth.
+        // More digits than the interval justifies would mislead.
         int digits = hi - lo < 0.02 ? 3 : hi < 100 ? 2 : 1;
         snprintf(out, size, "%.*fx [%.*f, %.*f]", digits, exp2(estimate->log2), digits, lo, digits,
                  hi);
@@ -72,7 +72,7 @@ json_t *show_digest(const struct digest *digest)
     return json_string(hex);
 }
 
-// As text: most of these are beyond what JSON's numbers hold exactly.
+// Written as text, since JSON's numbers do not hold 64 bits exactly.
 static json_t *show_u64(uint64_t value)
 {
     char text[24];

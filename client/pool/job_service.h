@@ -16,8 +16,8 @@ struct job_ref {
 };
 
 // Called once when a job is over, never from inside submit. Without an error, info is the daemon's
-// answer as described at job_client_callback (client/pool/job_client.h), and ref names the job. With
-// an error the job could not be submitted: info is NULL and ref names no job.
+// answer as described at job_client_callback (client/pool/job_client.h), and ref names the job.
+// With an error the job could not be submitted: info is NULL and ref names no job.
 typedef void job_service_callback(void *owner, uint64_t tag, struct job_ref ref,
                                   struct job_info *info, const struct err *error);
 
