@@ -21,7 +21,7 @@ struct session {
     uv_signal_t signal[2];
     bool interrupted;
     struct local *local; // NULL until --local needs it
-    struct remote *pool; // NULL until session_pool is called
+    struct remote *daemon; // NULL until session_daemon is called
     struct remote *worker;
     struct credentials credentials; // empty until a tls:// url needs them
 };
@@ -63,7 +63,7 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
-    remote_close(session->pool);
+    remote_close(session->daemon);
     remote_close(session->worker);
     credentials_release(&session->credentials);
     local_free(session->local);
@@ -169,16 +169,16 @@ static int connect_local(struct session *session, enum local_program program, co
     return rc == 0 ? connect_one(session, url, name, ret, err) : rc;
 }
 
-int session_pool(struct session *session, struct remote **ret, struct err *err)
+int session_daemon(struct session *session, struct remote **ret, struct err *err)
 {
     int rc = 0;
-    if (!session->pool) {
+    if (!session->daemon) {
         const char *urls = session->options->pool ? session->options->pool : KCAST_DEFAULT_POOL;
         rc = session->options->local
-                 ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->pool, err)
-                 : connect_any(session, urls, "kcastd", &session->pool, err);
+                 ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->daemon, err)
+                 : connect_any(session, urls, "kcastd", &session->daemon, err);
     }
-    *ret = session->pool;
+    *ret = session->daemon;
     return rc;
 }
 

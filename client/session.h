@@ -41,7 +41,7 @@ MUST_CHECK int session_remote(struct session *session, const char *url, struct r
                               struct err *err);
 // The first daemon of --pool that answers HELLO, or the private one with --local. Owned by the
 // session. client/pool/daemon_pool.h and client/pool/daemons.h use all daemons of --pool.
-MUST_CHECK int session_pool(struct session *session, struct remote **ret, struct err *err);
+MUST_CHECK int session_daemon(struct session *session, struct remote **ret, struct err *err);
 // The same for the worker. ERR_UNREACHABLE with --no-worker.
 MUST_CHECK int session_worker(struct session *session, struct remote **ret, struct err *err);
 // Becomes true on SIGINT or SIGTERM; long commands then end soon, with ERR_STOPPED.

@@ -143,7 +143,7 @@ static const char *where(const struct job_service *service, struct job_ref ref)
 static int connect_one(struct daemon_pool *daemon_pool, struct err *err)
 {
     struct remote *remote;
-    int rc = session_pool(daemon_pool->session, &remote, err);
+    int rc = session_daemon(daemon_pool->session, &remote, err);
     if (rc == 0) {
         struct member *member = daemon_pool_add_member(daemon_pool, remote_url(remote), remote);
         member->state = MEMBER_ACTIVE;

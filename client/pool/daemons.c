@@ -112,7 +112,7 @@ int daemons_connect(struct daemons *ret, struct session *session, struct err *er
         rc = connect_several(&daemons, hosts, session, err);
     } else if (rc == 0) {
         struct remote *remote;
-        rc = session_pool(session, &remote, err);
+        rc = session_daemon(session, &remote, err);
         if (rc == 0) {
             daemons.link = xcalloc(1, sizeof(*daemons.link));
             daemons.link[0] =

@@ -23,7 +23,7 @@ struct daemons {
     bool several; // --pool names several, or a dns:// name: output tells them apart by their urls
 };
 
-// Connects to all daemons; to a single url, or with --local, by session_pool. Fails when none
+// Connects to all daemons; to a single url, or with --local, by session_daemon. Fails when none
 // answers.
 MUST_CHECK int daemons_connect(struct daemons *ret, struct session *session, struct err *err);
 // A zeroed struct counts as released.

@@ -155,7 +155,7 @@ int job_client_create(struct job_client **ret, struct session *session, const ch
                       struct err *err)
 {
     struct remote *remote;
-    int rc = session_pool(session, &remote, err);
+    int rc = session_daemon(session, &remote, err);
     if (rc == 0) {
         *ret = job_client_create_over(session, remote, search);
     }

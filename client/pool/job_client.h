@@ -30,7 +30,7 @@ struct job_client_job; // a job that was submitted and whose callback has not ru
 typedef void job_client_callback(void *owner, uint64_t tag, struct job_info *info,
                                  const struct err *error);
 
-// Connects to the daemon of the session (session_pool). search names the search to the daemon; keys
+// Connects to the daemon of the session (session_daemon). search names the search to the daemon; keys
 // are unique within it.
 MUST_CHECK int job_client_create(struct job_client **ret, struct session *session,
                                  const char *search, struct err *err);

@@ -1,6 +1,7 @@
 // The way of candidates through a search, in batches: propose, compile, forecast, decide, measure,
-// replicate, tell the worker. Writes every step to the run file before anything follows from it.
-// client/search/search.c drives it; it does no waiting itself.
+// replicate, tell the worker. Every step is written to the run file before anything follows from
+// it. client/search/search.c drives the pipeline, and so do simulations; it does no waiting itself
+// and does not know whether daemon and worker are real.
 #ifndef CLIENT_SEARCH_PIPELINE_H
 #define CLIENT_SEARCH_PIPELINE_H
 
@@ -22,10 +23,11 @@
 
 struct pipeline;
 
-// All arguments stay the caller's and must outlive the pipeline; the array of generators
-// (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone is copied. proposer is
-// for a generator that asks, and NULL without one. run state is that of run, which has its RUN_STARTED,
-// RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
+// Creates a pipeline and submits the jobs that are under way by the log. All arguments stay the
+// caller's and must outlive the pipeline, but for the array of generators, which is copied. There
+// are 1 to GENERATOR_LIST_MAX generators, in the order of their numbers. proposer is for a
+// generator that asks the worker for candidates, and NULL without one. run_state is the state of
+// run, which has its RUN_STARTED, RUN_SESSION and RUN_BASELINE.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
                                struct job_service *jobs, struct forecast_service *forecasts,
                                struct proposer *proposer, const struct generator *const *generators,
@@ -34,17 +36,16 @@ MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct ru
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine
 
-// Does everything that is possible now. Afterwards nothing happens before an answer arrives.
-// Fails when the run file cannot be written or a job cannot be submitted; what is recorded stays
-// right.
+// Does everything that is possible now. After that nothing happens until an answer arrives. Fails
+// when the run file cannot be written or a job cannot be submitted; what is recorded stays valid.
 MUST_CHECK int pipeline_advance(struct pipeline *pipeline, struct err *err);
-// No new decisions; what was decided is measured to its end. reason is for RUN_FINISHED.
+// Makes no new decisions. What was decided is still measured. reason is for RUN_FINISHED.
 void pipeline_stop(struct pipeline *pipeline, const char *reason);
-// Everything is measured, replicated and told. *ret_reason says why there is no more; valid until
-// pipeline_free.
+// Whether everything is measured, replicated and told. *ret_reason then says why there is no more;
+// it is valid until pipeline_free.
 bool pipeline_done(const struct pipeline *pipeline, const char **ret_reason);
 
-// Appends to the run file and applies to the run state. Clears body, whatever happens.
+// Appends an event to the run file and applies it to the state. Clears body, also after a failure.
 MUST_CHECK int pipeline_record(struct run *run, struct run_state *run_state,
                                enum run_event_kind kind, void *body, struct err *err);
 

@@ -18,8 +18,8 @@ struct progress {
     bool on;
     bool quiet;
     size_t points;
-    uint64_t drawn_ns; // monotonic
-    bool dirty;        // something stands in the line
+    uint64_t drawn_ns; // monotonic time of the last drawing; 0: none
+    bool dirty;        // the line on the terminal is not empty
 };
 
 struct progress *progress_create(bool quiet, size_t points)
@@ -53,7 +53,7 @@ bool progress_is_on(const struct progress *progress)
     return progress->on;
 }
 
-// How much of the search is over, by the limit that is nearest; 0 when there is none.
+// Which part of the search is over, by the limit that is nearest; 0 when there is no limit.
 static double fraction(const struct run_state *run_state, size_t points, double wall)
 {
     const struct run_started *started = &run_state->started;

@@ -172,7 +172,7 @@ static void run_beside(struct session *session, const struct problem_dir *dir, s
     struct err err = ERR_INIT;
     struct remote *first;
 
-    if (session_pool(session, &first, &err) < 0 ||
+    if (session_daemon(session, &first, &err) < 0 ||
         session_remote(session, remote_url(first), &n.remote, &err) < 0) {
         die(&err);
     }
