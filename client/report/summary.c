@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The fastest of those that were measured and correct; NULL when there is none.
+// The fastest candidate that was measured and is correct; NULL when there is none.
 static const struct run_state_candidate *find_fastest(const struct run_state *run_state)
 {
     const struct run_state_candidate *fastest = NULL;
@@ -47,7 +47,8 @@ static json_t *best_object(const struct run_state *run_state)
                      show_facts(best->proposed.params, best->proposed.params_count));
 }
 
-// What of the discarded would have improved: estimated and bounded, not guaranteed beforehand.
+// The estimated and bounded share of discarded candidates that would have improved. This is
+// computed afterwards; it is not the guarantee that was given beforehand.
 static json_t *risk_object(const struct run_state *run_state)
 {
     struct certify_missed missed = missed_of(run_state);
@@ -115,7 +116,7 @@ static void print_guarantee(const struct run_state *run_state)
     free(sentence);
 }
 
-// Only of a search that has several.
+// Prints what each generator contributed, if the search has several.
 static void print_generators(const struct run_state *run_state)
 {
     struct generator_list list;

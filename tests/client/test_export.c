@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The options of the two commands, as their tables lay them out.
+// The options of the two commands, laid out as in their tables.
 struct export_given {
     char *format;
     char *output;
@@ -41,7 +41,7 @@ static char *make_run(const char *name, const struct made_search *search)
     return path;
 }
 
-// What the command writes to stdout.
+// Runs the command and returns what it writes to stdout.
 static struct bytes output_of(const struct command *command, const void *options, bool json,
                               char *path, int *ret_code)
 {
@@ -66,7 +66,7 @@ static struct bytes output_of(const struct command *command, const void *options
     return ret;
 }
 
-// Parses every line; returns how many there are. each may be NULL.
+// Parses every line as JSON and returns the number of lines. each may be NULL.
 static size_t each_line(const struct bytes *text, void (*each)(const json_t *object, size_t line))
 {
     size_t lines = 0;
@@ -210,7 +210,8 @@ static void a_run_becomes_a_space_and_its_lines(void **state)
     size_t lines = each_line(&text, look_at_space_line);
     assert_true(lines > 40 && lines <= 60 && measured > 30 && measured < lines);
     bytes_clear(&text);
-    // The made-up run does not hold its baseline's source, and another file is not it.
+    // The invented run does not hold its baseline's source, and another file is not accepted for
+    // it.
     options.format = (char *)(uintptr_t) "gpu-forecasters";
     for (int i = 0; i < 2; i++) {
         text = output_of(&cmd_export, &options, false, i == 0 ? space : path, &code);
@@ -233,7 +234,8 @@ static void report_goes_beside_the_run_unless_told_otherwise(void **state)
     char *path = make_run("page.run", &search), *page = xasprintf("%s/page.html", work_dir);
     struct report_given options = {0};
     int code;
-    struct bytes text = output_of(&cmd_report, &options, true, path, &code); // numbers only
+    struct bytes text =
+        output_of(&cmd_report, &options, true, path, &code); // contains numbers only
     assert_int_equal(code, EXIT_OK);
     assert_int_equal(each_line(&text, NULL), 1);
     struct stat status;
