@@ -20,7 +20,7 @@ struct session {
     uv_loop_t loop;
     uv_signal_t signal[2];
     bool interrupted;
-    struct local *local; // NULL until --local needs it
+    struct local *local;   // NULL until --local needs it
     struct remote *daemon; // NULL until session_daemon is called
     struct remote *worker;
     struct credentials credentials; // empty until a tls:// url needs them

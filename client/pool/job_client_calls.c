@@ -154,8 +154,8 @@ void job_client_advance(struct job_client *job_client)
     }
     job_client_ask_for_blobs(job_client);
     job_client_send_blobs(job_client);
-    send_acks(
-        job_client); // before the submissions, since an acknowledged job may be submitted again
+    // Before the submissions, since an acknowledged job may be submitted again.
+    send_acks(job_client);
     submit_jobs(job_client);
     wait_for_jobs(job_client);
     cancel_jobs(job_client);

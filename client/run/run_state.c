@@ -187,7 +187,8 @@ static struct run_state_ask *ask_of(struct run_state *run_state, const struct ru
 static void apply_asked(struct run_state *run_state, struct run_asked *event)
 {
     struct run_state_ask *ask = ask_of(run_state, event);
-    bool said = event->round > 0; // not in files of before there was more than one generator
+    // Old files, which know one generator only, say nothing about the first answer.
+    bool said = event->round > 0;
     ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
     double cost = said ? event->first_cost : event->cost;
     ask->cost += isnan(cost) ? 0 : cost;

@@ -85,7 +85,8 @@ static bool is_confirmed(const struct run_state_candidate *candidate, double inc
     }
     double half_widths =
         (first->speedup->hi - first->speedup->lo + second->speedup->hi - second->speedup->lo) / 2;
-    double allowed = half_widths > AGREE_LOG2 ? half_widths : AGREE_LOG2; // AGREE_LOG2 also for NaN
+    // An interval that is not known (NaN) allows AGREE_LOG2.
+    double allowed = half_widths > AGREE_LOG2 ? half_widths : AGREE_LOG2;
     return second->speedup->lo > incumbent &&
            fabs(first->speedup->log2 - second->speedup->log2) <= allowed;
 }

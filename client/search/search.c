@@ -294,8 +294,8 @@ static int loop(struct search *s, struct err *err)
                                      .at = (double)now.tv_sec,
                                      .wall_seconds = s->run_state->wall_seconds};
         rc = pipeline_record(s->run, s->run_state, RUN_FINISHED, &event, err);
-        daemon_pool_cancel_all(
-            s->daemon_pool); // compilations whose candidates are not decided about
+        // Compilations of candidates that are not decided about may still be under way.
+        daemon_pool_cancel_all(s->daemon_pool);
     }
     return rc;
 }
