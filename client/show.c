@@ -91,7 +91,7 @@ json_t *show_interval(const struct estimate *estimate)
                      : json_pack("[o, o]", show_ratio(estimate->lo), show_ratio(estimate->hi));
 }
 
-json_t *show_quantiles(const struct quantiles *quantiles)
+static json_t *show_quantiles(const struct quantiles *quantiles)
 {
     return !quantiles ? json_null()
                       : json_pack("{s:o, s:o, s:o}", "p10", show_number(quantiles->p10), "p50",

@@ -19,9 +19,8 @@ void show_ns(double ns, char *out, size_t size);
 json_t *show_number(double value);
 json_t *show_text(const char *text);
 json_t *show_digest(const struct digest *digest);
-json_t *show_ratio(double log2);                        // the ratio 2^log2
-json_t *show_interval(const struct estimate *estimate); // [lo, hi] as ratios
-json_t *show_quantiles(const struct quantiles *quantiles);
+json_t *show_ratio(double log2);                           // the ratio 2^log2
+json_t *show_interval(const struct estimate *estimate);    // [lo, hi] as ratios
 json_t *show_facts(const struct fact *fact, size_t count); // {name: value}
 json_t *show_accounts(const struct accounts *seconds);     // {"queue": seconds, …}
 // The object that `kcast measure --json` prints (docs/commands.md), without "candidate" and

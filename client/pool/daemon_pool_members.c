@@ -48,7 +48,7 @@ struct member *daemon_pool_add_member(struct daemon_pool *daemon_pool, const cha
     member->url = xstrdup(url);
     member->remote = remote;
     member->listed = true;
-    member->client = job_client_create_over(daemon_pool->session, remote, daemon_pool->search);
+    member->client = job_client_create(daemon_pool->session, remote, daemon_pool->search);
     job_client_set_terms(member->client, &daemon_pool->terms);
     job_client_set_blob_reader(member->client, daemon_pool_read_blob, daemon_pool);
     if (daemon_pool->several) {

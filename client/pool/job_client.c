@@ -151,17 +151,6 @@ void job_client_outage_is_over(struct job_client *job_client)
 
 // ---- interface ----
 
-int job_client_create(struct job_client **ret, struct session *session, const char *search,
-                      struct err *err)
-{
-    struct remote *remote;
-    int rc = session_daemon(session, &remote, err);
-    if (rc == 0) {
-        *ret = job_client_create_over(session, remote, search);
-    }
-    return rc;
-}
-
 static uv_timer_t *new_timer(struct job_client *job_client)
 {
     uv_timer_t *timer = xcalloc(1, sizeof(*timer));
@@ -170,8 +159,8 @@ static uv_timer_t *new_timer(struct job_client *job_client)
     return timer;
 }
 
-struct job_client *job_client_create_over(struct session *session, struct remote *remote,
-                                          const char *search)
+struct job_client *job_client_create(struct session *session, struct remote *remote,
+                                     const char *search)
 {
     struct job_client *job_client = xcalloc(1, sizeof(*job_client));
     job_client->session = session;
@@ -289,11 +278,6 @@ void job_client_abandon(struct job_client *job_client, struct job_client_job *jo
 uint64_t job_client_job_number(const struct job_client_job *job)
 {
     return job->phase == PHASE_SUBMITTED ? job->id : 0;
-}
-
-size_t job_client_outstanding(const struct job_client *job_client)
-{
-    return job_client->job_count;
 }
 
 void job_client_ack(struct job_client *job_client, uint64_t job)

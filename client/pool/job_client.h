@@ -30,13 +30,10 @@ struct job_client_job; // a job that was submitted and whose callback has not ru
 typedef void job_client_callback(void *owner, uint64_t tag, struct job_info *info,
                                  const struct err *error);
 
-// Connects to the daemon of the session (session_daemon). search names the search to the daemon; keys
-// are unique within it.
-MUST_CHECK int job_client_create(struct job_client **ret, struct session *session,
-                                 const char *search, struct err *err);
-// The same over a connection of the caller's, which outlives the client.
-struct job_client *job_client_create_over(struct session *session, struct remote *remote,
-                                          const char *search);
+// Creates a client over a connection, which stays the caller's and outlives the client. search names
+// the search to the daemon; keys are unique within it.
+struct job_client *job_client_create(struct session *session, struct remote *remote,
+                                     const char *search);
 // Jobs that are still outstanding stay at the daemon, and their callbacks do not run. Runs the loop
 // for a moment to send what job_client_ack has queued. NULL is fine.
 void job_client_close(struct job_client *job_client);
@@ -79,8 +76,6 @@ bool job_client_is_over_budget(const struct job_info *info);
 void job_client_abandon(struct job_client *job_client, struct job_client_job *job);
 // The number that the daemon gave the job; 0 when it is not known yet.
 uint64_t job_client_job_number(const struct job_client_job *job);
-// The number of jobs whose callback has not run yet.
-size_t job_client_outstanding(const struct job_client *job_client);
 // Says that the answer of a job is recorded, so that the daemon may forget the job. It is sent
 // soon. A failure is not reported, as the daemon forgets old jobs by itself.
 void job_client_ack(struct job_client *job_client, uint64_t job);

@@ -20,8 +20,4 @@ void progress_draw(struct progress *progress, const struct run_state *run_state)
 // Writes "kcast: <sentence>" on a line of its own. owner is the progress. Fits
 // daemon_pool_set_notice.
 void progress_say(void *owner, const char *sentence);
-// Writes the text of the line to out. now is the wall clock in seconds since 1970.
-void progress_text(const struct run_state *run_state, size_t points, double now, char *out,
-                   size_t size);
-
 #endif

@@ -39,7 +39,7 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
     struct err err = ERR_INIT;
     static uint64_t serial;
 
-    if (job_client_create(&pool, session, search, &err) < 0) {
+    if (samples_open(&pool, session, search, &err) < 0) {
         die(&err);
     }
     samples_add_problem(pool, dir);

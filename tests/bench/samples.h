@@ -22,6 +22,9 @@ struct samples {
 // Ends the program with the sentence.
 void die(const struct err *err) __attribute__((noreturn));
 
+// Opens a client for jobs at the session's daemon. search names the search to the daemon.
+int samples_open(struct job_client **ret, struct session *session, const char *search,
+                 struct err *err);
 // Gives problem.json, the reference and the baseline to the daemon.
 void samples_add_problem(struct job_client *pool, const struct problem_dir *dir);
 // Measures candidate[0 .. runs), each anew, all submitted at once. max_launches of the specs: 0 leaves the

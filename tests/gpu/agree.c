@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     struct session *session = NULL;
     struct job_client *pool = NULL;
     if (session_create(&session, &options, &err) < 0 ||
-        job_client_create(&pool, session, search, &err) < 0) {
+        samples_open(&pool, session, search, &err) < 0) {
         die(&err);
     }
     points = xcalloc(PROBLEMS_MAX * wanted, sizeof(*points));
