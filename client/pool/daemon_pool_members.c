@@ -318,7 +318,7 @@ static void check_silence(struct member *member, uint64_t now)
     }
 }
 
-static void check_member(struct member *member, uint64_t now)
+static void tick_member(struct member *member, uint64_t now)
 {
     const struct err *error = job_client_error(member->client);
     if (error && member->state != MEMBER_EXCLUDED) {
@@ -358,7 +358,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now = now_ns(daemon_pool);
     uv_stop(timer->loop);
     for (size_t i = 0; i < daemon_pool->count; i++) {
-        check_member(daemon_pool->member[i], now);
+        tick_member(daemon_pool->member[i], now);
     }
     if (!hosts_are_looked_up(daemon_pool->hosts) && hosts_have_names(daemon_pool->hosts) &&
         now >= daemon_pool->look_up_ns) {

@@ -110,7 +110,7 @@ static void killed_beside_a_late_worker_it_keeps_its_decisions(void **state)
     }
 }
 
-static void a_language_model_of_before_gets_sources(void **state)
+static void worker_that_only_names_its_engine_gets_sources(void **state)
 {
     const struct fake_behaviour old = {.old = true};
     struct fixture f = with_manner(*state, &old);
@@ -134,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_comes_late_or_again_is_used_from_then_on),
         cmocka_unit_test(killed_beside_a_late_worker_it_keeps_its_decisions),
-        cmocka_unit_test(a_language_model_of_before_gets_sources),
+        cmocka_unit_test(worker_that_only_names_its_engine_gets_sources),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
