@@ -324,8 +324,38 @@ static void release(struct search *s)
     }
 }
 
-// Does everything up to the pipeline. device_class is the class of the run's earlier sessions; NULL
-// when there are none.
+// Connects to the daemons and chooses a device. *ret_device is the caller's, and *ret_sandbox is
+// malloc'd or NULL. device_class is that of the run's earlier sessions; NULL when there are none.
+static int open_daemons(struct search *s, const char *device_class, struct device_info *ret_device,
+                        char **ret_sandbox, struct err *err)
+{
+    const struct run_started *started = &s->run_state->started;
+    int rc = daemon_pool_create(&s->daemon_pool, s->session, started->search, NULL, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct job_client_terms terms = {.weight = started->weight,
+                                     .budget_seconds = started->hard_seconds,
+                                     .in = (enum queue_class)started->queue_class};
+    daemon_pool_set_terms(s->daemon_pool, &terms);
+    daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
+    daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
+    return daemon_pool_choose(s->daemon_pool, device_class, s->problem, ret_device, ret_sandbox,
+                              err);
+}
+
+static int open_pipeline(struct search *s, struct err *err)
+{
+    const struct generator *generator[GENERATOR_LIST_MAX];
+    for (size_t i = 0; i < s->generators.count; i++) {
+        generator[i] = s->generators.generator[i];
+    }
+    return pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
+                           forecaster_service(s->forecaster), s->proposer, generator,
+                           s->generators.count, err);
+}
+
+// Does everything up to the pipeline. device_class as for open_daemons.
 static int begin(struct search *s, const char *device_class, struct err *err)
 {
     struct device_info device = {0};
@@ -340,22 +370,11 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     }
     s->progress =
         progress_create(session_options(s->session)->quiet, generator_list_points(&s->generators));
-    rc = daemon_pool_create(&s->daemon_pool, s->session, s->run_state->started.search, NULL, err);
-    if (rc != 0) {
-        goto out;
-    }
-    const struct run_started *started = &s->run_state->started;
-    struct job_client_terms terms = {.weight = started->weight,
-                                     .budget_seconds = started->hard_seconds,
-                                     .in = (enum queue_class)started->queue_class};
-    daemon_pool_set_terms(s->daemon_pool, &terms);
-    daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
-    rc = daemon_pool_choose(s->daemon_pool, device_class, s->problem, &device, &sandbox, err);
+    rc = open_daemons(s, device_class, &device, &sandbox, err);
     if (rc != 0) {
         goto out;
     }
     s->forecaster = forecaster_create(s->session, progress_say, s->progress);
-    daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
     forecaster_set_reader(s->forecaster, read_blob, s->run);
     rc = record_session(s, &device, &sandbox, err);
     if (rc != 0) {
@@ -373,13 +392,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
             goto out;
         }
     }
-    const struct generator *generator[GENERATOR_LIST_MAX];
-    for (size_t i = 0; i < s->generators.count; i++) {
-        generator[i] = s->generators.generator[i];
-    }
-    rc = pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
-                         forecaster_service(s->forecaster), s->proposer, generator,
-                         s->generators.count, err);
+    rc = open_pipeline(s, err);
 out:
     message_clear(&device_info_message, &device);
     free(sandbox);

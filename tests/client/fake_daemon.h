@@ -1,10 +1,10 @@
-// A daemon (tests/client/pool/fake_jobs.h) and a worker (tests/client/pool/fake_worker.h) that
+// A daemon (tests/client/pool/fake_jobs.h) and a worker (tests/client/forecast/fake_worker.h) that
 // invent their answers, in one process, for tests of the client.
 #ifndef TESTS_CLIENT_FAKE_DAEMON_H
 #define TESTS_CLIENT_FAKE_DAEMON_H
 
+#include "tests/client/forecast/fake_worker.h"
 #include "tests/client/pool/fake_jobs.h"
-#include "tests/client/pool/fake_worker.h"
 
 static inline void fake_on_daemon(void *owner, struct exchange *exchange,
                                   const struct request *request)

@@ -2,8 +2,8 @@
 // how many outcomes it was told. It also writes sources, for 200 tokens a request: with values of A
 // and B that follow from the request's number, and C from 11 to 13. The same request again costs
 // nothing.
-#ifndef TESTS_CLIENT_POOL_FAKE_WORKER_H
-#define TESTS_CLIENT_POOL_FAKE_WORKER_H
+#ifndef TESTS_CLIENT_FORECAST_FAKE_WORKER_H
+#define TESTS_CLIENT_FORECAST_FAKE_WORKER_H
 
 #include "tests/client/pool/fake_jobs.h"
 
