@@ -82,7 +82,7 @@ $(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/sup
 
 $(B)/%.a:
 	@mkdir -p $(@D)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar qcs $@ $^
 
 $(B)/bin/kcastd: $(B)/daemon/main.o $(B)/daemon.a $(B)/lib.a
 $(B)/bin/kcast-exec: $(B)/executor/main.o $(B)/executor.a $(B)/lib.a
@@ -113,7 +113,7 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/samples.o $(B)/cli
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
-	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
@@ -145,7 +145,7 @@ COMPANIONS := $(PROGRAMS) $(SUPPORT) $(FAKES) $(SOAK)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else
-# T= names tests: daemon/jobs/test_job, or shortly daemon/jobs/test_job or test_job where that is one test. A program that runs no other
+# T= names tests: daemon/state/test_job, or shortly daemon/state/test_job or test_job where that is one test. A program that runs no other
 # program is built alone.
 NAMES := $(patsubst $(B)/tests/%,%,$(TESTS)) $(patsubst tests/%,%,$(wildcard tests/check-*.sh tests/*/test_*.sh tests/*/*/test_*.sh))
 named = $(or $(filter $(1),$(NAMES)),$(filter $(firstword $(subst /, ,$(1)))/%/$(notdir $(1)),$(NAMES)),$(filter %/$(1),$(NAMES)))
@@ -157,7 +157,7 @@ RUN_OTHERS := $(filter %.sh e2e/%,$(filter-out lint/%,$(CHOSEN))) \
 CHECKED := $(CHOSEN_PROGRAMS:%=$(B)/tests/%) $(if $(strip $(RUN_OTHERS)),$(COMPANIONS))
 endif
 
-check: $(CHECKED) ## the tests without installing anything; T=daemon/jobs/test_job runs one, and builds what it needs
+check: $(CHECKED) ## the tests without installing anything; T=daemon/state/test_job runs one, and builds what it needs
 	$(Q)VARIANT=$(VARIANT) tests/run.sh $(CHOSEN)
 
 fuzz: ## every fuzz target; FUZZ_SECONDS=60 each

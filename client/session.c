@@ -124,7 +124,7 @@ static int connect_one(struct session *session, const char *url, const char *pro
         return rc;
     }
     struct hello_reply hello;
-    rc = remote_hello(remote, program, &hello, err);
+    rc = remote_hello_sync(remote, program, &hello, err);
     if (rc != 0) {
         remote_close(remote);
         return rc;

@@ -62,6 +62,11 @@ json_t *show_text(const char *text)
     return value ? value : json_null();
 }
 
+json_t *show_cause(uint64_t cause)
+{
+    return cause != JOB_CAUSE_NONE ? show_text(job_cause_name(cause)) : json_null();
+}
+
 json_t *show_digest(const struct digest *digest)
 {
     if (digest_is_zero(digest)) {

@@ -18,6 +18,7 @@ void show_ns(double ns, char *out, size_t size);
 // JSON values, as new references; null where the number is NaN or the pointer NULL.
 json_t *show_number(double value);
 json_t *show_text(const char *text);
+json_t *show_cause(uint64_t cause); // a word of enum job_cause; null when nothing is said
 json_t *show_digest(const struct digest *digest);
 json_t *show_ratio(double log2);                           // the ratio 2^log2
 json_t *show_interval(const struct estimate *estimate);    // [lo, hi] as ratios

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#define EXPLORE 0.5       // times the width of a bound
-#define LIFETIME_PART 0.1 // of the best arm's reward per cost over all time
-#define LEAST_PULLS 1e-9
+#define EXPLORE 0.5       // factor of a bound's width
+#define LIFETIME_PART 0.1 // factor of the best reward per cost over all time
+#define LEAST_PULLS 1e-9  // keeps the width of a bound finite
 
 void bandit_init(struct bandit *bandit, size_t count, double keep)
 {
@@ -38,7 +38,7 @@ void bandit_add(struct bandit *bandit, size_t number, double reward, double cost
     bandit_credit(bandit, number, reward, cost);
 }
 
-// The heaviest of those that were never pulled; SIZE_MAX: all were.
+// The heaviest option that was never pulled, SIZE_MAX when all were.
 static size_t find_untried(const struct bandit *bandit)
 {
     size_t found = SIZE_MAX;
@@ -59,7 +59,7 @@ static double rate(double reward, double cost)
     return cost > 0 ? reward / cost : 0;
 }
 
-// What rewards per cost are relative to.
+// The reward per cost to which those of all options are relative.
 static double best_rate(const struct bandit *bandit)
 {
     double best = 0;
@@ -73,7 +73,8 @@ static double best_rate(const struct bandit *bandit)
     return best;
 }
 
-// How much was spent on the arm, in pulls of mean cost (unit).
+// What was spent on the option, counted in pulls of cost `unit`, the mean over all options. Pending
+// pulls count with the option's own mean cost.
 static double spent(const struct bandit_option *option, double unit)
 {
     double mean = option->count > 0 ? option->cost / option->count / unit : 1;
@@ -81,18 +82,20 @@ static double spent(const struct bandit_option *option, double unit)
     return option->cost / unit + (double)option->pending * mean;
 }
 
+// The option with the highest upper confidence bound, SIZE_MAX when all are gone.
 static size_t highest_bound(const struct bandit *bandit)
 {
-    double cost = 0, count = 0, unit, best = best_rate(bandit), all = 0, highest = -INFINITY;
+    double cost = 0, count = 0;
 
     for (size_t i = 0; i < bandit->count; i++) {
         cost += bandit->option[i].cost;
         count += bandit->option[i].count;
     }
-    unit = cost > 0 && count > 0 ? cost / count : 1;
+    double unit = cost > 0 && count > 0 ? cost / count : 1, all = 0;
     for (size_t i = 0; i < bandit->count; i++) {
         all += spent(&bandit->option[i], unit);
     }
+    double best = best_rate(bandit), highest = -INFINITY;
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < bandit->count; i++) {
         const struct bandit_option *option = &bandit->option[i];
@@ -110,12 +113,12 @@ static size_t highest_bound(const struct bandit *bandit)
 
 size_t bandit_choose(const struct bandit *bandit, double coin)
 {
-    size_t untried = find_untried(bandit), drawn;
+    size_t untried = find_untried(bandit);
 
     if (untried != SIZE_MAX) {
         return untried;
     }
-    drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
+    size_t drawn = coin < BANDIT_FLOOR ? (size_t)(coin / BANDIT_FLOOR * (double)bandit->count) : 0;
     for (size_t i = 0; i < bandit->count && coin < BANDIT_FLOOR; i++) {
         size_t option = (drawn + i) % bandit->count;
 

@@ -1,5 +1,4 @@
-// The real clocks and one that only moves when told. A fake answers the same number for both kinds
-// of time.
+// The clocks of the operating system, and a fake one that moves only when told.
 #include "common/clock.h"
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +8,7 @@ static struct timespec read_clock(clockid_t id)
     struct timespec now;
 
     if (clock_gettime(id, &now) != 0) {
-        abort(); // Cannot happen: both clocks exist on every Linux.
+        abort(); // cannot happen: both clocks exist on every Linux
     }
     return now;
 }

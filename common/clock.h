@@ -1,4 +1,6 @@
-// Time as a thing that can be passed in, so that tests move it. All times are nanoseconds.
+// Time as an object that is passed in, so that tests can move it. Daemon, worker and client take a
+// struct clock where they decide by time. All times are in nanoseconds unless the name says
+// otherwise.
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
@@ -11,15 +13,18 @@
 struct clock {
     uint64_t (*monotonic_ns)(const struct clock *clock); // never goes back
     int64_t (*wall_ns)(const struct clock *clock);       // since 1970 UTC
-    uint64_t fake_ns;                                    // what a fake clock answers
+    uint64_t fake_ns;                                    // the time of a fake clock
 };
 
-extern const struct clock clock_system;                    // the real clocks
-void clock_fake_init(struct clock *clock, uint64_t at_ns); // stands still until clock_fake_advance
+// The clocks of the operating system.
+extern const struct clock clock_system;
+// Makes a fake clock that stands still at at_ns. Both kinds of time have the same value.
+void clock_fake_init(struct clock *clock, uint64_t at_ns);
+// Moves a fake clock forward.
 void clock_fake_advance(struct clock *clock, uint64_t ns);
 
-uint64_t clock_now_ns(const struct clock *clock); // monotonic
-int64_t clock_wall_ns(const struct clock *clock);
-double clock_seconds(uint64_t ns); // ns as seconds
+uint64_t clock_now_ns(const struct clock *clock); // monotonic time
+int64_t clock_wall_ns(const struct clock *clock); // since 1970 UTC
+double clock_seconds(uint64_t ns);                // converts nanoseconds to seconds
 
 #endif

@@ -1,6 +1,6 @@
-// SHA-256 by mbedcrypto; the only file that includes it. Its functions can fail only with
-// accelerator drivers that this program does not use, so a failure ends the program: going on would
-// mean storing things under a wrong name.
+// SHA-256 by mbedcrypto. No other file includes mbedcrypto's SHA-256. Its functions can fail only
+// with hardware accelerators, which these programs do not use. A failure therefore ends the
+// program: going on would store things under a wrong name.
 #include "common/digest.h"
 #include "common/mem.h"
 #include <mbedtls/sha256.h>
@@ -12,6 +12,7 @@ struct digest_state {
     mbedtls_sha256_context sha; // the running hash
 };
 
+// Ends the program when a function of mbedcrypto failed.
 static void must(int rc)
 {
     if (rc != 0) {
@@ -89,6 +90,7 @@ void digest_hex(const struct digest *a, char out[static DIGEST_HEX_LEN + 1])
     out[DIGEST_HEX_LEN] = '\0';
 }
 
+// The value of a hexadecimal digit, -1 when c is none.
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9') {

@@ -1,7 +1,7 @@
-// Owns the formatting of struct err and the lookups in ERR_CODES. Called by everything; knows
-// nobody. Never allocates, so that it works when memory is short, and never logs. All formatting
-// goes through a local buffer first, because callers pass err->text itself as an argument (err_wrap
-// does, and so does code that quotes an earlier error).
+// Formatting of struct err and lookups in ERR_CODES. Nothing here allocates, so that errors can be
+// reported when memory is short. All formatting goes through a local buffer first, because callers
+// may pass err->text itself as an argument: err_wrap does, and so does code that quotes an earlier
+// error.
 #include "common/err.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 
 struct err_row {
-    const char *name;
-    const char *meaning;
-    int exit;
+    const char *name;    // on the wire and in --json
+    const char *meaning; // for people
+    int exit;            // exit code of a program
 };
 
 static const struct err_row table[] = {
@@ -20,6 +20,7 @@ static const struct err_row table[] = {
 #undef X
 };
 
+// The row of an error code, NULL when it is none.
 static const struct err_row *find(int code)
 {
     if (code >= 0 || code < -(int)ERR_COUNT) {
@@ -28,7 +29,7 @@ static const struct err_row *find(int code)
     return &table[-1 - code];
 }
 
-// The largest length <= max at which text may be cut without splitting a UTF-8 sequence.
+// The largest length up to max at which text can be cut without splitting a UTF-8 sequence.
 static size_t cut_at_character(const char *text, size_t max)
 {
     size_t len = max;
@@ -36,12 +37,13 @@ static size_t cut_at_character(const char *text, size_t max)
     while (len > 0 && max - len < 3 && ((unsigned char)text[len] & 0xC0) == 0x80) {
         len--;
     }
-    // A run of continuation bytes without a leader is no UTF-8 at all; then any place is as good.
+    // A run of continuation bytes without a leading byte is not UTF-8: cut anywhere.
     return ((unsigned char)text[len] & 0xC0) == 0x80 ? max : len;
 }
 
-// Appends text to out, which holds *len bytes of ERR_TEXT_MAX; cuts at a character. Newlines become
-// spaces because the text is one line by contract, whatever a compiler or a peer put into it.
+// Appends text to out, a buffer of ERR_TEXT_MAX bytes of which *len are used. Cuts at a character
+// what does not fit. Newlines become spaces, because the text of an error is one line, whatever a
+// compiler or a peer wrote.
 static void append(char *out, size_t *len, const char *text)
 {
     size_t room = ERR_TEXT_MAX - 1 - *len;
@@ -60,7 +62,7 @@ static void append(char *out, size_t *len, const char *text)
 __attribute__((format(printf, 3, 0))) static void append_format(char *out, size_t *len,
                                                                 const char *format, va_list args)
 {
-    // Four bytes more than can be kept, so that append() sees the byte after the cut.
+    // Four bytes more than err holds, so that append() sees the byte after the cut.
     char piece[ERR_TEXT_MAX + 4];
 
     if (vsnprintf(piece, sizeof(piece), format, args) < 0) {

@@ -1,12 +1,13 @@
-// The one error type. An error is a code and a sentence; functions that can fail return 0 or a negative code and fill
-// the caller's struct err. Nothing here allocates or logs.
+// The one error type of all programs. An error is a code and a sentence. A function that can fail
+// returns 0 or a negative code and fills the caller's struct err. Nothing here allocates or logs.
 #ifndef COMMON_ERR_H
 #define COMMON_ERR_H
 
 #include "common/exit.h"
 #include <stddef.h>
 
-// code, name on the wire and in --json, exit code of a program that ends by it, meaning
+// Each row: code, name on the wire and in --json, exit code of a program that ends because of it,
+// meaning.
 #define ERR_CODES(X)                                                                               \
     X(INTERNAL, "internal", EXIT_INTERNAL, "a defect of kernelcast itself")                        \
     X(SYSTEM, "system", EXIT_SYSTEM, "the operating system refused something")                     \
@@ -36,7 +37,7 @@ enum err_index {
         ERR_COUNT
 };
 
-// Negative, so that a return value is 0 or an error.
+// Error codes are negative, so that a return value is either 0 or an error.
 enum err_code {
     ERR_NONE = 0,
 #define X(id, name, exit, text) ERR_##id = -1 - (int)ERR_INDEX_##id,
@@ -44,7 +45,7 @@ enum err_code {
 #undef X
 };
 
-// Where a code's entry is in a table of ERR_COUNT; INTERNAL's for what is no code.
+// The index of a code in a table of ERR_COUNT rows. The index of ERR_INTERNAL for an unknown code.
 static inline size_t err_index(enum err_code code)
 {
     return code < 0 && code >= -(int)ERR_COUNT ? (size_t)(-1 - (int)code) : ERR_INDEX_INTERNAL;
@@ -53,42 +54,46 @@ static inline size_t err_index(enum err_code code)
 #define ERR_TEXT_MAX 1024
 
 struct err {
-    enum err_code code;      // ERR_NONE until something failed
-    char text[ERR_TEXT_MAX]; // one sentence without newline; empty while code is ERR_NONE
+    enum err_code code;      // ERR_NONE until something fails
+    char text[ERR_TEXT_MAX]; // one sentence without a newline, empty while code is ERR_NONE
 };
 
-// Starts as "no error": struct err err = ERR_INIT;
+// The state "no error": struct err err = ERR_INIT;
 #define ERR_INIT                                                                                   \
     {                                                                                              \
         .code = ERR_NONE                                                                           \
     }
 
-// Every function that can fail.
+// Marks functions whose result must not be ignored.
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-// Records an error, unless err already holds one (the first wins) or is NULL. Returns code, always.
+// Records an error, unless err is NULL or holds one already: the first error wins. Returns code in
+// every case.
 int err_set(struct err *err, enum err_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The same, with ": " and the text of errno value errnum appended. ENOSPC and EDQUOT turn code into ERR_NO_SPACE.
+// Like err_set, with ": " and the text of the errno value errnum appended. ENOSPC and EDQUOT
+// replace code by ERR_NO_SPACE.
 int err_set_errno(struct err *err, enum err_code code, int errnum, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Puts "<context>: " in front of the text of a recorded error. Returns its code.
+// Puts "<context>: " in front of the text of a recorded error and returns its code. Does nothing
+// and returns ERR_NONE when no error is recorded. Returns ERR_INTERNAL when err is NULL.
 int err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Back to "no error". err may be NULL.
 void err_clear(struct err *err);
 
-// "invalid", "no-space", …; "none" for 0 and "unknown" for anything else.
+// The name of a code, such as "invalid" or "no-space". "none" for 0, "unknown" for anything else.
 const char *err_name(int code);
 
-// The meaning of a code, from the table above.
+// The meaning of a code, from the table above. Also defined for 0 and for unknown codes.
 const char *err_meaning(int code);
 
-// The code for a name read from the wire or a file; ERR_INTERNAL when it is unknown.
+// The code of a name that was read from the wire or a file. ERR_INTERNAL for an unknown name.
 enum err_code err_from_name(const char *name);
 
-// The exit code a program should end with because of this error.
+// The exit code of a program that ends because of this error. 0 for ERR_NONE.
 int err_exit(int code);
 
 #endif

@@ -1,7 +1,8 @@
-// Exit codes of all programs. docs/commands.md lists them; a test compares the two.
+// The exit codes of all programs. docs/commands.md lists them, and a test compares the two.
 #ifndef COMMON_EXIT_H
 #define COMMON_EXIT_H
 
+// Each row: name, exit code, meaning.
 #define EXIT_CODES(X)                                                                              \
     X(OK, 0, "done")                                                                               \
     X(NEGATIVE, 1, "done, and the answer is no (a check failed, no candidate was correct)")        \

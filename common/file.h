@@ -1,4 +1,9 @@
-// Whole files: read with a limit, written to a temporary name and renamed, directories, locks.
+// Files and folders of the local file system: read whole files with a limit, replace them
+// atomically, make and remove folders, lock between processes. Every program uses it. It knows
+// nothing of what the files hold.
+//
+// All paths are NUL-terminated. Error sentences name the path. The files in common/file/
+// implement this header: file.c, file_lock.c and file_tree.c (folders).
 #ifndef COMMON_FILE_H
 #define COMMON_FILE_H
 
@@ -7,52 +12,66 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Reads a regular file of at most limit bytes. A NUL follows the data (not counted in len).
-// ERR_NOT_FOUND, ERR_LIMIT or ERR_SYSTEM otherwise; the sentence names the path.
+// Reads a regular file of at most limit bytes into *ret, which the caller clears. A NUL follows the
+// data and is not counted in len. ERR_NOT_FOUND, ERR_LIMIT or ERR_SYSTEM on failure.
 MUST_CHECK int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err);
 
-// The same for a file that holds a secret: ERR_DENIED when its group or others may read or change it.
+// Like file_read, for a file that holds a secret: ERR_DENIED when its group or others have any
+// permission on it.
 MUST_CHECK int file_read_private(struct bytes *ret, const char *path, size_t limit,
                                  struct err *err);
-// Frees bytes that held a secret, and leaves nothing of them in memory.
+// Overwrites a secret in memory, then frees it.
 void file_wipe(struct bytes *secret);
 
-// The same from an open descriptor until its end (pipes too). Retries EINTR.
+// Like file_read, from an open descriptor until its end; pipes too. `what` names the source in the
+// error sentence. Does not close fd.
 MUST_CHECK int file_read_fd(struct bytes *ret, int fd, size_t limit, const char *what,
                             struct err *err);
 
-// All of data to fd. Retries EINTR and short writes.
+// Writes all of data to fd, however many writes that takes. `what` names the destination in the
+// error sentence. Does not close fd.
 MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *what,
                              struct err *err);
 
-// Writes path + ".tmp.<thread id>" (mode 0644 less umask), fsyncs when durable, renames it over path. On failure path is as
-// before and no temporary file is left; only when the sync of the folder fails is the new content in place already.
+// Replaces the file at path: writes path + ".tmp.<thread id>" (mode 0644 less the umask), syncs it
+// when durable is true, and renames it over path. On failure path is as before and no temporary
+// file is left. One exception: when only the sync of the folder fails, the new content is in place.
 MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable,
                             struct err *err);
 
-// The same with another temporary name, which only this thread uses, on the same file system. What a process that is killed
-// leaves there is its owner's to remove.
+// Like file_replace, with the temporary name chosen by the caller. It must be on the same file
+// system and used by this thread alone. A process that is killed leaves the temporary file behind;
+// its removal is the caller's task.
 MUST_CHECK int file_replace_through(const char *path, const char *temp, const void *data,
                                     size_t len, bool durable, struct err *err);
 
-// mkdir -p, mode 0700 for what is created.
+// Creates the folder and its missing parents with mode 0700. A folder that exists is no error.
 MUST_CHECK int file_make_dirs(const char *path, struct err *err);
 
-// Takes an exclusive flock on path (created if missing) and writes the pid into it. *ret_fd holds the lock until closed.
-// ERR_BUSY naming the holder's pid when another process has it; when that process is gone, but a child that it was starting
-// still holds the lock, waits for that, 5 s at most.
+// Takes an exclusive flock on the file at path, which is created if missing, and writes the pid
+// into it. The lock lasts until *ret_fd is closed. ERR_BUSY when another process holds it; the
+// sentence has that process's pid. When the holder has died, but a child that it was starting still
+// shares the lock, waits for that child, at most 5 s.
 MUST_CHECK int file_lock(int *ret_fd, const char *path, struct err *err);
 
+// Whether stat(2) succeeds on path. Follows links.
 bool file_exists(const char *path);
-// Removes a directory tree that this program made (does not follow links, stays on one file system). Missing is fine.
+
+// Removes a file or a folder with everything in it. Does not follow links and stays on one file
+// system. Does nothing when path does not exist. Goes on after an error and returns the first one.
 MUST_CHECK int file_remove_tree(const char *path, struct err *err);
-// A new directory "<TMPDIR or /tmp>/<prefix>.XXXXXX"; *ret is malloc'd.
+
+// Creates a new folder "<TMPDIR or /tmp>/<prefix>.XXXXXX". The caller frees *ret.
 MUST_CHECK int file_make_temp_dir(char **ret, const char *prefix, struct err *err);
-// The last component of path; points into path.
+
+// The last component of path, as a pointer into path.
 const char *file_base_name(const char *path);
-// Another program of ours: beside the running one, else in ../libexec/kernelcast. malloc'd. ERR_NOT_FOUND names both places.
+
+// The path of another program of this project: in the folder of the running one, else in
+// ../libexec/kernelcast. The caller frees *ret. ERR_NOT_FOUND names both places.
 MUST_CHECK int file_own_program(char **ret, const char *name, struct err *err);
-// The folder of the running executable, malloc'd.
+
+// The folder of the running executable. The caller frees *ret.
 MUST_CHECK int file_own_dir(char **ret, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
-// A binary heap in an array: the children of i are 2i+1 and 2i+2, and no child is less than its
-// parent. Every move of an item is reported through set_index, so the owner can hand the index back
-// to remove or re-key it. Equal keys leave in any order; whoever needs first-in-first-out puts a
-// sequence number into less().
+// A binary heap in an array: the children of item i are at 2i+1 and 2i+2, and no child is less than
+// its parent. Every move of an item is reported through set_index, so that the owner can name the
+// item by its index when it removes or re-sorts it. Items with equal keys leave in any order. An
+// owner that needs first in, first out compares a sequence number in less().
 #include "common/heap.h"
 #include "common/mem.h"
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-// Tells systemd (or whoever set WATCHDOG_USEC) that this program's loop turns, and what it is
-// doing. The beats come from a timer of that loop, so that they stop when the loop hangs. Source:
-// sd_watchdog_enabled(3) and sd_notify(3); the protocol is common/ready.h.
+// Reports to systemd that a program's event loop turns (the watchdog protocol) and what the program
+// is doing (its status line). Daemon and worker start one each. The reports come from timers of the
+// loop itself, so that they stop when the loop hangs. Sources: sd_watchdog_enabled(3) and
+// sd_notify(3). common/ready.h sends the datagrams.
 #ifndef COMMON_HEARTBEAT_H
 #define COMMON_HEARTBEAT_H
 
@@ -9,28 +10,31 @@
 #include <uv.h>
 
 #define HEARTBEAT_STATUS_MAX 256
-#define HEARTBEAT_STATUS_MS 2000 // at most so often a new status is sent
+#define HEARTBEAT_STATUS_MS 2000 // shortest time between two status lines
 
 struct heartbeat {
-    uv_timer_t watchdog;
-    uv_timer_t status;
-    // Writes one line about what the program does. NULL: none is sent.
+    uv_timer_t watchdog; // sends WATCHDOG=1
+    uv_timer_t status;   // sends the status line when it has changed
+    // Writes one line about what the program does. NULL: no status is sent.
     void (*describe)(void *owner, char *text, size_t size);
-    void *owner;
-    char last[HEARTBEAT_STATUS_MAX]; // what was sent
+    void *owner;                     // argument of describe
+    char last[HEARTBEAT_STATUS_MAX]; // the status line that was sent last
 };
 
-// How often to beat: half of what is asked for, in milliseconds; 0 when nobody asks (no
-// WATCHDOG_USEC, not a number, or meant for another process by WATCHDOG_PID).
+// The interval between two reports to the watchdog in milliseconds: half of the time that it
+// allows. 0 when no reports are wanted: WATCHDOG_USEC is unset or not a number, or WATCHDOG_PID
+// names another process.
 uint64_t heartbeat_interval_ms(void);
 
-// Begins when the program is ready: the first beat and the first status go out now. describe and
-// owner are set by the caller. The timers do not keep the loop alive.
+// Starts the timers. Call it when the program is ready: the first reports go out at once. The
+// caller has set describe and owner. The timers do not keep the loop alive.
 void heartbeat_start(struct heartbeat *heartbeat, uv_loop_t *loop);
-// Closes the timers; the loop has to run once more. Only after heartbeat_start.
+// Closes the timers. heartbeat_start must have been called. The memory must stay until the loop has
+// run once more.
 void heartbeat_stop(struct heartbeat *heartbeat);
 
-// Around a reload of the configuration, as Type=notify-reload wants it; READY=1 ends it.
+// Tells systemd (Type=notify-reload) that the program reloads its configuration. The caller sends
+// READY=1 when it is done.
 void heartbeat_reloading(void);
 
 #endif

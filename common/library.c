@@ -1,4 +1,5 @@
-// Function pointers are filled through memcpy: ISO C has no conversion from void *.
+// Function pointers are filled through memcpy, because ISO C does not convert void * to a function
+// pointer.
 #include "common/library.h"
 #include "common/strbuf.h"
 #include <dlfcn.h>

@@ -1,9 +1,10 @@
-// One line per event on stderr. The line is built in local buffers of LINE_MAX_BYTES and leaves in
-// one write(2), so lines of several threads (and processes, on a pipe) do not mix. What was
-// formatted is escaped afterwards as a whole, because values come from peers, compilers and models:
-// control characters, C1 controls and bytes that are no UTF-8 become \n, \t or \xNN. The settings
-// are the one writable static of common/: written once by log_init before threads exist; only the
-// level may change afterwards.
+// A line is built in local buffers of LINE_MAX_BYTES and leaves in one write(2), so that the lines
+// of several threads, and of several processes on a pipe, do not mix. The formatted event is
+// escaped as a whole, because values come from peers, compilers and models: control characters, C1
+// controls and bytes that are not UTF-8 become \n, \t or \xNN.
+//
+// The settings are the only writable static of common/. log_init writes them before there are
+// threads. Afterwards only the level may change.
 #include "common/log.h"
 
 #include "common/clock.h"
@@ -21,10 +22,10 @@
 #define CUT_MARK " [cut]\n"
 
 static struct {
-    char program[32];      // shown when there is no journal to add it
-    _Atomic int max_level; // events above it are dropped
+    char program[32];      // its name, for lines that go to no journal
+    _Atomic int max_level; // events above this level are dropped
     bool journal;          // lines start with <3> to <7>
-    bool json;             // and are JSON objects
+    bool json;             // lines are JSON objects
 } settings = {.max_level = LOG_INFO};
 
 void log_init(const char *program, enum log_level max_level)
@@ -63,6 +64,7 @@ static const char *level_name(enum log_level level)
 
 #define STAMP_MAX 48
 
+// Writes the present time, such as "2026-01-31T12:00:00.000Z".
 static void put_stamp(char stamp[STAMP_MAX])
 {
     struct timespec now;
@@ -77,6 +79,7 @@ static void put_stamp(char stamp[STAMP_MAX])
     (void)snprintf(stamp, STAMP_MAX, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
 }
 
+// Writes what stands before the event. Returns its length.
 static size_t put_prefix(char *line, size_t size, enum log_level level)
 {
     char stamp[STAMP_MAX];
@@ -92,7 +95,8 @@ static size_t put_prefix(char *line, size_t size, enum log_level level)
     return len > 0 ? (size_t)len : 0;
 }
 
-// Length of the printable character at text: 1 to 4, or 0 when the first byte must be escaped.
+// The length of the printable character at text, 1 to 4 bytes. 0 when its first byte must be
+// escaped.
 static size_t printable_len(const unsigned char *text)
 {
     if (text[0] >= 0x20 && text[0] < 0x7F) {
@@ -109,17 +113,18 @@ static size_t printable_len(const unsigned char *text)
         return 0;
     }
     for (size_t i = 1; i < len; i++) {
-        if ((text[i] & 0xC0) != 0x80) { // also ends at the NUL
+        if ((text[i] & 0xC0) != 0x80) { // a NUL, too, ends the character
             return 0;
         }
     }
-    if (text[0] == 0xC2 && text[1] < 0xA0) { // C1 controls
+    if (text[0] == 0xC2 && text[1] < 0xA0) { // a C1 control character
         return 0;
     }
     return len;
 }
 
-// One character of the event into out (at least 5 bytes); how much was read goes to *read.
+// Writes one character of the event to out, at most 4 bytes, and returns how many. *read becomes
+// the number of bytes that the character has in text.
 static size_t put_character(char *out, const unsigned char *text, size_t *read)
 {
     static const char hex[] = "0123456789abcdef";
@@ -142,7 +147,7 @@ static size_t put_character(char *out, const unsigned char *text, size_t *read)
     return 4;
 }
 
-// A log line that cannot be written has no better place to go.
+// Errors are ignored: a line that cannot be written has no better place to go.
 static void write_line(const char *line, size_t len)
 {
     ssize_t written;

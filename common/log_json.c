@@ -1,7 +1,8 @@
-// Design note. Values come from peers and compilers and are not escaped in the line: a quoted value
-// may have quotes inside. Its end is the first quote after which the line ends or another key=
-// begins, which is what a reader would take it for.
+// Values come from peers and compilers and are not escaped in the line: a quoted value may have
+// quotes inside. Its end is therefore the first quote after which the line ends or another key=
+// begins, which is where a person would see it.
 #include "common/log_json.h"
+#include "common/utf8.h"
 #include <stdbool.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static bool is_key(char c)
     return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9') || c == '-';
 }
 
-// Length of "key=" at text; 0 when there is none.
+// The length of "key=" at text, 0 when there is none.
 static size_t key_len(const char *text)
 {
     size_t len = 0;
@@ -23,27 +24,6 @@ static size_t key_len(const char *text)
     return len > 0 && text[len] == '=' ? len + 1 : 0;
 }
 
-// Length of the valid UTF-8 character at text, which is not ASCII; 0 when it is none.
-static size_t utf8_len(const unsigned char *text)
-{
-    size_t len = text[0] >= 0xC2 && text[0] <= 0xDF   ? 2
-                 : text[0] >= 0xE0 && text[0] <= 0xEF ? 3
-                 : text[0] >= 0xF0 && text[0] <= 0xF4 ? 4
-                                                      : 0;
-
-    for (size_t i = 1; i < len; i++) {
-        if ((text[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    // Surrogates, and what has a shorter form or none.
-    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
-        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F)) {
-        return 0;
-    }
-    return len;
-}
-
 static void put_string(struct strbuf *out, const char *text, size_t len)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -51,9 +31,9 @@ static void put_string(struct strbuf *out, const char *text, size_t len)
 
     strbuf_addc(out, '"');
     while (at < end) {
-        size_t multi = *at >= 0x80 ? utf8_len(at) : 0;
+        size_t multi = *at >= 0x80 ? utf8_length(at, (size_t)(end - at)) : 0;
 
-        if (multi > 0 && at + multi <= end) {
+        if (multi > 0) {
             strbuf_add(out, at, multi);
             at += multi;
             continue;
@@ -76,7 +56,8 @@ static void put_member(struct strbuf *out, const char *key, const char *value)
     put_string(out, value, strlen(value));
 }
 
-// The end of a quoted value; text is behind its first quote.
+// The closing quote of the value that begins at text, behind its opening quote. The end of the line
+// when there is none.
 static const char *closing_quote(const char *text)
 {
     const char *at = text;
@@ -90,7 +71,8 @@ static const char *closing_quote(const char *text)
     return text + strlen(text);
 }
 
-static bool is_ours(const char *key, size_t len)
+// Whether the key is one that log_json adds itself.
+static bool is_reserved(const char *key, size_t len)
 {
     static const char *const names[] = {"time", "program", "level", "event", "text"};
 
@@ -102,7 +84,7 @@ static bool is_ours(const char *key, size_t len)
     return false;
 }
 
-// One key=value at text; what comes after it.
+// Adds the key=value at text, whose "key=" has `key` bytes. Returns the text after it.
 static const char *put_pair(struct strbuf *out, const char *text, size_t key)
 {
     const char *value = text + key;
@@ -110,7 +92,7 @@ static const char *put_pair(struct strbuf *out, const char *text, size_t key)
 
     value += quoted;
     const char *end = quoted ? closing_quote(value) : value + strcspn(value, " ");
-    strbuf_addf(out, ",\"%s%.*s\":", is_ours(text, key - 1) ? "_" : "", (int)(key - 1), text);
+    strbuf_addf(out, ",\"%s%.*s\":", is_reserved(text, key - 1) ? "_" : "", (int)(key - 1), text);
     put_string(out, value, (size_t)(end - value));
     return quoted && *end == '"' ? end + 1 : end;
 }

@@ -1,21 +1,20 @@
-// A log line as one JSON object. Belongs to log.c.
+// Turns a line of the log into one JSON object. Only common/log.c uses it.
 #ifndef COMMON_LOG_JSON_H
 #define COMMON_LOG_JSON_H
 
 #include "common/strbuf.h"
 
 struct log_line {
-    const char *time; // "2026-01-31T12:00:00.000Z"
-    const char *program;
-    const char *level;
-    const char *event; // "event key=value key=\"value with blanks\" …"
+    const char *time;    // "2026-01-31T12:00:00.000Z"
+    const char *program; // name of the program
+    const char *level;   // name of the level
+    const char *event;   // event key=value key="value with blanks"
 };
 
-// Appends {"time":…,"program":…,"level":…,"event":…,key:value,…} without a newline. Values are
-// strings as they stand in the line; a key that is one of the first four or "text" gets an
-// underscore in front, one that comes twice is there twice.
-// What is no key=value is kept in "text". Anything may come: the result is valid JSON, in ASCII but
-// for valid UTF-8.
+// Appends {"time":...,"program":...,"level":...,"event":...,key:value,...} without a newline.
+// Values are strings, as they stand in the line. Words that are no key=value are collected in
+// "text". A key that is one of these five gets an underscore in front. A key that occurs twice is
+// there twice. Whatever the line holds, the result is valid JSON, and ASCII except for valid UTF-8.
 void log_json(struct strbuf *out, const struct log_line *line);
 
 #endif

@@ -1,13 +1,13 @@
-// Actors: any number of posting threads and the loop thread. Posters append to `posted` under the
-// lock and wake the loop under the same lock, so a wake-up can never meet a handle that is being
-// closed. libuv merges wake-ups, hence a list: one wake-up delivers everything that is there.
+// Actors: any number of posting threads, and the loop thread. A posting thread appends to `posted`
+// and wakes the loop under the same lock, so that a wake-up never meets a handle that is being
+// closed. libuv merges wake-ups. One wake-up therefore delivers everything that is in the list.
 //
 // The loop thread moves `posted` to the end of `batch`, which it alone touches, and delivers from
-// there without the lock. Deliver functions may post (the mail arrives at the next wake-up) and may
-// call mailbox_close: the nested delivery goes on in the same batch, so the order holds and nothing
-// is delivered twice.
+// there without the lock. A deliver function may post: that mail arrives at the next wake-up. It
+// may also call mailbox_close: the nested delivery goes on in the same batch, so that the order
+// holds and nothing is delivered twice.
 //
-// Memory lives until the close callback. A thread that may still post then must have been joined
+// The memory lives until the close callback. Threads that might still post must therefore be joined
 // before the loop runs on after mailbox_close.
 #include "common/mailbox.h"
 #include "common/mem.h"
@@ -15,18 +15,18 @@
 
 struct mail_list {
     struct mail *first; // oldest
-    struct mail *last;  // newest; meaningless while first is NULL
+    struct mail *last;  // newest; not defined while first is NULL
 };
 
 struct mailbox {
     uv_async_t wake;         // wakes the loop
     uv_mutex_t lock;         // guards posted and closed
-    struct mail_list posted; // by any thread
-    struct mail_list batch;  // taken over by the loop thread
-    bool closed;             // no more posts
+    struct mail_list posted; // posted by any thread and not yet seen by the loop thread
+    struct mail_list batch;  // being delivered; only the loop thread touches it
+    bool closed;             // mail is accepted no more
 };
 
-// Moves all of from to the end of to.
+// Moves all mail of `from` to the end of `to`.
 static void list_move(struct mail_list *to, struct mail_list *from)
 {
     if (!from->first) {
@@ -98,7 +98,7 @@ bool mailbox_post(struct mailbox *box, struct mail *mail)
     if (accepted) {
         mail->next = NULL;
         list_move(&box->posted, &one);
-        // Fails only for handles of another type.
+        // It fails only for handles of another type.
         (void)uv_async_send(&box->wake);
     }
     uv_mutex_unlock(&box->lock);

@@ -1,6 +1,7 @@
-// The only way from another thread into the libuv loop: a locked list and one uv_async. Messages arrive in posting order,
-// several per wake-up. The loop thread owns the mailbox; any thread may post until mailbox_close. A thread that might still post
-// later must be joined before the loop runs again after mailbox_close, because that frees the memory.
+// The only way from another thread into the libuv loop: a list under a lock, and one uv_async that
+// wakes the loop. The loop thread owns the mailbox. Any thread may post to it until mailbox_close.
+// Mail arrives in the order of posting, and one wake-up may deliver several. The mailbox knows
+// nothing of what the mail means.
 #ifndef COMMON_MAILBOX_H
 #define COMMON_MAILBOX_H
 
@@ -9,15 +10,19 @@
 #include <uv.h>
 
 struct mail {
-    struct mail *next;                  // the mailbox's, while posted
-    void (*deliver)(struct mail *mail); // runs on the loop thread; owns mail from then on
+    struct mail *next;                  // used by the mailbox while the mail is posted
+    void (*deliver)(struct mail *mail); // runs on the loop thread and owns the mail from then on
 };
 
 struct mailbox;
+// Creates a mailbox on this loop. mailbox_close frees it.
 MUST_CHECK int mailbox_create(struct mailbox **ret, uv_loop_t *loop, struct err *err);
-// Thread-safe. After mailbox_close the mail is not delivered; returns false then and the caller keeps it.
+// Posts a mail, from any thread. Returns false after mailbox_close: the mail is not delivered then
+// and still belongs to the caller.
 bool mailbox_post(struct mailbox *box, struct mail *mail);
-// Stops accepting, delivers what was posted, closes the handle; memory is freed in its close callback.
+// Stops accepting mail, delivers what was posted, and closes the handle, whose close callback frees
+// the memory. A thread that might still post must be joined before the loop runs again. NULL is
+// allowed.
 void mailbox_close(struct mailbox *box);
 
 #endif

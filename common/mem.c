@@ -1,6 +1,5 @@
-// Owns nothing but the policy: control objects that do not fit into memory end the program at once,
-// with a line on stderr, because no caller of a 100-byte allocation has a better idea. Sizes that
-// somebody else chose go through mem_try_alloc.
+// An allocation that fails ends the program at once with a line on stderr. Only mem_try_alloc, for
+// sizes that somebody else chose, returns an error.
 #include "common/mem.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// No stdio here: it may want memory itself.
+// Writes without stdio, which may need memory itself.
 __attribute__((noreturn)) static void out_of_memory(void)
 {
     static const char text[] = "out of memory\n";
@@ -20,6 +19,7 @@ __attribute__((noreturn)) static void out_of_memory(void)
     abort();
 }
 
+// count * size. Ends the program when that overflows.
 static size_t product(size_t count, size_t size)
 {
     size_t total;
@@ -64,7 +64,7 @@ void *xrealloc(void *pointer, size_t count, size_t size)
 
 void *xgrow(void *array, size_t count, size_t size)
 {
-    if ((count & (count - 1)) != 0) { // 0 and powers of two are full
+    if ((count & (count - 1)) != 0) { // an array of 0 or a power of two elements is full
         return array;
     }
     return xrealloc(array, count > 0 ? product(count, 2) : 1, size);

@@ -1,15 +1,15 @@
-// One table, three readers: defaults, command line, INI. All of them end in set_field(), which
-// parses a text by the type of its row, so a value means the same wherever it stands. A refused
-// value leaves the field as it was.
+// Defaults, the command line and INI files all end in set_field(), which parses a text by the type
+// of its row. A value therefore means the same wherever it stands. A refused value leaves the field
+// as it was.
 //
 // Command line: "--name=value", "--name value", "-nvalue", "-n value", flags alone or joined
-// ("-vq"), "--flag=no". Options and other arguments may be mixed; "--" ends options and a lone "-"
-// is an argument. Names are never abbreviated, because a new option would then break old command
-// lines.
+// ("-vq"), "--flag=no". Options and other arguments may be mixed. "--" ends the options, and a lone
+// "-" is an argument. Names are never abbreviated, because a new option could then break an old
+// command line.
 //
-// INI: libinih does the splitting, but this file feeds it line by line, because the library as
-// packaged cannot tell the handler the line's number, silently joins indented lines to the value
-// above and breaks lines that exceed its buffer.
+// INI: libinih splits the lines, but this file hands them to it one by one. As packaged, the
+// library does not tell its handler the line number, silently joins indented lines to the value
+// above, and breaks lines that exceed its buffer.
 #include "common/options.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -65,7 +65,7 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-// min and max of a row as bounds of an unsigned field.
+// The limits of a row as bounds of an unsigned field.
 static void bounds_u64(const struct option_row *row, uint64_t *min, uint64_t *max)
 {
     bool limited = row->max > 0;
@@ -115,14 +115,14 @@ static int set_f64(const struct option_row *row, double *field, const char *text
                    struct err *err)
 {
     bool limited = row->min != 0 || row->max != 0;
-    // A positive min alone means "at least".
+    // A positive min without a max means "at least".
     bool open = !limited || (row->min > 0 && row->max == 0);
 
     return parse_f64(field, text, limited ? row->min : -INFINITY, open ? INFINITY : row->max, what,
                      err);
 }
 
-// Parses text into the field of row. what names the option in the error.
+// Parses text into the field of the row. `what` names the option in the error sentence.
 static int set_field(const struct option_row *row, void *target, const char *text, const char *what,
                      struct err *err)
 {
@@ -168,16 +168,13 @@ static void zero_field(const struct option_row *row, void *target)
 
 int options_defaults(const struct option_row *table, void *target, struct err *err)
 {
-    int rc;
-
     for (const struct option_row *row = table; row->name; row++) {
         zero_field(row, target);
         if (!row->default_text) {
             continue;
         }
-        rc = set_field(row, target, row->default_text, row->name, NULL);
-        if (rc != 0) {
-            // The table is part of the program, so this is a defect and no mistake of the user.
+        if (set_field(row, target, row->default_text, row->name, NULL) != 0) {
+            // The table is part of the program: this is a defect and not a mistake of the user.
             return err_set(err, ERR_INTERNAL, "the default '%s' of option %s is not valid",
                            row->default_text, row->name);
         }
@@ -206,14 +203,15 @@ static const struct option_row *find_letter(const struct option_row *table, char
     return NULL;
 }
 
-// A cursor over argv, so that an option can take the argument after it.
+// A position in argv, so that an option can take the argument after it.
 struct arguments {
     char **argv;
     int argc;
-    int next; // index of the first argument that was not used
+    int next; // index of the first argument that was not used yet
 };
 
-// Sets row from value or, when that is NULL and the row wants one, from the next argument.
+// Sets the row's field from value. When value is NULL and the option needs one, takes the next
+// argument. `shown` is the option as it was written.
 static int take_option(const struct option_row *row, void *target, const char *shown,
                        const char *value, struct arguments *arguments, struct err *err)
 {
@@ -229,7 +227,7 @@ static int take_option(const struct option_row *row, void *target, const char *s
     }
     struct err reason = ERR_INIT;
     if (set_field(row, target, value, shown, &reason) != 0) {
-        // Whatever is wrong with the value, it is the command line that is wrong.
+        // Whatever is wrong with the value, the error is that the command line is wrong.
         return err_set(err, ERR_USAGE, "option %s", reason.text);
     }
     return 0;
@@ -306,15 +304,15 @@ out:
     return rc;
 }
 
-// What the reader and the handler of one INI file share.
+// The state that the line reader and the entry handler of one INI file share.
 struct ini_job {
     const struct option_row *table;
     void *target;
     const char *path;
     const char *section;
-    const char *cursor; // the rest of the text
-    int line;           // number of the line handed out last
-    int failed_line;    // where err was set; 0 while it was not
+    const char *cursor; // the rest of the file's text
+    int line;           // number of the last line that libinih got
+    int failed_line;    // the line at which err was set, 0: none
     struct err *err;    // never NULL
 };
 
@@ -333,8 +331,8 @@ __attribute__((format(printf, 2, 3))) static void refuse_line(struct ini_job *jo
     (void)err_set(job->err, ERR_INVALID, "%s:%d: %s", job->path, job->line, text);
 }
 
-// fgets over the text, one whole line per call and never a part of one; without indentation, which
-// libinih takes for a continuation of the value above.
+// Stands in for fgets. Returns one whole line per call and never a part of one, without its
+// indentation, which libinih would take for a continuation of the value above.
 static char *next_line(char *out, int size, void *stream)
 {
     struct ini_job *job = stream;
@@ -360,6 +358,8 @@ static char *next_line(char *out, int size, void *stream)
     return out;
 }
 
+// Called by libinih for each entry. Returns 0 when it refuses the entry. libinih goes on all the
+// same, so only the first refusal counts.
 static int on_entry(void *user, const char *section, const char *name, const char *value)
 {
     struct ini_job *job = user;
@@ -395,8 +395,6 @@ int options_read_ini(const struct option_row *table, void *target, const char *p
     struct ini_job job = {
         .table = table, .target = target, .path = path, .section = section, .err = &first};
     struct bytes text = {0};
-    int bad_line;
-
     int rc = file_read(&text, path, INI_FILE_MAX, err);
     if (rc != 0) {
         return rc;
@@ -406,9 +404,10 @@ int options_read_ini(const struct option_row *table, void *target, const char *p
         goto out;
     }
     job.cursor = (const char *)text.data;
-    bad_line = ini_parse_stream(next_line, &job, on_entry, &job);
+    int bad_line = ini_parse_stream(next_line, &job, on_entry, &job);
     if (bad_line > 0 && (job.failed_line == 0 || bad_line < job.failed_line)) {
-        // libinih returns the first line it or a callback objects to; this one was its own.
+        // libinih returns the first line that it or the handler refuses. It refused this one
+        // itself.
         err_clear(&first);
         (void)err_set(&first, ERR_INVALID, "%s:%d: neither 'key = value' nor '[section]'", path,
                       bad_line);
@@ -455,7 +454,7 @@ bool options_same(const struct option_row *row, const void *a, const void *b)
     return false;
 }
 
-// "-o, --output=FILE", or the part after the letter alone.
+// Adds "  -o, --output=FILE", without the letter when there is none.
 static void add_left_column(struct strbuf *out, const struct option_row *row)
 {
     if (row->letter) {

@@ -1,7 +1,5 @@
-// Numbers from text: the whole string or nothing, no white space, no locale, no octal, no surprise.
-// Quantities with a unit
-// ("1.5s", "64K") are computed in integers and must come out exact, so that what is parsed is what
-// was written.
+// Quantities with a unit, such as "1.5s" or "64K", are computed in integers and must come out
+// exact, so that the value is the one that was written.
 #include "common/parse.h"
 #include <locale.h>
 #include <math.h>
@@ -16,12 +14,14 @@ struct unit {
     uint64_t factor; // base units in one
 };
 
+// Reports that text is not what was expected.
 static int not_a(struct err *err, const char *what, const char *text, const char *expected)
 {
     return err_set(err, ERR_INVALID, "%s: '%.100s' is not %s", what, text, expected);
 }
 
-// Reads decimal digits. False when there is none or the value does not fit.
+// Reads decimal digits at *cursor and moves it behind them. False when there is no digit or the
+// value does not fit.
 static bool read_digits(uint64_t *ret, const char **cursor)
 {
     const char *p = *cursor;
@@ -69,7 +69,7 @@ int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const ch
     if (!read_digits(&size, &cursor) || *cursor != '\0' || size > limit) {
         return not_a(err, what, text, "a whole number (or it is too large)");
     }
-    // Unsigned negation first: -INT64_MIN does not exist as int64_t.
+    // The negation is unsigned, because int64_t has no -INT64_MIN.
     int64_t value = (int64_t)(negative ? 0 - size : size);
     if (value < min || value > max) {
         return err_set(err, ERR_INVALID, "%s: %s is outside %lld to %lld", what, text,
@@ -82,11 +82,11 @@ int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const ch
 int parse_f64(double *ret, const char *text, double min, double max, const char *what,
               struct err *err)
 {
-    // strtod also takes blanks, "inf", "nan" and hexadecimal; none of them is wanted.
+    // strtod also accepts blanks, "inf", "nan" and hexadecimal numbers. Refuse them here.
     if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') {
         return not_a(err, what, text, "a number");
     }
-    // glibc hands out a static object for "C": this costs no allocation.
+    // glibc returns a static object for "C": nothing is allocated.
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0) {
         return err_set(err, ERR_SYSTEM, "the C locale is missing");
@@ -107,7 +107,8 @@ int parse_f64(double *ret, const char *text, double min, double max, const char 
     return 0;
 }
 
-// "<digits>[.<digits>]<suffix>" with a suffix of the table, as a whole number of base units.
+// Parses "<digits>[.<digits>]<suffix>" with a suffix of the table into a whole number of base
+// units.
 static int parse_quantity(uint64_t *ret, const char *text, const struct unit *units, size_t count,
                           const char *what, const char *expected, struct err *err)
 {

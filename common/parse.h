@@ -1,4 +1,6 @@
-// Numbers from text, independent of locale, whole string or nothing. `what` names the thing in the error sentence.
+// Numbers from text. The whole text must be the number: no blanks, no locale, no octal. Used for
+// command lines, configuration files and manifests. `what` names the thing in the error sentence.
+// On failure (ERR_INVALID) *ret is unchanged.
 #ifndef COMMON_PARSE_H
 #define COMMON_PARSE_H
 
@@ -6,17 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A decimal integer within [min, max].
 MUST_CHECK int parse_u64(uint64_t *ret, const char *text, uint64_t min, uint64_t max,
                          const char *what, struct err *err);
+// The same, with a minus sign for negative numbers.
 MUST_CHECK int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t max, const char *what,
                          struct err *err);
-// Finite numbers only.
+// A finite decimal number within [min, max].
 MUST_CHECK int parse_f64(double *ret, const char *text, double min, double max, const char *what,
                          struct err *err);
-// "90", "90s", "250ms", "5m", "2h" into nanoseconds; a bare number is seconds.
+// A duration such as "90", "90s", "250ms", "5m" or "2h", in nanoseconds. A bare number is seconds.
 MUST_CHECK int parse_duration(uint64_t *ret_ns, const char *text, const char *what,
                               struct err *err);
-// "65536", "64K", "16M", "2G" (powers of 1024) into bytes.
+// A size such as "65536", "64K", "16M" or "2G", in bytes. K, M, G and T are powers of 1024.
 MUST_CHECK int parse_size(uint64_t *ret, const char *text, const char *what, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
-// One datagram per call to $NOTIFY_SOCKET, never waiting for room there. Failures are silent: whoever started the program has a
-// time limit of its own, and a program does not stop working because nobody listens. Messages are
-// cut at READY_MAX bytes.
+// Each call sends one datagram to $NOTIFY_SOCKET and never waits for room there. Failures are
+// silent: whoever started the program has a time limit of its own, and a program must not stop
+// because nobody listens. Messages are cut at READY_MAX bytes.
 #include "common/ready.h"
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ void ready_notify(const char *format, ...)
     }
     memcpy(address.sun_path, path, path_len);
     if (path[0] == '@') {
-        address.sun_path[0] = '\0'; // the abstract name space
+        address.sun_path[0] = '\0'; // a name in the abstract name space
     }
     va_list args;
     va_start(args, format);
@@ -44,7 +44,7 @@ void ready_notify(const char *format, ...)
     if (fd < 0) {
         return;
     }
-    // The length says where an abstract name ends; it is not NUL-terminated.
+    // An abstract name is not NUL-terminated: the length says where it ends.
     ssize_t sent = sendto(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT,
                           (const struct sockaddr *)&address,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_len));

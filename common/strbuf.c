@@ -1,7 +1,6 @@
-// A buffer that grows by doubling up to a bound. An append happens whole or not at all; after the
-// first one that did not fit all later ones are dropped too, so that a truncated text is a prefix
-// of the full one and never has a hole in its middle. Arguments of an append must not point into
-// the buffer itself: growing moves it.
+// The buffer grows by doubling up to its bound. An append happens whole or not at all. After the
+// first append that did not fit all later ones are dropped too, so that a truncated text is a
+// prefix of the full one.
 #include "common/strbuf.h"
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 
 void strbuf_init(struct strbuf *buf, size_t max)
 {
-    // One byte of the address space stays for the NUL, whatever the caller says.
+    // The bound leaves room for the NUL in a size_t, whatever the caller asks for.
     *buf = (struct strbuf){.max = max < SIZE_MAX / 4 ? max : SIZE_MAX / 4};
 }
 
@@ -33,7 +32,8 @@ void strbuf_reset(struct strbuf *buf)
     }
 }
 
-// Makes room for extra bytes and the NUL. False, and truncated, when that would pass max.
+// Makes room for extra bytes and the NUL. Returns false and sets truncated when that would exceed
+// max.
 static bool grow(struct strbuf *buf, size_t extra)
 {
     if (buf->truncated || extra > buf->max || buf->len > buf->max - extra) {
@@ -98,7 +98,7 @@ void strbuf_vaddf(struct strbuf *buf, const char *format, va_list args)
     va_copy(again, args);
     int len = vsnprintf(buf->data ? buf->data + buf->len : NULL, room, format, args);
     if (len < 0 || !grow(buf, (size_t)len)) {
-        // The attempt above may have written a part of the text.
+        // The attempt above may have written a part of the text: cut it off again.
         buf->truncated = true;
         if (buf->data) {
             buf->data[buf->len] = '\0';

@@ -14,13 +14,30 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/devices/probing.h"
-#include "daemon/devices/watch.h"
 #include "daemon/dispatch.h"
+#include "daemon/jobs/answer.h"
+#include "daemon/jobs/budgets.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/scheduler.h"
+#include "daemon/jobs/submission.h"
+#include "daemon/jobs/wait.h"
 #include "daemon/monitor.h"
 #include "daemon/reload.h"
-#include "daemon/sched/budgets.h"
-#include "daemon/store/sweeper.h"
+#include "daemon/run/compiler.h"
+#include "daemon/run/measure.h"
+#include "daemon/run/setup.h"
+#include "daemon/sched/account.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
+#include "daemon/state/parts.h"
+#include "daemon/status.h"
+#include "daemon/store/blob.h"
+#include "daemon/store/ledger.h"
+#include "daemon/upkeep/administration.h"
+#include "daemon/upkeep/probing.h"
+#include "daemon/upkeep/sweeper.h"
+#include "daemon/upkeep/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,33 +52,18 @@
 #define COMPILE_SLOTS_MAX 64
 
 struct daemon {
-    uv_loop_t *loop;
     struct daemon_config config;
+    struct daemon_parts parts; // what they point to is owned here
     int lock_fd;
-    struct ledger *ledger;
-    struct blob_store *blobs;
     struct cgroups *cgroups; // NULL: not delegated
-    struct executors *executors;
     struct probing probing;
     struct secret secret;
     struct devices devices;
-    struct account_table *accounts;
-    struct budgets *budgets;
-    struct job_table *jobs;
-    struct answers *answers;
-    struct waits *waits;
-    struct completions *completions;
-    struct lifecycle *lifecycle;
     struct watch *watch;
-    struct administration *administration;
     struct sweeper sweeper;
-    struct submission_config submission;
-    struct submissions *submissions;
     struct dispatch *dispatch;
     struct counters counters;
-    struct status_source source;
     struct monitor *monitor; // NULL: not served
-    struct service *service;
     uv_timer_t tick;
     uv_timer_t stop;
     uint64_t stop_since_ms;
@@ -78,20 +80,21 @@ static void close_all(struct daemon *daemon)
 
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->stop, NULL);
-    service_close(daemon->service);
+    service_close(daemon->parts.service);
     monitor_close(daemon->monitor);
-    waits_close(daemon->waits);
-    ledger_close(daemon->ledger);
+    waits_close(daemon->parts.waits);
+    ledger_close(daemon->parts.ledger);
     daemon->config.on_end(daemon->config.owner, error);
 }
 
 static bool is_quiet(const struct daemon *daemon)
 {
     return !(daemon->dispatch && dispatch_pending(daemon->dispatch) > 0) &&
-           !(daemon->lifecycle && lifecycle_busy(daemon->lifecycle)) &&
-           completions_pending(daemon->completions) == 0 && !watch_busy(daemon->watch) &&
+           !(daemon->parts.lifecycle &&
+             (scheduler_busy(daemon->parts.scheduler) || compiler_busy(daemon->parts.compiler))) &&
+           completions_pending(daemon->parts.completions) == 0 && !watch_busy(daemon->watch) &&
            !sweeper_busy(&daemon->sweeper) &&
-           !(daemon->executors && executor_pool_count(daemon->executors) > 0);
+           !(daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0);
 }
 
 static void on_stop_poll(uv_timer_t *timer)
@@ -100,10 +103,10 @@ static void on_stop_poll(uv_timer_t *timer)
 
     if (is_quiet(daemon)) {
         close_all(daemon);
-    } else if (uv_now(daemon->loop) - daemon->stop_since_ms > STOP_MAX_MS) {
+    } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
         log_event(LOG_ERROR, "stop-incomplete children=%zu",
-                  daemon->executors ? executor_pool_count(daemon->executors) : 0);
-        executor_pool_kill(daemon->executors);
+                  daemon->parts.executors ? executor_pool_count(daemon->parts.executors) : 0);
+        executor_pool_kill(daemon->parts.executors);
         _exit(EXIT_SYSTEM);
     }
 }
@@ -119,28 +122,29 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->dispatch) {
         dispatch_stop(daemon->dispatch);
     }
-    if (daemon->lifecycle) {
-        lifecycle_stop(daemon->lifecycle);
+    if (daemon->parts.lifecycle) {
+        lifecycle_stop(daemon->parts.lifecycle);
+        compiler_stop(daemon->parts.compiler);
     }
-    administration_stop(daemon->administration);
+    administration_stop(daemon->parts.administration);
     watch_stop(daemon->watch);
     probing_stop(&daemon->probing);
     sweeper_stop(&daemon->sweeper);
-    if (daemon->executors) {
-        executor_pool_stop(daemon->executors);
+    if (daemon->parts.executors) {
+        executor_pool_stop(daemon->parts.executors);
     }
-    uv_update_time(daemon->loop);
-    daemon->stop_since_ms = uv_now(daemon->loop);
+    uv_update_time(daemon->parts.loop);
+    daemon->stop_since_ms = uv_now(daemon->parts.loop);
     (void)uv_timer_start(&daemon->stop, on_stop_poll, 0, STOP_POLL_MS);
 }
 
 void daemon_reload(struct daemon *daemon)
 {
-    if (!daemon->service || daemon->stopping || !daemon->config.files.tokens) {
+    if (!daemon->parts.service || daemon->stopping || !daemon->config.files.tokens) {
         return;
     }
     struct err err = ERR_INIT;
-    if (service_reload(daemon->service, &err) == 0) {
+    if (service_reload(daemon->parts.service, &err) == 0) {
         log_event(LOG_NOTICE, "reloaded what=certificates,tokens");
     } else {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
@@ -154,41 +158,38 @@ void daemon_vacate(struct daemon *daemon)
     } else if (!daemon->vacating) {
         daemon->vacating = true;
         dispatch_vacate(daemon->dispatch);
-        administration_vacate(daemon->administration);
+        administration_vacate(daemon->parts.administration);
     }
 }
 
 void daemon_limit(struct daemon *daemon, uint64_t queue_max, uint64_t jobs_max)
 {
-    daemon->config.queue_max = queue_max;
-    daemon->config.jobs_max = jobs_max;
-    if (daemon->submissions) {
-        submissions_limit(daemon->submissions, queue_max, jobs_max);
-    }
+    daemon->parts.limits.queue_max = queue_max;
+    daemon->parts.limits.jobs_max = jobs_max;
 }
 
 void daemon_describe(void *owner, char *text, size_t size)
 {
     const struct daemon *daemon = owner;
-    const struct job_census *census = job_table_census(daemon->jobs);
+    const struct job_census *census = job_table_census(daemon->parts.jobs);
 
     if (daemon->stopping) {
         (void)snprintf(text, size, "stopping");
         return;
     }
     char illness[STATUS_ILLNESS_MAX];
-    bool well = status_is_well(&daemon->source, illness);
+    bool well = status_is_well(&daemon->parts, illness);
     (void)snprintf(
         text, size, "listening on %s; %zu of %zu devices busy, %zu jobs wait%s%s",
-        service_url(daemon->service), devices_busy(&daemon->devices), daemon->devices.count,
+        service_url(daemon->parts.service), devices_busy(&daemon->devices), daemon->devices.count,
         census->state[JOB_QUEUED] + census->state[JOB_COMPILING] + census->state[JOB_READY],
         well ? "" : "; not well: ", well ? "" : illness);
 }
 
 void daemon_kill_children(struct daemon *daemon)
 {
-    if (daemon->executors) {
-        executor_pool_kill(daemon->executors);
+    if (daemon->parts.executors) {
+        executor_pool_kill(daemon->parts.executors);
     }
 }
 
@@ -199,19 +200,22 @@ void daemon_free(struct daemon *daemon)
         return;
     }
     dispatch_free(daemon->dispatch);
-    budgets_free(daemon->budgets);
-    submissions_free(daemon->submissions);
-    answers_free(daemon->answers);
-    completions_free(daemon->completions);
-    job_table_free(daemon->jobs);
+    budgets_free(daemon->parts.budgets);
+    submissions_free(daemon->parts.submissions);
+    answers_free(daemon->parts.answers);
+    completions_free(daemon->parts.completions);
+    job_table_free(daemon->parts.jobs);
     counters_release(&daemon->counters);
-    lifecycle_free(daemon->lifecycle);
-    accounts_free(daemon->accounts);
+    lifecycle_free(daemon->parts.lifecycle);
+    setups_free(daemon->parts.setups);
+    compiler_free(daemon->parts.compiler);
+    scheduler_free(daemon->parts.scheduler);
+    accounts_free(daemon->parts.accounts);
     watch_free(daemon->watch);
-    administration_free(daemon->administration);
+    administration_free(daemon->parts.administration);
     devices_release(&daemon->devices);
-    blob_store_free(daemon->blobs);
-    executor_pool_free(daemon->executors);
+    blob_store_free(daemon->parts.blobs);
+    executor_pool_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);
     if (daemon->lock_fd >= 0) {
         close(daemon->lock_fd);
@@ -232,101 +236,49 @@ static void on_change(void *owner)
 {
     struct daemon *daemon = owner;
 
-    lifecycle_kick(daemon->lifecycle);
+    scheduler_kick(daemon->parts.scheduler);
 }
 
 static void create_work(struct daemon *daemon)
 {
-    const struct daemon_config *config = &daemon->config;
-    struct lifecycle_config lifecycle = {
-        .jobs = daemon->jobs,
-        .devices = &daemon->devices,
-        .ledger = daemon->ledger,
-        .completions = daemon->completions,
-        .blobs = daemon->blobs,
-        .accounts = daemon->accounts,
-        .executors = daemon->executors,
-        .secret = &daemon->secret,
-        .counters = &daemon->counters,
-        .compile_slots = compile_slots(config),
-        .compile_seconds = config->compile_seconds,
-        .slack_ms = config->slack_ms,
-        .grace_ms = config->grace_ms,
-        .sandbox_off = config->sandbox_off,
-        .exclusive = config->cores.exclusive,
-    };
+    struct daemon_parts *parts = &daemon->parts;
+    struct compiler_events compiler = {.may_start = scheduler_may_compile,
+                                       .on_idle = scheduler_compiled};
 
-    daemon->lifecycle = lifecycle_create(daemon->loop, &lifecycle);
+    parts->scheduler = scheduler_create(parts);
+    compiler.owner = parts->scheduler;
+    parts->compiler = compiler_create(parts, &compiler);
+    parts->setups = setups_create(parts);
+    parts->lifecycle = lifecycle_create(parts);
+    parts->submissions = submissions_create(parts);
+    parts->budgets = budgets_create(parts->accounts, parts->ledger, on_change, daemon);
     daemon->sweeper = (struct sweeper){
-        .loop = daemon->loop,
-        .jobs = daemon->jobs,
-        .setups = lifecycle_setups(daemon->lifecycle),
-        .blobs = daemon->blobs,
-        .max_bytes = config->blobs_max,
+        .loop = parts->loop,
+        .jobs = parts->jobs,
+        .setups = parts->setups,
+        .blobs = parts->blobs,
+        .max_bytes = daemon->config.blobs_max,
     };
-    daemon->submission = (struct submission_config){
-        .jobs = daemon->jobs,
-        .lifecycle = daemon->lifecycle,
-        .completions = daemon->completions,
-        .ledger = daemon->ledger,
-        .blobs = daemon->blobs,
-        .devices = &daemon->devices,
-        .queue_max = config->queue_max,
-        .jobs_max = config->jobs_max,
-        .sandbox_off = config->sandbox_off,
-    };
-    daemon->submissions = submissions_create(&daemon->submission);
-    daemon->budgets = budgets_create(daemon->accounts, daemon->ledger, on_change, daemon);
 }
 
-static void start_watch(struct daemon *daemon)
+// Starts ahead what measurements on GPUs will need; nothing where there are none.
+static void warm_up(const struct daemon_parts *parts)
 {
-    struct watch_config config = {
-        .devices = &daemon->devices,
-        .executors = daemon->executors,
-        .grace_ms = daemon->config.grace_ms,
-        .share = daemon->config.share_gpus,
-        .on_change = on_change,
-        .owner = daemon,
-    };
+    bool any = false;
 
-    daemon->watch = watch_create(daemon->loop, &config);
-}
-
-static int create_administration(struct daemon *daemon, struct err *err)
-{
-    struct administration_config config = {
-        .devices = &daemon->devices,
-        .ledger = daemon->ledger,
-        .executors = daemon->executors,
-        .grace_ms = daemon->config.grace_ms,
-        .sandbox_off = daemon->config.sandbox_off,
-        .on_change = on_change,
-        .owner = daemon,
-    };
-
-    return administration_create(&daemon->administration, &config, err);
+    for (size_t i = 0; i < parts->devices->count; i++) {
+        if (device_is_gpu(&parts->devices->device[i])) {
+            run_prestart(parts, &parts->devices->device[i]);
+            any = true;
+        }
+    }
+    if (any) {
+        compiler_keep_ready(parts->compiler);
+    }
 }
 
 static int open_service(struct daemon *daemon, struct err *err)
 {
-    struct dispatch_config dispatch = {
-        .jobs = daemon->jobs,
-        .lifecycle = daemon->lifecycle,
-        .completions = daemon->completions,
-        .ledger = daemon->ledger,
-        .blobs = daemon->blobs,
-        .devices = &daemon->devices,
-        .submissions = daemon->submissions,
-        .answers = daemon->answers,
-        .administration = daemon->administration,
-        .waits = daemon->waits,
-        .budgets = daemon->budgets,
-        .counters = &daemon->counters,
-        .compile_slots = compile_slots(&daemon->config),
-        .state_dir = daemon->config.state_dir,
-        .sandbox_off = daemon->config.sandbox_off,
-    };
     struct service_config service = {
         .url = daemon->config.listen,
         .files = daemon->config.files,
@@ -338,21 +290,15 @@ static int open_service(struct daemon *daemon, struct err *err)
         .on_refusal = dispatch_refusal,
     };
 
-    daemon->dispatch = dispatch_create(&dispatch);
+    daemon->dispatch = dispatch_create(&daemon->parts);
     service.owner = daemon->dispatch;
-    int rc = service_create(&daemon->service, daemon->loop, &service, err);
-    if (rc == 0) {
-        daemon->source = (struct status_source){
-            .parts = dispatch,
-            .service = daemon->service,
-            .started_ns = clock_now_ns(&clock_system),
-        };
-        dispatch_set_source(daemon->dispatch, &daemon->source);
-    }
+    int rc = service_create(&daemon->parts.service, daemon->parts.loop, &service, err);
+    daemon->parts.started_ns = clock_now_ns(daemon->parts.clock);
     if (rc == 0 && daemon->config.http[0]) {
-        rc = monitor_create(&daemon->monitor, daemon->loop, daemon->config.http, &daemon->source,
-                            err);
+        rc = monitor_create(&daemon->monitor, daemon->parts.loop, daemon->config.http,
+                            &daemon->parts, err);
     }
+    daemon->parts.http = daemon->monitor ? monitor_url(daemon->monitor) : NULL;
     return rc;
 }
 
@@ -360,14 +306,16 @@ static void on_tick(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
 
-    lifecycle_tick(daemon->lifecycle);
-    administration_tick(daemon->administration);
+    lifecycle_tick(daemon->parts.lifecycle);
+    compiler_tick(daemon->parts.compiler);
+    scheduler_tick(daemon->parts.scheduler);
+    administration_tick(daemon->parts.administration);
     if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
         daemon_stop(daemon);
     }
-    completions_tick(daemon->completions);
+    completions_tick(daemon->parts.completions);
     sweeper_tick(&daemon->sweeper);
-    executor_pool_tick(daemon->executors);
+    executor_pool_tick(daemon->parts.executors);
 }
 
 static void log_ready(const struct daemon *daemon)
@@ -380,13 +328,13 @@ static void log_ready(const struct daemon *daemon)
                   device_class->name, device_class->language, device_class->toolchain);
     }
     if (daemon->monitor) {
-        log_event(LOG_INFO, "http url=%s", daemon->source.http);
+        log_event(LOG_INFO, "http url=%s", daemon->parts.http);
     }
     log_event(LOG_NOTICE,
               "ready url=%s devices=%zu compile_slots=%zu sandbox=%s exclusive=%s state=%s",
-              service_url(daemon->service), daemon->devices.count, compile_slots(config),
-              config->sandbox_off ? "off" : "on", config->cores.exclusive ? "yes" : "no",
-              config->state_dir);
+              service_url(daemon->parts.service), daemon->devices.count,
+              daemon->parts.limits.compile_slots, config->sandbox_off ? "off" : "on",
+              config->cores.exclusive ? "yes" : "no", config->state_dir);
 }
 
 // The probes have told what there is: build the rest and serve.
@@ -395,24 +343,20 @@ static int come_up(struct daemon *daemon, struct err *err)
     const struct daemon_config *config = &daemon->config;
 
     create_work(daemon);
-    struct reload reload = (struct reload){
-        .submission = &daemon->submission,
-        .state_dir = config->state_dir,
-    };
-    int rc = budgets_load(daemon->accounts, daemon->ledger, err);
-    rc = rc == 0 ? reload_jobs(&reload, err) : rc;
-    rc = rc == 0 ? create_administration(daemon, err) : rc;
-    rc = rc == 0 ? ledger_start(daemon->ledger, daemon->loop, err) : rc;
+    int rc = budgets_load(daemon->parts.accounts, daemon->parts.ledger, err);
+    rc = rc == 0 ? reload_jobs(&daemon->parts, err) : rc;
+    rc = rc == 0 ? administration_create(&daemon->parts.administration, &daemon->parts, err) : rc;
+    rc = rc == 0 ? ledger_start(daemon->parts.ledger, daemon->parts.loop, err) : rc;
     rc = rc == 0 ? open_service(daemon, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    reload_requeue(&reload);
-    lifecycle_prestart(daemon->lifecycle);
-    start_watch(daemon);
+    reload_requeue(&daemon->parts);
+    warm_up(&daemon->parts);
+    daemon->watch = watch_create(&daemon->parts);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     log_ready(daemon);
-    config->on_ready(config->owner, service_url(daemon->service));
+    config->on_ready(config->owner, service_url(daemon->parts.service));
     return 0;
 }
 
@@ -431,12 +375,9 @@ static void on_probed(void *owner, const struct err *error)
 static int start_probing(struct daemon *daemon, struct err *err)
 {
     struct probing_config probing = {
-        .executors = daemon->executors,
-        .devices = &daemon->devices,
+        .parts = &daemon->parts,
         .device_spec = &daemon->config.device_spec,
         .cores = &daemon->config.cores,
-        .grace_ms = daemon->config.grace_ms,
-        .sandbox_off = daemon->config.sandbox_off,
         .on_end = on_probed,
         .owner = daemon,
     };
@@ -457,11 +398,11 @@ static int open_state(struct daemon *daemon, struct err *err)
     if (rc == 0 && (rc = file_lock(&daemon->lock_fd, lock, err)) == ERR_BUSY) {
         rc = err_wrap(err, "another kcastd uses this state directory");
     }
-    rc = rc == 0 ? ledger_open(&daemon->ledger, path, daemon->config.page_max, err) : rc;
+    rc = rc == 0 ? ledger_open(&daemon->parts.ledger, path, daemon->config.page_max, err) : rc;
     if (rc == 0) {
-        ledger_limit(daemon->ledger, daemon->config.cache_max);
+        ledger_limit(daemon->parts.ledger, daemon->config.cache_max);
     }
-    rc = rc == 0 ? blob_store_create(&daemon->blobs, daemon->loop, blobs, err) : rc;
+    rc = rc == 0 ? blob_store_create(&daemon->parts.blobs, daemon->parts.loop, blobs, err) : rc;
     rc = rc == 0 ? secret_open(&daemon->secret, secret, err) : rc;
     free(secret);
     free(blobs);
@@ -487,39 +428,61 @@ static void open_cgroups(struct daemon *daemon)
     free(dir);
 }
 
+static struct daemon_limits limits_of(const struct daemon_config *config)
+{
+    return (struct daemon_limits){
+        .compile_slots = compile_slots(config),
+        .compile_seconds = config->compile_seconds,
+        .slack_ms = config->slack_ms,
+        .grace_ms = config->grace_ms,
+        .queue_max = config->queue_max,
+        .jobs_max = config->jobs_max,
+        .sandbox_off = config->sandbox_off,
+        .exclusive = config->cores.exclusive,
+        .share_gpus = config->share_gpus,
+    };
+}
+
 int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_config *config,
                  struct err *err)
 {
     struct daemon *daemon = xcalloc(1, sizeof(*daemon));
 
-    daemon->loop = loop;
     daemon->config = *config;
+    daemon->parts = (struct daemon_parts){
+        .loop = loop,
+        .clock = &clock_system,
+        .limits = limits_of(config),
+        .state_dir = config->state_dir,
+        .secret = &daemon->secret,
+        .devices = &daemon->devices,
+        .counters = &daemon->counters,
+    };
     daemon->lock_fd = -1;
     daemon->error = (struct err)ERR_INIT;
     int rc = open_state(daemon, err);
     if (rc == 0) {
         open_cgroups(daemon);
-        rc =
-            executor_pool_create(&daemon->executors, loop, config->exec_path, daemon->cgroups, err);
+        rc = executor_pool_create(&daemon->parts.executors, loop, config->exec_path,
+                                  daemon->cgroups, err);
     }
     if (rc == 0) {
-        daemon->accounts = accounts_create();
-        daemon->jobs = job_table_create(RESIDENT_MAX, daemon->accounts);
-        daemon->answers = answers_create(daemon->jobs, daemon->ledger);
+        daemon->parts.accounts = accounts_create();
+        daemon->parts.jobs = job_table_create(RESIDENT_MAX, daemon->parts.accounts);
+        daemon->parts.answers = answers_create(&daemon->parts);
         devices_init(&daemon->devices);
         rc = start_probing(daemon, err);
     }
     if (rc != 0) {
-        ledger_close(daemon->ledger);
-        while (daemon->executors && executor_pool_count(daemon->executors) > 0) {
+        ledger_close(daemon->parts.ledger);
+        while (daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0) {
             (void)uv_run(loop, UV_RUN_ONCE); // handles of a probe that did not start
         }
         daemon_free(daemon);
         return rc;
     }
-    daemon->waits = waits_create(loop, answer_due, daemon->answers);
-    daemon->completions = completions_create(daemon->jobs, daemon->ledger, daemon->waits,
-                                             &daemon->counters, config->sandbox_off);
+    daemon->parts.waits = waits_create(loop, answer_due, daemon->parts.answers);
+    daemon->parts.completions = completions_create(&daemon->parts);
     (void)uv_timer_init(loop, &daemon->tick);
     (void)uv_timer_init(loop, &daemon->stop);
     daemon->tick.data = daemon;

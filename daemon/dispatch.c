@@ -1,25 +1,33 @@
 // Design note. A handler reads its body, which frees the caller of what does not parse, and then
 // answers at once or hands the exchange to somebody who will: a submission, a parked WAIT, an
-// operation of the ledger. `pending` counts the exchanges that are with the ledger or the blob
-// store on behalf of this module; submissions and answers count their own. When all three are zero
-// the service can be closed without pulling an exchange from under anybody.
+// operation of the ledger. `pending` counts the exchanges that wait for a submission, the ledger or
+// the blob store on behalf of this module; answers, orders and budgets count their own. When all
+// are zero the service can be closed without pulling an exchange from under anybody.
 #include "daemon/dispatch.h"
 #include "common/log.h"
+#include "daemon/devices/device.h"
+#include "daemon/jobs/answer.h"
+#include "daemon/jobs/budgets.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/submission.h"
+#include "daemon/jobs/wait.h"
 #include "daemon/status.h"
+#include "daemon/store/blob.h"
+#include "daemon/upkeep/administration.h"
 #include <stdlib.h>
 
 #define FEATURE_MAX 5
 #define STOPPING_RETRY_MS 1000
 
 struct dispatch {
-    struct dispatch_config config;
-    const struct status_source *source;
+    const struct daemon_parts *parts;
     size_t pending;
     bool vacating;
     bool stopping;
 };
 
-// An exchange that waits for the ledger or the blob store.
+// An exchange that waits for a submission, the ledger or the blob store.
 struct errand {
     struct dispatch *dispatch;
     struct exchange *exchange;
@@ -57,7 +65,7 @@ static void reply_empty(struct exchange *exchange)
 static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
                          const struct request *request)
 {
-    const struct devices *devices = dispatch->config.devices;
+    const struct devices *devices = dispatch->parts->devices;
     const char *feature[FEATURE_MAX] = {"compile", "measure"};
     size_t count = 2;
 
@@ -67,7 +75,7 @@ static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
     if (devices_class(devices, NULL, "cuda")) {
         feature[count++] = "cuda";
     }
-    if (!dispatch->config.sandbox_off) {
+    if (!dispatch->parts->limits.sandbox_off) {
         feature[count++] = "sandbox";
     }
 
@@ -96,9 +104,19 @@ static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange
     if (!exchange_read_body(exchange, request, &blob_put_message, &body)) {
         return;
     }
-    blob_put(dispatch->config.blobs, &body.digest, &body.data, true, on_blob_put,
+    blob_put(dispatch->parts->blobs, &body.digest, &body.data, true, on_blob_put,
              new_errand(dispatch, exchange));
     message_clear(&blob_put_message, &body);
+}
+
+static void on_blobs_checked(void *owner, const struct digest *missing, size_t count)
+{
+    struct errand *errand = owner;
+    const struct blob_missing reply = {.digests = (struct digest *)(uintptr_t)missing,
+                                       .digests_count = count};
+
+    exchange_reply(errand->exchange, &blob_missing_message, &reply);
+    errand_free(errand);
 }
 
 static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchange,
@@ -106,23 +124,32 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
 {
     struct blob_have body;
 
-    if (!exchange_read_body(exchange, request, &blob_have_message, &body)) {
-        return;
+    if (exchange_read_body(exchange, request, &blob_have_message, &body)) {
+        blob_check(dispatch->parts->blobs, body.digests, body.digests_count, on_blobs_checked,
+                   new_errand(dispatch, exchange));
+        message_clear(&blob_have_message, &body);
     }
-    struct blob_missing reply;
-    message_init(&blob_missing_message, &reply);
-    reply.digests = xcalloc(body.digests_count + 1, sizeof(*reply.digests));
-    for (size_t i = 0; i < body.digests_count; i++) {
-        if (!blob_have(dispatch->config.blobs, &body.digests[i])) {
-            reply.digests[reply.digests_count++] = body.digests[i];
-        }
-    }
-    exchange_reply(exchange, &blob_missing_message, &reply);
-    message_clear(&blob_missing_message, &reply);
-    message_clear(&blob_have_message, &body);
 }
 
 // --- SUBMIT, WAIT
+
+static void on_submitted(void *owner, const struct submission_end *end)
+{
+    struct errand *errand = owner;
+    struct submitted reply;
+
+    if (end->error) {
+        exchange_fail_busy(errand->exchange, end->error, end->retry_after_ms);
+    } else {
+        message_init(&submitted_message, &reply);
+        reply.job = end->job->id;
+        reply.state = end->job->state;
+        reply.duplicate = end->duplicate;
+        reply.cached = end->job->cached;
+        exchange_reply(errand->exchange, &submitted_message, &reply);
+    }
+    errand_free(errand);
+}
 
 static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
@@ -130,7 +157,8 @@ static void handle_submit(struct dispatch *dispatch, struct exchange *exchange,
     struct submit body;
 
     if (exchange_read_body(exchange, request, &submit_message, &body)) {
-        submission_start(dispatch->config.submissions, exchange, &body);
+        submission_start(dispatch->parts->submissions, exchange_caller(exchange)->tenant, &body,
+                         on_submitted, new_errand(dispatch, exchange));
     }
 }
 
@@ -163,10 +191,10 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
     wait_ms = wait_ms < remaining_ms ? wait_ms : remaining_ms;
     struct job **jobs = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     if (wait_ms == 0 || body.jobs_count == 0 ||
-        !all_unfinished(dispatch->config.jobs, exchange, &body, jobs) ||
-        !waits_park(dispatch->config.waits, exchange, body.jobs, body.jobs_count, jobs,
+        !all_unfinished(dispatch->parts->jobs, exchange, &body, jobs) ||
+        !waits_park(dispatch->parts->waits, exchange, body.jobs, body.jobs_count, jobs,
                     body.jobs_count, wait_ms)) {
-        answer_waited(dispatch->config.answers, exchange, body.jobs, body.jobs_count);
+        answer_waited(dispatch->parts->answers, exchange, body.jobs, body.jobs_count);
     }
     free(jobs);
     message_clear(&wait_message, &body);
@@ -185,7 +213,7 @@ static void on_cancelled(void *owner, const struct err *error, struct bytes *ans
     message_init(&job_infos_message, &reply);
     reply.jobs = xcalloc(errand->job_count + 1, sizeof(*reply.jobs));
     for (size_t i = 0; i < errand->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
-        const struct job *job = job_table_find(errand->dispatch->config.jobs, errand->jobs[i]);
+        const struct job *job = job_table_find(errand->dispatch->parts->jobs, errand->jobs[i]);
 
         if (job) {
             answer_info(&reply.jobs[reply.jobs_count++], job);
@@ -201,7 +229,7 @@ static void on_cancelled(void *owner, const struct err *error, struct bytes *ans
 static const struct search *own_search(const struct dispatch *dispatch,
                                        const struct exchange *exchange, const char *name)
 {
-    return name ? job_table_find_search(dispatch->config.jobs, exchange_caller(exchange)->tenant,
+    return name ? job_table_find_search(dispatch->parts->jobs, exchange_caller(exchange)->tenant,
                                         name)
                 : NULL;
 }
@@ -212,7 +240,8 @@ static void cancel_one(struct dispatch *dispatch, struct errand *errand, struct 
     if (!job->journalled) {
         job->doomed = true;
     } else {
-        lifecycle_cancel(dispatch->config.lifecycle, job, "cancelled by its client");
+        lifecycle_cancel(dispatch->parts->lifecycle, job, JOB_CAUSE_CLIENT,
+                         "cancelled by its client");
     }
 }
 
@@ -230,7 +259,7 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
         xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*errand->jobs));
     struct job *job;
     for (size_t i = 0; i < body.jobs_count; i++) {
-        job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
+        job = answer_find(dispatch->parts->jobs, exchange, body.jobs[i]);
         if (job) {
             cancel_one(dispatch, errand, job);
         }
@@ -241,7 +270,7 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
         }
     }
     // The ends come back before the barrier: the reply tells the state that is true and stays.
-    ledger_barrier(dispatch->config.ledger, on_cancelled, errand);
+    ledger_barrier(dispatch->parts->ledger, on_cancelled, errand);
     message_clear(&job_ids_message, &body);
 }
 
@@ -270,7 +299,7 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
     struct job **finished = xcalloc(body.jobs_count + 1, sizeof(struct job *));
     size_t count = 0;
     for (size_t i = 0; i < body.jobs_count; i++) {
-        struct job *job = answer_find(dispatch->config.jobs, exchange, body.jobs[i]);
+        struct job *job = answer_find(dispatch->parts->jobs, exchange, body.jobs[i]);
 
         // A job that is still at work is not acknowledged by accident. `settling` marks those that
         // are in the list already.
@@ -279,7 +308,7 @@ static void handle_ack(struct dispatch *dispatch, struct exchange *exchange,
             finished[count++] = job;
         }
     }
-    completions_forget(dispatch->config.completions, finished, count, on_forgotten,
+    completions_forget(dispatch->parts->completions, finished, count, on_forgotten,
                        new_errand(dispatch, exchange));
     free(finished);
     message_clear(&job_ids_message, &body);
@@ -293,7 +322,7 @@ static void handle_drain(struct dispatch *dispatch, struct exchange *exchange,
     struct drain body;
 
     if (exchange_read_body(exchange, request, &drain_message, &body)) {
-        administration_drain(dispatch->config.administration, exchange, &body);
+        administration_drain(dispatch->parts->administration, exchange, &body);
         message_clear(&drain_message, &body);
     }
 }
@@ -304,7 +333,7 @@ static void handle_quarantine(struct dispatch *dispatch, struct exchange *exchan
     struct quarantine body;
 
     if (exchange_read_body(exchange, request, &quarantine_message, &body)) {
-        administration_quarantine(dispatch->config.administration, exchange, &body);
+        administration_quarantine(dispatch->parts->administration, exchange, &body);
         message_clear(&quarantine_message, &body);
     }
 }
@@ -315,7 +344,7 @@ static void handle_probe(struct dispatch *dispatch, struct exchange *exchange,
     struct probe_request body;
 
     if (exchange_read_body(exchange, request, &probe_request_message, &body)) {
-        administration_probe(dispatch->config.administration, exchange, &body);
+        administration_probe(dispatch->parts->administration, exchange, &body);
         message_clear(&probe_request_message, &body);
     }
 }
@@ -325,7 +354,7 @@ static void handle_probe(struct dispatch *dispatch, struct exchange *exchange,
 static void handle_budget(struct dispatch *dispatch, struct exchange *exchange,
                           const struct request *request)
 {
-    budgets_request(dispatch->config.budgets, exchange, request);
+    budgets_request(dispatch->parts->budgets, exchange, request);
 }
 
 // --- STATUS
@@ -339,7 +368,7 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
         return;
     }
     struct status reply;
-    status_fill(&reply, dispatch->source, exchange_caller(exchange), &body);
+    status_fill(&reply, dispatch->parts, exchange_caller(exchange), &body);
     exchange_reply(exchange, &status_message, &reply);
     message_clear(&status_message, &reply);
     message_clear(&status_request_message, &body);
@@ -370,7 +399,7 @@ void dispatch_request(void *owner, struct exchange *exchange, const struct reque
     struct dispatch *dispatch = owner;
 
     if (request->op < COUNTERS_OPS) {
-        dispatch->config.counters->request[request->op]++;
+        dispatch->parts->counters->request[request->op]++;
     }
     if (dispatch->stopping) {
         refuse(exchange, ERR_BUSY, "kcastd is stopping", STOPPING_RETRY_MS);
@@ -390,17 +419,12 @@ void dispatch_refusal(void *owner, const char *peer, const char *reason, uint64_
               (unsigned long long)untold);
 }
 
-struct dispatch *dispatch_create(const struct dispatch_config *config)
+struct dispatch *dispatch_create(const struct daemon_parts *parts)
 {
     struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
 
-    dispatch->config = *config;
+    dispatch->parts = parts;
     return dispatch;
-}
-
-void dispatch_set_source(struct dispatch *dispatch, const struct status_source *source)
-{
-    dispatch->source = source;
 }
 
 void dispatch_vacate(struct dispatch *dispatch)
@@ -412,15 +436,14 @@ void dispatch_stop(struct dispatch *dispatch)
 {
     if (!dispatch->stopping) {
         dispatch->stopping = true;
-        waits_flush(dispatch->config.waits);
+        waits_flush(dispatch->parts->waits);
     }
 }
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + administration_pending(dispatch->config.administration) +
-           submissions_pending(dispatch->config.submissions) +
-           answers_pending(dispatch->config.answers) + budgets_pending(dispatch->config.budgets);
+    return dispatch->pending + administration_pending(dispatch->parts->administration) +
+           answers_pending(dispatch->parts->answers) + budgets_pending(dispatch->parts->budgets);
 }
 
 void dispatch_free(struct dispatch *dispatch)

@@ -5,6 +5,16 @@
 // escaped.
 #include "daemon/metrics.h"
 #include "common/clock.h"
+#include "daemon/devices/device.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/scheduler.h"
+#include "daemon/jobs/wait.h"
+#include "daemon/run/compiler.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
+#include "daemon/status.h"
+#include "daemon/store/ledger.h"
+#include "net/rpc/service.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,17 +93,17 @@ static void write_devices(struct strbuf *out, const struct devices *devices, uin
     }
 }
 
-static void write_queues(struct strbuf *out, const struct status_source *source)
+static void write_queues(struct strbuf *out, const struct daemon_parts *parts)
 {
-    const struct job_census *census = job_table_census(source->parts.jobs);
-    const struct device_class *device_class = source->parts.devices->classes;
+    const struct job_census *census = job_table_census(parts->jobs);
+    const struct device_class *device_class = parts->devices->classes;
 
     begin(out, "jobs", "gauge", "Jobs that are not acknowledged yet, by state.");
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
         sample(out, "jobs", "state", job_state_name(i), NULL, NULL, (double)census->state[i]);
     }
     single(out, "intake_length", "gauge", "Jobs that wait to be compiled.",
-           (double)lifecycle_intake(source->parts.lifecycle));
+           (double)scheduler_intake(parts->scheduler));
     begin(out, "queue_length", "gauge", "Jobs that wait for a device, by its class.");
     for (; device_class; device_class = device_class->next) {
         sample(out, "queue_length", "class", device_class->name, NULL, NULL,
@@ -101,9 +111,9 @@ static void write_queues(struct strbuf *out, const struct status_source *source)
     }
 }
 
-static void write_work(struct strbuf *out, const struct status_source *source)
+static void write_work(struct strbuf *out, const struct daemon_parts *parts)
 {
-    const struct counters *counters = source->parts.counters;
+    const struct counters *counters = parts->counters;
 
     begin(out, "verdicts_total", "counter", "Measurements by verdict, without those of the cache.");
     for (size_t i = 0; i < COUNTERS_VERDICTS; i++) {
@@ -126,14 +136,14 @@ static void write_work(struct strbuf *out, const struct status_source *source)
     single(out, "compile_seconds_total", "counter", "Seconds that compilers ran.",
            counters->compile_seconds);
     single(out, "compiling", "gauge", "Compilations under way.",
-           (double)lifecycle_compiling(source->parts.lifecycle));
+           (double)compiler_running(parts->compiler));
     single(out, "compile_slots", "gauge", "Compilations that may be under way at once.",
-           (double)source->parts.compile_slots);
+           (double)parts->limits.compile_slots);
 }
 
-static void write_requests(struct strbuf *out, const struct status_source *source)
+static void write_requests(struct strbuf *out, const struct daemon_parts *parts)
 {
-    const struct counters *counters = source->parts.counters;
+    const struct counters *counters = parts->counters;
 
     begin(out, "requests_total", "counter", "Requests by operation.");
     for (size_t i = 0; i < COUNTERS_OPS; i++) {
@@ -151,13 +161,13 @@ static void write_requests(struct strbuf *out, const struct status_source *sourc
     begin(out, "request_failures_total", "counter", "Requests answered by an error, by its code.");
     for (int i = 0; i < ERR_COUNT; i++) {
         sample(out, "request_failures_total", "code", err_name(-1 - i), NULL, NULL,
-               (double)service_failure_count(source->service, (enum err_code)(-1 - i)));
+               (double)service_failure_count(parts->service, (enum err_code)(-1 - i)));
     }
     single(out, "refusals_total", "counter",
            "Connections and requests that were refused, or cut from here.",
-           (double)service_refusal_count(source->service));
+           (double)service_refusal_count(parts->service));
     single(out, "waits", "gauge", "Callers that wait for a job to end.",
-           (double)waits_count(source->parts.waits));
+           (double)waits_count(parts->waits));
 }
 
 static void write_searches(struct strbuf *out, const struct counters *counters)
@@ -194,25 +204,25 @@ static double resident_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-void metrics_write(struct strbuf *out, const struct status_source *source)
+void metrics_write(struct strbuf *out, const struct daemon_parts *parts)
 {
     uint64_t now_ns = clock_now_ns(&clock_system);
     char illness[STATUS_ILLNESS_MAX];
 
     single(out, "well", "gauge", "1 when /healthz says 200, else 0.",
-           status_is_well(source, illness) ? 1 : 0);
+           status_is_well(parts, illness) ? 1 : 0);
     single(out, "uptime_seconds", "gauge", "Seconds since the start.",
-           clock_seconds(now_ns - source->started_ns));
-    write_devices(out, source->parts.devices, now_ns);
-    write_queues(out, source);
-    write_work(out, source);
-    write_requests(out, source);
-    write_searches(out, source->parts.counters);
+           clock_seconds(now_ns - parts->started_ns));
+    write_devices(out, parts->devices, now_ns);
+    write_queues(out, parts);
+    write_work(out, parts);
+    write_requests(out, parts);
+    write_searches(out, parts->counters);
     single(out, "results_cached", "gauge", "Rows of the result cache.",
-           (double)ledger_results(source->parts.ledger));
+           (double)ledger_results(parts->ledger));
     single(out, "ledger_bytes", "gauge", "Size of the ledger's files.",
-           (double)ledger_bytes(source->parts.ledger));
+           (double)ledger_bytes(parts->ledger));
     single(out, "unsaved_results", "gauge", "Results that the ledger could not take.",
-           (double)completions_unsaved(source->parts.completions));
+           (double)completions_unsaved(parts->completions));
     single(out, "resident_bytes", "gauge", "Memory of the daemon itself.", resident_bytes());
 }

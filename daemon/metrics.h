@@ -4,10 +4,10 @@
 #define DAEMON_METRICS_H
 
 #include "common/strbuf.h"
-#include "daemon/status.h"
+#include "daemon/state/parts.h"
 
 #define METRICS_SEARCHES_MAX 64 // series about searches; the rest is summed up without a name
 
-void metrics_write(struct strbuf *out, const struct status_source *source);
+void metrics_write(struct strbuf *out, const struct daemon_parts *parts);
 
 #endif

@@ -1,11 +1,12 @@
 #include "daemon/monitor.h"
 #include "daemon/metrics.h"
+#include "daemon/status.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct monitor {
     struct http_server *server;
-    struct status_source *source;
+    const struct daemon_parts *parts;
     bool stopping;
 };
 
@@ -16,7 +17,7 @@ static void serve_health(const struct monitor *monitor, struct http_answer *answ
     if (monitor->stopping) {
         answer->status = 503;
         strbuf_adds(&answer->body, "stopping\n");
-    } else if (!status_is_well(monitor->source, illness)) {
+    } else if (!status_is_well(monitor->parts, illness)) {
         answer->status = 503;
         strbuf_addf(&answer->body, "%s\n", illness);
     } else {
@@ -32,7 +33,7 @@ static void serve_status(const struct monitor *monitor, struct http_answer *answ
 
     message_init(&status_request_message, &request);
     struct status status;
-    status_fill(&status, monitor->source, &everybody, &request);
+    status_fill(&status, monitor->parts, &everybody, &request);
     message_json(&status_message, &status, &answer->body);
     strbuf_addc(&answer->body, '\n');
     message_clear(&status_message, &status);
@@ -44,7 +45,7 @@ static bool on_get(void *owner, const char *path, struct http_answer *answer)
     const struct monitor *monitor = owner;
 
     if (strcmp(path, "/metrics") == 0) {
-        metrics_write(&answer->body, monitor->source);
+        metrics_write(&answer->body, monitor->parts);
         answer->type = "text/plain; version=0.0.4; charset=utf-8";
     } else if (strcmp(path, "/healthz") == 0) {
         serve_health(monitor, answer);
@@ -59,7 +60,7 @@ static bool on_get(void *owner, const char *path, struct http_answer *answer)
 }
 
 int monitor_create(struct monitor **ret, uv_loop_t *loop, const char *address,
-                   struct status_source *source, struct err *err)
+                   const struct daemon_parts *parts, struct err *err)
 {
     struct monitor *monitor = xcalloc(1, sizeof(*monitor));
     struct http_server_config config = {.address = address, .on_get = on_get, .owner = monitor};
@@ -69,10 +70,14 @@ int monitor_create(struct monitor **ret, uv_loop_t *loop, const char *address,
         free(monitor);
         return err_wrap(err, "--http");
     }
-    monitor->source = source;
-    source->http = http_server_url(monitor->server);
+    monitor->parts = parts;
     *ret = monitor;
     return 0;
+}
+
+const char *monitor_url(const struct monitor *monitor)
+{
+    return http_server_url(monitor->server);
 }
 
 void monitor_stopping(struct monitor *monitor)
@@ -85,7 +90,6 @@ void monitor_stopping(struct monitor *monitor)
 void monitor_close(struct monitor *monitor)
 {
     if (monitor) {
-        monitor->source->http = NULL;
         http_server_close(monitor->server);
         free(monitor);
     }

@@ -1,11 +1,16 @@
 #include "daemon/reload.h"
 #include "common/log.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/submission.h"
+#include "daemon/state/job_table.h"
+#include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 
 // Spec and measurement setup of a job that the ledger has.
-static int apply_row(const struct reload *reload, struct job *job, const struct ledger_job *row,
-                     struct err *err)
+static int apply_row(const struct daemon_parts *parts, struct job *job,
+                     const struct ledger_job *row, struct err *err)
 {
     struct job_spec spec;
     int rc = message_read(&job_spec_message, &spec, row->spec.data, row->spec.len, err);
@@ -14,30 +19,31 @@ static int apply_row(const struct reload *reload, struct job *job, const struct 
         return rc;
     }
     job->spec = digest_of(row->spec.data, row->spec.len);
-    submission_apply_spec(reload->submission, job, &spec);
+    submission_apply_spec(parts, job, &spec);
     message_clear(&job_spec_message, &spec);
     return 0;
 }
 
 static int reload_job(void *owner, const struct ledger_job *row, struct err *err)
 {
-    const struct reload *reload = owner;
+    const struct daemon_parts *parts = owner;
     bool finished = job_state_is_terminal(row->state);
 
     if (row->state >= JOB_STATE_COUNT || !row->tenant || !row->search || !row->key) {
-        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", reload->state_dir,
+        return err_set(err, ERR_CORRUPT, "%s: job %llu is in no known state", parts->state_dir,
                        (unsigned long long)row->id);
     }
-    struct job *job = job_table_add(reload->submission->jobs, row->id, row->tenant, row->search,
-                                    row->key, finished ? (enum job_state)row->state : JOB_QUEUED);
+    struct job *job = job_table_add(parts->jobs, row->id, row->tenant, row->search, row->key,
+                                    finished ? (enum job_state)row->state : JOB_QUEUED);
     job->priority = row->priority;
     job->wanted_class = (uint8_t)(row->wanted_class < QUEUE_CLASS_COUNT ? row->wanted_class : 0);
     job->attempt = (uint8_t)(row->attempt < UINT8_MAX ? row->attempt : UINT8_MAX);
     job->finished_s = row->finished_s;
     job->reason = row->reason ? xstrdup(row->reason) : NULL;
+    job->cause = (uint8_t)(row->cause < JOB_CAUSE_COUNT ? row->cause : JOB_CAUSE_NONE);
     job->journalled = true;
     struct err defect = ERR_INIT;
-    if (apply_row(reload, job, row, &defect) != 0 && !finished) {
+    if (apply_row(parts, job, row, &defect) != 0 && !finished) {
         // Reported when the ledger's thread is there to take it: see reload_requeue.
         free(job->reason);
         job->reason = xstrdup(defect.text);
@@ -50,9 +56,9 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     return 0;
 }
 
-void reload_requeue(const struct reload *reload)
+void reload_requeue(const struct daemon_parts *parts)
 {
-    struct job *job = job_table_first(reload->submission->jobs);
+    struct job *job = job_table_first(parts->jobs);
     size_t unfinished = 0;
     size_t finished = 0;
 
@@ -71,22 +77,23 @@ void reload_requeue(const struct reload *reload)
                                : xstrdup("the daemon went down with it on a device too often");
 
             job->reason = NULL;
-            end_buried(reload->submission->completions, job, reason);
+            end_buried(parts->completions, job,
+                       job->doomed ? JOB_CAUSE_UNREADABLE : JOB_CAUSE_LOST_DAEMON, reason);
             free(reason);
             continue;
         }
         if (was_running) {
-            ledger_move(reload->submission->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+            ledger_move(parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
         }
-        lifecycle_admit(reload->submission->lifecycle, job);
+        lifecycle_admit(parts->lifecycle, job);
     }
     if (unfinished + finished > 0) {
         log_event(LOG_NOTICE, "jobs-reloaded unfinished=%zu finished=%zu", unfinished, finished);
     }
 }
 
-int reload_jobs(const struct reload *reload, struct err *err)
+int reload_jobs(const struct daemon_parts *parts, struct err *err)
 {
     // The visitor reads it only.
-    return ledger_load(reload->submission->ledger, reload_job, (void *)(uintptr_t)reload, err);
+    return ledger_load(parts->ledger, reload_job, (void *)(uintptr_t)parts, err);
 }

@@ -2,17 +2,13 @@
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
-#include "daemon/jobs/submission.h"
-
-struct reload {
-    const struct submission_config *submission;
-    const char *state_dir; // for errors
-};
+#include "common/err.h"
+#include "daemon/state/parts.h"
 
 // Before ledger_start: makes every job of the ledger. ERR_CORRUPT when one is in no known state.
-MUST_CHECK int reload_jobs(const struct reload *reload, struct err *err);
+MUST_CHECK int reload_jobs(const struct daemon_parts *parts, struct err *err);
 // After it: unfinished jobs begin anew, those that were running with one attempt more; what cannot
 // begin is buried.
-void reload_requeue(const struct reload *reload);
+void reload_requeue(const struct daemon_parts *parts);
 
 #endif

@@ -3,6 +3,16 @@
 // those that it has no room for.
 #include "daemon/status.h"
 #include "common/clock.h"
+#include "daemon/jobs/answer.h"
+#include "daemon/jobs/budgets.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/scheduler.h"
+#include "daemon/jobs/wait.h"
+#include "daemon/run/compiler.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
+#include "daemon/store/ledger.h"
+#include "net/rpc/service.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -71,43 +81,43 @@ static void fill_jobs(struct status *status, const struct job_table *jobs,
 }
 
 // Devices that are held for jobs of this search.
-static size_t held_by(const struct status_source *source, const struct search *search)
+static size_t held_by(const struct daemon_parts *parts, const struct search *search)
 {
-    const struct devices *devices = source->parts.devices;
+    const struct devices *devices = parts->devices;
     size_t held = 0;
 
     for (size_t i = 0; i < devices->count; i++) {
         uint64_t id = devices->device[i].job;
-        const struct job *job = id != 0 ? job_table_find(source->parts.jobs, id) : NULL;
+        const struct job *job = id != 0 ? job_table_find(parts->jobs, id) : NULL;
 
         held += job && job->search == search;
     }
     return held;
 }
 
-static void add_load(struct status *status, const struct status_source *source,
+static void add_load(struct status *status, const struct daemon_parts *parts,
                      const struct counters_search *used)
 {
     struct search_load *load = &status->searches[status->searches_count++];
     const struct search *search =
-        used->name ? job_table_find_search(source->parts.jobs, used->tenant, used->name) : NULL;
+        used->name ? job_table_find_search(parts->jobs, used->tenant, used->name) : NULL;
 
     message_init(&search_load_message, load);
     load->tenant = used->tenant ? xstrdup(used->tenant) : NULL;
     load->name = xstrdup(used->name ? used->name : "");
     load->unfinished = search ? search->unfinished : 0;
-    load->running = search ? held_by(source, search) : 0;
+    load->running = search ? held_by(parts, search) : 0;
     load->device_seconds = used->device_seconds;
     load->compile_seconds = used->compile_seconds;
     load->measured = used->measured;
 }
 
-static void fill_counts(struct status *status, const struct status_source *source,
+static void fill_counts(struct status *status, const struct daemon_parts *parts,
                         const struct caller *caller)
 {
-    const struct job_census *census = job_table_census(source->parts.jobs);
-    const struct device_class *device_class = source->parts.devices->classes;
-    const struct counters *counters = source->parts.counters;
+    const struct job_census *census = job_table_census(parts->jobs);
+    const struct device_class *device_class = parts->devices->classes;
+    const struct counters *counters = parts->counters;
 
     status->states = xcalloc(JOB_STATE_COUNT, sizeof(*status->states));
     for (size_t i = 0; i < JOB_STATE_COUNT; i++) {
@@ -116,7 +126,7 @@ static void fill_counts(struct status *status, const struct status_source *sourc
     status->verdicts = xmemdup(counters->verdict, sizeof(counters->verdict));
     status->verdicts_count = COUNTERS_VERDICTS;
     status->waiting = xcalloc(65, sizeof(*status->waiting));
-    status->waiting[status->waiting_count++] = lifecycle_intake(source->parts.lifecycle);
+    status->waiting[status->waiting_count++] = scheduler_intake(parts->scheduler);
     for (; device_class && status->waiting_count < 65; device_class = device_class->next) {
         status->waiting[status->waiting_count++] = queue_count(device_class->queue);
     }
@@ -124,19 +134,18 @@ static void fill_counts(struct status *status, const struct status_source *sourc
     const struct counters_search *search;
     for (search = counters->searches; search; search = search->hh.next) {
         if (caller_owns(caller, search->tenant)) {
-            add_load(status, source, search);
+            add_load(status, parts, search);
         }
     }
     if (caller->role == CALLER_ADMIN &&
         (counters->others.measured > 0 || counters->others.compile_seconds > 0)) {
-        add_load(status, source, &counters->others);
+        add_load(status, parts, &counters->others);
     }
 }
 
-void status_fill(struct status *ret, const struct status_source *source,
-                 const struct caller *caller, const struct status_request *request)
+void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
+                 const struct status_request *request)
 {
-    const struct dispatch_config *parts = &source->parts;
     uint64_t now_ns = clock_now_ns(&clock_system);
 
     message_init(&status_message, ret);
@@ -145,21 +154,21 @@ void status_fill(struct status *ret, const struct status_source *source,
         fill_device(&ret->devices[ret->devices_count++], &parts->devices->device[i], parts->jobs,
                     caller, now_ns);
     }
-    fill_counts(ret, source, caller);
+    fill_counts(ret, parts, caller);
     fill_jobs(ret, parts->jobs, caller, request);
     budgets_fill_status(parts->budgets, parts->devices, caller, ret);
-    ret->uptime_seconds = clock_seconds(now_ns - source->started_ns);
-    ret->compile_slots = parts->compile_slots;
-    ret->compiling = lifecycle_compiling(parts->lifecycle);
-    ret->sandbox = xstrdup(parts->sandbox_off ? "off" : "on");
+    ret->uptime_seconds = clock_seconds(now_ns - parts->started_ns);
+    ret->compile_slots = parts->limits.compile_slots;
+    ret->compiling = compiler_running(parts->compiler);
+    ret->sandbox = xstrdup(parts->limits.sandbox_off ? "off" : "on");
     ret->results_cached = ledger_results(parts->ledger);
     ret->waits = waits_count(parts->waits);
-    ret->requests = service_request_count(source->service);
-    ret->refusals = service_refusal_count(source->service);
+    ret->requests = service_request_count(parts->service);
+    ret->refusals = service_refusal_count(parts->service);
     ret->state_dir = xstrdup(parts->state_dir);
-    ret->http = source->http ? xstrdup(source->http) : NULL;
+    ret->http = parts->http ? xstrdup(parts->http) : NULL;
     char illness[STATUS_ILLNESS_MAX];
-    ret->illness = status_is_well(source, illness) ? NULL : xstrdup(illness);
+    ret->illness = status_is_well(parts, illness) ? NULL : xstrdup(illness);
 }
 
 // A device that works, or that will by itself within seconds.
@@ -168,10 +177,10 @@ static bool is_usable(enum device_state state)
     return state <= DEVICE_PROBING;
 }
 
-bool status_is_well(const struct status_source *source, char reason[STATUS_ILLNESS_MAX])
+bool status_is_well(const struct daemon_parts *parts, char reason[STATUS_ILLNESS_MAX])
 {
-    const struct devices *devices = source->parts.devices;
-    size_t unsaved = completions_unsaved(source->parts.completions);
+    const struct devices *devices = parts->devices;
+    size_t unsaved = completions_unsaved(parts->completions);
     size_t usable = 0;
 
     for (size_t i = 0; i < devices->count; i++) {
@@ -184,7 +193,7 @@ bool status_is_well(const struct status_source *source, char reason[STATUS_ILLNE
                        unsaved);
         return false;
     }
-    if (lifecycle_is_held(source->parts.lifecycle)) {
+    if (compiler_is_held(parts->compiler)) {
         (void)snprintf(reason, STATUS_ILLNESS_MAX,
                        "compilations wait, because there is no room for their objects; make room on"
                        " the disk of the state directory");

@@ -4,8 +4,9 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#define HEAD 4
+#define HEAD 4 // bytes of length
 
+// Reads len bytes, or fewer when the stream ends. *ret_got is how many.
 static int read_whole(int fd, unsigned char *to, size_t len, size_t *ret_got, struct err *err)
 {
     *ret_got = 0;

@@ -1,19 +1,21 @@
-// Inputs, element by element from a counter.
+// Each element follows from a counter. The methods:
 //
-// normal      the inverse of the normal distribution function, Wichura's PPND7 (AS 241, Applied
-// Statistics 37, 1988) zipf        rejection-inversion, Hörmann and Derflinger 1996 (ACM TOMACS 6);
-// each trial has its own counter sorted      order statistics of n uniforms as partial sums of n +
-// 1 exponentials (Devroye 1986, V.3.1): no sorting
+//   normal   the inverse of the normal distribution function, Wichura's PPND7
+//            (AS 241, Applied Statistics 37, 1988)
+//   zipf     rejection-inversion, Hörmann and Derflinger 1996 (ACM TOMACS 6); each try has a
+//            counter of its own
+//   sorted   order statistics of n uniforms as partial sums of n + 1 exponentials
+//            (Devroye 1986, V.3.1), without sorting
 //
-// Values are made in blocks of doubles and then stored as the tensor's dtype.
+// Values are computed in blocks of doubles and then stored as the tensor's dtype.
 #include "executor/inputs.h"
 #include "common/stats.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 512
-#define ZIPF_TRIALS 32
+#define BLOCK 512     // values
+#define ZIPF_TRIES 32 // counters of one element; the last try is accepted
 
 uint64_t inputs_key(uint64_t seed, uint64_t shape_index, uint64_t content, uint64_t tensor)
 {
@@ -28,7 +30,7 @@ uint64_t inputs_bits(uint64_t key, uint64_t counter)
     return z ^ (z >> 31);
 }
 
-// Uniform in (0, 1): never 0 and never 1.
+// Returns a uniform value in (0, 1): never 0 and never 1.
 static double unit(uint64_t key, uint64_t counter)
 {
     return ((double)(inputs_bits(key, counter) >> 12) + 0.5) * 0x1p-52;
@@ -56,7 +58,7 @@ static double normal(double p)
     return q < 0 ? -value : value;
 }
 
-// Integral of x^-s and its inverse, with the limit at s = 1.
+// The integral of x^-s, with its limit at s = 1. zipf_inverse is its inverse.
 static double zipf_integral(double x, double s)
 {
     double log_x = log(x), t = (1.0 - s) * log_x;
@@ -74,8 +76,8 @@ static double zipf_inverse(double y, double s)
 
 struct zipf {
     double count, exponent;
-    double low, high; // range of the integral that is drawn from
-    double shortcut;  // accept at once when the rank is this near
+    double low, high; // range of the integral from which is drawn
+    double shortcut;  // a rank at most this far above the drawn point is accepted at once
 };
 
 static void zipf_init(struct zipf *zipf, double count, double exponent)
@@ -92,8 +94,8 @@ static double zipf_draw(const struct zipf *zipf, uint64_t key, uint64_t index)
 {
     double k = 1;
 
-    for (uint64_t trial = 0; trial < ZIPF_TRIALS; trial++) {
-        double u = zipf->high + unit(key, index * ZIPF_TRIALS + trial) * (zipf->low - zipf->high);
+    for (uint64_t try = 0; try < ZIPF_TRIES; try++) {
+        double u = zipf->high + unit(key, index * ZIPF_TRIES + try) * (zipf->low - zipf->high);
         double x = zipf_inverse(u, zipf->exponent);
         k = fmin(fmax(floor(x + 0.5), 1.0), zipf->count);
         if (k - x <= zipf->shortcut ||
@@ -104,7 +106,7 @@ static double zipf_draw(const struct zipf *zipf, uint64_t key, uint64_t index)
     return k - 1.0; // ranks start at 0
 }
 
-// Rounds to the nearest integer of [low, high].
+// Rounds to the nearest integer in [low, high]. NaN becomes 0.
 static double clamp_round(double value, double low, double high)
 {
     return isnan(value) ? 0.0 : fmin(fmax(nearbyint(value), low), high);
@@ -137,18 +139,18 @@ static void store(enum dtype dtype, void *out, size_t at, const double *value, s
             ((uint8_t *)out)[at + i] = (uint8_t)clamp_round(value[i], 0, UINT8_MAX);
         }
         break;
-    default: // C problems have no others
+    default: // problems in C have no other dtype
         break;
     }
 }
 
-// Running state of the distributions that need one.
+// The state while one tensor is filled.
 struct filler {
     const struct tensor *tensor;
     uint64_t key;
     size_t last_extent;
     struct zipf zipf;
-    double sum, total; // sorted: partial and whole sum of exponentials
+    double sum, total; // for sorted values: sum of the exponentials so far, and of all
 };
 
 static void filler_init(struct filler *filler, const struct tensor *tensor, uint64_t key,
@@ -172,7 +174,7 @@ static double integer_between(uint64_t bits, double low, double high)
     if (!(span >= 1.0)) {
         return ceil(low);
     }
-    if (span <= 0x1p32) { // multiply and shift; the bias is below 2^-32 of a value's share
+    if (span <= 0x1p32) { // multiply and shift: biased by less than 2^-32 of a value's share
         return ceil(low) + (double)(((bits >> 32) * (uint64_t)span) >> 32);
     }
     return ceil(low) + floor((double)(bits >> 11) * 0x1p-53 * span);

@@ -1,12 +1,12 @@
-// kcast-exec: compilations, measurements and probes, each in the mode of its kind. The only file that
-// knows both the processor's half of the program and cuda/: it picks one of them by the mode.
+// kcast-exec: compiles, measures and probes. Its first argument names the mode. This is the only
+// file that knows both executor/cpu/ and executor/gpu/: the mode picks one of them.
 #include "common/file.h"
 #include "common/options.h"
 #include "common/version.h"
 #include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
 #include "executor/cpu/harness.h"
-#include "executor/cpu/measure_cpu.h"
+#include "executor/cpu/measure.h"
 #include "executor/cpu/probe.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/probe.h"
@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-// Three objects of 32 MiB and the problem.
+// Room for three objects of 32 MiB and the problem.
 #define PLAN_MAX ((size_t)128 << 20)
 
 struct exec_options {
@@ -92,7 +92,7 @@ static int write_outcome(const struct message *message, void *outcome, struct er
     return rc;
 }
 
-// ---- modes of the processor ----
+// ---- modes of a core ----
 
 static int run_compile(struct zygote *zygote, struct err *err)
 {
@@ -121,8 +121,8 @@ static int run_measure(struct zygote *zygote, struct err *err)
     return rc == 0 ? write_outcome(&measure_outcome_message, &outcome, err) : rc;
 }
 
-// The zygote is forked before the plan is read: neither it nor any runner ever holds the plan's
-// seed.
+// Forks the zygote before the plan is read, so that neither the zygote nor any runner ever holds
+// the plan's seed.
 static int with_zygote(unsigned needs, int (*run)(struct zygote *zygote, struct err *err),
                        struct err *err)
 {
@@ -201,7 +201,7 @@ static int mode_cuda_health(const char *gpu, struct err *err)
 
 static const struct mode {
     const char *name;
-    bool needs_gpu; // the argument after the mode: its uuid or its number
+    bool needs_gpu; // an argument follows the mode: the uuid or the number of a GPU
     int (*run)(const char *gpu, struct err *err);
 } modes[] = {
     {"compile", false, mode_compile},
@@ -242,8 +242,8 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     int rc = options_defaults(option_table, &options, &err);
 
-    // A killed daemon leaves nothing on its devices' cores: its children die with it, theirs with
-    // them.
+    // When the daemon is killed, nothing keeps running on its devices' cores: this process dies
+    // with the daemon, and its children die with it.
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGPIPE, SIG_IGN);
     char **args = NULL;

@@ -1,21 +1,26 @@
-// The sequence: load everything; verify the candidate on the check cases, the hidden cases and the
-// benchmark cases; time it against the baseline on the benchmark cases; try contents that it has
-// never seen; hold its times against what the machine can do at most; time the baseline against a
-// copy of itself where the plan asks for that; report. The first failure of the candidate ends it
-// with a verdict.
+// The order of the steps:
+//   1. load everything;
+//   2. verify the candidate on the check cases, the hidden cases and the benchmark cases;
+//   3. time it against the baseline on the benchmark cases;
+//   4. launch it on contents that it has never seen;
+//   5. compare its times with the floor, the least time that the machine's peak rates allow;
+//   6. if the plan asks for it, time the baseline against a copy of itself (the A/A control);
+//   7. describe the outcome.
+// The first failure of the candidate skips to step 7 with a verdict. An error ends the measurement
+// without an outcome.
 #include "executor/measure.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
-#include "executor/paired_run.h"
+#include "executor/comparison.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define HIDDEN_INDEX 1000 // of the first hidden case, in the keys of contents
-#define BENCH_INDEX 2000
-#define FLOOR_SHARE 0.97
+#define HIDDEN_INDEX 1000 // index of the first hidden case; check cases begin at 0
+#define BENCH_INDEX 2000  // index of the first benchmark case
+#define FLOOR_SHARE 0.97  // a time below this share of the floor is not believed
 #define CONTROL_LOOKS 3
-#define CONTROL_SHARE 0.25
+#define CONTROL_SHARE 0.25 // of the plan's seconds, for the A/A control
 
 struct sequence {
     const struct measure_ops *ops;
@@ -23,17 +28,12 @@ struct sequence {
     struct measurement measurement;
     struct shape_case hidden[PROBLEM_HIDDEN_CASES];
     size_t hidden_count;
-    struct measure_case bench[PROBLEM_CASE_MAX]; // kept from their verification to the report
+    struct measure_case bench[PROBLEM_CASE_MAX]; // kept from their verification to the outcome
     size_t bench_count;
-    struct paired_run paired_run;
-    struct paired_run control;
-    bool raced, controlled;
+    struct comparison comparison;
+    struct comparison control;
+    bool is_timed, has_control;
 };
-
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
 
 // ---- cases ----
 
@@ -44,13 +44,13 @@ static int case_init(struct sequence *s, struct measure_case *of, const struct s
 
     problem_case_name(s->measurement.problem, shape, &name);
     *of = (struct measure_case){.shape = shape, .index = index, .name = strbuf_detach(&name)};
-    return s->ops->trial_create(s->machine, of, &of->trial, err);
+    return s->ops->data_create(s->machine, of, &of->data, err);
 }
 
 static void case_release(struct sequence *s, struct measure_case *of)
 {
-    if (of->trial) {
-        s->ops->trial_free(s->machine, of->trial);
+    if (of->data) {
+        s->ops->data_free(s->machine, of->data);
     }
     free(of->name);
     *of = (struct measure_case){.shape = NULL};
@@ -67,7 +67,7 @@ static int start(struct sequence *s, struct err *err)
         s->hidden_count = problem_hidden_cases(m->problem, s->ops->hidden_seed(m->plan), s->hidden);
     }
     int rc = s->ops->start(s->machine, s->hidden, s->hidden_count, err);
-    m->seconds.start = since(begin);
+    m->seconds.start = seconds_since(begin);
     return rc;
 }
 
@@ -81,14 +81,14 @@ static int verify_shapes(struct sequence *s, const struct shape_case *shape, siz
 
         rc = case_init(s, &of, &shape[i], first_index + i, err);
         if (rc == 0) {
-            rc = s->ops->verify(s->machine, of.trial, false, err);
+            rc = s->ops->verify(s->machine, of.data, false, err);
         }
         case_release(s, &of);
     }
     return rc;
 }
 
-// Keeps the benchmark cases for the timing.
+// Verifies the benchmark cases and keeps them for the timing.
 static int verify_bench(struct sequence *s, struct err *err)
 {
     const struct problem *problem = s->measurement.problem;
@@ -98,56 +98,56 @@ static int verify_bench(struct sequence *s, struct err *err)
         s->bench_count = i + 1;
         rc = case_init(s, &s->bench[i], &problem->bench[i], BENCH_INDEX + i, err);
         if (rc == 0) {
-            rc = s->ops->verify(s->machine, s->bench[i].trial, true, err);
+            rc = s->ops->verify(s->machine, s->bench[i].data, true, err);
         }
     }
     return rc;
 }
 
-static int run_paired_run(struct sequence *s, struct err *err)
+static int run_comparison(struct sequence *s, struct err *err)
 {
     struct accounts *seconds = &s->measurement.seconds;
     uint64_t begin = clock_now_ns(&clock_system);
     double made = seconds->inputs;
 
-    paired_run_init(&s->paired_run, s->ops, s->machine, &s->measurement, s->bench, s->bench_count,
+    comparison_init(&s->comparison, s->ops, s->machine, &s->measurement, s->bench, s->bench_count,
                     ARM_CANDIDATE);
-    s->raced = true;
-    int rc = paired_timing_run(&s->paired_run.paired_timing, err);
+    s->is_timed = true;
+    int rc = paired_timing_run(&s->comparison.timing, err);
     if (rc == 0) {
-        rc = paired_run_probe_fresh(&s->paired_run, err);
+        rc = comparison_probe_fresh(&s->comparison, err);
     }
-    seconds->time = since(begin);
+    seconds->time = seconds_since(begin);
     if (!s->ops->inputs_are_timing) {
         seconds->time -= seconds->inputs - made;
     }
     return rc;
 }
 
-// The baseline against a copy of itself, on the first benchmark case.
+// Times the baseline against a copy of itself, on the first benchmark case.
 static int run_control(struct sequence *s, struct err *err)
 {
-    struct paired_timing *paired_timing = &s->control.paired_timing;
-    int rc = s->ops->prepare_control(s->machine, s->bench[0].trial, err);
+    struct paired_timing *paired_timing = &s->control.timing;
+    int rc = s->ops->prepare_control(s->machine, s->bench[0].data, err);
 
     if (rc != 0) {
         return rc;
     }
-    paired_run_init(&s->control, s->ops, s->machine, &s->measurement, s->bench, 1, ARM_CONTROL);
-    paired_timing->lane[0].weight = 1;
+    comparison_init(&s->control, s->ops, s->machine, &s->measurement, s->bench, 1, ARM_CONTROL);
+    paired_timing->cases[0].weight = 1;
     paired_timing->looks = CONTROL_LOOKS;
     paired_timing->max_seconds *= CONTROL_SHARE;
     rc = paired_timing_run(paired_timing, err);
-    s->controlled = rc == 0 && paired_timing->lane[0].series.count >= 2;
+    s->has_control = rc == 0 && paired_timing->cases[0].series.count >= 2;
     return rc;
 }
 
-// ---- physical floor ----
+// ---- floor ----
 
-// NaN when the peaks are not known.
+// Returns the least time of the case in nanoseconds, NaN when the peaks are not known.
 static double floor_ns(const struct sequence *s, const struct measure_case *of)
 {
-    struct measure_peaks peaks = s->ops->peaks(s->machine, of->trial);
+    struct measure_peaks peaks = s->ops->peaks(s->machine, of->data);
     struct err ignored = ERR_INIT;
     double flops, bytes, seconds = 0;
 
@@ -165,10 +165,10 @@ static double floor_ns(const struct sequence *s, const struct measure_case *of)
 
 static int check_floor(struct sequence *s)
 {
-    for (size_t i = 0; i < s->paired_run.paired_timing.lane_count; i++) {
-        const struct lane *lane = &s->paired_run.paired_timing.lane[i];
-        const struct measure_case *of = lane->trial;
-        double floor = floor_ns(s, of), median = paired_timing_second_median(lane);
+    for (size_t i = 0; i < s->comparison.timing.case_count; i++) {
+        const struct timed_case *timed = &s->comparison.timing.cases[i];
+        const struct measure_case *of = timed->of;
+        double floor = floor_ns(s, of), median = paired_timing_second_median(timed);
 
         if (!isnan(floor) && median < FLOOR_SHARE * floor) {
             return measurement_stop(&s->measurement, VERDICT_QUARANTINED,
@@ -204,7 +204,7 @@ static int run_all(struct sequence *s, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = run_paired_run(s, err);
+    rc = run_comparison(s, err);
     if (rc != 0) {
         return rc;
     }
@@ -215,23 +215,23 @@ static int run_all(struct sequence *s, struct err *err)
     return run_control(s, err);
 }
 
-// ---- report ----
+// ---- outcome ----
 
 static void outcome_cases(const struct sequence *s, struct result *result)
 {
-    paired_timing_describe(&s->paired_run.paired_timing, result);
+    paired_timing_describe(&s->comparison.timing, result);
     for (size_t i = 0; i < result->cases_count; i++) {
-        const struct measure_case *of = s->paired_run.paired_timing.lane[i].trial;
+        const struct measure_case *of = s->comparison.timing.cases[i].of;
 
         result->cases[i].params = xstrdup(of->name);
         result->cases[i].floor_ns = floor_ns(s, of);
     }
 }
 
-// The verdict and its sentence, which the result takes.
+// Sets the verdict and its sentence, which moves from the measurement to the result.
 static void outcome_verdict(struct sequence *s, struct result *result)
 {
-    const struct paired_timing *paired_timing = &s->paired_run.paired_timing;
+    const struct paired_timing *paired_timing = &s->comparison.timing;
     struct measurement *m = &s->measurement;
 
     result->verdict = m->verdict != VERDICT_NONE
@@ -255,11 +255,11 @@ static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *
 
     message_init(&result_message, result);
     outcome_verdict(s, result);
-    if (s->raced && s->paired_run.paired_timing.combined.blocks > 0) {
+    if (s->is_timed && s->comparison.timing.combined.blocks > 0) {
         outcome_cases(s, result);
     }
-    if (s->controlled) {
-        result->control = paired_timing_estimate(&s->control.paired_timing.combined);
+    if (s->has_control) {
+        result->control = paired_timing_estimate(&s->control.timing.combined);
     }
     result->max_error = m->max_error;
     result->error_bound = m->error_bound;
@@ -268,7 +268,7 @@ static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *
     result->problem = m->problem->digest;
     result->measured_at = (double)clock_wall_ns(&clock_system) * 1e-9;
     result->overhead_ns = m->overhead_ns > 0 ? m->overhead_ns : NAN;
-    m->seconds.held = since(begin);
+    m->seconds.held = seconds_since(begin);
     result->seconds = xmalloc(sizeof(*result->seconds));
     *result->seconds = m->seconds;
     message_init(&measure_outcome_message, ret);

@@ -1,53 +1,61 @@
-// One measurement as its parts see it: the plan, the cases, and what has been found out about the
-// candidate so far. executor/measure.c owns it, executor/paired_run.c and the machine that runs the launches (a
-// core or a GPU) read the plan and add what they find. Knows no machine.
+// The state of one measurement that its parts share: the plan, the cases, and what is known about
+// the candidate so far. executor/measure.c owns it. executor/comparison.c and the machine that runs
+// the launches (a core or a GPU) read the plan and add their findings. It must not know the
+// machine.
 #ifndef EXECUTOR_MEASUREMENT_H
 #define EXECUTOR_MEASUREMENT_H
 
+#include "common/clock.h"
 #include "common/err.h"
 #include "common/stats.h"
 #include "problem/problem.h"
 #include "proto/messages.h"
 #include "proto/verdict.h"
 
-// Beside 0 and errors: the candidate has failed, verdict and reason are set.
+// Returned beside 0 and errors: the candidate has failed; verdict and reason are set.
 #define MEASURE_STOP 1
-// Contents of a case that take turns.
+// Each case has this many contents (sets of input values), which take turns.
 #define MEASURE_CONTENTS 2
 
 // The programs that are launched. The control is a second load of the baseline.
 enum arm_index { ARM_REFERENCE, ARM_BASELINE, ARM_CANDIDATE, ARM_CONTROL, ARM_COUNT };
 
-// One case of the problem: a check case, a hidden one or a benchmark case.
+// A case of the problem: a check case, a hidden case or a benchmark case.
 struct measure_case {
-    const struct shape_case *shape; // the problem's or the list's of hidden ones
-    uint64_t index;                 // among all cases: part of the key of its contents
-    char *name;                     // "M=384 N=384 K=384"
-    void *trial;                    // the machine's: its contents there
+    const struct shape_case *shape; // borrowed from the problem or from the list of hidden cases
+    uint64_t index;                 // number among all cases: part of the key of its contents
+    char *name;                     // parameters as text, "M=384 N=384 K=384"
+    void *data;                     // made and released by the machine (measure_ops.data_create)
 };
 
 struct measurement {
     const struct measure_plan *plan; // borrowed
     struct problem *problem;         // owned
-    struct stats_rng rng;            // poison, order, keys
-    // What is reported.
-    enum verdict verdict; // NONE while nothing is wrong with the candidate
-    char *reason;
-    uint64_t checks;               // launches of the candidate that were verified
-    double max_error, error_bound; // of the candidate; NaN: nothing was compared
-    double overhead_ns;            // of an empty launch; 0: not known
-    struct accounts seconds;       // NaN: not there
+    struct stats_rng rng;            // draws poison, order of blocks and keys
+    // Findings, all reported:
+    enum verdict verdict;          // VERDICT_NONE while the candidate has not failed
+    char *reason;                  // sentence to the verdict, owned
+    uint64_t checks;               // verified launches of the candidate
+    double max_error, error_bound; // worst error of the candidate and its bound; NaN: none compared
+    double overhead_ns;            // duration of an empty launch; 0: not known
+    struct accounts seconds;       // by phase; NaN: the phase was not reached
 };
 
-// Parses the plan's problem. On failure nothing is held. rng_stream tells the random numbers of one
-// kind of machine from those of another with the same seed.
+// Parses the plan's problem. On failure nothing has to be released. rng_stream separates the random
+// numbers of different kinds of machine that get the same seed.
 MUST_CHECK int measurement_init(struct measurement *measurement, const struct measure_plan *plan,
                                 uint64_t rng_stream, struct err *err);
 void measurement_release(struct measurement *measurement);
 
-// Sets verdict and reason (the first stays) and returns MEASURE_STOP.
+// Sets verdict and reason unless they are set already. Returns MEASURE_STOP.
 int measurement_stop(struct measurement *measurement, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// Returns the seconds since a reading of the system clock.
+static inline double seconds_since(uint64_t start_ns)
+{
+    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
+}
 
 static inline bool tensor_is_input(const struct tensor *tensor)
 {

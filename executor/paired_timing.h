@@ -1,6 +1,7 @@
-// A paired timing between two arms over the benchmark cases of a problem: which block is run when, which
-// count, when there are enough (executor/timing.h has the statistics), and how it is reported. Knows no
-// device: whoever has one runs the blocks (executor/paired_run.c on a core, cuda/race.c on a GPU).
+// Two arms timed against each other over the benchmark cases of a problem. This module decides
+// which block runs when, which blocks count and when there are enough, and it describes the result;
+// the statistics are executor/timing.h's. executor/comparison.c sets it up and runs the blocks. It
+// must know neither arms nor machine.
 #ifndef EXECUTOR_PAIRED_TIMING_H
 #define EXECUTOR_PAIRED_TIMING_H
 
@@ -13,60 +14,67 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct measure_case;
+
 // One benchmark case of a paired timing.
-struct lane {
-    void *trial; // the owner's: its case
-    double weight;
+struct timed_case {
+    const struct measure_case *of; // borrowed; for the owner
+    double weight;                 // the weights of all cases sum to 1
     struct timing_series series;
-    double first_ns[2 * TIMING_BLOCKS_MAX]; // times of the first arm's counted launches
-    double second_ns[2 * TIMING_BLOCKS_MAX];
-    size_t launch_count; // entries of each
-    size_t attempts;     // blocks run, dropped and void ones included
-    size_t voids;        // blocks that were disturbed
-    bool disturbed;      // most blocks are void: they are counted from now on
-    bool phase;          // of the superblock; false: ABBA
-    size_t slot;         // its contents
-    bool in_superblock;  // one has been started and is not full
-    double spent_s;
+    double first_ns[2 * TIMING_BLOCKS_MAX];  // times of the first arm's counted launches
+    double second_ns[2 * TIMING_BLOCKS_MAX]; // and of the second arm's
+    size_t launch_count;                     // entries of first_ns, and of second_ns
+    size_t attempts;                         // blocks run, including those that do not count
+    size_t voids;                            // blocks that were disturbed in one arm more
+    bool disturbed;     // set when most blocks are void; from then on void blocks count
+    bool phase;         // order in the current superblock; false: ABBA, true: BAAB
+    size_t slot;        // content of the current superblock
+    bool in_superblock; // a superblock has been started and is not complete
+    double spent_s;     // seconds of its blocks
     struct timing_estimate estimate;
 };
 
 struct paired_timing {
     // Set by the owner:
     void *owner;
-    // Runs one block in the lane's phase and contents; may return HARNESS_STOP or an error.
-    int (*run_block)(void *owner, struct lane *lane, struct timing_block *ret, struct err *err);
+    // Runs one block in the phase and with the content that *timed names. What it returns when that
+    // is not 0, MEASURE_STOP included, ends the paired timing.
+    int (*run_block)(void *owner, struct timed_case *timed, struct timing_block *ret,
+                     struct err *err);
     // Whether the block was disturbed in one arm more than in the other.
     bool (*is_void)(void *owner, const struct timing_block *block);
-    // Standard deviation, in log2, of what no number of blocks of this lane reduces.
-    double (*systematic)(void *owner, const struct lane *lane);
-    struct stats_rng *rng; // phase and contents
-    size_t slots;          // contents to choose from
-    double short_ns;   // launches below it are compared one by one (timing_of_launches); 0: none
-    double quantum_ns; // steps of the clock
+    // Returns the standard deviation, in log2, of the error that more blocks of this case do not
+    // reduce.
+    double (*systematic)(void *owner, const struct timed_case *timed);
+    struct stats_rng *rng; // draws phase and content; borrowed
+    size_t slots;          // number of contents to draw from
+    double short_ns;   // launches below it are compared one by one (timing_of_launches); 0: never
+    double quantum_ns; // step of the clock
     struct timing_rule rule;
-    double max_seconds; // over all lanes, shared by weight
+    double max_seconds; // limit over all cases, divided by weight
     size_t looks;       // at most TIMING_LOOKS
-    struct lane lane[PROBLEM_CASE_MAX];
-    size_t lane_count;
-    // What came of it:
-    struct timing_estimate combined;
-    bool capped;       // stopped by max_seconds
-    uint64_t launches; // of the second arm, counted ones
+    struct timed_case cases[PROBLEM_CASE_MAX];
+    size_t case_count;
+    // Results:
+    struct timing_estimate combined; // over all cases
+    bool capped;                     // stopped by max_seconds
+    uint64_t launches;               // counted launches of the second arm
 };
 
-// Runs until decided, capped or through all looks. What run_block returns when it is not 0 ends it.
+// Runs blocks until the rule decides, the seconds are used up or all looks are done. Returns 0, or
+// what run_block returned.
 MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err *err);
-// Geometric mean of the arms' median times of a lane.
-double paired_timing_median(const struct lane *lane);
-// Median time of the second arm's counted launches.
-double paired_timing_second_median(const struct lane *lane);
-// Whether most blocks of some lane were void.
+// Returns the geometric mean of the two arms' median times, in nanoseconds.
+double paired_timing_median(const struct timed_case *timed);
+// Returns the median time of the second arm's counted launches, in nanoseconds.
+double paired_timing_second_median(const struct timed_case *timed);
+// Whether most blocks of some case were void.
 bool paired_timing_disturbed(const struct paired_timing *paired_timing);
 
-// For reports: malloc'd, finite.
+// Returns the estimate as a message with finite numbers, malloc'd.
 struct estimate *paired_timing_estimate(const struct timing_estimate *estimate);
-// Fills cases (names and floors are the caller's to add), speedup, quantiles and launches.
+// Fills cases, speedup, quantiles and launches of the result. The caller adds the cases' names and
+// floors.
 void paired_timing_describe(const struct paired_timing *paired_timing, struct result *result);
 
 #endif

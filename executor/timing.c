@@ -31,6 +31,7 @@ double timing_block_log2(const struct timing_block *block)
                   log2(block->cpu[1][1]));
 }
 
+// Returns the mean of ln(wall / cpu) of one arm's two launches, with slack_ns forgiven.
 static double excess(const double wall[2], const double cpu[2], double slack_ns)
 {
     double sum = 0;
@@ -58,12 +59,13 @@ void timing_add(struct timing_series *series, double log2_ratio)
     }
 }
 
-// Two processes with the same code differ by this share of the empty launch, one standard
-// deviation. Measured: A/A runs of kernels of 30 to 45 us, empty launch 2.0 us, differed by 40 to
-// 70 ns from pair of processes to pair of processes (docs/measuring.md).
+// The standard deviation between two processes with the same code, as a share of an empty launch.
+// Measured: in A/A runs of kernels of 30 to 45 us, with an empty launch of 2.0 us, pairs of
+// processes differed by 40 to 70 ns (docs/measuring.md).
 #define SYSTEMATIC_SHARE 0.03
 #define SYSTEMATIC_MAX 1.0
-// The half-width stays a little above the systematic part however many blocks there are.
+// However many blocks there are, the half-width stays a little above the systematic part. The
+// precision is widened by this factor so that it can be reached.
 #define PRECISION_MARGIN 1.15
 
 double timing_systematic(double overhead_ns, double launch_ns)
@@ -84,7 +86,7 @@ static void interval(struct timing_estimate *estimate)
     double half = INFINITY;
 
     if (isfinite(all) && estimate->degrees > 0) {
-        // Welch and Satterthwaite; the systematic part is taken as known.
+        // Welch and Satterthwaite, with the systematic part taken as known.
         double degrees =
             sampled > 0 ? estimate->degrees * (all / sampled) * (all / sampled) : INFINITY;
         half = sqrt(all) * quantile(degrees);
@@ -99,27 +101,27 @@ struct timing_estimate timing_of(const struct timing_series *series)
 
     memcpy(sorted, series->d, series->count * sizeof(double));
     struct stats_trimmed trimmed = stats_trimmed_mean(sorted, series->count, TIMING_TRIM);
-    struct timing_estimate estimate =
-        (struct timing_estimate){.log2 = trimmed.mean,
-                                 .standard_error = trimmed.standard_error,
-                                 .degrees = trimmed.degrees,
-                                 .systematic = series->systematic,
-                                 .blocks = series->count};
+    struct timing_estimate estimate = {.log2 = trimmed.mean,
+                                       .standard_error = trimmed.standard_error,
+                                       .degrees = trimmed.degrees,
+                                       .systematic = series->systematic,
+                                       .blocks = series->count};
     interval(&estimate);
     return estimate;
 }
 
-_Static_assert(MODES_MOST == 2 * TIMING_BLOCKS_MAX, "all launches of a lane are compared");
+_Static_assert(MODES_MOST == 2 * TIMING_BLOCKS_MAX, "all launches of a case are compared");
 
-// Launches are not quite independent: the rank sums of A/A runs spread by 1.2 to 1.3 times what
-// Wilcoxon's variance says (docs/measuring.md).
+// Launches are not quite independent. The rank sums of A/A runs spread by 1.2 to 1.3 times the
+// standard deviation that Wilcoxon's variance gives (docs/measuring.md).
 #define DEPENDENCE 1.25
 
-// Up to this difference, as a share of the baseline's time, modes of both arms are the same.
+// Up to this difference, as a share of the baseline's time, both arms have the same modes.
 #define ALIKE 0.15
 
-// The times, each moved within its step by a sequence that fills it evenly (Weyl's, with the golden
-// ratio): equal readings of both arms must not pile up at a difference of 0.
+// Copies the times and moves each within its clock step, by a sequence that fills the step evenly
+// (Weyl's, with the golden ratio). Otherwise equal readings of both arms would pile up at a
+// difference of 0.
 static void spread(const double *ns, size_t count, double quantum_ns, size_t start, double *ret)
 {
     for (size_t i = 0; i < count; i++) {
@@ -129,7 +131,7 @@ static void spread(const double *ns, size_t count, double quantum_ns, size_t sta
     }
 }
 
-// log2 of baseline / candidate when the candidate takes shift less.
+// Returns log2 of baseline / candidate for a candidate that takes `shift` less time.
 static double ratio_of(double baseline, double shift)
 {
     return log2(baseline / (baseline - shift));
@@ -139,15 +141,12 @@ struct timing_estimate timing_of_launches(const double *baseline_ns, const doubl
                                           size_t count, double quantum_ns, double systematic)
 {
     double baseline[MODES_MOST], candidate[MODES_MOST], sorted[MODES_MOST];
-    double usual, z = quantile(INFINITY);
-    struct timing_estimate estimate = {.systematic = systematic};
 
     count = count < MODES_MOST ? count : MODES_MOST;
-    estimate.blocks = count / 2;
     spread(baseline_ns, count, quantum_ns, 0, baseline);
     spread(candidate_ns, count, quantum_ns, count, candidate);
     memcpy(sorted, baseline, count * sizeof(*sorted));
-    usual = stats_median(sorted, count);
+    double usual = stats_median(sorted, count), z = quantile(INFINITY);
     struct stats_shift shift = multimodal_shift(candidate, baseline, count, DEPENDENCE * z);
     if (fmax(fabs(shift.lo), fabs(shift.hi)) < ALIKE * usual) {
         shift = (struct stats_shift){.shift = ratio_of(usual, shift.shift),
@@ -160,9 +159,11 @@ struct timing_estimate timing_of_launches(const double *baseline_ns, const doubl
         }
         shift = stats_shift(candidate, count, baseline, count, DEPENDENCE * z);
     }
-    estimate.log2 = shift.shift;
-    estimate.standard_error = (shift.hi - shift.lo) / 2 / z;
-    estimate.degrees = count > 1 ? 2 * (double)count - 2 : 0;
+    struct timing_estimate estimate = {.log2 = shift.shift,
+                                       .standard_error = (shift.hi - shift.lo) / 2 / z,
+                                       .degrees = count > 1 ? 2 * (double)count - 2 : 0,
+                                       .systematic = systematic,
+                                       .blocks = count / 2};
     interval(&estimate);
     return estimate;
 }
@@ -178,8 +179,8 @@ struct timing_estimate timing_combine(const struct timing_estimate *estimate, co
             weight[i] * weight[i] * estimate[i].standard_error * estimate[i].standard_error;
         sum.log2 += weight[i] * estimate[i].log2;
         sum.blocks += estimate[i].blocks;
-        sum.systematic +=
-            fabs(weight[i]) * estimate[i].systematic; // the same two processes in every case
+        // The same two processes run every case: their systematic errors add up.
+        sum.systematic += fabs(weight[i]) * estimate[i].systematic;
         variance += part;
         denominator += part * part / fmax(estimate[i].degrees, 1e-9);
     }
@@ -213,7 +214,7 @@ enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_
     double precision = timing_precision(rule, estimate);
     bool precise = half_width(estimate) <= precision;
 
-    // What is within the precision is not called a difference.
+    // A precise estimate within the precision is no difference, even if its interval excludes 0.
     if (precise && fabs(estimate->log2) <= precision) {
         return VERDICT_EQUIVALENT;
     }
@@ -224,12 +225,4 @@ enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_
         return VERDICT_SLOWER;
     }
     return precise ? VERDICT_EQUIVALENT : VERDICT_INCONCLUSIVE;
-}
-
-void timing_describe(const struct timing_estimate *estimate, struct estimate *ret)
-{
-    ret->log2 = estimate->log2;
-    ret->lo = estimate->lo;
-    ret->hi = estimate->hi;
-    ret->blocks = estimate->blocks;
 }

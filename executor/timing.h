@@ -1,12 +1,13 @@
-// The statistics of interleaved timing, without processes or clocks: ABBA blocks of one benchmark
-// case go in, an estimate of log2(baseline time / candidate time) with its interval comes out, and
-// the rule when to stop.
+// The statistics of interleaved timing: ABBA blocks of one benchmark case go in; an estimate of
+// log2(baseline time / candidate time) with its interval and the decision to stop come out.
+// executor/paired_timing.c calls this. It must know no process and no clock.
 //
-// Method: docs/measuring.md. A block is A B B A (or B A A B), d = ((ln A1 + ln A2) - (ln B1 + ln
-// B2)) / 2 / ln 2: linear drift cancels. The estimator is the 20 % trimmed mean with Winsorised
-// error and Student's t (Yuen 1974), and for short launches the shift between the arms' times (Hodges
-// and Lehmann 1963). Looks at 8, 16, … 256 blocks only, two-sided 0.05 / 6 at each
-// (Bonferroni), so that looking repeatedly does not raise the error rate.
+// Method (docs/measuring.md). A block is A B B A or B A A B. Its log ratio is d = ((ln A1 + ln A2)
+// - (ln B1 + ln B2)) / 2 / ln 2, in which linear drift cancels. The estimator is the 20 % trimmed
+// mean with Winsorised error and Student's t (Yuen 1974). For short launches it is the shift
+// between the arms' times (Hodges and Lehmann 1963). The estimate is looked at after 8, 16, … 256
+// blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
+// repeatedly does not raise the error rate.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -16,90 +17,90 @@
 #include <stddef.h>
 
 #define TIMING_LOOKS 6
-#define TIMING_FIRST_LOOK 8
+#define TIMING_FIRST_LOOK 8 // blocks
 #define TIMING_BLOCKS_MAX 256
-#define TIMING_SUPERBLOCK 8
+#define TIMING_SUPERBLOCK 8 // blocks of one phase and one content
 #define TIMING_ALPHA 0.05
 #define TIMING_TRIM 0.2
-#define TIMING_CLOCKS_DIFFER 0.1 // void a block when ln(wall / cpu) of the arms differs by more
-#define TIMING_VOID_SHARE 0.5    // more void blocks than this share: the core is not ours
+#define TIMING_CLOCKS_DIFFER 0.1 // a block is void when ln(wall / cpu) of the arms differs by more
+#define TIMING_VOID_SHARE 0.5    // with a larger share of void blocks the core is not ours alone
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
 
-// Blocks of one benchmark case.
+// The blocks of one benchmark case.
 struct timing_series {
-    double d[TIMING_BLOCKS_MAX]; // log2(baseline / candidate) per block, in order
+    double d[TIMING_BLOCKS_MAX]; // log2(baseline / candidate) of each block, in order
     size_t count;
-    double systematic; // log2; what two processes with the same code differ by: an error that more
-                       // blocks do not reduce
+    double systematic; // standard deviation, in log2, between two processes with the same code: an
+                       // error that more blocks do not reduce
 };
 
-// What one timed launch took.
+// The duration of one timed launch.
 struct launch_time {
+    double cpu; // nanoseconds by the machine's clock for launches: processor time or GPU events
     double
-        cpu; // nanoseconds by the machine's clock for launches: processor time, or that of events
-    double
-        wall; // what tells that the launch was disturbed: wall time in nanoseconds on a core, the
-              // clock frequency in Hz on a GPU
+        wall; // shows that the launch was disturbed: on a core its wall time in nanoseconds, on a
+              // GPU the clock frequency in Hz
 };
 
-// The two arms' times of one block in nanoseconds, in launch order: baseline 0, 1 and candidate
-// 0, 1.
+// The times of one block, in the units of struct launch_time. The first index is the arm
+// (0 baseline, 1 candidate), the second the arm's first or second launch.
 struct timing_block {
-    double cpu[2][2]; // [0 baseline, 1 candidate][first, second]
+    double cpu[2][2];
     double wall[2][2];
 };
 
 struct timing_estimate {
-    double log2;           // of the ratio
-    double standard_error; // infinite below two usable blocks
-    double degrees;        // of freedom
-    double systematic;     // standard deviation of what no number of blocks reduces
-    double lo, hi;         // interval at the level of one look: valid whichever look stopped
+    double log2;           // of the ratio baseline time / candidate time
+    double standard_error; // infinite with fewer than two usable blocks
+    double degrees;        // degrees of freedom
+    double systematic;     // standard deviation of the error that more blocks do not reduce
+    double lo, hi;         // interval at the level of one look: valid whichever look was the last
     size_t blocks;
 };
 
 struct timing_rule {
-    double precision_log2; // EQUIVALENT when the half-width is at most this
-    double anchor_log2;    // the interval must exclude it too before stopping; NaN: none
+    double precision_log2; // largest half-width with which EQUIVALENT is decided
+    double anchor_log2;    // a value that the interval must exclude too before stopping; NaN: none
 };
 
-// The standard deviation, in log2, by which two processes with the same code differ in launches of
-// this length: part of what a launch costs without the entry (overhead_ns) depends on where the
+// Returns the standard deviation, in log2, by which two processes with the same code differ in
+// launches of this length. Part of the cost of an empty launch (overhead_ns) depends on where the
 // kernel keeps a process in memory.
 double timing_systematic(double overhead_ns, double launch_ns);
-// Number of blocks at a look, 0 <= look < TIMING_LOOKS.
+// Returns the number of blocks at a look, 0 <= look < TIMING_LOOKS.
 size_t timing_look_blocks(size_t look);
-// The looks of which the last needs at most so many launches of each arm; 0: all, always one.
+// Returns how many looks fit into this many launches of each arm. At least 1; all looks when
+// launches is 0.
 size_t timing_looks(uint64_t launches);
-// log2 ratio of one block. NaN unless all four times are positive.
+// Returns the log2 ratio of one block, NaN unless all four times are positive.
 double timing_block_log2(const struct timing_block *block);
-// Whether processor time and wall time tell different stories about the arms. slack_ns is what a
-// launch may need beyond its processor time (the wake-ups).
+// Whether wall time and processor time disagree in one arm more than in the other. slack_ns is what
+// a launch may need beyond its processor time, for waking up processes.
 bool timing_block_void(const struct timing_block *block, double slack_ns);
-// ln(wall / cpu) of the candidate less that of the baseline: positive when the candidate's time
-// escapes the processor clock.
+// Returns ln(wall / cpu) of the candidate minus that of the baseline. It is positive when the
+// candidate's work escapes the processor clock.
 double timing_block_escape(const struct timing_block *block, double slack_ns);
+// Adds a block's ratio. A full series ignores it.
 void timing_add(struct timing_series *series, double log2_ratio);
 struct timing_estimate timing_of(const struct timing_series *series);
-// The same from the times of single launches, `count` of each arm, in nanoseconds: their shift
-// (exec/modes.h; on the log scale where the arms differ much). For launches that are so short that
-// their times come in modes: a block's ratio then says more about which mode its four launches fell
-// into than about the arms. Times that a clock gives in steps of quantum_ns are spread over their
-// step. Of more than 2 * TIMING_BLOCKS_MAX launches the first are compared.
+// Estimates from the times of single launches, `count` of each arm, in nanoseconds: from their
+// shift (executor/multimodal.h), which is computed on the log scale where the arms differ much.
+// Meant for launches so short that their times have several modes: a block's ratio then says more
+// about which mode its four launches fell into than about the arms. Readings of a clock with steps
+// of quantum_ns are spread over their step. Of more than 2 * TIMING_BLOCKS_MAX launches the first
+// are used.
 struct timing_estimate timing_of_launches(const double *baseline_ns, const double *candidate_ns,
                                           size_t count, double quantum_ns, double systematic);
-// Weighted mean of independent estimates (a weighted geometric mean of ratios); degrees by Welch
-// and Satterthwaite. weight sums to 1.
+// Returns the weighted mean of independent estimates, which is a weighted geometric mean of ratios.
+// Its degrees of freedom follow Welch and Satterthwaite. The weights sum to 1.
 struct timing_estimate timing_combine(const struct timing_estimate *estimate, const double *weight,
                                       size_t count);
-// The half-width below which a difference is not looked for: the rule's precision, or what the
-// systematic error leaves.
+// Returns the half-width below which no difference is looked for: the rule's precision, or what the
+// systematic error allows if that is more.
 double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate);
 // Whether no further look is needed.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);
-// FASTER, SLOWER, EQUIVALENT or INCONCLUSIVE.
+// Returns FASTER, SLOWER, EQUIVALENT or INCONCLUSIVE.
 enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate);
-// The estimate as it is reported.
-void timing_describe(const struct timing_estimate *estimate, struct estimate *ret);
 
 #endif

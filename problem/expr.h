@@ -1,5 +1,6 @@
-// Integer expressions of problem.json and template lines: 64-bit, + - * / % ceildiv min max, parentheses; with EXPR_CONDITIONS
-// also comparisons, && || !. Overflow and division by zero are errors. Division truncates towards zero.
+// Integer expressions of problem.json, template lines and launch manifests, such as "ceildiv(M, 4)
+// + 1". 64-bit integers, + - * / % ceildiv min max and parentheses. With EXPR_CONDITIONS also
+// comparisons, && || and !. Overflow and division by zero are errors. / truncates towards zero.
 #ifndef PROBLEM_EXPR_H
 #define PROBLEM_EXPR_H
 
@@ -9,29 +10,29 @@
 
 enum expr_kind { EXPR_ARITHMETIC, EXPR_CONDITIONS };
 
-#define EXPR_TEXT_MAX 1024
-#define EXPR_DEPTH_MAX 64
+#define EXPR_TEXT_MAX 1024 // bytes
+#define EXPR_DEPTH_MAX 64  // levels of nesting
 
 struct expr; // a parsed expression
 
-struct expr_var {
-    const char *name;
-    int64_t value;
-};
-
-// Parses text; every identifier must be one of names[0..name_count). ERR_INVALID with column otherwise. An empty name only
-// holds a place. && and || evaluate their right side only when it matters; comparisons do not chain.
+// Parses text. Every name in it must be one of names[0 .. name_count). An empty name is skipped: it
+// only keeps the later indices in place. && and || evaluate their right side only when it matters.
+// Comparisons do not chain. ERR_INVALID names the column. The caller frees *ret.
 MUST_CHECK int expr_parse(struct expr **ret, const char *text, enum expr_kind kind,
                           const char *const *names, size_t name_count, struct err *err);
-// The same for a caller that names the place itself: the sentence does not hold the column, *ret_column (from 1) does.
-// *ret_column is written on failure only and may be NULL.
+// Like expr_parse, for a caller that reports the position itself: the sentence has no column.
+// Instead *ret_column becomes the column, counted from 1. It is written on failure only and may be
+// NULL.
 MUST_CHECK int expr_parse_at(struct expr **ret, const char *text, enum expr_kind kind,
                              const char *const *names, size_t name_count, size_t *ret_column,
                              struct err *err);
-// values[i] belongs to names[i] of expr_parse. ERR_INVALID names the operation and the expression.
+// Evaluates the expression. values[i] is the value of names[i] of expr_parse. ERR_INVALID names the
+// operation and the expression.
 MUST_CHECK int expr_eval(int64_t *ret, const struct expr *expr, const int64_t *values,
                          struct err *err);
+// The text that was parsed.
 const char *expr_text(const struct expr *expr);
+// NULL is allowed.
 void expr_free(struct expr *expr);
 
 #endif

@@ -1,12 +1,13 @@
-// Design note. A name from problem.json or a template line becomes a parameter, a function or a
-// macro of generated C. What would make that text mean something else (keywords, macros that gcc
-// predefines without underscores, names of <stdint.h>, the names of our own glue) is refused here,
-// by name, so that the author reads a sentence and not a compiler's message.
+// A name from problem.json or from a template line becomes a parameter, a function or a macro of
+// generated C. Names that would give that text another meaning are refused here, so that the author
+// reads a sentence and not a compiler's message: keywords, macros that gcc predefines without
+// underscores, names of <stdint.h>, and names of the generated glue.
 #include "problem/identifier.h"
 #include "common/mem.h"
 #include <string.h>
 
-// C11, the GNU spellings without underscores, and gcc's lower-case predefined macros.
+// Keywords of C11, their GNU spellings without underscores, and macros in lower case that gcc
+// predefines.
 static const char *const keywords[] = {
     "asm",   "auto",   "break",    "case",   "char",     "const",    "continue", "default",
     "do",    "double", "else",     "enum",   "extern",   "float",    "for",      "goto",
@@ -15,7 +16,7 @@ static const char *const keywords[] = {
     "union", "unix",   "unsigned", "void",   "volatile", "while",
 };
 
-// Macros of <stdint.h>: these prefixes with one of the suffixes.
+// A macro of <stdint.h> has one of these prefixes and one of the suffixes below.
 static const char *const macro_prefixes[] = {"INT",         "UINT",   "PTRDIFF_", "SIZE_",
                                              "SIG_ATOMIC_", "WCHAR_", "WINT_"};
 static const char *const macro_suffixes[] = {"_MIN", "_MAX", "_C", "_WIDTH"};

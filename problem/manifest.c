@@ -1,19 +1,20 @@
-// Design note. Three passes over the lines of the source: macros; scratch areas, tensor maps and
-// specialised params; launches, whose arguments may name any of those. An expression sees the int
-// params first, then the macros; f64 params hold their places there without a name.
+// Parses a manifest in three passes over the lines of the source. The first reads macros; the
+// second scratch areas, tensor maps and specialised params; the third launches, whose arguments may
+// name any of those. An expression may use the int params, then the macros. f64 params keep their
+// places in the list of names without a name.
 #include "problem/manifest.h"
 #include "common/mem.h"
 #include "common/parse.h"
-#include "problem/manifest_scan.h"
+#include "problem/manifest_line.h"
 #include <stdlib.h>
 #include <string.h>
 
-// ---- #define NAME 123 ----
+// ---- macros ----
 
+// Reads a line "#define NAME 123". Ignores every other line that begins with #.
 static int take_constant(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span word, value;
 
     p->at++;
     scan_blanks(p);
@@ -21,8 +22,8 @@ static int take_constant(struct scan *p)
         return 0;
     }
     scan_blanks(p);
-    word = scan_word(p);
-    value = span_trim((struct span){.at = p->at, .len = (size_t)(p->end - p->at)});
+    struct span word = scan_word(p);
+    struct span value = span_trim((struct span){.at = p->at, .len = (size_t)(p->end - p->at)});
     for (size_t i = 0; i + 1 < value.len; i++) {
         if (value.at[i] == '/' && (value.at[i + 1] == '/' || value.at[i + 1] == '*')) {
             value = span_trim((struct span){.at = value.at, .len = i});
@@ -44,11 +45,11 @@ static int take_constant(struct scan *p)
     }
     for (size_t i = 0; i < m->constant_count; i++) {
         if (span_is(word, p->constant_name[i])) {
-            return 0; // the first definition is the one that a template point put in front
+            return 0; // the first definition counts: a template's point puts its own in front
         }
     }
     if (m->constant_count == MANIFEST_CONSTANT_MAX) {
-        return 0; // whoever uses one beyond is told that it means nothing
+        return 0; // an expression that uses this macro is refused for an unknown name
     }
     p->constant_name[m->constant_count] = xstrndup(word.at, word.len);
     m->constant[m->constant_count++] = number;
@@ -57,6 +58,7 @@ static int take_constant(struct scan *p)
 
 // ---- names ----
 
+// Refuses a name that is missing, too long or used already.
 static int check_new_name(struct scan *p, struct span name)
 {
     const struct problem *problem = p->problem;
@@ -85,46 +87,44 @@ static int check_new_name(struct scan *p, struct span name)
 static int parse_scratch(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span name, key, value;
 
     scan_blanks(p);
-    name = scan_word(p);
-    int status = check_new_name(p, name);
-    if (status != 0) {
-        return status;
+    struct span name = scan_word(p);
+    int rc = check_new_name(p, name);
+    if (rc != 0) {
+        return rc;
     }
     if (m->scratch_count == MANIFEST_SCRATCH_MAX) {
         return scan_fail(p, name.at, "more than 16 scratch areas");
     }
     struct manifest_scratch *scratch = &m->scratch[m->scratch_count++];
     scratch->name = xstrndup(name.at, name.len);
-    while (!scan_at_end(p) && status == 0) {
-        key = scan_word(p);
-        status = scan_value(p, &value);
-        if (status != 0) {
+    while (!scan_at_end(p) && rc == 0) {
+        struct span key = scan_word(p), value;
+        rc = scan_value(p, &value);
+        if (rc != 0) {
             break;
         }
         if (span_is(key, "bytes") && !scratch->bytes) {
-            status = scan_expr(p, value, EXPR_ARITHMETIC, &scratch->bytes);
+            rc = scan_expr(p, value, EXPR_ARITHMETIC, &scratch->bytes);
         } else if (span_is(key, "init") && (span_is(value, "zero") || span_is(value, "poison"))) {
             scratch->zero = span_is(value, "zero");
         } else {
-            status =
-                scan_fail(p, key.at, "scratch takes bytes=… once and init=zero or init=poison");
+            rc = scan_fail(p, key.at, "scratch takes bytes=… once and init=zero or init=poison");
         }
     }
-    return status == 0 && !scratch->bytes ? scan_fail(p, name.at, "scratch needs bytes=…") : status;
+    return rc == 0 && !scratch->bytes ? scan_fail(p, name.at, "scratch needs bytes=…") : rc;
 }
 
 static int parse_specialize(struct scan *p)
 {
-    size_t count = 0, index;
-
     if (p->role == MANIFEST_REFERENCE) {
         return scan_fail(p, p->at, "a reference may not specialize");
     }
+    size_t count = 0;
     while (!scan_at_end(p)) {
         struct span name = scan_word(p);
+        size_t index;
 
         if (!scan_find_param(p, name, &index) || p->problem->param[index].type != PARAM_INT) {
             return name.len == 0 ? scan_fail(p, p->at, "a param's name is missing here")
@@ -145,30 +145,29 @@ static int parse_box(struct scan *p, struct span value, struct manifest_tensorma
 {
     struct span item[SCAN_ITEM_MAX];
     size_t count = 0, rank = p->problem->tensor[map->tensor].rank;
-    int status = scan_list(p, value, item, &count);
+    int rc = scan_list(p, value, item, &count);
 
-    if (status == 0 && (count != rank || count > 5)) {
+    if (rc == 0 && (count != rank || count > 5)) {
         return scan_fail(p, value.at,
                          "box needs one extent for each axis of the tensor, at most 5");
     }
-    for (size_t i = 0; i < count && status == 0; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         expr_free(map->box[i]);
         map->box[i] = NULL;
-        status = scan_expr(p, item[i], EXPR_ARITHMETIC, &map->box[i]);
+        rc = scan_expr(p, item[i], EXPR_ARITHMETIC, &map->box[i]);
     }
-    return status;
+    return rc;
 }
 
 static int parse_tensormap(struct scan *p)
 {
     struct manifest *m = p->manifest;
-    struct span name, key, value, box = {.at = NULL};
 
     scan_blanks(p);
-    name = scan_word(p);
-    int status = check_new_name(p, name);
-    if (status != 0) {
-        return status;
+    struct span name = scan_word(p);
+    int rc = check_new_name(p, name);
+    if (rc != 0) {
+        return rc;
     }
     if (m->tensormap_count == MANIFEST_TENSORMAP_MAX) {
         return scan_fail(p, name.at, "more than 16 tensor maps");
@@ -176,15 +175,16 @@ static int parse_tensormap(struct scan *p)
     struct manifest_tensormap *map = &m->tensormap[m->tensormap_count++];
     map->name = xstrndup(name.at, name.len);
     bool has_tensor = false;
-    while (!scan_at_end(p) && status == 0) {
-        key = scan_word(p);
-        status = scan_value(p, &value);
-        if (status != 0) {
+    struct span box = {.at = NULL};
+    while (!scan_at_end(p) && rc == 0) {
+        struct span key = scan_word(p), value;
+        rc = scan_value(p, &value);
+        if (rc != 0) {
             break;
         }
         if (span_is(key, "tensor")) {
             has_tensor = scan_find_tensor(p, value, &map->tensor);
-            status = has_tensor ? 0 : scan_fail_name(p, value, "is no tensor of the problem");
+            rc = has_tensor ? 0 : scan_fail_name(p, value, "is no tensor of the problem");
         } else if (span_is(key, "box")) {
             box = value;
         } else if (span_is(key, "swizzle") && span_is(value, "0")) {
@@ -196,14 +196,14 @@ static int parse_tensormap(struct scan *p)
         } else if (span_is(key, "swizzle") && span_is(value, "128")) {
             map->swizzle = 128;
         } else {
-            status = scan_fail(p, key.at,
-                               "tensormap takes tensor=…, box=(…) and swizzle=0, 32, 64 or 128");
+            rc = scan_fail(p, key.at,
+                           "tensormap takes tensor=…, box=(…) and swizzle=0, 32, 64 or 128");
         }
     }
-    if (status == 0 && (!has_tensor || !box.at)) {
-        status = scan_fail(p, name.at, "tensormap needs tensor=… and box=(…)");
+    if (rc == 0 && (!has_tensor || !box.at)) {
+        rc = scan_fail(p, name.at, "tensormap needs tensor=… and box=(…)");
     }
-    return status == 0 ? parse_box(p, box, map) : status;
+    return rc == 0 ? parse_box(p, box, map) : rc;
 }
 
 // ---- lines ----
@@ -249,9 +249,9 @@ static int parse_line(struct scan *p, enum pass pass)
 static int parse_lines(struct scan *p, const char *source, size_t len, enum pass pass)
 {
     const char *at = source, *end = source + len;
-    int status = 0;
+    int rc = 0;
 
-    for (p->number = 1; at < end && status == 0; p->number++) {
+    for (p->number = 1; at < end && rc == 0; p->number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
 
         p->line = p->at = at;
@@ -260,11 +260,12 @@ static int parse_lines(struct scan *p, const char *source, size_t len, enum pass
         if (p->end > p->line && p->end[-1] == '\r') {
             p->end--;
         }
-        status = parse_line(p, pass);
+        rc = parse_line(p, pass);
     }
-    return status;
+    return rc;
 }
 
+// Collects the names that expressions may use.
 static void collect_names(struct scan *p)
 {
     p->name_count = 0;
@@ -277,6 +278,7 @@ static void collect_names(struct scan *p)
     }
 }
 
+// Whether some launch gets this argument.
 static bool launched_with(const struct manifest *m, enum manifest_arg_kind kind, size_t tensor)
 {
     for (size_t i = 0; i < m->launch_count; i++) {
@@ -289,7 +291,8 @@ static bool launched_with(const struct manifest *m, enum manifest_arg_kind kind,
     return false;
 }
 
-// That there is a launch, and that a reference's launches get all that it has to compute.
+// Checks that there is a launch, and that the launches of a reference get all that it has to
+// compute.
 static int check_launches(struct scan *p)
 {
     if (p->manifest->launch_count == 0) {

@@ -1,10 +1,12 @@
-// Design note. An argument is looked up in a fixed order: what a reference computes, tensors,
-// scratch areas, tensor maps, f64 params; everything else is an expression.
+// Reads the "//@ launch" lines of a manifest. An argument is looked up in a fixed order: what a
+// reference computes, tensors, scratch areas, tensor maps, f64 params. Everything else is an
+// expression.
 #include "common/mem.h"
-#include "problem/manifest_scan.h"
+#include "problem/manifest_line.h"
 #include <ctype.h>
 #include <string.h>
 
+// Whether the name is an argument that only a reference has: an expected value or an error scale.
 static bool find_expected(const struct scan *p, struct span name, struct manifest_arg *arg)
 {
     for (size_t i = 0; i < p->problem->tensor_count && p->role == MANIFEST_REFERENCE; i++) {
@@ -40,19 +42,19 @@ static int parse_arg(struct scan *p, struct span item, struct manifest_arg *arg)
         arg->kind = ARG_TENSOR;
         return 0;
     }
+    for (size_t i = 0; i < m->scratch_count; i++) {
+        if (span_is(item, m->scratch[i].name)) {
+            *arg = (struct manifest_arg){.kind = ARG_SCRATCH, .index = i};
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < m->tensormap_count; i++) {
+        if (span_is(item, m->tensormap[i].name)) {
+            *arg = (struct manifest_arg){.kind = ARG_TENSORMAP, .index = i};
+            return 0;
+        }
+    }
     size_t index;
-    for (index = 0; index < m->scratch_count; index++) {
-        if (span_is(item, m->scratch[index].name)) {
-            *arg = (struct manifest_arg){.kind = ARG_SCRATCH, .index = index};
-            return 0;
-        }
-    }
-    for (index = 0; index < m->tensormap_count; index++) {
-        if (span_is(item, m->tensormap[index].name)) {
-            *arg = (struct manifest_arg){.kind = ARG_TENSORMAP, .index = index};
-            return 0;
-        }
-    }
     if (scan_find_param(p, item, &index) && p->problem->param[index].type == PARAM_F64) {
         *arg = (struct manifest_arg){.kind = ARG_SCALAR, .index = index};
         return 0;
@@ -65,33 +67,34 @@ static int parse_args(struct scan *p, struct span value, struct manifest_launch 
 {
     struct span item[SCAN_ITEM_MAX];
     size_t count = 0;
-    int status = value.at[0] == '(' ? scan_list(p, value, item, &count)
-                                    : scan_fail(p, value.at, "args needs a list in parentheses");
+    int rc = value.at[0] == '(' ? scan_list(p, value, item, &count)
+                                : scan_fail(p, value.at, "args needs a list in parentheses");
 
-    for (size_t i = 0; i < count && status == 0; i++) {
-        status = parse_arg(p, item[i], &launch->arg[i]);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = parse_arg(p, item[i], &launch->arg[i]);
         launch->arg_count = i + 1;
     }
-    return status;
+    return rc;
 }
 
+// Parses one to three extents, such as "(cols / 128, rows)".
 static int parse_three(struct scan *p, struct span value, struct expr *out[static 3])
 {
     struct span item[SCAN_ITEM_MAX];
     size_t count = 0;
-    int status = scan_list(p, value, item, &count);
+    int rc = scan_list(p, value, item, &count);
 
-    if (status == 0 && (count < 1 || count > 3)) {
+    if (rc == 0 && (count < 1 || count > 3)) {
         return scan_fail(p, value.at, "one to three extents are needed here");
     }
-    for (size_t i = 0; i < count && status == 0; i++) {
-        status = out[i] ? scan_fail(p, value.at, "this is given twice")
-                        : scan_expr(p, item[i], EXPR_ARITHMETIC, &out[i]);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = out[i] ? scan_fail(p, value.at, "this is given twice")
+                    : scan_expr(p, item[i], EXPR_ARITHMETIC, &out[i]);
     }
-    return status;
+    return rc;
 }
 
-// "softmax", "ns::softmax<128, true>"
+// Consumes the name of a kernel, such as "softmax" or "ns::softmax<128, true>".
 static int take_kernel(struct scan *p, char **ret)
 {
     scan_blanks(p);
@@ -124,7 +127,7 @@ static int take_kernel(struct scan *p, char **ret)
 
 static int parse_option(struct scan *p, struct manifest_launch *launch, bool *has_args)
 {
-    struct span key = scan_word(p), value;
+    struct span key = scan_word(p);
 
     if (span_is(key, "cooperative")) {
         launch->cooperative = true;
@@ -139,9 +142,10 @@ static int parse_option(struct scan *p, struct manifest_launch *launch, bool *ha
         return scan_fail(p, key.at,
                          "launch takes grid, block, cluster, smem, if, args, cooperative and pdl");
     }
-    int status = scan_value(p, &value);
-    if (status != 0) {
-        return status;
+    struct span value;
+    int rc = scan_value(p, &value);
+    if (rc != 0) {
+        return rc;
     }
     if (span_is(key, "grid")) {
         return parse_three(p, value, launch->grid);
@@ -176,13 +180,13 @@ int scan_launch(struct scan *p)
     m->launch = xrealloc(m->launch, m->launch_count + 1, sizeof(*m->launch));
     struct manifest_launch *launch = &m->launch[m->launch_count++];
     *launch = (struct manifest_launch){.line = p->number};
-    int status = take_kernel(p, &launch->kernel);
+    int rc = take_kernel(p, &launch->kernel);
     bool has_args = false;
-    while (status == 0 && !scan_at_end(p)) {
-        status = parse_option(p, launch, &has_args);
+    while (rc == 0 && !scan_at_end(p)) {
+        rc = parse_option(p, launch, &has_args);
     }
-    if (status == 0 && (!launch->grid[0] || !launch->block[0] || !has_args)) {
-        status = scan_fail(p, p->line, "a launch needs grid=(…), block=(…) and args=(…)");
+    if (rc == 0 && (!launch->grid[0] || !launch->block[0] || !has_args)) {
+        rc = scan_fail(p, p->line, "a launch needs grid=(…), block=(…) and args=(…)");
     }
-    return status;
+    return rc;
 }

@@ -1,10 +1,14 @@
-// problem.json, read strictly (docs/problems.md), and what follows from it: shapes, prototype, glue.
+// A problem: the operation that candidates compute, as problem.json describes it
+// (docs/problems.md). Read strictly, and with it what follows from it: sizes and work of each case,
+// hidden cases, the C text through which sources are called. Client, daemon and executor use it. It
+// knows nothing of candidates, devices or jobs.
 #ifndef PROBLEM_PROBLEM_H
 #define PROBLEM_PROBLEM_H
 
 #include "common/digest.h"
 #include "common/err.h"
 #include "common/strbuf.h"
+#include "problem/dtype.h"
 #include "problem/expr.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,25 +21,11 @@
 #define PROBLEM_JSON_MAX ((size_t)1 << 20)
 #define PROBLEM_SOURCE_MAX ((size_t)1 << 20)
 #define PROBLEM_TENSOR_BYTES_MAX ((size_t)1 << 30)
-#define PROBLEM_HIDDEN_CASES 4
+#define PROBLEM_HIDDEN_CASES 4 // at most
 
 enum param_type { PARAM_INT, PARAM_F64 };
 enum direction { DIRECTION_IN, DIRECTION_OUT, DIRECTION_INOUT };
-// C problems have f32 f64 i32 i64 u8; cuda problems all of them.
-enum dtype {
-    DTYPE_F32,
-    DTYPE_F64,
-    DTYPE_I32,
-    DTYPE_I64,
-    DTYPE_U8,
-    DTYPE_F16,
-    DTYPE_BF16,
-    DTYPE_E4M3,
-    DTYPE_E5M2,
-    DTYPE_I8
-};
-// What the flops of a cuda problem are counted against: the device's peak of this unit.
-enum work_unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_F16, UNIT_BF16, UNIT_FP8, UNIT_I8 };
+// How the values of an input tensor are drawn.
 enum distribution {
     VALUES_NORMAL,
     VALUES_UNIFORM,
@@ -45,6 +35,7 @@ enum distribution {
     VALUES_SORTED,
     VALUES_ONE_HOT
 };
+// Whether caches hold the inputs when a timed launch begins.
 enum cache_regime { CACHE_WARM, CACHE_COLD };
 
 struct param {
@@ -57,19 +48,20 @@ struct tensor {
     enum direction direction;
     enum dtype dtype;
     size_t rank;
-    struct expr *shape[PROBLEM_RANK_MAX]; // over the int params
-    enum distribution distribution;       // for in and inout
-    double value[2];                      // its parameters, in the order of docs/problems.md
-    double tolerance;                     // for out and inout, in units of u S
+    struct expr *shape[PROBLEM_RANK_MAX]; // extents, over the int parameters
+    enum distribution distribution;       // of the values, for in and inout
+    double value[2];  // parameters of the distribution, as docs/problems.md orders them
+    double tolerance; // allowed error in units of u S, for out and inout
 };
 
-// One set of parameters. Ints in i[], scalars in f[], both indexed like problem.param.
+// One case: a value for each parameter. i and f are both indexed like problem.param.
 struct shape_case {
-    int64_t i[PROBLEM_PARAM_MAX];
-    double f[PROBLEM_PARAM_MAX];
-    double weight; // benchmark cases; they sum to 1
+    int64_t i[PROBLEM_PARAM_MAX]; // values of int parameters
+    double f[PROBLEM_PARAM_MAX];  // values of f64 parameters
+    double weight;                // of a benchmark case; all weights sum to 1
 };
 
+// The range of a parameter in hidden cases: the multiples of `multiple` from min to max.
 struct hidden_range {
     int64_t min, max, multiple;
 };
@@ -80,58 +72,68 @@ struct problem {
     size_t param_count;
     struct tensor tensor[PROBLEM_TENSOR_MAX];
     size_t tensor_count;
-    struct shape_case check[PROBLEM_CASE_MAX];
+    struct shape_case check[PROBLEM_CASE_MAX]; // cases that are verified
     size_t check_count;
-    struct shape_case bench[PROBLEM_CASE_MAX];
+    struct shape_case bench[PROBLEM_CASE_MAX]; // cases that are verified and timed
     size_t bench_count;
-    bool has_hidden;
-    struct hidden_range hidden[PROBLEM_PARAM_MAX]; // of int params
+    bool has_hidden;                               // the problem gives ranges for hidden cases
+    struct hidden_range hidden[PROBLEM_PARAM_MAX]; // of int parameters
     enum cache_regime cache;
-    struct expr *flops, *bytes; // over the int params
+    struct expr *flops, *bytes; // work of a case, over the int parameters
     enum work_unit unit;        // of flops; UNIT_F32 when not given
-    bool cuda;                  // language is "cuda": sealed sources, no entry
+    bool cuda;                  // language is "cuda": sources are sealed and there is no entry
     struct digest digest;       // of the JSON text
 };
 
-// Parses and validates JSON text (also evaluates all shapes of all listed cases). `path` names the text in errors.
+// Parses and validates the text of problem.json. Evaluates all shapes of all listed cases. `path`
+// names the text in errors. The caller frees *ret. ERR_INVALID has the file, the JSON path and what
+// would be right. ERR_LIMIT when the text is longer than PROBLEM_JSON_MAX.
 MUST_CHECK int problem_parse(struct problem **ret, const char *json, size_t len, const char *path,
                              struct err *err);
+// NULL is allowed.
 void problem_free(struct problem *problem);
 
-size_t dtype_size(enum dtype dtype);
-const char *dtype_name(enum dtype dtype);
-const char *dtype_c_name(enum dtype dtype);      // "float", "int32_t", …
-double dtype_roundoff(enum dtype dtype);         // u of the error bound; 1 for integers
-const char *dtype_cuda_name(enum dtype dtype);   // "__nv_bfloat16", "long long", …
-const char *work_unit_name(enum work_unit unit); // "bf16"
+// The extension of its sources' file names: "c" or "cu".
+const char *problem_extension(const struct problem *problem);
 
-// Number of elements of a tensor for a case: at least 1, at most PROBLEM_TENSOR_BYTES_MAX bytes.
+// ---- problem_shapes.c: what follows from a problem and one case ----
+
+// The number of elements of a tensor: at least 1, at most PROBLEM_TENSOR_BYTES_MAX bytes.
+// ERR_INVALID otherwise.
 MUST_CHECK int problem_elements(const struct problem *problem, size_t tensor,
                                 const struct shape_case *shape, size_t *ret, struct err *err);
-// Extent of the tensor's last axis (1 for rank 0).
+// The extent of the tensor's last axis, 1 for rank 0.
 MUST_CHECK int problem_last_extent(const struct problem *problem, size_t tensor,
                                    const struct shape_case *shape, size_t *ret, struct err *err);
+// The operations and the bytes of memory traffic that the case needs. ERR_INVALID when one is
+// negative or does not evaluate.
 MUST_CHECK int problem_work(const struct problem *problem, const struct shape_case *shape,
                             double *ret_flops, double *ret_bytes, struct err *err);
-// "M=384 N=384 K=384"
+// Whether all tensors and the work of a case evaluate.
+MUST_CHECK int problem_check_case(const struct problem *problem, const struct shape_case *shape,
+                                  struct err *err);
+// Appends the parameters' values, such as "M=384 N=384 K=384".
 void problem_case_name(const struct problem *problem, const struct shape_case *shape,
                        struct strbuf *out);
 
-// Draws up to PROBLEM_HIDDEN_CASES shapes from the hidden ranges: tiny, prime, odd, beside a multiple of 16.
-// A shape that does not evaluate is drawn again (16 times), then left out. Returns the number.
+// ---- problem_hidden.c ----
+
+// Draws up to PROBLEM_HIDDEN_CASES cases from the hidden ranges: with tiny extents, with primes,
+// with odd ones, with one more or less than a multiple of 16. A case that does not evaluate is
+// drawn again, up to 16 times, and then left out. Returns the number of cases. The same seed gives
+// the same cases.
 size_t problem_hidden_cases(const struct problem *problem, uint64_t seed,
                             struct shape_case out[static PROBLEM_HIDDEN_CASES]);
 
-// What the names of its sources end in: "c" or "cu".
-const char *problem_extension(const struct problem *problem);
+// ---- problem_prototype.c: C text, for problems that are not cuda ----
 
-// C text. The header holds <stdint.h> and the prototype of the entry (candidate, baseline) or of `reference`.
-// The glue is a translation unit that defines
-//     void kcast_entry(void *const *pointer, const int64_t *integer, const double *scalar);
-// which calls it: pointer[] in call order (for a reference: in: 1, out: 2, inout: 3 pointers per tensor),
-// integer[] and scalar[] indexed like problem.param.
-// A cuda problem has none of them.
+// Appends the header: <stdint.h> and the prototype of the entry (for candidate and baseline) or of
+// `reference`.
 void problem_header(const struct problem *problem, bool reference, struct strbuf *out);
+// Appends the glue, a translation unit that calls the source through
+//     void kcast_entry(void *const *pointer, const int64_t *integer, const double *scalar);
+// pointer[] is in call order. For a reference there are several pointers per tensor: 1 for in, 2
+// for out, 3 for inout. integer[] and scalar[] are indexed like problem.param.
 void problem_glue(const struct problem *problem, bool reference, struct strbuf *out);
 
 #endif

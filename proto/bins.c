@@ -1,14 +1,14 @@
-// Design note. The inner edges are speedups a person would name: 1/4, 1/2, 1/1.25,
-// 1/1.05, 1.05, 1.25, 1.6, 2.5, 4, 8, 16, 32, 64, 128. They lie densest around 1, where the decision of a search
-// ("does it improve?") is taken; the bin that holds 1 and the one on each side of it are symmetric
-// in log2, so that "no change" has midpoint exactly 0. Everything above 128x or below 1/4x is one
-// bin: there the order of magnitude is all that matters.
+// The inner edges are speedups that a person would name: 1/4, 1/2, 1/1.25, 1/1.05, 1.05, 1.25, 1.6,
+// 2.5, 4, 8, 16, 32, 64, 128. They are densest around 1, where a search decides whether a candidate
+// improves. The bin that holds 1 and the two beside it are symmetric in log2, so that "no change"
+// is exactly 0, the midpoint of its bin. All speedups above 128 are one bin, and so are all below
+// 1/4: only the order of magnitude matters there.
 //
 // A vector of bin probabilities stands for one continuous distribution: uniform inside an inner
 // bin, exponential with rate BIN_TAIL_RATE beyond the outer edges. All functions below are
-// integrals of that one density, so that a CDF, a mean, a quantile and an expected improvement
-// never contradict each other. The mean of a tail is its edge moved by 1 / rate, which is also its
-// midpoint.
+// integrals of this one density, so that CDF, mean, quantiles and expected excess never contradict
+// each other. The mean of an outer bin is its inner edge moved outwards by 1 / BIN_TAIL_RATE. That
+// is also called its midpoint.
 #include "proto/bins.h"
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ double bin_midpoint(size_t bin)
     return 0.5 * (bin_edge[bin] + bin_edge[bin + 1]);
 }
 
-// A speedup with at most two decimals and no trailing zeros: "0.95", "1.6", "16".
+// Writes a speedup with at most two decimals and no trailing zeros, such as "0.95", "1.6" or "16".
 static void speedup_text(double edge, char out[static 12])
 {
     snprintf(out, 12, "%.2f", exp2(edge));
@@ -121,7 +121,7 @@ double bins_mean(const double p[static BIN_COUNT])
     return sum;
 }
 
-// The point of this bin below which lies the share `part` (in [0, 1]) of its probability.
+// The y below which the part `part` (in [0, 1]) of this bin's probability lies.
 static double bin_quantile(size_t bin, double part)
 {
     if (bin == 0) {
@@ -135,8 +135,8 @@ static double bin_quantile(size_t bin, double part)
 
 double bins_quantile(const double p[static BIN_COUNT], double q)
 {
-    double below = 0.0; // probability of the bins already passed
-    size_t last = 0;    // the last bin that holds any
+    double below = 0.0; // probability of the bins before this one
+    size_t last = 0;    // the last bin with any probability
     for (size_t bin = 0; bin < BIN_COUNT; bin++) {
         if (!(p[bin] > 0.0)) {
             continue;
@@ -147,7 +147,7 @@ double bins_quantile(const double p[static BIN_COUNT], double q)
         }
         below += p[bin];
     }
-    // Only rounding in the sum of p leads here: the answer is the upper end of what there is.
+    // The sum of p was rounded below q: return the upper end of the last bin.
     return bin_quantile(last, 1.0);
 }
 
@@ -158,8 +158,8 @@ static double bin_excess(size_t bin, double y)
     if (y >= high) {
         return 0.0;
     }
-    if (bin == 0) // the integral of 1 - exp(rate (t - high)) over t from y to high
-    {
+    if (bin == 0) {
+        // The integral of 1 - exp(rate (t - high)) over t from y to high.
         return (high - y) + expm1(BIN_TAIL_RATE * (y - high)) / BIN_TAIL_RATE;
     }
     if (y <= low) {

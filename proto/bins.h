@@ -1,22 +1,26 @@
-// The one table of speedup bins, over y = log2(baseline time / candidate time). Labels of measured results, the bins of a
-// forecast, their midpoints and the tables in reports all come from edge[], so they cannot disagree.
+// The bins of speedups, over y = log2(baseline time / candidate time), and distributions over them.
+// Labels of measured results, the bins of forecasts and the tables of the HTML report all use this
+// one table, so that they cannot disagree. Worker and client call it.
 #ifndef PROTO_BINS_H
 #define PROTO_BINS_H
 
 #include <stddef.h>
 
 #define BIN_COUNT 15
+#define BIN_TAIL_RATE 2.0 // the outer bins are exponential with this rate per unit of y
 
-// Bin b holds bin_edge[b] <= y < bin_edge[b + 1]; the first edge is -infinity, the last +infinity.
+// Bin b holds bin_edge[b] <= y < bin_edge[b + 1]. The first edge is -infinity, the last +infinity.
 extern const double bin_edge[BIN_COUNT + 1];
 
-size_t bin_of(double y);         // y finite or infinite; NaN is a defect of the caller
-double bin_midpoint(size_t bin); // of the outer two: their inner edge moved by 1 / BIN_TAIL_RATE
-void bin_name(size_t bin, char out[static 32]); // "1.41x to 2x"
+// The bin of y, which may be infinite but not NaN.
+size_t bin_of(double y);
+// The middle of a bin. Of an outer bin: its inner edge moved outwards by 1 / BIN_TAIL_RATE.
+double bin_midpoint(size_t bin);
+// Writes the bin's speedups, such as "1.25x to 1.6x".
+void bin_name(size_t bin, char out[static 32]);
 
-#define BIN_TAIL_RATE 2.0 // outer bins are exponential with this rate per unit of y
-
-// The distribution with these bin probabilities (piecewise uniform inside, exponential tails). p sums to 1.
+// Y is distributed with bin probabilities p, which sum to 1: uniform inside a bin, with exponential
+// tails.
 double bins_cdf(const double p[static BIN_COUNT], double y); // P(Y <= y)
 double bins_mean(const double p[static BIN_COUNT]);
 double bins_quantile(const double p[static BIN_COUNT], double q);

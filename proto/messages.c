@@ -1,10 +1,10 @@
-// Turns the .def files into descriptors; envelopes; names of operations.
+// Descriptors from the .def files, names of operations, envelopes.
 #include "proto/messages.h"
 
 #include "common/version.h"
 #include <stdio.h>
 
-// Wire type -> where the count of an array is.
+// For each field type, the offset of an array's count.
 #define COUNT_u64(name) 0
 #define COUNT_i64(name) 0
 #define COUNT_f64(name) 0
@@ -70,7 +70,7 @@ const char *op_name(uint64_t op)
     }
 }
 
-// Packs an optional body into *ret.
+// Packs a body into *ret, which stays empty when there is none.
 static int pack_body(struct bytes *ret, const struct message *message, const void *body,
                      struct err *err)
 {
@@ -122,5 +122,5 @@ void reply_pack_error(struct strbuf *out, uint64_t id, uint64_t epoch, const str
                           .text = text,
                           .retry_after_ms = retry_after_ms};
     int rc = message_pack(&reply_message, &reply, out, NULL);
-    (void)rc; // name and text are within their limits
+    (void)rc; // cannot fail: name and text are within their limits
 }

@@ -1,10 +1,12 @@
-// Every message: struct <name> and its descriptor <name>_message, generated from the .def files.
+// All messages of the project: struct <name> and its descriptor <name>_message, generated from the
+// .def files. Also the operations that requests name, and the envelopes around requests and
+// replies.
 #ifndef PROTO_MESSAGES_H
 #define PROTO_MESSAGES_H
 
 #include "proto/message.h"
 
-// Wire type -> declaration of the field(s).
+// For each field type, the declaration in the struct.
 #define DECL_u64(name) uint64_t name;
 #define DECL_i64(name) int64_t name;
 #define DECL_f64(name) double name;
@@ -47,11 +49,12 @@
 #undef FIELD_ONE
 #undef FIELD_LIST
 
-// Every message, for tests, fuzzing and the documentation check.
+// All descriptors, for tests, fuzzing and the check of the documentation.
 extern const struct message *const all_messages[];
 extern const size_t all_messages_count;
 
-// Operations: number, name, request message, reply message, meaning. Numbers are never used again.
+// Operations. Each row: number, name, request message, reply message, meaning. A number is never
+// used again.
 // clang-format off
 #define DAEMON_OPS(X)                                                                                    \
     X(1, HELLO, hello_request, hello_reply, "agree on a version, learn limits and features")             \
@@ -78,14 +81,18 @@ enum op {
     DAEMON_OPS(X) WORKER_OPS(X)
 #undef X
 };
-const char *op_name(uint64_t op); // "submit"; "unknown" for anything else
+// The name of an operation, such as "SUBMIT". "unknown" for any other number.
+const char *op_name(uint64_t op);
 
-// A packed envelope around a packed body. body_message may be NULL (no body).
+// Appends a request envelope around a body to out. body_message is NULL when there is no body.
+// deadline_ms is relative to the arrival. Errors are those of message_pack.
 MUST_CHECK int request_pack(struct strbuf *out, uint64_t op, uint64_t id, uint64_t deadline_ms,
                             const struct message *body_message, const void *body, struct err *err);
+// Appends a reply envelope around a body to out. body_message is NULL when there is no body. epoch
+// identifies this run of the server.
 MUST_CHECK int reply_pack(struct strbuf *out, uint64_t id, uint64_t epoch,
                           const struct message *body_message, const void *body, struct err *err);
-// A reply that carries an error.
+// Appends a reply that carries an error. retry_after_ms above 0 tells the peer when to try again.
 void reply_pack_error(struct strbuf *out, uint64_t id, uint64_t epoch, const struct err *error,
                       uint64_t retry_after_ms);
 

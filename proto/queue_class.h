@@ -1,17 +1,17 @@
-// The classes of jobs that wait for devices, as clients choose them and the daemon's queue keeps
-// them apart.
+// The classes of jobs that wait for devices. A client chooses one for its jobs, and the daemon's
+// queue treats each class differently.
 #ifndef PROTO_QUEUE_CLASS_H
 #define PROTO_QUEUE_CLASS_H
 
 #include <stdbool.h>
 
-// id, name on command lines; on the wire they are numbered as they stand here.
+// Each row: id, name on command lines. On the wire a class is its position in this list.
 #define QUEUE_CLASSES(X)                                                                           \
-    X(NORMAL, "normal")           /* by weight */                                                  \
-    X(INTERACTIVE, "interactive") /* first, on the whole for a fifth of the time at most */        \
-    X(SCAVENGE, "scavenge")       /* only where nothing else could begin */
+    X(NORMAL, "normal")           /* shared by weight */                                           \
+    X(INTERACTIVE, "interactive") /* before the others, for at most a fifth of the time in all */  \
+    X(SCAVENGE, "scavenge")       /* only when no other job could start */
 
-#define QUEUE_CLASS_CHOICES "normal|interactive|scavenge" // of an option
+#define QUEUE_CLASS_CHOICES "normal|interactive|scavenge" // for an OPTION_CHOICE
 
 enum queue_class {
 #define X(id, name) QUEUE_##id,
@@ -20,8 +20,9 @@ enum queue_class {
         QUEUE_CLASS_COUNT
 };
 
-const char *queue_class_name(enum queue_class in); // "unknown" for what is none
-// The class of this name. False for unknown ones.
+// The name of a class, "unknown" for any other value.
+const char *queue_class_name(enum queue_class in);
+// Finds the class of this name. False, and *ret unchanged, when there is none.
 bool queue_class_find(enum queue_class *ret, const char *name);
 
 #endif

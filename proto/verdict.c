@@ -1,14 +1,14 @@
-// Design note. Names and properties are rows of the X-macro tables in verdict.h; here they only
-// become const arrays indexed by number. Arguments are uint64_t because numbers arrive from the
-// wire and from files: anything may come, and what is not in the table is "unknown", has no ratio
-// and is not terminal (an unknown state must not make a client stop waiting).
+// Names and properties are rows of the tables in verdict.h. Here they become arrays that are
+// indexed by number. Arguments are uint64_t because numbers arrive from the wire and from files,
+// where any value may come. A number that is not in the table is "unknown", is not a ratio and is
+// not terminal: an unknown state must not make a client stop waiting.
 #include "proto/verdict.h"
 #include "common/mem.h"
 
 struct verdict_row {
-    const char *name;    // the word in reports and --json
-    const char *meaning; // half a sentence
-    bool ratio;          // correct, with an estimate
+    const char *name;    // in reports and --json
+    const char *meaning; // for people
+    bool ratio;          // the candidate was correct and has an estimate
 };
 
 static const struct verdict_row verdict_table[] = {
@@ -18,13 +18,19 @@ static const struct verdict_row verdict_table[] = {
 };
 
 struct job_state_row {
-    const char *name; // the word in reports and --json
-    bool terminal;    // no edge leaves it
+    const char *name; // in reports and --json
+    bool terminal;    // a job never leaves this state
 };
 
 static const struct job_state_row job_state_table[] = {
 #define X(number, id, name, terminal, text) [number] = {name, terminal},
     JOB_STATES(X)
+#undef X
+};
+
+static const char *const job_cause_table[] = {
+#define X(number, id, name, text) [number] = name,
+    JOB_CAUSES(X)
 #undef X
 };
 
@@ -47,6 +53,11 @@ const char *verdict_meaning(uint64_t verdict)
 bool verdict_is_ratio(uint64_t verdict)
 {
     return verdict_known(verdict) && verdict_table[verdict].ratio;
+}
+
+const char *job_cause_name(uint64_t cause)
+{
+    return cause < ARRAY_LEN(job_cause_table) ? job_cause_table[cause] : "unknown";
 }
 
 const char *job_state_name(uint64_t state)

@@ -1,11 +1,14 @@
-// The outcomes of a job and the states it goes through: words that daemon, worker and client share.
+// The outcomes of a job (verdicts), the states that it goes through, and its kinds. Daemon,
+// executor, worker and client share them. The numbers are on the wire and in files: they never
+// change.
 #ifndef PROTO_VERDICT_H
 #define PROTO_VERDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// number, id, name, is a ratio (correct, with an estimate), meaning. Numbers are on the wire and in files: never reused.
+// Each row: number, id, name, whether it is a ratio (the candidate was correct and has an
+// estimate), meaning. A number is never used again.
 // clang-format off
 #define VERDICTS(X)                                                                                                      \
     X(0, NONE, "none", false, "not measured")                                                                            \
@@ -27,18 +30,21 @@ enum verdict {
 #undef X
 };
 
-const char *verdict_name(uint64_t verdict); // "unknown" when it is none of them
+// The name of a verdict, "unknown" for any other number.
+const char *verdict_name(uint64_t verdict);
+// Its meaning for people, also defined for any other number.
 const char *verdict_meaning(uint64_t verdict);
 bool verdict_known(uint64_t verdict);
-bool verdict_is_ratio(uint64_t verdict); // correct, with an estimate
+// Whether the candidate was correct and has an estimate of its speedup.
+bool verdict_is_ratio(uint64_t verdict);
 
-// What a sealed source is compiled as: a baseline for the benchmark cases only, a reference for its own
-// arguments, a candidate for the hidden cases too. On the wire: never renumbered.
+// The role for which a sealed source is compiled. It decides for which cases: a baseline for the
+// benchmark cases only, a candidate for the hidden cases too. A reference has arguments of its own.
 enum compile_role { COMPILE_CANDIDATE, COMPILE_BASELINE, COMPILE_REFERENCE };
 
 enum job_kind { JOB_COMPILE = 1, JOB_MEASURE = 2 };
 
-// number, id, name, terminal, meaning
+// Each row: number, id, name, whether it is terminal, meaning.
 // clang-format off
 #define JOB_STATES(X)                                                                    \
     X(0, QUEUED, "queued", false, "accepted and journalled, not started")                \
@@ -56,7 +62,33 @@ enum job_state {
 #undef X
         JOB_STATE_COUNT
 };
+
+// Why a job ended without a result. Each row: number, id, name, meaning. A number is never used
+// again. NONE is also what a daemon or ledger of before says, which did not know causes.
+#define JOB_CAUSES(X)                                                                              \
+    X(0, NONE, "none", "it has a result, or has not ended, or nobody said why")                    \
+    X(1, CLIENT, "client", "its client cancelled it")                                              \
+    X(2, BUDGET, "budget", "its search or tenant has used its device time")                        \
+    X(3, LOST_EXECUTOR, "lost-executor",                                                           \
+      "the process that compiled or measured it failed more than once")                            \
+    X(4, LOST_DAEMON, "lost-daemon", "the daemon went down with it too often")                     \
+    X(5, BAD_PROBLEM, "bad-problem", "its problem, reference or baseline cannot be used")          \
+    X(6, MISSING_BLOB, "missing-blob", "something that it needs has gone or cannot be read")       \
+    X(7, STORAGE, "storage", "what was made for it could not be stored")                           \
+    X(8, NO_DEVICE, "no-device", "no device here runs such problems")                              \
+    X(9, TOO_LARGE, "too-large", "it does not fit into a message to or from an executor")          \
+    X(10, UNREADABLE, "unreadable", "the ledger's copy of what it was to do cannot be read")
+
+enum job_cause {
+#define X(number, id, name, text) JOB_CAUSE_##id = number,
+    JOB_CAUSES(X)
+#undef X
+        JOB_CAUSE_COUNT
+};
+const char *job_cause_name(uint64_t cause); // "unknown" when it is none of them
+// The name of a state, "unknown" for any other number.
 const char *job_state_name(uint64_t state);
+// Whether a job in this state is finished.
 bool job_state_is_terminal(uint64_t state);
 
 #endif

@@ -1,15 +1,18 @@
 #include "replay/budget.h"
+
 #include "client/run/run_state.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
 
-void budget_init(struct budget *budget, const struct catalogue *catalogue, double budget_seconds)
+void budget_init(struct budget *budget, const struct recorded_space *recorded,
+                 double budget_seconds)
 {
     *budget = (struct budget){
-        .catalogue = catalogue,
+        .recorded = recorded,
         .budget_seconds = budget_seconds,
-        .seen = xcalloc((size_t)catalogue_space(catalogue)->head.candidates, sizeof(*budget->seen)),
+        .seen =
+            xcalloc((size_t)recorded_space_data(recorded)->head.candidates, sizeof(*budget->seen)),
     };
 }
 
@@ -22,24 +25,23 @@ void budget_release(struct budget *budget)
 bool budget_empty(const struct budget *budget)
 {
     return budget->outcome.device_seconds >= budget->budget_seconds ||
-           budget->outcome.considered == catalogue_space(budget->catalogue)->head.candidates;
+           budget->outcome.considered == recorded_space_data(budget->recorded)->head.candidates;
 }
 
-static void note_best(struct player_outcome *o, double log2)
+static void note_best(struct search_outcome *o, double log2)
 {
     o->best_log2 = log2;
     o->records++;
-    o->steps += o->steps < PLAYER_STEPS_MAX;
-    o->step[o->steps - 1] = (struct player_step){.device_seconds = o->device_seconds,
-                                                 .log2 = log2,
-                                                 .considered = o->considered,
-                                                 .measured = o->measured};
+    search_outcome_add_step(o, &(struct search_step){.device_seconds = o->device_seconds,
+                                                     .log2 = log2,
+                                                     .considered = o->considered,
+                                                     .measured = o->measured});
 }
 
 double budget_measure(struct budget *budget, size_t candidate)
 {
-    const struct space_candidate *c = &catalogue_space(budget->catalogue)->candidate[candidate];
-    struct player_outcome *o = &budget->outcome;
+    const struct space_candidate *c = &recorded_space_data(budget->recorded)->candidate[candidate];
+    struct search_outcome *o = &budget->outcome;
     double log2 = space_log2(c);
 
     if (budget->seen[candidate]) {

@@ -1,11 +1,12 @@
 #include "replay/compare.h"
+
 #include "common/mem.h"
 #include "common/stats.h"
 #include <math.h>
 #include <stdlib.h>
 
-// Mean over the searches of one seed of log2(final of the variant / of the other).
-static double difference(const struct tasks *t, const struct player_outcome *outcome, size_t space,
+// Returns the mean, over the searches of one seed, of log2(final of variant / final of other).
+static double difference(const struct tasks *t, const struct search_outcome *outcome, size_t space,
                          size_t variant, size_t other, uint64_t seed)
 {
     double sum = 0;
@@ -17,8 +18,8 @@ static double difference(const struct tasks *t, const struct player_outcome *out
     return sum / (double)t->searches;
 }
 
-// spaces x seeds of them, malloc'd.
-static double *differences(const struct tasks *t, const struct player_outcome *outcome,
+// Returns the differences of all spaces and seeds, [spaces x seeds], malloc'd.
+static double *differences(const struct tasks *t, const struct search_outcome *outcome,
                            size_t variant, size_t other)
 {
     double *ret = xcalloc(t->spaces * (size_t)t->seeds, sizeof(*ret));
@@ -31,7 +32,8 @@ static double *differences(const struct tasks *t, const struct player_outcome *o
     return ret;
 }
 
-// rng NULL: of all spaces and seeds, each once.
+// Returns the mean over spaces of the mean over seeds. With a generator of random numbers, spaces
+// and seeds are drawn with replacement; without one (NULL), each counts once.
 static double mean_of(const double *x, size_t spaces, uint64_t seeds, struct stats_rng *rng)
 {
     double sum = 0;
@@ -63,7 +65,7 @@ static struct compare_ratio ratio_of(const double *x, size_t spaces, uint64_t se
                                   .hi = exp2(stats_quantile(draw, COMPARE_DRAWS, 0.975))};
 }
 
-struct compare_ratio compare_final(const struct tasks *t, const struct player_outcome *outcome,
+struct compare_ratio compare_final(const struct tasks *t, const struct search_outcome *outcome,
                                    size_t variant, size_t other)
 {
     double *x = differences(t, outcome, variant, other);
@@ -73,7 +75,7 @@ struct compare_ratio compare_final(const struct tasks *t, const struct player_ou
     return ret;
 }
 
-struct compare_ratio compare_on_space(const struct tasks *t, const struct player_outcome *outcome,
+struct compare_ratio compare_on_space(const struct tasks *t, const struct search_outcome *outcome,
                                       size_t variant, size_t other, size_t space)
 {
     double *x = differences(t, outcome, variant, other);
@@ -83,7 +85,7 @@ struct compare_ratio compare_on_space(const struct tasks *t, const struct player
     return ret;
 }
 
-// ---- time ----
+// --- time
 
 struct counting {
     double *share;
@@ -91,13 +93,13 @@ struct counting {
     uint64_t considered, measured;
 };
 
-static void count_pair(struct counting *c, const struct player_outcome *own,
-                       const struct player_outcome *other, double slack_log2, enum compare_share of)
+static void count_pair(struct counting *c, const struct search_outcome *own,
+                       const struct search_outcome *other, double slack_log2, enum compare_share of)
 {
-    double log2 = other->best_log2 - slack_log2, reached = player_reached(own, log2);
-    double whole =
-        of == COMPARE_OF_GIVEN ? other->given_seconds : player_reached(other, other->best_log2);
-    const struct player_step *step = player_step_to(own, log2);
+    double log2 = other->best_log2 - slack_log2, reached = search_outcome_reached(own, log2);
+    double whole = of == COMPARE_OF_GIVEN ? other->given_seconds
+                                          : search_outcome_reached(other, other->best_log2);
+    const struct search_step *step = search_outcome_step(own, log2);
 
     c->share[c->count++] = whole > 0 ? reached / whole : reached > 0 ? INFINITY : 1;
     c->reached += isfinite(reached) ? 1 : 0;
@@ -107,13 +109,13 @@ static void count_pair(struct counting *c, const struct player_outcome *own,
     }
 }
 
-// The lower one of two in the middle, since infinite ones have no mean.
+// Returns the lower of two values in the middle, because infinite ones have no mean.
 static double quartile(const double *sorted, size_t count, size_t which)
 {
     return sorted[(count - 1) * which / 4];
 }
 
-struct compare_time compare_time(const struct tasks *t, const struct player_outcome *outcome,
+struct compare_time compare_time(const struct tasks *t, const struct search_outcome *outcome,
                                  size_t variant, size_t other, double slack_log2,
                                  enum compare_share of)
 {

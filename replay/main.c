@@ -1,4 +1,5 @@
-// kcast-replay, which `kcast replay` runs: searches spaces again in simulated time.
+// kcast-replay, which `kcast replay` runs: it searches recorded spaces again in simulated time.
+// This file has the options and turns them into the tasks of replay/tasks.h.
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "client/propose/strategy.h"
@@ -22,7 +23,7 @@
 #define SPACES_MAX 256
 
 struct settings {
-    char *policy, *strategy, *peers, *orders, *against, *budget;
+    char *policy, *strategy, *methods, *sequences, *against, *budget;
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
@@ -38,12 +39,12 @@ static const struct option_row option_table[] = {
     {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
      "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
      "control"},
-    {"peers", 0, OPTION_TEXT, ROW(peers), "LIST", NULL, 0, 0, NULL,
+    {"peers", 0, OPTION_TEXT, ROW(methods), "LIST", NULL, 0, 0, NULL,
      "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; "
      "tvm-knobs, the "
      "same by parameters alone; tenth, a tenth of the candidates, half of it at random and half by "
      "forecast, whatever --budget"},
-    {"orders", 0, OPTION_TEXT, ROW(orders), "FILE", NULL, 0, 0, NULL,
+    {"orders", 0, OPTION_TEXT, ROW(sequences), "FILE", NULL, 0, 0, NULL,
      "more arms: in which order other programs measured, as scripts/kernel-tuner-orders.py writes "
      "it"},
     {"against", 0, OPTION_TEXT, ROW(against), "LIST", NULL, 0, 0, NULL,
@@ -93,7 +94,7 @@ static void print_help(void)
     options_print(option_table, stdout);
 }
 
-// "10%" or a time.
+// Reads a budget, either a share such as "10%" or a time such as "5m".
 static int read_budget(const char *text, struct tasks *tasks, struct err *err)
 {
     size_t len = text ? strlen(text) : 0;
@@ -102,7 +103,6 @@ static int read_budget(const char *text, struct tasks *tasks, struct err *err)
     if (len == 0) {
         return 0;
     }
-    uint64_t ns;
     int rc;
     if (text[len - 1] == '%') {
         char *number = xstrndup(text, len - 1);
@@ -111,16 +111,19 @@ static int read_budget(const char *text, struct tasks *tasks, struct err *err)
         tasks->budget_share /= 100;
         free(number);
     } else {
+        uint64_t ns;
+
         rc = parse_duration(&ns, text, "--budget", err);
         tasks->common.budget_seconds = rc == 0 ? (double)ns * 1e-9 : NAN;
     }
     if (rc != 0) {
         err->code = ERR_USAGE;
+        return ERR_USAGE;
     }
-    return rc != 0 ? ERR_USAGE : 0;
+    return 0;
 }
 
-static int read_spaces(char **path, size_t count, struct catalogue **ret, struct err *err)
+static int read_spaces(char **path, size_t count, struct recorded_space **ret, struct err *err)
 {
     if (count == 0 || count > SPACES_MAX) {
         return err_set(err, ERR_USAGE,
@@ -135,45 +138,45 @@ static int read_spaces(char **path, size_t count, struct catalogue **ret, struct
         int rc = space_read(&space, path[i], err);
 
         if (rc == 0) {
-            rc = catalogue_create(&ret[i], &space, name, err);
+            rc = recorded_space_create(&ret[i], &space, name, err);
         }
         free(name);
         if (rc != 0) {
             return rc;
         }
-        if (!catalogue_has_costs(ret[i])) {
+        if (!recorded_space_has_costs(ret[i])) {
             fprintf(stderr,
                     "kcast replay: %s has no costs; every measurement is taken to need %g s\n",
-                    path[i], CATALOGUE_COST_S);
+                    path[i], RECORDED_SPACE_COST_S);
         }
     }
     return 0;
 }
 
-// Which variants there are, and with which of them they are compared. *ret_orders is the caller's.
+// Makes the variants and finds those that others are compared with. The caller frees
+// *ret_sequences, also after a failure.
 static int choose_variants(const struct settings *settings, struct variant *variant,
-                           struct tasks *tasks, struct against *ret, struct orders **ret_orders,
-                           struct err *err)
+                           struct tasks *tasks, struct against *ret,
+                           struct sequences **ret_sequences, struct err *err)
 {
-    struct variants_wanted wanted = {
-        .policies = settings->policy, .strategies = settings->strategy, .peers = settings->peers};
-    int rc = 0;
+    struct variants_wanted wanted = {.policies = settings->policy,
+                                     .strategies = settings->strategy,
+                                     .methods = settings->methods};
+    int rc = settings->sequences ? sequences_read(ret_sequences, settings->sequences, err) : 0;
 
-    if (settings->orders) {
-        rc = orders_read(ret_orders, settings->orders, err);
+    if (rc != 0) {
+        return rc;
     }
-    wanted.orders = tasks->orders = *ret_orders;
-    if (rc == 0) {
-        rc = variants_make(&wanted, variant, &tasks->variants, err);
-    }
+    wanted.sequences = tasks->sequences = *ret_sequences;
+    rc = variants_make(&wanted, variant, &tasks->variants, err);
     return rc != 0 ? rc : against_find(ret, settings->against, variant, tasks->variants, err);
 }
 
 static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
 {
-    struct catalogue *space[SPACES_MAX] = {NULL};
+    struct recorded_space *space[SPACES_MAX] = {NULL};
     struct variant variant[TASKS_VARIANTS_MAX];
-    struct player_outcome *outcome = NULL;
+    struct search_outcome *outcome = NULL;
     struct tasks tasks = {
         .space = space,
         .spaces = count,
@@ -195,17 +198,20 @@ static int replay(const struct settings *settings, char **path, size_t count, st
                    .wide = settings->wide},
         .processes = settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
-    struct orders *orders = NULL;
+    struct sequences *sequences = NULL;
     struct against against = {0};
-    int rc = choose_variants(settings, variant, &tasks, &against, &orders, err);
+    int rc = choose_variants(settings, variant, &tasks, &against, &sequences, err);
 
-    for (size_t i = 0; i < tasks.variants && rc == 0; i++) {
-        if (!variant[i].peer && policy_find(variant[i].policy)->certifies) {
-            rc = risk_check(settings->guarantee, settings->audit, err);
-        }
-    }
     if (rc != 0) {
         goto out;
+    }
+    for (size_t i = 0; i < tasks.variants; i++) {
+        if (!variant[i].method && policy_find(variant[i].policy)->certifies) {
+            rc = risk_check(settings->guarantee, settings->audit, err);
+            if (rc != 0) {
+                goto out;
+            }
+        }
     }
     rc = read_budget(settings->budget, &tasks, err);
     if (rc != 0) {
@@ -217,16 +223,19 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     }
     outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
     rc = tasks_run(&tasks, outcome, err);
-out:
-    if (rc == 0 && settings->markdown) {
+    if (rc != 0) {
+        goto out;
+    }
+    if (settings->markdown) {
         summary_markdown(&tasks, outcome, &against, stdout);
-    } else if (rc == 0) {
+    } else {
         (settings->json ? summary_json : summary_print)(&tasks, outcome, stdout);
     }
-    orders_free(orders);
+out:
+    sequences_free(sequences);
     free(outcome);
     for (size_t i = 0; i < count && i < SPACES_MAX; i++) {
-        catalogue_free(space[i]);
+        recorded_space_free(space[i]);
     }
     return rc;
 }

@@ -1,11 +1,12 @@
 #include "replay/sim.h"
+
 #include "common/mem.h"
 #include <stddef.h>
 #include <stdlib.h>
 
 struct event {
-    double at;
-    uint64_t number;
+    double at;       // simulated seconds
+    uint64_t number; // decides between events that are due at the same time
     void (*run)(void *owner, uint64_t tag);
     void *owner;
     uint64_t tag;
@@ -13,7 +14,7 @@ struct event {
 
 struct sim {
     double now;
-    uint64_t announced;
+    uint64_t scheduled; // events so far
     struct event *heap; // a binary heap, the earliest first
     size_t count, room;
 };
@@ -45,7 +46,7 @@ void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_
                uint64_t tag)
 {
     struct event event = {.at = sim->now + (seconds > 0 ? seconds : 0),
-                          .number = sim->announced++,
+                          .number = sim->scheduled++,
                           .run = run,
                           .owner = owner,
                           .tag = tag};
@@ -64,13 +65,11 @@ void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_
 
 bool sim_step(struct sim *sim)
 {
-    struct event first, last;
-
     if (sim->count == 0) {
         return false;
     }
-    first = sim->heap[0];
-    last = sim->heap[--sim->count];
+    struct event first = sim->heap[0];
+    struct event last = sim->heap[--sim->count];
     size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;

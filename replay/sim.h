@@ -1,5 +1,6 @@
-// Simulated time: a queue of what is going to happen. Things due at the same time happen in the order
-// in which they were announced.
+// Simulated time: a queue of future events. Events that are due at the same time run in the order
+// in which they were scheduled, so a simulation is deterministic. The other modules of replay/
+// schedule events here; this one does not know what they mean.
 #ifndef REPLAY_SIM_H
 #define REPLAY_SIM_H
 
@@ -9,13 +10,14 @@
 struct sim;
 
 struct sim *sim_create(void);
-void sim_free(struct sim *sim); // what was due does not happen; NULL is fine
+void sim_free(struct sim *sim); // events that have not run are forgotten; NULL is fine
 
-double sim_now(const struct sim *sim); // seconds since the beginning
-// Calls run(owner, tag) so many seconds (>= 0) from now, by sim_step.
+// Returns the simulated seconds since the beginning.
+double sim_now(const struct sim *sim);
+// Makes sim_step call run(owner, tag) so many seconds (at least 0) from now.
 void sim_after(struct sim *sim, double seconds, void (*run)(void *owner, uint64_t tag), void *owner,
                uint64_t tag);
-// Lets the next thing happen. False when nothing is due.
+// Moves the time to the next event and runs it. Returns false when there is none.
 bool sim_step(struct sim *sim);
 
 #endif

@@ -1,4 +1,5 @@
 #include "replay/sim_daemon.h"
+
 #include "client/run/run_state.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
@@ -6,15 +7,15 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define COMPILE_LEAST_S 0.001 // of a compilation whose length is not known
-#define MEASURE_LEAST_S 0.001
+#define COMPILE_LEAST_S 0.001 // seconds of a compilation, also when none were recorded
+#define MEASURE_LEAST_S 0.001 // seconds of a measurement
 
 struct job {
-    struct sim_daemon_search *search; // NULL once that is gone
+    struct sim_daemon_search *search; // NULL once the search is freed
     uint64_t number;
     enum job_kind kind;
-    bool record;                             // a second measurement
-    const struct space_candidate *candidate; // NULL: not known
+    bool record;                             // the second measurement, of a new record
+    const struct space_candidate *candidate; // NULL: not in the space
     uint64_t priority;
     job_service_callback *callback;
     void *owner;
@@ -23,11 +24,11 @@ struct job {
 };
 
 struct sim_daemon_search {
-    struct job_service jobs;
+    struct job_service jobs; // for the pipeline
     struct sim_daemon *sim_daemon;
-    const struct catalogue *catalogue;
-    struct job *waiting; // list: measurements, most urgent first
-    double used;         // device-seconds
+    const struct recorded_space *recorded;
+    struct job *waiting; // list of measurements, the most urgent first
+    double used;         // device seconds
     struct sim_daemon_search *prev, *next;
 };
 
@@ -36,8 +37,8 @@ struct sim_daemon {
     struct sim_daemon_config config;
     unsigned measuring, compiling;
     uint64_t jobs;
-    struct job *to_compile;             // list
-    struct job *running;                // list: on devices and in compile slots
+    struct job *to_compile;             // list of compilations that wait
+    struct job *running;                // list of jobs on devices and in compile slots
     struct sim_daemon_search *searches; // list
 };
 
@@ -92,7 +93,7 @@ void sim_daemon_search_free(struct sim_daemon_search *search)
 
 static void serve(struct sim_daemon *sim_daemon);
 
-// ---- the end of a job ----
+// --- the end of a job
 
 static const struct result *result_of(const struct job *job)
 {
@@ -101,7 +102,7 @@ static const struct result *result_of(const struct job *job)
     return job->record && c->record ? c->record : c->result;
 }
 
-// What the daemon would say. Owns what it points to.
+// Makes the job_info that a daemon would send; the caller clears it.
 static void make_info(const struct job *job, struct job_info *ret)
 {
     const struct space_candidate *c = job->candidate;
@@ -114,7 +115,7 @@ static void make_info(const struct job *job, struct job_info *ret)
         ret->compiled = xmalloc(sizeof(*ret->compiled));
         if (c->compiled) {
             message_copy(&compiled_message, ret->compiled, c->compiled);
-        } else { // known to have been measured
+        } else { // it was measured, so it did compile
             message_init(&compiled_message, ret->compiled);
         }
     } else if (c && result_of(job)) {
@@ -151,8 +152,9 @@ static void start(struct sim_daemon *sim_daemon, struct job *job, double seconds
     sim_after(sim_daemon->sim, seconds, on_done, job, (uint64_t)(uintptr_t)sim_daemon);
 }
 
-// ---- whose turn it is ----
+// --- scheduling
 
+// Returns the search with waiting measurements that has used the least device time.
 static struct sim_daemon_search *neediest(const struct sim_daemon *sim_daemon)
 {
     struct sim_daemon_search *search, *found = NULL;
@@ -214,13 +216,12 @@ static void submit(struct job_service *peer, const char *key, const struct job_s
     struct sim_daemon *sim_daemon = search->sim_daemon;
     struct job *job = xcalloc(1, sizeof(*job));
 
-    (void)key; // nothing is submitted twice
-
+    (void)key; // a replay submits nothing twice
     *job = (struct job){.search = search,
                         .number = ++sim_daemon->jobs,
                         .kind = (enum job_kind)spec->kind,
                         .record = spec->fresh,
-                        .candidate = catalogue_find(search->catalogue, &spec->candidate),
+                        .candidate = recorded_space_find(search->recorded, &spec->candidate),
                         .priority = priority,
                         .callback = callback,
                         .owner = owner,
@@ -247,13 +248,13 @@ static const char *where(const struct job_service *peer, struct job_ref ref)
 }
 
 struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon,
-                                                   const struct catalogue *catalogue)
+                                                   const struct recorded_space *recorded)
 {
     struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
 
     search->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
     search->sim_daemon = sim_daemon;
-    search->catalogue = catalogue;
+    search->recorded = recorded;
     DL_APPEND(sim_daemon->searches, search);
     return search;
 }

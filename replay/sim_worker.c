@@ -1,18 +1,20 @@
 #include "replay/sim_worker.h"
+
 #include "client/forecast/forecast_request.h"
 #include "common/mem.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
+#include "worker/outcomes/outcome.h"
 #include <stdlib.h>
 
 #define OBSERVE_MAX 256
 
 struct sim_worker {
-    struct forecast_service peer;
+    struct forecast_service peer; // for the pipeline
     struct sim *sim;
     bool model;
-    struct group *group;         // made at the first outcome
-    struct forecast_reply reply; // while asked
-    bool replies;
+    struct group *group;         // the model and its data, made when first needed
+    struct forecast_reply reply; // the answer to the present question, if `replies`
+    bool replies;                // there is an answer
     forecast_service_callback *callback;
     forecast_service_told *told;
     void *owner;
@@ -96,7 +98,7 @@ static void tell(struct forecast_service *peer, const struct run_state *run_stat
 
         forecast_outcomes(run_state, &next, last, OBSERVE_MAX, &observe);
         for (size_t i = 0; i < observe.outcomes_count; i++) {
-            if (group_takes(&observe.outcomes[i])) {
+            if (outcome_is_usable(&observe.outcomes[i])) {
                 group_add(group, &observe, &observe.outcomes[i]);
             }
         }

@@ -1,5 +1,6 @@
-// A worker in simulated time: the static engine's model (worker/group.h), which learns from the outcomes
-// of one search alone.
+// A worker in simulated time. It makes forecasts with the static engine's model (worker/model/group.h),
+// which learns from the outcomes of one search alone, and it takes a fixed simulated time for each
+// call. replay/sim_search.c is the only caller.
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 
@@ -10,16 +11,17 @@
 
 struct sim_worker;
 
-#define SIM_WORKER_FORECAST_S 0.01 // of a batch; as measured of kcast-worker (docs/measuring.md)
-#define SIM_WORKER_OBSERVE_S 0.05
+// Seconds of a call, as measured with kcast-worker (docs/measuring.md).
+#define SIM_WORKER_FORECAST_S 0.01 // forecasts of a batch
+#define SIM_WORKER_OBSERVE_S 0.05  // observing outcomes
 
-// model false: one that never makes a forecast.
+// Without a model the worker never makes a forecast. sim is borrowed.
 struct sim_worker *sim_worker_create(struct sim *sim, bool model);
 void sim_worker_free(struct sim_worker *sim_worker); // its callbacks do not run; NULL is fine
 
-// It is asked and told by this, which stays the simulated worker's.
+// Returns what the search asks and tells; it belongs to the simulated worker.
 struct forecast_service *sim_worker_service(struct sim_worker *sim_worker);
-// The sentence of the last failure; NULL when there was none.
+// Returns the sentence of the last failure of the model; NULL when there was none.
 const char *sim_worker_failure(const struct sim_worker *sim_worker);
 
 #endif

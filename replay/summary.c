@@ -1,15 +1,16 @@
 #include "replay/summary.h"
+
 #include "common/mem.h"
 #include "common/stats.h"
 #include "replay/compare.h"
 #include <math.h>
 #include <stdlib.h>
 
-// ---- numbers ----
+// --- numbers
 
-// One number of every search of an variant on a space, sorted; malloc'd, *ret_count of them.
-static double *gather(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                      size_t variant, double (*number)(const struct player_outcome *),
+// Returns one number of every search of a variant on a space, sorted and malloc'd.
+static double *gather(const struct tasks *t, const struct search_outcome *outcome, size_t space,
+                      size_t variant, double (*number)(const struct search_outcome *),
                       size_t *ret_count)
 {
     double *x = xcalloc((size_t)(t->seeds * t->searches), sizeof(*x));
@@ -25,8 +26,8 @@ static double *gather(const struct tasks *t, const struct player_outcome *outcom
     return x;
 }
 
-static double median(const struct tasks *t, const struct player_outcome *outcome, size_t space,
-                     size_t variant, double (*number)(const struct player_outcome *))
+static double median(const struct tasks *t, const struct search_outcome *outcome, size_t space,
+                     size_t variant, double (*number)(const struct search_outcome *))
 {
     size_t count;
     double *x = gather(t, outcome, space, variant, number, &count);
@@ -36,32 +37,33 @@ static double median(const struct tasks *t, const struct player_outcome *outcome
     return ret;
 }
 
-static double best_log2(const struct player_outcome *o)
+static double best_log2(const struct search_outcome *o)
 {
     return o->best_log2;
 }
 
-static double device_seconds(const struct player_outcome *o)
+static double device_seconds(const struct search_outcome *o)
 {
     return o->device_seconds;
 }
 
-static double considered(const struct player_outcome *o)
+static double considered(const struct search_outcome *o)
 {
     return (double)o->considered;
 }
 
-static double measured(const struct player_outcome *o)
+static double measured(const struct search_outcome *o)
 {
     return (double)o->measured;
 }
 
-// ---- text ----
+// --- text
 
-static double share_within(const struct tasks *t, const struct player_outcome *outcome,
+// Returns the share of searches that found at least this fraction of the space's best speedup.
+static double share_within(const struct tasks *t, const struct search_outcome *outcome,
                            size_t space, size_t variant, double fraction)
 {
-    double least = catalogue_best_log2(t->space[space]) + log2(fraction);
+    double least = recorded_space_best_log2(t->space[space]) + log2(fraction);
     size_t count, within = 0;
     double *x = gather(t, outcome, space, variant, best_log2, &count);
 
@@ -72,15 +74,15 @@ static double share_within(const struct tasks *t, const struct player_outcome *o
     return (double)within / (double)count;
 }
 
-static void print_row(const struct tasks *t, const struct player_outcome *outcome, size_t space,
+static void print_row(const struct tasks *t, const struct search_outcome *outcome, size_t space,
                       size_t variant, FILE *out)
 {
     size_t count;
     double *x = gather(t, outcome, space, variant, best_log2, &count);
-    double best = catalogue_best_log2(t->space[space]);
+    double best = recorded_space_best_log2(t->space[space]);
 
     fprintf(out, "%-22s %-24s %6.3f [%.3f, %.3f]  %5.0f %%  %9.2f s  %10.0f %9.0f\n",
-            variant == 0 ? catalogue_name(t->space[space]) : "", t->variant[variant].name,
+            variant == 0 ? recorded_space_name(t->space[space]) : "", t->variant[variant].name,
             exp2(stats_quantile(x, count, 0.5) - best), exp2(stats_quantile(x, count, 0.1) - best),
             exp2(stats_quantile(x, count, 0.9) - best),
             100 * share_within(t, outcome, space, variant, 0.95),
@@ -99,7 +101,7 @@ static void print_share(double share, FILE *out)
     }
 }
 
-static void print_variant(const struct tasks *t, const struct player_outcome *outcome,
+static void print_variant(const struct tasks *t, const struct search_outcome *outcome,
                           size_t variant, FILE *out)
 {
     uint64_t improvers = 0, missed = 0, all_considered = 0, all_measured = 0;
@@ -110,7 +112,7 @@ static void print_variant(const struct tasks *t, const struct player_outcome *ou
     for (size_t space = 0; space < t->spaces; space++) {
         for (uint64_t seed = 0; seed < t->seeds; seed++) {
             for (uint64_t search = 0; search < t->searches; search++) {
-                const struct player_outcome *o =
+                const struct search_outcome *o =
                     &outcome[tasks_index(t, space, variant, seed, search)];
 
                 improvers += o->improvers;
@@ -129,7 +131,7 @@ static void print_variant(const struct tasks *t, const struct player_outcome *ou
             (unsigned long long)improvers);
 }
 
-void summary_print(const struct tasks *t, const struct player_outcome *outcome, FILE *out)
+void summary_print(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
     fprintf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
             "best / best of space", "in 5 %", "device time", "considered", "measured");
@@ -155,12 +157,12 @@ void summary_print(const struct tasks *t, const struct player_outcome *outcome, 
             t->variant[0].name);
 }
 
-// ---- JSON ----
+// --- JSON
 
-static void print_object(const struct tasks *t, const struct player_outcome *o, size_t space,
+static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
                          size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
-    double best = catalogue_best_log2(t->space[space]);
+    double best = recorded_space_best_log2(t->space[space]);
 
     fprintf(out,
             "{\"space\":\"%s\",\"policy\":\"%s\",\"strategy\":\"%s\",\"seed\":%llu,\"search\":%llu,"
@@ -169,7 +171,7 @@ static void print_object(const struct tasks *t, const struct player_outcome *o, 
             "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
             "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,"
             "\"incumbents\":[",
-            catalogue_name(t->space[space]), t->variant[variant].policy,
+            recorded_space_name(t->space[space]), t->variant[variant].policy,
             t->variant[variant].strategy, (unsigned long long)(t->first_seed + seed),
             (unsigned long long)search, o->best_log2, best, exp2(o->best_log2 - best),
             (unsigned long long)o->considered, (unsigned long long)o->measured,
@@ -183,7 +185,7 @@ static void print_object(const struct tasks *t, const struct player_outcome *o, 
     fprintf(out, "]}\n");
 }
 
-void summary_json(const struct tasks *t, const struct player_outcome *outcome, FILE *out)
+void summary_json(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
     for (size_t space = 0; space < t->spaces; space++) {
         for (size_t variant = 0; variant < t->variants; variant++) {

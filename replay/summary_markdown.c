@@ -1,4 +1,5 @@
 #include "replay/summary_markdown.h"
+
 #include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -6,21 +7,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AHEAD 1.0005 // a ratio that is not 1.000 in print
+#define AHEAD 1.0005 // the least ratio that is not printed as 1.000
 
-// Median over searches: of the best as a share of the space's best, and of measurements as a share of the
-// space's candidates.
-static void medians(const struct tasks *t, const struct player_outcome *outcome, size_t space,
+// Computes two medians over searches: the best speedup as a share of the space's best, and the
+// measurements as a share of the space's candidates.
+static void medians(const struct tasks *t, const struct search_outcome *outcome, size_t space,
                     size_t variant, double *ret_best, double *ret_measured)
 {
     size_t count = (size_t)(t->seeds * t->searches);
     double *best = xcalloc(count, sizeof(*best)), *measured = xcalloc(count, sizeof(*measured));
-    double all = (double)catalogue_space(t->space[space])->head.candidates;
+    double all = (double)recorded_space_data(t->space[space])->head.candidates;
 
     for (size_t i = 0; i < count; i++) {
-        const struct player_outcome *o = &outcome[tasks_index(t, space, variant, 0, i)];
+        const struct search_outcome *o = &outcome[tasks_index(t, space, variant, 0, i)];
 
-        best[i] = exp2(o->best_log2 - catalogue_best_log2(t->space[space]));
+        best[i] = exp2(o->best_log2 - recorded_space_best_log2(t->space[space]));
         measured[i] = (double)o->measured / all;
     }
     *ret_best = stats_median(best, count);
@@ -29,13 +30,13 @@ static void medians(const struct tasks *t, const struct player_outcome *outcome,
     free(best);
 }
 
-static void print_found(const struct tasks *t, const struct player_outcome *outcome, FILE *out)
+static void print_found(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
     double *best = xcalloc(t->spaces, sizeof(*best)), *measured = xcalloc(t->spaces, sizeof(*best));
 
     fprintf(out, "| arm |");
     for (size_t space = 0; space < t->spaces; space++) {
-        fprintf(out, " %s |", catalogue_name(t->space[space]));
+        fprintf(out, " %s |", recorded_space_name(t->space[space]));
     }
     fprintf(out, " median space | worst space | measured |\n| --- |");
     for (size_t space = 0; space < t->spaces + 3; space++) {
@@ -65,7 +66,7 @@ static void print_share(double share, FILE *out)
     }
 }
 
-static void print_times(const struct tasks *t, const struct player_outcome *outcome, size_t variant,
+static void print_times(const struct tasks *t, const struct search_outcome *outcome, size_t variant,
                         size_t other, FILE *out)
 {
     struct compare_time given = compare_time(t, outcome, variant, other, 0, COMPARE_OF_GIVEN);
@@ -89,8 +90,8 @@ static void print_times(const struct tasks *t, const struct player_outcome *outc
     }
 }
 
-// Every space where the variant is ahead; then on how many it is behind.
-static void print_spaces(const struct tasks *t, const struct player_outcome *outcome,
+// Prints every space on which the variant is ahead, and on how many it is behind.
+static void print_spaces(const struct tasks *t, const struct search_outcome *outcome,
                          size_t variant, size_t other, FILE *out)
 {
     size_t behind = 0, clearly = 0, ahead = 0;
@@ -103,13 +104,13 @@ static void print_spaces(const struct tasks *t, const struct player_outcome *out
         clearly += r.ratio <= 1 / AHEAD && r.hi < 1;
         if (r.ratio >= AHEAD) {
             fprintf(out, "%s%s%s%s %+.1f %%", ahead++ > 0 ? ", " : "", mark,
-                    catalogue_name(t->space[space]), mark, 100 * (r.ratio - 1));
+                    recorded_space_name(t->space[space]), mark, 100 * (r.ratio - 1));
         }
     }
     fprintf(out, "%s | %zu, %zu |\n", ahead > 0 ? "" : "none", behind, clearly);
 }
 
-static void print_against(const struct tasks *t, const struct player_outcome *outcome, size_t other,
+static void print_against(const struct tasks *t, const struct search_outcome *outcome, size_t other,
                           FILE *out)
 {
     const char *name = t->variant[other].name;
@@ -134,7 +135,7 @@ static void print_against(const struct tasks *t, const struct player_outcome *ou
     }
 }
 
-void summary_markdown(const struct tasks *t, const struct player_outcome *outcome,
+void summary_markdown(const struct tasks *t, const struct search_outcome *outcome,
                       const struct against *against, FILE *out)
 {
     print_found(t, outcome, out);

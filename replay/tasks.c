@@ -1,7 +1,9 @@
-// Processes take the next task from a counter that they share, and leave outcomes in memory that they
-// share: nothing is sent. A task is a simulation of its own, so that outcomes do not depend on who
-// computes what.
+// Design note. The processes take the number of the next task from a shared counter and write the
+// outcomes to shared memory, so nothing is sent between them. A task is a variant on a space with a
+// seed, a simulation of its own. So the outcomes do not depend on which process runs which task.
+// The first task that fails stops all processes before their next task.
 #include "replay/tasks.h"
+
 #include "client/policy/policy.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -19,9 +21,10 @@
 #define STREAM_SEARCH 0x7365617263ULL
 
 struct shared {
-    atomic_size_t next, failed; // task; number of the failed one plus 1
-    struct err err;             // of the failed one
-    struct player_outcome outcome[];
+    atomic_size_t next;   // number of the next task
+    atomic_size_t failed; // number of the failed task, plus 1; 0: none
+    struct err err;       // of the failed task
+    struct search_outcome outcome[];
 };
 
 size_t tasks_index(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
@@ -35,12 +38,12 @@ size_t tasks_count(const struct tasks *t)
     return tasks_index(t, t->spaces, 0, 0, 0);
 }
 
-static struct player_config config_of(const struct tasks *t, size_t space, size_t variant,
-                                      uint64_t seed, uint64_t search)
+static struct sim_search_config config_of(const struct tasks *t, size_t space, size_t variant,
+                                          uint64_t seed, uint64_t search)
 {
-    struct player_config config = t->common;
+    struct sim_search_config config = t->common;
 
-    config.catalogue = t->space[space];
+    config.recorded = t->space[space];
     config.policy = t->variant[variant].policy;
     config.strategy = t->variant[variant].strategy;
     config.surrogate = t->variant[variant].surrogate;
@@ -48,21 +51,23 @@ static struct player_config config_of(const struct tasks *t, size_t space, size_
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
     }
-    if (!t->variant[variant].peer) {
+    if (!t->variant[variant].method) {
         policy_batches(policy_find(config.policy), &config.batch, &config.wide);
     }
     if (!isnan(t->budget_share)) {
-        config.budget_seconds = t->budget_share * catalogue_seconds(config.catalogue);
+        config.budget_seconds = t->budget_share * recorded_space_seconds(config.recorded);
     }
     return config;
 }
 
-static int play(struct sim *sim, struct player **player, size_t count, struct err *err)
+// Turns the simulation until all searches are done.
+static int run_until_done(struct sim *sim, struct sim_search **searches, size_t count,
+                          struct err *err)
 {
     size_t done = 0;
 
     for (size_t i = 0; i < count; i++) {
-        done += player_done(player[i]);
+        done += sim_search_done(searches[i]);
     }
     int rc = 0;
     while (rc == 0 && done < count) {
@@ -72,70 +77,70 @@ static int play(struct sim *sim, struct player **player, size_t count, struct er
         }
         done = 0;
         for (size_t i = 0; i < count && rc == 0; i++) {
-            rc = player_advance(player[i], err);
-            done += player_done(player[i]);
+            rc = sim_search_advance(searches[i], err);
+            done += sim_search_done(searches[i]);
         }
     }
     return rc;
 }
 
-static int play_pipeline(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
-                         struct player_outcome *outcome, struct err *err)
+static int run_pipeline(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
+                        struct search_outcome *outcome, struct err *err)
 {
-    struct player **player = xcalloc(t->searches, sizeof(*player));
+    struct sim_search **searches = xcalloc(t->searches, sizeof(*searches));
     struct sim *sim = sim_create();
     struct sim_daemon *sim_daemon = sim_daemon_create(sim, &t->sim_daemon);
     int rc = 0;
 
     for (uint64_t i = 0; i < t->searches && rc == 0; i++) {
-        struct player_config config = config_of(t, space, variant, seed, i);
+        struct sim_search_config config = config_of(t, space, variant, seed, i);
 
-        rc = player_create(&player[i], sim, sim_daemon, &config, err);
+        rc = sim_search_create(&searches[i], sim, sim_daemon, &config, err);
     }
     if (rc == 0) {
-        rc = play(sim, player, t->searches, err);
+        rc = run_until_done(sim, searches, t->searches, err);
     }
     for (uint64_t i = 0; i < t->searches; i++) {
         if (rc == 0) {
-            player_outcome(player[i], &outcome[i]);
+            sim_search_outcome(searches[i], &outcome[i]);
         }
-        player_free(player[i]);
+        sim_search_free(searches[i]);
     }
     sim_daemon_free(sim_daemon);
     sim_free(sim);
-    free(player);
+    free(searches);
     return rc;
 }
 
-static int play_peer(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
-                     struct player_outcome *outcome, struct err *err)
+static int run_method(const struct tasks *t, size_t space, size_t variant, uint64_t seed,
+                      struct search_outcome *outcome, struct err *err)
 {
     int rc = 0;
 
     for (uint64_t i = 0; i < t->searches && rc == 0; i++) {
-        struct player_config config = config_of(t, space, variant, seed, i);
-        struct peer_search search = {.catalogue = config.catalogue,
-                                     .variant = t->variant[variant].name,
-                                     .seed = config.seed,
-                                     .budget_seconds = config.budget_seconds,
-                                     .orders = t->orders};
+        struct sim_search_config config = config_of(t, space, variant, seed, i);
+        struct method_search search = {.recorded = config.recorded,
+                                       .variant = t->variant[variant].name,
+                                       .seed = config.seed,
+                                       .budget_seconds = config.budget_seconds,
+                                       .sequences = t->sequences};
 
-        rc = t->variant[variant].peer->play(&search, &outcome[i], err);
+        rc = t->variant[variant].method->run(&search, &outcome[i], err);
     }
     return rc;
 }
 
-// Task number n: an variant on a space with a seed.
-static int run_task(const struct tasks *t, size_t n, struct player_outcome *all, struct err *err)
+// Runs task number n.
+static int run_task(const struct tasks *t, size_t n, struct search_outcome *all, struct err *err)
 {
     uint64_t seed = n % t->seeds;
     size_t variant = n / t->seeds % t->variants, space = (size_t)(n / t->seeds / t->variants);
-    struct player_outcome *outcome = &all[tasks_index(t, space, variant, seed, 0)];
-    int rc = (t->variant[variant].peer ? play_peer : play_pipeline)(t, space, variant, seed,
-                                                                    outcome, err);
+    struct search_outcome *outcome = &all[tasks_index(t, space, variant, seed, 0)];
+    int rc = (t->variant[variant].method ? run_method : run_pipeline)(t, space, variant, seed,
+                                                                      outcome, err);
 
     if (rc != 0) {
-        err_wrap(err, "%s, %s, seed %llu", catalogue_name(t->space[space]),
+        err_wrap(err, "%s, %s, seed %llu", recorded_space_name(t->space[space]),
                  t->variant[variant].name, (unsigned long long)(t->first_seed + seed));
         return rc;
     }
@@ -163,7 +168,8 @@ static void work(const struct tasks *t, struct shared *shared)
     }
 }
 
-static int start_workers(const struct tasks *t, struct shared *shared, pid_t *pid, struct err *err)
+static int start_processes(const struct tasks *t, struct shared *shared, pid_t *pid,
+                           struct err *err)
 {
     pid_t parent = getpid();
 
@@ -182,8 +188,8 @@ static int start_workers(const struct tasks *t, struct shared *shared, pid_t *pi
     return 0;
 }
 
-// The worst of what they ended with.
-static int await_workers(const struct tasks *t, pid_t *pid, struct err *err)
+// Waits for all processes. Fails when one of them was ended by a signal.
+static int await_processes(const struct tasks *t, pid_t *pid, struct err *err)
 {
     int rc = 0;
 
@@ -202,33 +208,31 @@ static int await_workers(const struct tasks *t, pid_t *pid, struct err *err)
     return rc;
 }
 
-int tasks_run(const struct tasks *t, struct player_outcome *outcome, struct err *err)
+int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err *err)
 {
     size_t count = tasks_count(t), size = sizeof(struct shared) + count * sizeof(*outcome);
     struct shared *shared =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t *pid = xcalloc(t->processes, sizeof(*pid));
-    int status, rc;
 
     if (shared == MAP_FAILED) {
-        free(pid);
         return err_set_errno(err, ERR_SYSTEM, errno, "no memory for %zu outcomes", count);
     }
-    status = start_workers(t, shared, pid, err);
-    struct err ended = ERR_INIT;
-    rc = await_workers(t, pid, &ended);
-    if (status == 0 && rc != 0) {
-        *err = ended;
-        status = rc;
+    pid_t *pid = xcalloc(t->processes, sizeof(*pid));
+    int rc = start_processes(t, shared, pid, err);
+    struct err await_err = ERR_INIT;
+    int await_rc = await_processes(t, pid, &await_err);
+    if (rc == 0 && await_rc != 0) {
+        *err = await_err;
+        rc = await_rc;
     }
-    if (status == 0 && atomic_load(&shared->failed) != 0) {
+    if (rc == 0 && atomic_load(&shared->failed) != 0) {
         *err = shared->err;
-        status = err->code;
+        rc = err->code;
     }
-    if (status == 0) {
+    if (rc == 0) {
         memcpy(outcome, shared->outcome, count * sizeof(*outcome));
     }
     (void)munmap(shared, size);
     free(pid);
-    return status;
+    return rc;
 }

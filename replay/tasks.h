@@ -1,11 +1,13 @@
-// Many replays at once: every variant on every space with every seed, spread over processes.
+// Many replays at once: every variant on every space with every seed, spread over processes. Owns
+// the processes and decides what each search is given. replay/main.c runs it, replay/compare.h and
+// the summaries read the outcomes by tasks_index.
 #ifndef REPLAY_TASKS_H
 #define REPLAY_TASKS_H
 
 #include "common/err.h"
-#include "replay/catalogue.h"
-#include "replay/peers.h"
-#include "replay/player.h"
+#include "replay/recorded_space.h"
+#include "replay/search_methods.h"
+#include "replay/sim_search.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,33 +15,37 @@
 
 // One way to search.
 struct variant {
-    char name[64]; // "threshold/greedy"
+    char name[64]; // such as "threshold/greedy"
     const char *policy, *strategy;
-    bool surrogate;
-    const struct peer *peer; // who searches instead of our pipeline, always alone; NULL: nobody
+    bool surrogate;                     // whether a model makes forecasts
+    const struct search_method *method; // searches in place of our pipeline; NULL: our pipeline
 };
 
+// All pointers are borrowed.
 struct tasks {
-    struct catalogue *const *space;
+    struct recorded_space *const *space;
     size_t spaces;
     const struct variant *variant;
     size_t variants;
-    const struct orders *orders; // for variants whose peer is peer_ordered
+    const struct sequences *sequences; // for variants with method_sequence
     uint64_t seeds, first_seed;
-    uint64_t searches; // at the same time on the same devices, with seeds of their own
+    uint64_t searches; // with different seeds; those of the pipeline share devices and time
     struct sim_daemon_config sim_daemon;
-    struct player_config common; // what variant, space and seed do not say
-    double budget_share; // budget_seconds as a share of what measuring the space takes; NaN: not so
+    struct sim_search_config common; // what does not depend on variant, space and seed
+    double budget_share; // the budget as a share of recorded_space_seconds; NaN: common has it
     uint64_t processes;
 };
 
-// Fills outcome[spaces x variants x seeds x searches], in this order. The error is the first task's that failed.
-MUST_CHECK int tasks_run(const struct tasks *tasks, struct player_outcome *outcome,
+// Runs everything and fills outcome[spaces x variants x seeds x searches], in this order. The
+// result does not depend on the number of processes. On failure the error is the first failed
+// task's.
+MUST_CHECK int tasks_run(const struct tasks *tasks, struct search_outcome *outcome,
                          struct err *err);
 
-// Where in outcome a search is.
+// Returns the index of a search in outcome.
 size_t tasks_index(const struct tasks *tasks, size_t space, size_t variant, uint64_t seed,
                    uint64_t search);
+// Returns the number of outcomes.
 size_t tasks_count(const struct tasks *tasks);
 
 #endif

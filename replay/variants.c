@@ -1,4 +1,5 @@
 #include "replay/variants.h"
+
 #include "client/policy/policy.h"
 #include "client/propose/strategy.h"
 #include "common/mem.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The next word of a list, malloc'd; advances *list.
+// Returns the next word of a list, malloc'd. Advances *list.
 static char *next_word(const char **list)
 {
     const char *end = strchrnul(*list, ',');
@@ -65,28 +66,29 @@ static int add_policies(const struct variants_wanted *wanted, struct variant *va
     return rc;
 }
 
-static int add_peers(const struct variants_wanted *wanted, struct variant *variant, size_t *count,
-                     struct err *err)
+static int add_methods(const struct variants_wanted *wanted, struct variant *variant, size_t *count,
+                       struct err *err)
 {
-    const char *peers = wanted->peers ? wanted->peers : "", *name;
+    const char *methods = wanted->methods ? wanted->methods : "", *name;
     int rc = 0;
 
-    while (*peers != '\0' && rc == 0) {
-        char *word = next_word(&peers);
-        const struct peer *peer = peer_find(word);
+    while (*methods != '\0' && rc == 0) {
+        char *word = next_word(&methods);
+        const struct search_method *method = search_method_find(word);
 
-        if (!peer) {
+        if (!method) {
             rc = err_set(err, ERR_USAGE, "--peers: there is no peer \"%.60s\"", word);
         } else {
-            struct variant new = {.policy = peer->name, .strategy = "", .peer = peer};
+            struct variant new = {.policy = method->name, .strategy = "", .method = method};
 
-            (void)snprintf(new.name, sizeof(new.name), "%s", peer->name);
+            (void)snprintf(new.name, sizeof(new.name), "%s", method->name);
             rc = add_variant(variant, count, &new, err);
         }
         free(word);
     }
-    for (size_t i = 0; wanted->orders && rc == 0 && (name = orders_arm(wanted->orders, i)); i++) {
-        struct variant new = {.policy = name, .strategy = "", .peer = &peer_ordered};
+    for (size_t i = 0;
+         wanted->sequences && rc == 0 && (name = sequences_variant(wanted->sequences, i)); i++) {
+        struct variant new = {.policy = name, .strategy = "", .method = &method_sequence};
 
         (void)snprintf(new.name, sizeof(new.name), "%s", name);
         rc = add_variant(variant, count, &new, err);
@@ -101,7 +103,7 @@ int variants_make(const struct variants_wanted *wanted, struct variant *variant,
     int rc = add_policies(wanted, variant, &count, err);
 
     if (rc == 0) {
-        rc = add_peers(wanted, variant, &count, err);
+        rc = add_methods(wanted, variant, &count, err);
     }
     if (rc == 0 && count == 0) {
         rc = err_set(err, ERR_USAGE, "--policy and --strategy, --peers and --orders name no arm");

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/jobs/test_job, e2e/test_demo.sh.
+# Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/state/test_job, e2e/test_demo.sh.
 # A cmocka program counts as many tests as it reports; a shell test and a check script count as one. A shell test that cannot test
 # (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
 # As many at once as there are processors, or $KCAST_TEST_JOBS.

@@ -1,3 +1,4 @@
+// The table of engines.
 #include "worker/engine.h"
 
 #include "common/mem.h"

@@ -1,13 +1,19 @@
-// Two engines behind one. A FORECAST goes to engine llm; what models said of each candidate
-// (forecast.raw) is put beside its facts (candidate_facts.raw), and so goes to engine static, for
-// which it is four more features (worker/model/feature.h). The answer is
-//   static's, where it has a model,
-//   llm's, recalibrated by its record, where static has none yet and a model answered,
-//   static's beginning otherwise: confidence 0, with a reason.
-// Without an answer of a language model the four features are missing, and static answers as well as
-// it can. The forecast carries the models' raw forecast; it comes back with the outcome, which both
-// engines are told and each keeps in a file of its own (llm.db, worker.db): a restart knows the same.
-// OBSERVE ends when both know; told again after half of it, each takes what it lacks.
+// Design note. This engine owns one engine llm and one engine static and passes every call on.
+//
+// FORECAST goes to engine llm first. The raw forecast of the language models for each candidate
+// (forecast.raw) is then put beside the candidate's facts (candidate_facts.raw) and goes to engine
+// static, which treats it as four more features (worker/model/feature.h). The reply for a candidate
+// is
+//   - engine static's, where its model has been trained;
+//   - otherwise engine llm's, recalibrated by its history, where a language model answered;
+//   - otherwise engine static's forecast without a model, with confidence 0 and a reason.
+// Where no language model answered, the four features are missing and engine static forecasts
+// without them.
+//
+// The forecast carries the raw forecast of the language models, and it comes back with the outcome.
+// OBSERVE goes to both engines. Each keeps the outcome in a file of its own (llm.db, worker.db), so
+// that a restarted worker knows the same. OBSERVE is answered when both have the outcomes. When
+// it failed half-way and is repeated, each engine adds only what it lacks.
 #include "worker/engine_both.h"
 
 #include "common/mem.h"
@@ -20,19 +26,20 @@
 #define ENGINE_NAME "both"
 
 struct engine {
-    void *llm, *learner; // engine_llm's, engine_static's
-    size_t open;         // calls
+    void *llm, *learner; // the parts: an engine_llm, an engine_static
+    size_t open;         // calls that have not been answered
     bool closing;
 };
 
+// One call on its way through the two parts. Only the messages of its kind are filled.
 struct call {
     struct engine *engine;
     engine_done *done;
     void *owner;
-    struct forecast_request request;
-    struct observe observe;
-    struct forecast_reply said; // by language models
-    struct worker_status status;
+    struct forecast_request request; // for engine static
+    struct observe observe;          // for engine static
+    struct forecast_reply llm_reply;
+    struct worker_status llm_status;
 };
 
 static struct call *begin(struct engine *engine, engine_done *done, void *owner)
@@ -46,6 +53,7 @@ static struct call *begin(struct engine *engine, engine_done *done, void *owner)
     return call;
 }
 
+// Frees the engine when it is closing and no call is open.
 static void free_if_over(struct engine *engine)
 {
     if (engine->closing && engine->open == 0) {
@@ -60,16 +68,18 @@ static void finish(struct call *call, const struct err *error, const void *reply
     call->done(call->owner, error, error ? NULL : reply);
     message_clear(&forecast_request_message, &call->request);
     message_clear(&observe_message, &call->observe);
-    message_clear(&forecast_reply_message, &call->said);
-    message_clear(&worker_status_message, &call->status);
+    message_clear(&forecast_reply_message, &call->llm_reply);
+    message_clear(&worker_status_message, &call->llm_status);
     free(call);
     engine->open--;
     free_if_over(engine);
 }
 
+// Replaces *to by a copy of from (NULL: by nothing). What a client put there is thrown away, since
+// only this engine knows what the language models forecast.
 static void copy_raw(struct raw_forecast **to, const struct raw_forecast *from)
 {
-    if (*to) { // only this engine says what models said
+    if (*to) {
         message_clear(&raw_forecast_message, *to);
         free(*to);
         *to = NULL;
@@ -82,32 +92,33 @@ static void copy_raw(struct raw_forecast **to, const struct raw_forecast *from)
 
 // ---- FORECAST ----
 
-// One candidate's answer into *ret (uninitialised before). A model exists where it has been trained.
-static void merge(struct forecast *ret, const struct forecast *learnt, const struct forecast *said)
+// Merges the two forecasts of one candidate into *ret (uninitialised before).
+static void merge(struct forecast *ret, const struct forecast *trained, const struct forecast *llm)
 {
-    bool static_knows = learnt->trained_rows > 0;
+    bool has_model = trained->trained_rows > 0;
 
-    message_copy(&forecast_message, ret, static_knows || !said->raw ? learnt : said);
+    message_copy(&forecast_message, ret, has_model || !llm->raw ? trained : llm);
     free(ret->engine);
     ret->engine = xstrdup(ENGINE_NAME);
-    copy_raw(&ret->raw, said->raw);
+    copy_raw(&ret->raw, llm->raw);
     free(ret->rung);
-    ret->rung = said->rung ? xstrdup(said->rung) : NULL;
-    ret->seconds = said->seconds + learnt->seconds;
-    ret->input_tokens = said->input_tokens;
-    ret->output_tokens = said->output_tokens;
-    ret->cost = said->cost;
-    ret->map_version = said->map_version;
-    if (!static_knows && !said->raw && said->reason) { // of the two reasons the one to act on
+    ret->rung = llm->rung ? xstrdup(llm->rung) : NULL;
+    ret->seconds = llm->seconds + trained->seconds;
+    ret->input_tokens = llm->input_tokens;
+    ret->output_tokens = llm->output_tokens;
+    ret->cost = llm->cost;
+    ret->map_version = llm->map_version;
+    if (!has_model && !llm->raw && llm->reason) {
+        // Both engines gave a reason. The language model's is the one that somebody can act on.
         free(ret->reason);
-        ret->reason = xstrdup(said->reason);
+        ret->reason = xstrdup(llm->reason);
     }
 }
 
-static void on_learnt(void *owner, const struct err *error, const void *reply)
+static void on_static_forecast(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
-    const struct forecast_reply *learnt = reply;
+    const struct forecast_reply *trained = reply;
 
     if (error) {
         finish(call, error, NULL);
@@ -115,16 +126,16 @@ static void on_learnt(void *owner, const struct err *error, const void *reply)
     }
     struct forecast_reply both;
     message_init(&forecast_reply_message, &both);
-    both.forecasts_count = learnt->forecasts_count;
+    both.forecasts_count = trained->forecasts_count;
     both.forecasts = xcalloc(both.forecasts_count + 1, sizeof(*both.forecasts));
     for (size_t i = 0; i < both.forecasts_count; i++) {
-        merge(&both.forecasts[i], &learnt->forecasts[i], &call->said.forecasts[i]);
+        merge(&both.forecasts[i], &trained->forecasts[i], &call->llm_reply.forecasts[i]);
     }
     finish(call, NULL, &both);
     message_clear(&forecast_reply_message, &both);
 }
 
-static void on_said(void *owner, const struct err *error, const void *reply)
+static void on_llm_forecast(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
 
@@ -132,11 +143,11 @@ static void on_said(void *owner, const struct err *error, const void *reply)
         finish(call, error, NULL);
         return;
     }
-    message_copy(&forecast_reply_message, &call->said, reply);
-    for (size_t i = 0; i < call->said.forecasts_count; i++) {
-        copy_raw(&call->request.candidates[i].raw, call->said.forecasts[i].raw);
+    message_copy(&forecast_reply_message, &call->llm_reply, reply);
+    for (size_t i = 0; i < call->llm_reply.forecasts_count; i++) {
+        copy_raw(&call->request.candidates[i].raw, call->llm_reply.forecasts[i].raw);
     }
-    engine_static.forecast(call->engine->learner, &call->request, on_learnt, call);
+    engine_static.forecast(call->engine->learner, &call->request, on_static_forecast, call);
 }
 
 static void both_forecast(void *opaque, struct forecast_request *request_take, engine_done *done,
@@ -146,17 +157,17 @@ static void both_forecast(void *opaque, struct forecast_request *request_take, e
     struct call *call = begin(engine, done, owner);
 
     message_copy(&forecast_request_message, &call->request, request_take);
-    engine_llm.forecast(engine->llm, request_take, on_said, call);
+    engine_llm.forecast(engine->llm, request_take, on_llm_forecast, call);
 }
 
 // ---- OBSERVE ----
 
-static void on_second_told(void *owner, const struct err *error, const void *reply)
+static void on_static_observed(void *owner, const struct err *error, const void *reply)
 {
     finish(owner, error, reply);
 }
 
-static void on_first_told(void *owner, const struct err *error, const void *reply)
+static void on_llm_observed(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
 
@@ -165,7 +176,7 @@ static void on_first_told(void *owner, const struct err *error, const void *repl
         finish(call, error, NULL);
         return;
     }
-    engine_static.observe(call->engine->learner, &call->observe, on_second_told, call);
+    engine_static.observe(call->engine->learner, &call->observe, on_static_observed, call);
 }
 
 static void both_observe(void *opaque, struct observe *request_take, engine_done *done, void *owner)
@@ -181,7 +192,7 @@ static void both_observe(void *opaque, struct observe *request_take, engine_done
             copy_raw(&outcome->candidate->raw, outcome->raw);
         }
     }
-    engine_llm.observe(engine->llm, request_take, on_first_told, call);
+    engine_llm.observe(engine->llm, request_take, on_llm_observed, call);
 }
 
 // ---- PROPOSE ----
@@ -207,14 +218,14 @@ static void on_static_status(void *owner, const struct err *error, const void *r
     message_copy(&worker_status_message, &both, learner);
     free(both.engine);
     both.engine = xstrdup(ENGINE_NAME);
-    both.endpoints = call->status.endpoints;
-    both.endpoints_count = call->status.endpoints_count;
-    both.input_tokens = call->status.input_tokens;
-    both.output_tokens = call->status.output_tokens;
-    both.cost = call->status.cost;
-    both.cache_hits = call->status.cache_hits;
-    call->status.endpoints = NULL;
-    call->status.endpoints_count = 0;
+    both.endpoints = call->llm_status.endpoints;
+    both.endpoints_count = call->llm_status.endpoints_count;
+    both.input_tokens = call->llm_status.input_tokens;
+    both.output_tokens = call->llm_status.output_tokens;
+    both.cost = call->llm_status.cost;
+    both.cache_hits = call->llm_status.cache_hits;
+    call->llm_status.endpoints = NULL;
+    call->llm_status.endpoints_count = 0;
     finish(call, NULL, &both);
     message_clear(&worker_status_message, &both);
 }
@@ -227,7 +238,7 @@ static void on_llm_status(void *owner, const struct err *error, const void *repl
         finish(call, error, NULL);
         return;
     }
-    message_copy(&worker_status_message, &call->status, reply);
+    message_copy(&worker_status_message, &call->llm_status, reply);
     engine_static.status(call->engine->learner, on_static_status, call);
 }
 
@@ -238,7 +249,7 @@ static void both_status(void *opaque, engine_done *done, void *owner)
     engine_llm.status(engine->llm, on_llm_status, begin(engine, done, owner));
 }
 
-// ---- life ----
+// ---- opening and closing ----
 
 static int both_open(void **ret, const struct engine_config *config, struct err *err)
 {
@@ -247,16 +258,15 @@ static int both_open(void **ret, const struct engine_config *config, struct err 
             err, ERR_USAGE,
             "--engine both needs --endpoint and --model: there is no language model to ask");
     }
-    struct engine *engine;
-    engine = xcalloc(1, sizeof(*engine));
+    struct engine *engine = xcalloc(1, sizeof(*engine));
     int rc = engine_static.open(&engine->learner, config, err);
-    if (rc == 0) {
-        rc = engine_llm.open(&engine->llm, config, err);
-        if (rc != 0) {
-            engine_static.close(engine->learner);
-        }
-    }
     if (rc != 0) {
+        free(engine);
+        return rc;
+    }
+    rc = engine_llm.open(&engine->llm, config, err);
+    if (rc != 0) {
+        engine_static.close(engine->learner);
         free(engine);
         return rc;
     }
@@ -264,13 +274,13 @@ static int both_open(void **ret, const struct engine_config *config, struct err 
     return 0;
 }
 
-// Calls that wait for models are answered inside engine_llm.close and go on to the learner, which
-// finishes the one that it has begun and stops the others.
+// engine_llm.close answers the calls that wait for language models. They go on to engine static,
+// which finishes the one that it has begun and answers the others with ERR_STOPPED.
 static void both_close(void *opaque)
 {
     struct engine *engine = opaque;
 
-    engine->open++; // not freed while its parts are closed
+    engine->open++; // keeps the engine while its parts are closed
     engine->closing = true;
     engine_llm.close(engine->llm);
     engine_static.close(engine->learner);

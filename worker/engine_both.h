@@ -1,5 +1,5 @@
-// Language models and the static model together: what models say is a feature, which the static model
-// learns to trust or not.
+// The engine that asks language models and learns from outcomes how far to trust them: a
+// combination of engine llm and engine static. It knows the two only through struct engine_ops.
 #ifndef WORKER_ENGINE_BOTH_H
 #define WORKER_ENGINE_BOTH_H
 

@@ -1,5 +1,5 @@
-// kcast-worker: the forecaster. Reads options, locks the state directory, runs the loop until
-// SIGTERM or SIGINT.
+// kcast-worker, the program that makes forecasts. Reads options, locks the state directory and runs
+// the loop until SIGTERM or SIGINT. SIGHUP reads the log level, certificates and tokens again.
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/exit.h"
@@ -112,13 +112,14 @@ static enum log_level level_of(const char *name)
     return LOG_INFO;
 }
 
-// Options, with those of the configuration file under them.
+// Reads the options of the command line, which override those of the configuration file.
 static int read_settings(struct settings *settings, int argc, char **argv, struct err *err)
 {
     char **args = NULL;
     size_t count = 0;
     int rc = options_defaults(option_table, settings, err);
-    for (int pass = 0; rc == 0 && pass < 2; pass++) { // the first pass finds --config
+    for (int pass = 0; rc == 0 && pass < 2; pass++) {
+        // The first pass finds --config, the second overrides what the file says.
         rc = options_parse(option_table, settings, argc, argv, &args, &count, err);
         if (rc == 0 && count > 0) {
             rc = err_set(err, ERR_USAGE, "unexpected argument '%s'", args[0]);
@@ -135,6 +136,7 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
     return rc;
 }
 
+// Sets --state to its default when it was not given.
 static void choose_state_dir(struct settings *settings)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
@@ -182,7 +184,7 @@ static void on_signal(uv_signal_t *handle, int number)
     heartbeat_stop(&program->heartbeat);
 }
 
-// The level of the log, certificates and tokens are all that can change while it runs.
+// Reloads. Only the log level, the certificates and the tokens can change while the worker runs.
 static void on_hangup(uv_signal_t *handle, int number)
 {
     struct program *program = handle->data;
@@ -248,6 +250,7 @@ static int start(struct program *program, struct err *err)
     return 0;
 }
 
+// Makes the kernel send SIGTERM when the parent process ends.
 static int follow_parent(struct err *err)
 {
     pid_t parent = getppid();
@@ -278,7 +281,7 @@ static int run(struct program *program, struct err *err)
     if (rc == 0) {
         rc = start(program, err);
     }
-    uv_run(&program->loop, UV_RUN_DEFAULT); // on failure: lets half-open handles close
+    uv_run(&program->loop, UV_RUN_DEFAULT); // after a failure: closes the handles that were opened
     uv_loop_close(&program->loop);
     if (program->lock_fd >= 0) {
         close(program->lock_fd);

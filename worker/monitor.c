@@ -1,6 +1,6 @@
-// Design note. The engine answers on the loop, now or later, and always: when it is closed before
-// the question's turn, with ERR_STOPPED. So the monitor lives until its timer is closed and nothing
-// is asked any more.
+// Design note. The engine answers every question on the loop thread; when it is closed first, the
+// answer is ERR_STOPPED. One question at most is open. The monitor therefore lives until its timer
+// is closed and no question is open.
 #include "worker/monitor.h"
 #include "net/http/http_server.h"
 #include <math.h>
@@ -11,12 +11,12 @@ struct worker_monitor {
     struct worker_monitor_config config;
     struct http_server *server;
     uv_timer_t timer;
-    struct worker_status last; // what the engine said
-    bool known;                // it has said something
-    bool asking;
-    bool closed; // worker_monitor_close was called
+    struct worker_status last; // the engine's last answer
+    bool known;                // the engine has answered at least once
+    bool asking;               // a question is open
+    bool closed;               // worker_monitor_close was called
     bool timer_closed;
-    uint64_t heard_ms; // of the loop, when it did
+    uint64_t heard_ms; // loop time of the last answer; at first, of the start
 };
 
 static void free_when_done(struct worker_monitor *monitor)
@@ -51,6 +51,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
+// Adds one metric with one sample; NaN means without a sample.
 static void number(struct strbuf *out, const char *name, const char *type, const char *help,
                    double value)
 {
@@ -61,7 +62,8 @@ static void number(struct strbuf *out, const char *name, const char *type, const
     }
 }
 
-// One sample of each endpoint; a url is an administrator's and needs no escaping but for quotes.
+// Adds one metric with one sample per endpoint. offset is that of the uint64_t in struct
+// endpoint_info. The administrator writes the URLs, so only quotes and backslashes need escaping.
 static void endpoints(struct strbuf *out, const struct worker_status *status, const char *name,
                       const char *type, const char *help, size_t offset)
 {
@@ -108,7 +110,7 @@ static void write_metrics(struct strbuf *out, const struct worker_status *status
 static bool on_get(void *owner, const char *path, struct http_answer *answer)
 {
     const struct worker_monitor *monitor = owner;
-    struct worker_status status = monitor->last; // borrows its insides
+    struct worker_status status = monitor->last; // borrows what last owns
     uint64_t silent_ms = uv_now(monitor->config.loop) - monitor->heard_ms;
 
     monitor->config.complete(monitor->config.owner, &status);

@@ -1,6 +1,7 @@
-// An exchange that the engine works on is parked; its waiter lives until the engine's callback.
-// When its caller goes or the service closes first, the waiter loses its exchange and the answer is
-// thrown away; the engine's work goes on, so it counts until then.
+// Design note. While the engine works on a request its exchange is parked, and a waiter stands for
+// it until the engine's callback. When the client disconnects or the service closes first, the
+// waiter loses its exchange and the reply is thrown away. The engine's work goes on all the same,
+// so the waiter counts towards PARKED_MAX until the callback.
 #include "worker/worker.h"
 #include "worker/monitor.h"
 
@@ -19,20 +20,20 @@
 
 struct worker {
     struct service *service;
-    struct worker_monitor *monitor; // NULL: not served
-    bool has_tokens;                // there is something to reload
+    struct worker_monitor *monitor; // NULL: no monitoring
+    bool has_tokens;                // there are certificates and tokens to read again
     const struct engine_ops *ops;
     void *engine;
     const struct clock *clock;
     uint64_t started_ns;
     char *state_dir;
-    struct waiter *waiters; // list of what the engine has not answered yet
+    struct waiter *waiters; // list of requests that the engine has not answered yet
     size_t waiter_count;
 };
 
 struct waiter {
-    struct worker *worker;        // NULL: closed
-    struct exchange *exchange;    // NULL: dropped
+    struct worker *worker;        // NULL: the worker was closed
+    struct exchange *exchange;    // NULL: nobody waits for the answer any more
     const struct message *answer; // descriptor of the reply
     const char *what;             // for the log
     struct waiter *prev;
@@ -45,7 +46,7 @@ static void on_drop(void *opaque)
     waiter->exchange = NULL;
 }
 
-// Parks the exchange; answers it as busy and returns NULL when there are too many.
+// Parks the exchange. When too many are parked, answers it as busy and returns NULL.
 static struct waiter *wait_for_engine(struct worker *worker, struct exchange *exchange,
                                       const char *what, const struct message *answer)
 {
@@ -71,11 +72,9 @@ static void on_engine_done(void *opaque, const struct err *error, const void *re
         log_event(LOG_WARNING, "request-failed op=%s error=%s text=\"%s\"", waiter->what,
                   err_name(error->code), error->text);
     }
-    if (!waiter->exchange) {
-        ;
-    } else if (error) {
+    if (waiter->exchange && error) {
         exchange_fail(waiter->exchange, error);
-    } else {
+    } else if (waiter->exchange) {
         exchange_reply(waiter->exchange, waiter->answer, reply);
     }
     if (waiter->worker) {
@@ -85,7 +84,7 @@ static void on_engine_done(void *opaque, const struct err *error, const void *re
     free(waiter);
 }
 
-// Adds what only the service knows.
+// Adds the fields that only the service knows. They borrow from the worker.
 static void complete_status(void *owner, struct worker_status *status)
 {
     const struct worker *worker = owner;
@@ -291,7 +290,7 @@ void worker_close(struct worker *worker)
     if (worker->service) {
         service_close(worker->service);
     }
-    // The engine may answer later.
+    // The engine may run their callbacks after the worker is freed.
     DL_FOREACH (worker->waiters, waiter) {
         waiter->worker = NULL;
     }

@@ -26,19 +26,19 @@ static json_t *compiled_object(const struct compiled *compiled)
 
 static void print_json(const struct job_info *job)
 {
-    show_print(json_pack("{s:I, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, "
-                         "s:o, s:b, s:o, s:o}",
-                         "job", (json_int_t)job->job, "state", job_state_name(job->state), "kind",
-                         job->kind == JOB_COMPILE ? "compile" : "measure", "tenant",
-                         show_text(job->tenant), "search", show_text(job->search), "key",
-                         show_text(job->key), "attempt", (json_int_t)job->attempt, "priority",
-                         (json_int_t)job->priority, "device", show_text(job->device), "class",
-                         show_text(job->device_class), "reason", show_text(job->reason),
-                         "age_seconds", show_number(job->age_seconds), "compile_seconds",
-                         show_number(job->compile_seconds), "problem", show_digest(&job->problem),
-                         "candidate", show_digest(&job->candidate), "cached", (int)job->cached,
-                         "result", job->result ? show_result(job->result) : json_null(), "compiled",
-                         compiled_object(job->compiled)));
+    show_print(json_pack(
+        "{s:I, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:b, s:o, s:o}",
+        "job", (json_int_t)job->job, "state", job_state_name(job->state), "kind",
+        job->kind == JOB_COMPILE ? "compile" : "measure", "tenant", show_text(job->tenant),
+        "search", show_text(job->search), "key", show_text(job->key), "attempt",
+        (json_int_t)job->attempt, "priority", (json_int_t)job->priority, "device",
+        show_text(job->device), "class", show_text(job->device_class), "reason",
+        show_text(job->reason), "cause", show_cause(job->cause), "age_seconds",
+        show_number(job->age_seconds), "compile_seconds", show_number(job->compile_seconds),
+        "problem", show_digest(&job->problem), "candidate", show_digest(&job->candidate), "cached",
+        (int)job->cached, "result", job->result ? show_result(job->result) : json_null(),
+        "compiled", compiled_object(job->compiled)));
 }
 
 static void line(const char *name, const char *text)
@@ -126,6 +126,7 @@ static void print_human(const struct job_info *job)
     line("tenant", job->tenant);
     line("kind", job->kind == JOB_COMPILE ? "compile" : "measure");
     line("reason", job->reason);
+    line("cause", job->cause != JOB_CAUSE_NONE ? job_cause_name(job->cause) : NULL);
     line("device", job->device);
     line("class", job->device_class);
     printf("  %-12s %llu executors lost, priority %llu%s\n", "attempts",

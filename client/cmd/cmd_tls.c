@@ -56,7 +56,7 @@ static void tell(const struct making *making, const char *what, const char *path
 static int issue(const struct making *making, const char *what, const char *place, const char *name,
                  const char *const *hosts, size_t host_count, struct err *err)
 {
-    struct authority_order order = {
+    struct certificate_spec spec = {
         .name = name,
         .hosts = hosts,
         .host_count = host_count,
@@ -65,7 +65,7 @@ static int issue(const struct making *making, const char *what, const char *plac
     };
     char *path = xasprintf("%s/%s", making->dir, place);
     bool made = false;
-    int rc = authority_issue(making->authority, path, &order, &made, err);
+    int rc = authority_issue(making->authority, path, &spec, &made, err);
 
     if (rc == 0) {
         tell(making, what, path, made);

@@ -11,12 +11,13 @@
 
 static void print_json(const char *url, const struct job_info *job)
 {
-    json_t *object = json_pack("{s:I, s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "job",
+    json_t *object = json_pack("{s:I, s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "job",
                                (json_int_t)job->job, "state", job_state_name(job->state), "kind",
                                job->kind == JOB_COMPILE ? "compile" : "measure", "tenant",
                                show_text(job->tenant), "search", show_text(job->search), "key",
                                show_text(job->key), "attempt", (json_int_t)job->attempt, "device",
-                               show_text(job->device), "reason", show_text(job->reason), "verdict",
+                               show_text(job->device), "reason", show_text(job->reason), "cause",
+                               show_cause(job->cause), "verdict",
                                job->result     ? show_text(verdict_name(job->result->verdict))
                                : job->compiled ? show_text(verdict_name(job->compiled->verdict))
                                                : json_null());

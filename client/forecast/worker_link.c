@@ -52,7 +52,7 @@ static void on_due(uv_timer_t *timer)
     struct worker_link *link = timer->data;
     link->presence = LOOKING;
     link->at = 0;
-    remote_greet(link->remote[0], PROGRAM, on_found, link);
+    remote_hello(link->remote[0], PROGRAM, on_found, link);
 }
 
 static void go_away(struct worker_link *link, uint64_t least_ms)
@@ -100,7 +100,7 @@ static void on_found(void *owner, const struct err *error, uint64_t retry_after_
     }
     link->why = *error;
     if (++link->at < link->count) {
-        remote_greet(link->remote[link->at], PROGRAM, on_found, link);
+        remote_hello(link->remote[link->at], PROGRAM, on_found, link);
     } else {
         go_away(link, 0);
     }
@@ -226,7 +226,7 @@ void worker_link_greet(struct worker_link *link, worker_link_callback *callback,
 {
     link->callback = callback;
     link->owner = owner;
-    remote_greet(link->remote[link->at], PROGRAM, on_greeted, link);
+    remote_hello(link->remote[link->at], PROGRAM, on_greeted, link);
 }
 
 void worker_link_lost(struct worker_link *link, uint64_t waited_ms)

@@ -250,7 +250,7 @@ static void on_hello(void *owner, const struct err *error, uint64_t retry_after_
 static void poll_member(struct member *member)
 {
     member->polling = true;
-    remote_greet(member->remote, "kcastd", on_hello, member);
+    remote_hello(member->remote, "kcastd", on_hello, member);
 }
 
 // ---- names ----

@@ -60,7 +60,7 @@ static int greet_all(struct daemons *daemons, struct session *session, struct er
             }
             greeting[i] = (struct greeting){.link = link, .pending = &pending};
             pending++;
-            remote_greet(link->remote, "kcastd", on_greeted, &greeting[i]);
+            remote_hello(link->remote, "kcastd", on_greeted, &greeting[i]);
         }
     }
     while (rc == 0 && pending > 0 && !session_interrupted(session)) {

@@ -4,7 +4,7 @@
 
 #include "common/mem.h"
 #include "net/rpc/resolve.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,8 @@ void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms
 struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
                                          const struct job_spec *spec, uint64_t priority,
                                          job_client_callback *callback, void *owner, uint64_t tag);
-// Whether a job was cancelled because its search's budget is used up.
+// Whether a job was cancelled because its search's budget is used up. Only the cause that the daemon
+// gives counts: old daemons give none, and nothing is guessed from their sentences.
 bool job_client_is_over_budget(const struct job_info *info);
 // Says that nobody wants the outcome of the job any more. It is cancelled at the daemon as soon as
 // that answers. Its callback runs as always, perhaps inside this call, with whatever came out.

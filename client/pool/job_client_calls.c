@@ -210,8 +210,7 @@ static void on_submitted(struct job_client *job_client, const struct call *call,
 
 bool job_client_is_over_budget(const struct job_info *info)
 {
-    return info->state == JOB_CANCELLED && info->reason &&
-           strncmp(info->reason, "BUDGET: ", 8) == 0;
+    return info->state == JOB_CANCELLED && info->cause == JOB_CAUSE_BUDGET;
 }
 
 // Finishes a job that has no budget left. A job that ended so before it was submitted here is tried
@@ -224,7 +223,8 @@ static void over_budget(struct job_client *job_client, struct job_client_job *jo
     if (job->known && !job->unwanted) {
         job->phase = PHASE_NEW;
     } else {
-        err_set(&error, ERR_BUDGET, "%s", info->reason);
+        err_set(&error, ERR_BUDGET, "%s",
+                info->reason ? info->reason : "the budget of device time is used up");
         job_client_finish_job(job_client, job, NULL, &error);
     }
 }

@@ -5,7 +5,7 @@
 #include "client/search/pipeline_state.h"
 
 #include "common/mem.h"
-#include "problem/source_normal.h"
+#include "problem/normalised_source.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int next_round(struct pipeline *p, struct err *err);
 void pipeline_remember_source(struct pipeline *p, const void *source, size_t len,
                               uint64_t candidate)
 {
-    struct digest digest = source_normal_digest(source, len);
+    struct digest digest = source_normalised_digest(source, len);
     pipeline_add_first(&p->normal, &digest, candidate);
 }
 
@@ -66,7 +66,7 @@ static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t p
     uint64_t known = 0;
     for (size_t i = 0; i < reply->proposals_count; i++) {
         struct bytes *source = &reply->proposals[i].source;
-        struct digest digest = source_normal_digest(source->data, source->len);
+        struct digest digest = source_normalised_digest(source->data, source->len);
         if (pipeline_find_first(p->normal, &digest) != 0) {
             known++;
         } else if (asked->count < asked->want) {

@@ -176,6 +176,8 @@ void device_lose(struct device *device, bool stuck, const char *reason);
 void device_found(struct device *device);
 
 void device_probe_begins(struct device *device);
+// It could not be tried, for no reason of its own: it is still to be probed.
+void device_probe_put_off(struct device *device);
 // NULL: it works. Otherwise it goes into quarantine.
 void device_probe_ends(struct device *device, const char *failure, uint64_t now_ns);
 

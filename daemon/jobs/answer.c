@@ -4,12 +4,12 @@
 // gone and its info says DONE without one; whoever acknowledges takes it away from everybody.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
-#include "daemon/jobs/lifecycle.h"
+#include "daemon/run/measure.h"
+#include "daemon/run/setup.h"
 #include <stdlib.h>
 
 struct answers {
-    struct job_table *jobs;
-    struct ledger *ledger;
+    const struct daemon_parts *parts;
     size_t pending;
 };
 
@@ -22,12 +22,11 @@ struct answer {
     size_t fetch_count;
 };
 
-struct answers *answers_create(struct job_table *jobs, struct ledger *ledger)
+struct answers *answers_create(const struct daemon_parts *parts)
 {
     struct answers *answers = xcalloc(1, sizeof(*answers));
 
-    answers->jobs = jobs;
-    answers->ledger = ledger;
+    answers->parts = parts;
     return answers;
 }
 
@@ -50,7 +49,7 @@ struct job *answer_find(const struct job_table *jobs, const struct exchange *exc
 
 void answer_info(struct job_info *info, const struct job *job)
 {
-    const char *device = lifecycle_device_name(job);
+    const char *device = job->run ? run_device(job->run)->name : NULL;
 
     message_init(&job_info_message, info);
     info->job = job->id;
@@ -61,6 +60,7 @@ void answer_info(struct job_info *info, const struct job *job)
     info->key = xstrdup(job->key);
     info->attempt = job->attempt;
     info->reason = job->reason ? xstrndup(job->reason, 4096) : NULL;
+    info->cause = job->cause;
     info->device = device ? xstrdup(device) : NULL;
     info->priority = job->priority;
     info->age_seconds = clock_seconds(clock_now_ns(&clock_system) - job->submitted_ns);
@@ -162,7 +162,7 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
     waited->unknown = xcalloc(count > 0 ? count : 1, sizeof(*waited->unknown));
     answers->pending++;
     for (size_t i = 0; i < count; i++) {
-        const struct job *job = answer_find(answers->jobs, exchange, jobs[i]);
+        const struct job *job = answer_find(answers->parts->jobs, exchange, jobs[i]);
 
         if (!job) {
             waited->unknown[waited->unknown_count++] = jobs[i];
@@ -171,7 +171,7 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
         }
     }
     if (answer->fetch_count > 0) {
-        ledger_read_results(answers->ledger, answer->fetch, answer->fetch_count, on_results,
+        ledger_read_results(answers->parts->ledger, answer->fetch, answer->fetch_count, on_results,
                             answer);
     } else {
         send_answer(answer);

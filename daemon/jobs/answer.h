@@ -3,7 +3,8 @@
 #ifndef DAEMON_JOBS_ANSWER_H
 #define DAEMON_JOBS_ANSWER_H
 
-#include "daemon/jobs/job_table.h"
+#include "daemon/state/job_table.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/ledger.h"
 #include "net/rpc/service.h"
 
@@ -12,7 +13,8 @@
 
 struct answers; // those that wait for the ledger
 
-struct answers *answers_create(struct job_table *jobs, struct ledger *ledger);
+// parts outlive it; jobs and ledger are used.
+struct answers *answers_create(const struct daemon_parts *parts);
 void answers_free(struct answers *answers);            // none may be pending; NULL is fine
 size_t answers_pending(const struct answers *answers); // exchanges not answered yet
 

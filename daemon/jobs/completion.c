@@ -18,11 +18,7 @@
 #define FORGET_MAX 4096             // jobs forgotten per look
 
 struct completions {
-    struct job_table *jobs;
-    struct ledger *ledger;
-    struct waits *waits;
-    struct counters *counters;
-    bool sandbox_off;
+    const struct daemon_parts *parts;
     size_t pending;
     size_t unsaved; // jobs
     uint64_t ticks;
@@ -35,21 +31,16 @@ struct completion {
     enum job_state state;
     uint64_t verdict; // for the log
     char *reason;
+    enum job_cause cause;
     struct bytes result;
     bool again; // offered once more; the job has its state already
 };
 
-struct completions *completions_create(struct job_table *jobs, struct ledger *ledger,
-                                       struct waits *waits, struct counters *counters,
-                                       bool sandbox_off)
+struct completions *completions_create(const struct daemon_parts *parts)
 {
     struct completions *completions = xcalloc(1, sizeof(*completions));
 
-    completions->jobs = jobs;
-    completions->ledger = ledger;
-    completions->waits = waits;
-    completions->counters = counters;
-    completions->sandbox_off = sandbox_off;
+    completions->parts = parts;
     return completions;
 }
 
@@ -93,9 +84,23 @@ struct digest completion_cache_key(const struct job *job, bool sandbox_off)
     return cache_key(&spec, job->device_class->name, sandbox_off);
 }
 
-static int64_t now_s(void)
+struct bytes completion_cache_question(const struct job *job)
 {
-    return clock_wall_ns(&clock_system) / (int64_t)NS_PER_S;
+    struct job_spec spec;
+
+    message_init(&job_spec_message, &spec);
+    spec.kind = job->kind;
+    spec.problem = job->setup->problem;
+    spec.candidate = job->candidate;
+    spec.max_seconds = job->max_seconds;
+    spec.precision_log2 = job->precision_log2;
+    spec.max_launches = job->max_launches;
+    return cache_pack(&job_spec_message, &spec);
+}
+
+static int64_t now_s(const struct completions *completions)
+{
+    return clock_wall_ns(completions->parts->clock) / (int64_t)NS_PER_S;
 }
 
 static void log_end(const struct job *job, uint64_t verdict)
@@ -112,7 +117,7 @@ static void on_ended(void *owner, const struct err *error, struct bytes *answer,
 {
     struct completion *completion = owner;
     struct completions *completions = completion->completions;
-    struct job *job = job_table_find(completions->jobs, completion->job);
+    struct job *job = job_table_find(completions->parts->jobs, completion->job);
 
     (void)answer;
     (void)count;
@@ -126,12 +131,13 @@ static void on_ended(void *owner, const struct err *error, struct bytes *answer,
         job->settling = false;
         job->reason = completion->reason;
         completion->reason = NULL;
-        job->finished_s = now_s();
-        job_table_keep_result(completions->jobs, job, &completion->result);
+        job->cause = (uint8_t)completion->cause;
+        job->finished_s = now_s(completions);
+        job_table_keep_result(completions->parts->jobs, job, &completion->result);
         job_set_state(job, completion->state);
         log_end(job, completion->verdict);
-        count_end(completions->counters, job, completion->verdict);
-        waits_wake(completions->waits, job);
+        count_end(completions->parts->counters, job, completion->verdict);
+        waits_wake(completions->parts->waits, job);
     }
     bytes_clear(&completion->result);
     free(completion->reason);
@@ -147,46 +153,51 @@ static void post(struct completions *completions, const struct job *job,
         .state = completion->state,
         .attempt = job->attempt,
         .reason = completion->reason,
+        .cause = completion->cause,
         .result = completion->again ? &job->result : &completion->result,
         .cap_s = isnan(job->max_seconds) ? CACHE_CAP_S : job->max_seconds,
     };
 
     if (cacheable) {
-        key = completion_cache_key(job, completions->sandbox_off);
+        key = completion_cache_key(job, completions->parts->limits.sandbox_off);
         end.cache_key = &key;
     }
     completion->completions = completions;
     completion->job = job->id;
     completions->pending++;
-    ledger_finish(completions->ledger, &end, on_ended, completion);
+    ledger_finish(completions->parts->ledger, &end, on_ended, completion);
 }
 
 static void end_without_result(struct completions *completions, struct job *job,
-                               enum job_state state, const char *reason)
+                               enum job_state state, enum job_cause cause, const char *reason)
 {
     struct completion *completion = xcalloc(1, sizeof(*completion));
 
     completion->state = state;
     completion->reason = xstrdup(reason);
+    completion->cause = cause;
     job->settling = true;
     post(completions, job, completion, false);
 }
 
-void end_cancelled(struct completions *completions, struct job *job, const char *reason)
+void end_cancelled(struct completions *completions, struct job *job, enum job_cause cause,
+                   const char *reason)
 {
-    end_without_result(completions, job, JOB_CANCELLED, reason);
+    end_without_result(completions, job, JOB_CANCELLED, cause, reason);
 }
 
-void end_buried(struct completions *completions, struct job *job, const char *reason)
+void end_buried(struct completions *completions, struct job *job, enum job_cause cause,
+                const char *reason)
 {
-    end_without_result(completions, job, JOB_BURIED, reason);
+    end_without_result(completions, job, JOB_BURIED, cause, reason);
 }
 
 static void end_done(struct completions *completions, struct job *job, struct bytes *result_taken,
                      uint64_t verdict, bool cacheable)
 {
     if (!result_taken->data) {
-        end_buried(completions, job, "its result is larger than a message may be");
+        end_buried(completions, job, JOB_CAUSE_TOO_LARGE,
+                   "its result is larger than a message may be");
         return;
     }
     struct completion *completion;
@@ -230,11 +241,11 @@ void end_unmeasured(struct completions *completions, struct job *job, uint64_t v
     result.verdict = verdict;
     result.reason = reason ? xstrndup(reason, 4096) : NULL;
     result.device_class = job->device_class ? xstrdup(job->device_class->name) : NULL;
-    result.sandbox = xstrdup(completions->sandbox_off ? "off" : "on");
+    result.sandbox = xstrdup(completions->parts->limits.sandbox_off ? "off" : "on");
     result.problem = job->setup->problem;
     result.candidate = job->candidate;
     result.attempt = job->attempt;
-    result.measured_at = (double)clock_wall_ns(&clock_system) / 1e9;
+    result.measured_at = (double)clock_wall_ns(completions->parts->clock) / 1e9;
     if (compiled) {
         result.compiled = xmalloc(sizeof(*result.compiled));
         message_copy(&compiled_message, result.compiled, compiled);
@@ -246,12 +257,12 @@ void end_unmeasured(struct completions *completions, struct job *job, uint64_t v
 void end_at_once(struct completions *completions, struct job *job, struct bytes *result_taken)
 {
     job->cached = true;
-    job->finished_s = now_s();
-    job_table_keep_result(completions->jobs, job, result_taken);
+    job->finished_s = now_s(completions);
+    job_table_keep_result(completions->parts->jobs, job, result_taken);
     job_set_state(job, JOB_DONE);
     log_end(job, VERDICT_NONE);
-    count_end(completions->counters, job, VERDICT_NONE);
-    waits_wake(completions->waits, job);
+    count_end(completions->parts->counters, job, VERDICT_NONE);
+    waits_wake(completions->parts->waits, job);
 }
 
 void completions_forget(struct completions *completions, struct job *const *jobs, size_t count,
@@ -263,15 +274,15 @@ void completions_forget(struct completions *completions, struct job *const *jobs
         ids[i] = jobs[i]->id;
         completions->unsaved -= jobs[i]->unsaved;
         setup_release(jobs[i]->setup);
-        job_table_remove(completions->jobs, jobs[i]);
+        job_table_remove(completions->parts->jobs, jobs[i]);
     }
-    ledger_forget(completions->ledger, ids, count, done, owner);
+    ledger_forget(completions->parts->ledger, ids, count, done, owner);
     free(ids);
 }
 
 static void device_spec_again(struct completions *completions)
 {
-    struct job *job = job_table_first(completions->jobs);
+    struct job *job = job_table_first(completions->parts->jobs);
     size_t offered = 0;
 
     for (; job && offered < UNSAVED_MAX; job = job->by_id.next) {
@@ -280,6 +291,7 @@ static void device_spec_again(struct completions *completions)
 
             completion->state = (enum job_state)job->state;
             completion->reason = job->reason ? xstrdup(job->reason) : NULL;
+            completion->cause = job->cause;
             completion->again = true;
             post(completions, job, completion, false);
             offered++;
@@ -290,8 +302,8 @@ static void device_spec_again(struct completions *completions)
 static void forget_old(struct completions *completions)
 {
     struct job **old = xcalloc(FORGET_MAX, sizeof(struct job *));
-    int64_t before_s = now_s() - KEEP_S;
-    struct job *job = job_table_first(completions->jobs);
+    int64_t before_s = now_s(completions) - KEEP_S;
+    struct job *job = job_table_first(completions->parts->jobs);
     size_t count = 0;
 
     for (; job && count < FORGET_MAX; job = job->by_id.next) {

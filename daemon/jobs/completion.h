@@ -3,17 +3,17 @@
 #ifndef DAEMON_JOBS_COMPLETION_H
 #define DAEMON_JOBS_COMPLETION_H
 
-#include "daemon/counters.h"
-#include "daemon/jobs/job_table.h"
 #include "daemon/jobs/wait.h"
+#include "daemon/state/counters.h"
+#include "daemon/state/job_table.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/ledger.h"
 #include "proto/messages.h"
 
 struct completions;
 
-struct completions *completions_create(struct job_table *jobs, struct ledger *ledger,
-                                       struct waits *waits, struct counters *counters,
-                                       bool sandbox_off);
+// parts outlive it; jobs, ledger, waits, counters and limits are used.
+struct completions *completions_create(const struct daemon_parts *parts);
 void completions_free(struct completions *completions); // none may be pending; NULL is fine
 size_t
 completions_pending(const struct completions *completions); // ends that the ledger has not answered
@@ -23,8 +23,10 @@ size_t completions_unsaved(
 
 // The only ways for a job to end. It must be in no queue and have neither preparation nor run; from
 // now on it is `settling`, later in its state.
-void end_cancelled(struct completions *completions, struct job *job, const char *reason);
-void end_buried(struct completions *completions, struct job *job, const char *reason);
+void end_cancelled(struct completions *completions, struct job *job, enum job_cause cause,
+                   const char *reason);
+void end_buried(struct completions *completions, struct job *job, enum job_cause cause,
+                const char *reason);
 // DONE with what a device gave. cacheable: other jobs may be answered with it.
 void end_measured(struct completions *completions, struct job *job, const struct result *result,
                   bool cacheable);
@@ -48,5 +50,7 @@ void completions_tick(struct completions *completions);
 
 // The result cache's key for a MEASURE job.
 struct digest completion_cache_key(const struct job *job, bool sandbox_off);
+// The packed spec of such a job as far as cache_adopt looks at it.
+struct bytes completion_cache_question(const struct job *job);
 
 #endif

@@ -1,45 +1,43 @@
-// Design note. A job's way:
+// Design note. The stages of a job, in the order in which this file has them:
 //
-//   admit ─▶ intake queue ─▶ preparation ─▶ queue of its class ─▶ run on a device ─▶ end
+//   admit      submission.c or reload.c hands over a job that the ledger has; it waits in the
+//              intake of scheduler.c.
+//   prepare    The scheduler says that it may be prepared: preparation.c reads its problem and has
+//              its sources compiled by compiler.c.
+//   queue      Everything is compiled: it waits in the queue of its class of devices.
+//   measure    The scheduler has a device for it: measure.c runs it there.
+//   complete   ending.c tells the ledger, and then those who wait.
 //
-// Both queues are fair between searches: the intake by seconds of compiling, the other by seconds
-// of device. A preparation is a compilation, or a look into the cache.
+// Every stage begins here and reports here what has come of the job; none knows the next one. A
+// stage that fails leads either to the end of the job or back, once or twice: to the queue when the
+// executor was lost or the device was disturbed, to the intake when a compiled object has gone.
+// How often is bounded by what the job counts (attempt, disturbed).
+//
+// The states are those of job.c. A job is at one place at a time: in a queue (`queued`), being
+// prepared (`preparation`), on a device (`run`), or on its way into the ledger for good
+// (`settling`); lifecycle_cancel takes it out of whichever it is in.
 //
 // A job whose search or tenant has used its budget up ends as CANCELLED, with a sentence, at the
 // latest when it would wait for a device; what runs goes on and is charged. A budget per hour only
 // closes the gate of the queue for a while.
-//
-// The intake bounds how many jobs are being prepared: a few more than there are compile slots, so
-// that cached ones pass by while the slots are busy, and so that a job waits behind few
-// compilations of others.
-//
-// What may start is decided in one place, `schedule`, from a timer of 0 ms, so that no callback
-// recurses into it. Where devices own all cores (exclusive), compilations and measurements take
-// turns by the seconds each side has used.
 #include "daemon/jobs/lifecycle.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "daemon/jobs/completion.h"
 #include "daemon/jobs/preparation.h"
-#include "daemon/sched/spending.h"
-#include <stddef.h>
+#include "daemon/jobs/scheduler.h"
+#include "daemon/jobs/spending.h"
+#include "daemon/run/compiler.h"
+#include "daemon/run/measure.h"
+#include "daemon/run/setup.h"
+#include "daemon/sched/account.h"
 #include <stdlib.h>
 
-#define HELD_KEEP 0.8  // of the running mean of what a measurement setup's measurements take
-#define INTAKE_EXTRA 8 // preparations beyond twice the compile slots
+#define HELD_KEEP 0.8 // of the running mean of what a measurement setup's measurements take
 
 struct lifecycle {
-    struct lifecycle_config config;
-    uv_timer_t timer; // schedule
-    struct compiler *compiler;
-    struct setups *setups;
-    struct queue *intake;
-    struct preparation_config preparation;
-    struct measure_config measure;
-    struct spending spending;
-    size_t preparing;      // jobs with a preparation
-    size_t running;        // devices that are held
-    double compile_used_s; // exclusive: seconds used by each side
-    double device_used_s;
+    const struct daemon_parts *parts;
+    struct preparation_events preparation;
+    struct run_events run;
     bool stopping;
 };
 
@@ -48,95 +46,92 @@ static unsigned long long number(const struct job *job)
     return (unsigned long long)job->id;
 }
 
-static void on_schedule(uv_timer_t *timer);
-
-static void schedule_soon(struct lifecycle *lifecycle)
+// Into the queue of its state, unless its budget is used up.
+static void enqueue(struct lifecycle *lifecycle, struct job *job)
 {
-    if (!lifecycle->stopping) {
-        (void)uv_timer_start(&lifecycle->timer, on_schedule, 0, 0);
+    char *refusal = spending_refusal(job);
+
+    if (refusal) {
+        lifecycle_cancel(lifecycle, job, JOB_CAUSE_BUDGET, refusal);
+    } else {
+        scheduler_add(lifecycle->parts->scheduler, job);
     }
+    free(refusal);
 }
 
-// --- preparation
+// --- admit
 
-static void on_miss(void *owner, struct job *job)
+void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
 {
-    (void)owner;
-    if (job->state == JOB_QUEUED) {
-        job_set_state(job, JOB_COMPILING);
+    if (lifecycle->stopping) {
+        return; // the ledger has it
     }
+    (void)counters_search(lifecycle->parts->counters, job->search->tenant, job->search->name);
+    enqueue(lifecycle, job);
 }
 
-static double now_seconds(void)
+// --- prepare
+
+static void prepare(void *owner, struct job *job, const struct queue_ticket *ticket)
 {
-    return clock_seconds(clock_now_ns(&clock_system));
+    struct lifecycle *lifecycle = owner;
+
+    job_set_state(job, JOB_COMPILING);
+    preparation_start(lifecycle->parts, &lifecycle->preparation, job, ticket);
 }
 
-static void enqueue_ready(struct lifecycle *lifecycle, struct job *job)
+// Its sources were compiled, or the candidate's cannot be.
+static void after_compilation(struct lifecycle *lifecycle, struct job *job,
+                              struct compiled *compiled)
 {
-    if (!spending_refuses(&lifecycle->spending, job)) {
-        spending_enqueue(job->device_class->queue, job);
+    struct completions *completions = lifecycle->parts->completions;
+
+    if (job->kind == JOB_COMPILE) {
+        end_compiled(completions, job, compiled);
+    } else if (compiled->verdict != VERDICT_NONE) {
+        end_unmeasured(completions, job, compiled->verdict, compiled->reason, compiled);
+    } else {
+        job_carry_compiled(job, compiled);
+        job_set_state(job, JOB_READY);
+        enqueue(lifecycle, job);
     }
-    schedule_soon(lifecycle);
 }
 
 static void on_prepared(void *owner, struct job *job, const struct preparation_end *end)
 {
     struct lifecycle *lifecycle = owner;
-    struct completions *completions = lifecycle->config.completions;
+    const struct daemon_parts *parts = lifecycle->parts;
 
-    lifecycle->preparing--;
-    queue_settle(lifecycle->intake, end->ticket, end->seconds, end->seconds <= 0);
+    scheduler_prepared(parts->scheduler, end->ticket, end->seconds);
     job->compile_seconds = (float)end->seconds;
-    counters_search(lifecycle->config.counters, job->search->tenant, job->search->name)
-        ->compile_seconds += end->seconds;
-    schedule_soon(lifecycle);
+    counters_search(parts->counters, job->search->tenant, job->search->name)->compile_seconds +=
+        end->seconds;
     switch (end->outcome) {
     case PREPARED:
-        on_miss(lifecycle, job);
-        job_set_state(job, JOB_READY);
-        enqueue_ready(lifecycle, job);
-        return;
-    case PREPARED_COMPILED:
-        end_compiled(completions, job, end->compiled);
-        return;
-    case PREPARED_REFUSED:
-        end_unmeasured(completions, job, end->compiled->verdict, end->compiled->reason,
-                       end->compiled);
+        after_compilation(lifecycle, job, end->compiled);
         return;
     case PREPARED_DEFECT:
         if (job->kind == JOB_MEASURE) {
-            end_unmeasured(completions, job, VERDICT_COMPILE_ERROR, end->reason, NULL);
+            end_unmeasured(parts->completions, job, VERDICT_COMPILE_ERROR, end->reason, NULL);
             return;
         }
-        end_buried(completions, job, end->reason);
+        end_buried(parts->completions, job, JOB_CAUSE_BAD_PROBLEM, end->reason);
         return;
     case PREPARED_LOST:
-        end_buried(completions, job, end->reason);
+        end_buried(parts->completions, job, end->cause, end->reason);
         return;
     }
 }
 
-static void start_preparations(struct lifecycle *lifecycle)
+// --- measure
+
+static void measure(void *owner, struct job *job, struct device *device,
+                    const struct queue_ticket *ticket)
 {
-    uint32_t limit = 2 * (uint32_t)lifecycle->config.compile_slots + INTAKE_EXTRA;
-    struct queue_ticket ticket;
-    struct queue_entry *entry;
+    struct lifecycle *lifecycle = owner;
 
-    while (lifecycle->preparing < limit) {
-        struct fair_terms terms = {.idle = limit - (uint32_t)lifecycle->preparing};
-
-        entry = queue_take(lifecycle->intake, &terms, now_seconds(), &ticket);
-        if (!entry) {
-            return;
-        }
-        struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
-        lifecycle->preparing++;
-        preparation_start(&lifecycle->preparation, job, &ticket);
-    }
+    run_start(lifecycle->parts, &lifecycle->run, job, device, ticket);
 }
-
-// --- runs
 
 static void on_started(void *owner, struct job *job)
 {
@@ -149,27 +144,36 @@ static void on_started(void *owner, struct job *job)
 // Its run came to nothing: it waits for a device again.
 static void measure_again(struct lifecycle *lifecycle, struct job *job)
 {
-    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    ledger_move(lifecycle->parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
     job_set_state(job, JOB_READY);
-    enqueue_ready(lifecycle, job);
+    enqueue(lifecycle, job);
 }
 
 // The executor was lost with the job on it. Another device tells whose fault it was.
 static void after_loss(struct lifecycle *lifecycle, struct job *job, const struct run_end *end)
 {
+    const struct daemon_parts *parts = lifecycle->parts;
+
     job->attempt++;
     log_event(LOG_WARNING, "job-lost job=%llu device=%s attempt=%u reason=\"%s\"", number(job),
               end->device->name, job->attempt, end->reason);
-    char *why;
-    if (job->attempt >= JOB_LOST_MAX) {
-        devices_forgive(lifecycle->config.devices, job->id, job->queued.fair.avoid);
-        why = xasprintf("its executor was lost %u times, the last time: %s", job->attempt,
-                        end->reason);
-        end_buried(lifecycle->config.completions, job, why);
-        free(why);
+    if (job->attempt < JOB_LOST_MAX) {
+        job->queued.fair.avoid = devices_number(parts->devices, end->device);
+        measure_again(lifecycle, job);
         return;
     }
-    job->queued.fair.avoid = devices_number(lifecycle->config.devices, end->device);
+    devices_forgive(parts->devices, job->id, job->queued.fair.avoid);
+    char *why =
+        xasprintf("its executor was lost %u times, the last time: %s", job->attempt, end->reason);
+    end_buried(parts->completions, job, JOB_CAUSE_LOST_EXECUTOR, why);
+    free(why);
+}
+
+// The executor could not be started. Whatever comes next waits for the host; no attempt is counted.
+static void after_no_start(struct lifecycle *lifecycle, struct job *job, const char *reason)
+{
+    log_event(LOG_WARNING, "job-waits job=%llu seconds=%u reason=\"%s\"", number(job),
+              executor_pool_held(lifecycle->parts->executors), reason);
     measure_again(lifecycle, job);
 }
 
@@ -186,18 +190,19 @@ static void after_disturbance(struct lifecycle *lifecycle, struct job *job, cons
 static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
                                  const struct run_end *end)
 {
-    struct compile_input input = setup_candidate(job->setup, &job->candidate);
+    const struct daemon_parts *parts = lifecycle->parts;
+    struct compile_input input = setup_input(job->setup, COMPILE_CANDIDATE, &job->candidate);
 
     log_event(LOG_WARNING, "object-missing job=%llu reason=\"%s\"", number(job), end->reason);
-    compiler_forget(lifecycle->compiler, &input);
+    compiler_forget(parts->compiler, &input);
     setup_forget_objects(job->setup);
     job_set_state(job, JOB_QUEUED);
     job->attempt++;
     if (end->blob == RUN_BLOB_PROBLEM || job->attempt >= JOB_LOST_MAX) {
-        end_buried(lifecycle->config.completions, job, end->reason);
+        end_buried(parts->completions, job, JOB_CAUSE_MISSING_BLOB, end->reason);
         return;
     }
-    ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+    ledger_move(parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
     lifecycle_admit(lifecycle, job);
 }
 
@@ -211,29 +216,33 @@ static void count_run(struct counters *counters, const struct run_end *end)
     counters->lost += end->outcome == RUN_LOST;
 }
 
-static void on_run_end(void *owner, struct job *job, struct run_end *end)
+static void on_measured(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
+    const struct daemon_parts *parts = lifecycle->parts;
 
-    count_run(lifecycle->config.counters, end);
-    lifecycle->running--;
-    lifecycle->device_used_s += end->held_s;
-    if (job && end->outcome == RUN_RESULT) {
+    count_run(parts->counters, end);
+    scheduler_measured(parts->scheduler, end->held_s);
+    spending_save(parts); // before the job's end
+    switch (end->outcome) {
+    case RUN_RESULT: {
         double *mean = &job->setup->held_s;
 
         *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
-    }
-    spending_save(&lifecycle->spending); // before the job's end
-    schedule_soon(lifecycle);
-    switch (end->outcome) {
-    case RUN_RESULT:
-        end_measured(lifecycle->config.completions, job, end->result, end->cacheable);
+        end_measured(parts->completions, job, end->result, end->cacheable);
         return;
+    }
     case RUN_CACHED:
-        end_cached(lifecycle->config.completions, job, end->cached);
+        end_cached(parts->completions, job, end->cached);
         return;
     case RUN_LOST:
         after_loss(lifecycle, job, end);
+        return;
+    case RUN_NO_START:
+        after_no_start(lifecycle, job, end->reason);
+        return;
+    case RUN_TOO_LARGE:
+        end_buried(parts->completions, job, JOB_CAUSE_TOO_LARGE, end->reason);
         return;
     case RUN_DISTURBED:
         after_disturbance(lifecycle, job, end->reason);
@@ -246,153 +255,46 @@ static void on_run_end(void *owner, struct job *job, struct run_end *end)
     }
 }
 
-static struct fair_terms terms_of(struct lifecycle *lifecycle,
-                                  const struct device_class *device_class)
-{
-    const struct devices *devices = lifecycle->config.devices;
-    struct fair_terms terms = {.may = spending_may_begin, .owner = &lifecycle->spending};
+// --- from outside, at any stage
 
-    terms.devices = devices_serving(devices, device_class, &terms.idle);
-    if (terms.idle == 1) {
-        terms.sole = devices_number(devices, devices_idle(devices, device_class, 0));
+// Out of wherever it is, without a word to it.
+static void take_out(struct lifecycle *lifecycle, struct job *job)
+{
+    struct scheduler *scheduler = lifecycle->parts->scheduler;
+
+    scheduler_remove(scheduler, job);
+    if (job->preparation) {
+        struct queue_ticket ticket = preparation_cancel(job);
+
+        scheduler_prepared(scheduler, &ticket, 0);
     }
-    return terms;
+    run_cancel(job);
 }
 
-static void start_runs(struct lifecycle *lifecycle)
-{
-    struct devices *devices = lifecycle->config.devices;
-    struct device_class *device_class;
-
-    for (device_class = devices->classes; device_class; device_class = device_class->next) {
-        while (queue_count(device_class->queue) > 0 && devices_idle(devices, device_class, 0)) {
-            struct fair_terms terms = terms_of(lifecycle, device_class);
-            struct queue_ticket ticket;
-            struct queue_entry *entry =
-                queue_take(device_class->queue, &terms, now_seconds(), &ticket);
-
-            if (!entry) {
-                break;
-            }
-            struct job *job = (struct job *)((char *)entry - offsetof(struct job, queued));
-            lifecycle->running++;
-            run_start(&lifecycle->measure, job,
-                      devices_idle(devices, device_class, job->queued.fair.avoid), &ticket);
-        }
-    }
-}
-
-// --- what may start
-
-static bool device_wanted(struct lifecycle *lifecycle)
-{
-    const struct device_class *device_class = lifecycle->config.devices->classes;
-
-    for (; device_class; device_class = device_class->next) {
-        struct fair_terms terms = terms_of(lifecycle, device_class);
-
-        if (queue_count(device_class->queue) > 0 && terms.idle > 0 &&
-            queue_has(device_class->queue, &terms, now_seconds())) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Whose turn it is where both want the cores. The side that had nothing to do gets no credit for
-// it.
-static bool compilers_turn(struct lifecycle *lifecycle)
-{
-    bool compile = compiler_waiting(lifecycle->compiler) > 0;
-    bool device = device_wanted(lifecycle) || lifecycle->running > 0;
-
-    if (!compile && lifecycle->compile_used_s < lifecycle->device_used_s) {
-        lifecycle->compile_used_s = lifecycle->device_used_s;
-    }
-    if (!device && lifecycle->device_used_s < lifecycle->compile_used_s) {
-        lifecycle->device_used_s = lifecycle->compile_used_s;
-    }
-    return compile && (!device || lifecycle->compile_used_s <= lifecycle->device_used_s);
-}
-
-static bool may_compile(void *owner)
-{
-    struct lifecycle *lifecycle = owner;
-
-    if (!lifecycle->config.exclusive) {
-        return true;
-    }
-    return lifecycle->running == 0 && compilers_turn(lifecycle);
-}
-
-static void on_compiler_idle(void *owner, double seconds)
-{
-    struct lifecycle *lifecycle = owner;
-
-    lifecycle->compile_used_s += seconds;
-    lifecycle->config.counters->compile_seconds += seconds;
-    schedule_soon(lifecycle);
-}
-
-static void on_schedule(uv_timer_t *timer)
-{
-    struct lifecycle *lifecycle = timer->data;
-
-    start_preparations(lifecycle);
-    compiler_kick(lifecycle->compiler);
-    if (!lifecycle->config.exclusive ||
-        (compiler_running(lifecycle->compiler) == 0 && !compilers_turn(lifecycle))) {
-        start_runs(lifecycle);
-    }
-}
-
-// --- from outside
-
-void lifecycle_admit(struct lifecycle *lifecycle, struct job *job)
-{
-    if (lifecycle->stopping) {
-        return; // the ledger has it
-    }
-    (void)counters_search(lifecycle->config.counters, job->search->tenant, job->search->name);
-    if (!spending_refuses(&lifecycle->spending, job)) {
-        spending_enqueue(lifecycle->intake, job);
-    }
-    schedule_soon(lifecycle);
-}
-
-void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *reason)
+void lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, enum job_cause cause,
+                      const char *reason)
 {
     if (job->settling || !job->journalled || job_state_is_terminal(job->state)) {
         return;
     }
-    if (queue_holds(&job->queued)) {
-        queue_remove(job->state == JOB_READY ? job->device_class->queue : lifecycle->intake,
-                     &job->queued);
-    } else if (job->preparation) {
-        struct queue_ticket ticket = preparation_cancel(job);
-
-        queue_settle(lifecycle->intake, &ticket, 0, true);
-        lifecycle->preparing--;
-    } else if (job->run) {
-        run_cancel(job);
-    }
-    end_cancelled(lifecycle->config.completions, job, reason);
-    schedule_soon(lifecycle);
+    take_out(lifecycle, job);
+    end_cancelled(lifecycle->parts->completions, job, cause, reason);
 }
 
-static void cancel_one(void *owner, struct job *job, const char *reason)
+// Those that run are left alone.
+static void end_hopeless(struct lifecycle *lifecycle)
 {
-    lifecycle_cancel(owner, job, reason);
-}
+    struct job *job = job_table_first(lifecycle->parts->jobs);
 
-static void tend_queues(struct lifecycle *lifecycle)
-{
-    struct device_class *device_class = lifecycle->config.devices->classes;
+    for (; job; job = job->by_id.next) {
+        char *refusal =
+            job_state_is_terminal(job->state) || job->run ? NULL : spending_refusal(job);
 
-    for (; device_class; device_class = device_class->next) {
-        queue_sweep(device_class->queue);
+        if (refusal) {
+            lifecycle_cancel(lifecycle, job, JOB_CAUSE_BUDGET, refusal);
+            free(refusal);
+        }
     }
-    queue_sweep(lifecycle->intake);
 }
 
 void lifecycle_tick(struct lifecycle *lifecycle)
@@ -400,162 +302,44 @@ void lifecycle_tick(struct lifecycle *lifecycle)
     if (lifecycle->stopping) {
         return;
     }
-    spending_tick(&lifecycle->spending);
-    compiler_tick(lifecycle->compiler);
-    tend_queues(lifecycle);
-    (void)devices_tick(lifecycle->config.devices, clock_now_ns(&clock_system));
-    schedule_soon(lifecycle); // a budget per hour may have some again
-}
-
-void lifecycle_kick(struct lifecycle *lifecycle)
-{
-    if (!lifecycle->stopping) {
-        schedule_soon(lifecycle);
+    spending_charge(lifecycle->parts);
+    if (accounts_take_over(lifecycle->parts->accounts)) {
+        end_hopeless(lifecycle);
     }
-}
-
-const char *lifecycle_device_name(const struct job *job)
-{
-    return job->run ? run_device(job->run)->name : NULL;
-}
-
-struct setups *lifecycle_setups(const struct lifecycle *lifecycle)
-{
-    return lifecycle->setups;
-}
-
-size_t lifecycle_intake(const struct lifecycle *lifecycle)
-{
-    return queue_count(lifecycle->intake);
-}
-
-size_t lifecycle_compiling(const struct lifecycle *lifecycle)
-{
-    return compiler_running(lifecycle->compiler);
-}
-
-bool lifecycle_is_held(const struct lifecycle *lifecycle)
-{
-    return compiler_is_held(lifecycle->compiler);
+    spending_save(lifecycle->parts);
 }
 
 // --- begin and end
 
-static void init_parts(struct lifecycle *lifecycle)
-{
-    const struct lifecycle_config *config = &lifecycle->config;
-    struct compiler_config compiler = {
-        .blobs = config->blobs,
-        .ledger = config->ledger,
-        .executors = config->executors,
-        .slots = config->compile_slots,
-        .max_seconds = config->compile_seconds,
-        .slack_ms = config->slack_ms,
-        .grace_ms = config->grace_ms,
-        .sandbox_off = config->sandbox_off,
-        .may_start = may_compile,
-        .on_idle = on_compiler_idle,
-        .owner = lifecycle,
-    };
-
-    lifecycle->compiler = compiler_create(&compiler);
-    lifecycle->setups =
-        setups_create(config->blobs, lifecycle->compiler, config->devices, config->secret);
-    lifecycle->spending = (struct spending){
-        .jobs = config->jobs,
-        .devices = config->devices,
-        .accounts = config->accounts,
-        .ledger = config->ledger,
-        .cancel = cancel_one,
-        .owner = lifecycle,
-    };
-    lifecycle->preparation = (struct preparation_config){
-        .compiler = lifecycle->compiler,
-        .on_miss = on_miss,
-        .on_end = on_prepared,
-        .owner = lifecycle,
-    };
-    lifecycle->measure = (struct measure_config){
-        .blobs = config->blobs,
-        .ledger = config->ledger,
-        .executors = config->executors,
-        .compiler = lifecycle->compiler,
-        .accounts = config->accounts,
-        .slack_ms = config->slack_ms,
-        .grace_ms = config->grace_ms,
-        .sandbox_off = config->sandbox_off,
-        .on_started = on_started,
-        .on_end = on_run_end,
-        .owner = lifecycle,
-    };
-}
-
-struct lifecycle *lifecycle_create(uv_loop_t *loop, const struct lifecycle_config *config)
+struct lifecycle *lifecycle_create(const struct daemon_parts *parts)
 {
     struct lifecycle *lifecycle = xcalloc(1, sizeof(*lifecycle));
+    const struct scheduler_events events = {
+        .prepare = prepare, .measure = measure, .owner = lifecycle};
 
-    lifecycle->config = *config;
-    lifecycle->intake = queue_create();
-    (void)uv_timer_init(loop, &lifecycle->timer);
-    lifecycle->timer.data = lifecycle;
-    init_parts(lifecycle);
+    lifecycle->parts = parts;
+    lifecycle->preparation = (struct preparation_events){.on_end = on_prepared, .owner = lifecycle};
+    lifecycle->run =
+        (struct run_events){.on_started = on_started, .on_end = on_measured, .owner = lifecycle};
+    scheduler_serve(parts->scheduler, &events);
     return lifecycle;
-}
-
-void lifecycle_prestart(struct lifecycle *lifecycle)
-{
-    const struct devices *devices = lifecycle->config.devices;
-    bool any = false;
-
-    for (size_t i = 0; i < devices->count; i++) {
-        if (devices->device[i].uuid[0]) {
-            run_prestart(&lifecycle->measure, &devices->device[i]);
-            any = true;
-        }
-    }
-    if (any) {
-        compiler_keep_ready(lifecycle->compiler);
-    }
 }
 
 void lifecycle_stop(struct lifecycle *lifecycle)
 {
-    struct job *job = job_table_first(lifecycle->config.jobs);
+    const struct daemon_parts *parts = lifecycle->parts;
 
     lifecycle->stopping = true;
-    (void)uv_timer_stop(&lifecycle->timer);
-    for (; job; job = job->by_id.next) {
-        if (job->preparation) {
-            (void)preparation_cancel(job);
-            lifecycle->preparing--;
-        }
+    scheduler_stop(parts->scheduler);
+    for (struct job *job = job_table_first(parts->jobs); job; job = job->by_id.next) {
         if (job->run) {
-            run_cancel(job);
-            ledger_move(lifecycle->config.ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
+            ledger_move(parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
         }
-        queue_remove(job->state == JOB_READY && job->device_class ? job->device_class->queue
-                                                                  : lifecycle->intake,
-                     &job->queued);
+        take_out(lifecycle, job);
     }
-    compiler_stop(lifecycle->compiler);
-}
-
-bool lifecycle_busy(const struct lifecycle *lifecycle)
-{
-    return lifecycle->preparing > 0 || lifecycle->running > 0 || compiler_busy(lifecycle->compiler);
-}
-
-static void on_close(uv_handle_t *handle)
-{
-    free(handle->data);
 }
 
 void lifecycle_free(struct lifecycle *lifecycle)
 {
-    if (lifecycle) {
-        setups_free(lifecycle->setups);
-        compiler_free(lifecycle->compiler);
-        queue_free(lifecycle->intake);
-        uv_close((uv_handle_t *)&lifecycle->timer, on_close);
-    }
+    free(lifecycle);
 }

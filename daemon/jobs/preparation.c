@@ -1,21 +1,37 @@
-// Design note. The measurement setup is read first, because header and glue of the candidate follow from the
-// problem; then the measurement setup's parts and the candidate are asked for at once. The preparation ends
-// when both have answered, or at once when one of them makes the other pointless.
+// Design note. One walk for both kinds of jobs:
+//
+//   the problem is read ─▶ sources are compiled ─▶ end
+//
+// The problem comes first, because header and glue of a candidate follow from it. After a SUBMIT it
+// has been read already; after a restart it has not. Then everything that is not known yet is asked
+// of the compiler at once: the candidate, and for a MEASURE job reference and baseline. The
+// compiler's list of requests is the only place where somebody waits for a compilation: equal ones
+// are made once, whoever asks. What was learnt of reference and baseline is kept by the measurement setup, so
+// that later jobs do not ask.
+//
+// It ends when everything that was asked for has answered, or at once when one answer makes the
+// others pointless: then they are cancelled, and go on if somebody else waits for them. An answer
+// that was lost (the jail failed, a blob has gone) ends it as lost and is remembered by nobody.
+//
+// Only the candidate's seconds are the job's; reference and baseline belong to all of the measurement setup.
 #include "daemon/jobs/preparation.h"
+#include "daemon/run/compiler.h"
+#include "daemon/run/setup.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 
+#define SOURCES 3 // by enum compile_role
+
 struct preparation {
-    struct preparation_config config;
+    const struct daemon_parts *parts;
+    const struct preparation_events *events;
     struct job *job;
     struct queue_ticket ticket; // of the intake queue
     struct setup_wait read;
-    struct setup_wait parts;
-    struct compile_request candidate;
-    struct compiled compiled; // the candidate's, once it is there
+    struct compile_request request[SOURCES]; // by enum compile_role
+    unsigned pending;                        // requests that have not answered
+    struct compiled compiled;                // the candidate's, once it has answered
     bool has_compiled;
-    bool parts_done;
-    bool missed; // on_miss was called
     double seconds;
 };
 
@@ -23,8 +39,9 @@ struct preparation {
 static void detach(struct preparation *preparation)
 {
     setup_cancel(&preparation->read);
-    setup_cancel(&preparation->parts);
-    compiler_cancel(preparation->config.compiler, &preparation->candidate);
+    for (size_t role = 0; role < SOURCES; role++) {
+        compiler_cancel(preparation->parts->compiler, &preparation->request[role]);
+    }
     preparation->job->preparation = NULL;
 }
 
@@ -36,115 +53,107 @@ static void dispose(struct preparation *preparation)
     free(preparation);
 }
 
-static void end_as(struct preparation *preparation, enum prepared outcome,
-                   const struct compiled *compiled, const char *reason)
+static void end_with(struct preparation *preparation, struct preparation_end end)
 {
-    struct preparation_end end = {
-        .outcome = outcome,
-        .compiled = compiled,
-        .reason = reason,
-        .seconds = preparation->seconds,
-        .ticket = &preparation->ticket,
-    };
-
+    end.seconds = preparation->seconds;
+    end.ticket = &preparation->ticket;
     detach(preparation);
-    preparation->config.on_end(preparation->config.owner, preparation->job, &end);
+    preparation->events->on_end(preparation->events->owner, preparation->job, &end);
     dispose(preparation);
 }
 
-// Ends it when all is known.
-static void consider(struct preparation *preparation)
+static void end_defect(struct preparation *preparation, const char *reason)
 {
-    struct job *job = preparation->job;
-    const struct setup *setup = job->setup;
-    const struct compiled *compiled = preparation->has_compiled ? &preparation->compiled : NULL;
-    const char *refusal =
-        setup->reference.refusal ? setup->reference.refusal : setup->baseline.refusal;
+    end_with(preparation, (struct preparation_end){.outcome = PREPARED_DEFECT, .reason = reason});
+}
 
-    if (job->kind == JOB_COMPILE) {
-        if (compiled) {
-            end_as(preparation, PREPARED_COMPILED, compiled, NULL);
-        }
-    } else if (refusal) {
-        end_as(preparation, PREPARED_DEFECT, NULL, refusal);
-    } else if (compiled && compiled->verdict != VERDICT_NONE) {
-        end_as(preparation, PREPARED_REFUSED, compiled, NULL);
-    } else if (compiled && preparation->parts_done) {
-        job->object = compiled->object;
-        end_as(preparation, PREPARED, compiled, NULL);
+static void end_lost(struct preparation *preparation, enum job_cause cause, const char *reason)
+{
+    end_with(preparation,
+             (struct preparation_end){.outcome = PREPARED_LOST, .cause = cause, .reason = reason});
+}
+
+// Ends it when enough is known. False: it goes on.
+static bool consider(struct preparation *preparation)
+{
+    const struct job *job = preparation->job;
+    const char *refusal = job->kind == JOB_MEASURE ? setup_refusal(job->setup) : NULL;
+    bool refused = preparation->has_compiled && preparation->compiled.verdict != VERDICT_NONE;
+
+    if (refusal) {
+        end_defect(preparation, refusal);
+    } else if (refused || (preparation->has_compiled && preparation->pending == 0)) {
+        end_with(preparation,
+                 (struct preparation_end){.outcome = PREPARED, .compiled = &preparation->compiled});
+    } else {
+        return false;
     }
+    return true;
 }
 
-static void tell_missed(struct preparation *preparation)
-{
-    if (!preparation->missed) {
-        preparation->missed = true;
-        preparation->config.on_miss(preparation->config.owner, preparation->job);
-    }
-}
-
-static void on_parts_miss(struct setup_wait *wait)
-{
-    tell_missed(wait->owner);
-}
-
-static void on_candidate_miss(struct compile_request *request)
-{
-    tell_missed(request->owner);
-}
-
-static void on_parts(struct setup_wait *wait, const char *lost)
-{
-    struct preparation *preparation = wait->owner;
-
-    if (lost) {
-        end_as(preparation, PREPARED_LOST, NULL, lost);
-        return;
-    }
-    preparation->parts_done = true;
-    consider(preparation);
-}
-
-static void on_candidate(struct compile_request *request, const struct compile_answer *outcome)
+static void on_compiled(struct compile_request *request, const struct compile_answer *outcome)
 {
     struct preparation *preparation = request->owner;
+    enum compile_role role = (enum compile_role)(request - preparation->request);
+    struct setup *setup = preparation->job->setup;
+    bool candidate = role == COMPILE_CANDIDATE;
 
-    preparation->seconds = outcome->seconds;
+    preparation->pending--;
+    if (candidate) {
+        preparation->seconds = outcome->seconds;
+    }
     if (!outcome->compiled) {
-        end_as(preparation, PREPARED_LOST, NULL, outcome->reason);
+        const char *name = setup_input(setup, role, &preparation->job->candidate).name;
+        char *lost =
+            candidate ? xstrdup(outcome->reason) : xasprintf("%s: %s", name, outcome->reason);
+
+        end_lost(preparation, outcome->cause, lost);
+        free(lost);
         return;
     }
-    message_copy(&compiled_message, &preparation->compiled, outcome->compiled);
-    preparation->has_compiled = true;
-    consider(preparation);
+    if (candidate) {
+        message_copy(&compiled_message, &preparation->compiled, outcome->compiled);
+        preparation->has_compiled = true;
+    } else {
+        setup_learn(setup, role, outcome->compiled);
+    }
+    (void)consider(preparation);
+}
+
+static void request(struct preparation *preparation, enum compile_role role)
+{
+    const struct job *job = preparation->job;
+    struct compile_input input = setup_input(job->setup, role, &job->candidate);
+
+    input.fresh = role == COMPILE_CANDIDATE && job->fresh && job->kind == JOB_COMPILE;
+    preparation->request[role].on_done = on_compiled;
+    preparation->request[role].owner = preparation;
+    preparation->pending++;
+    compiler_request(preparation->parts->compiler, &preparation->request[role], &input);
 }
 
 static void start_compiling(struct preparation *preparation)
 {
     struct job *job = preparation->job;
-    struct setup *setup = job->setup;
+    const struct setup *setup = job->setup;
 
     if (setup->defect) {
-        end_as(preparation, PREPARED_DEFECT, NULL, setup->defect);
+        end_defect(preparation, setup->defect);
         return;
     }
     if (setup->homeless) {
-        end_as(preparation, PREPARED_LOST, NULL, setup->homeless);
+        end_lost(preparation, JOB_CAUSE_NO_DEVICE, setup->homeless);
         return;
     }
     job->device_class = setup->device_class;
-    struct compile_input input = setup_candidate(setup, &job->candidate);
-    input.fresh = job->fresh && job->kind == JOB_COMPILE;
-    preparation->candidate.on_miss = on_candidate_miss;
-    preparation->candidate.on_done = on_candidate;
-    preparation->candidate.owner = preparation;
-    compiler_request(preparation->config.compiler, &preparation->candidate, &input);
-    if (job->kind == JOB_MEASURE) {
-        preparation->parts.on_miss = on_parts_miss;
-        preparation->parts.on_done = on_parts;
-        preparation->parts.owner = preparation;
-        preparation->parts_done = setup_compile(setup, &preparation->parts);
-        consider(preparation); // a known refusal ends it here
+    if (consider(preparation)) {
+        return; // a refusal is known
+    }
+    request(preparation, COMPILE_CANDIDATE);
+    for (enum compile_role role = COMPILE_BASELINE; role < SOURCES; role++) {
+        if (job->kind == JOB_MEASURE && !setup_knows(setup, role)) {
+            request(preparation, role);
+        }
     }
 }
 
@@ -153,18 +162,19 @@ static void on_read(struct setup_wait *wait, const char *lost)
     struct preparation *preparation = wait->owner;
 
     if (lost) {
-        end_as(preparation, PREPARED_LOST, NULL, lost);
+        end_lost(preparation, wait->cause, lost);
     } else {
         start_compiling(preparation);
     }
 }
 
-void preparation_start(const struct preparation_config *config, struct job *job,
-                       const struct queue_ticket *ticket)
+void preparation_start(const struct daemon_parts *parts, const struct preparation_events *events,
+                       struct job *job, const struct queue_ticket *ticket)
 {
     struct preparation *preparation = xcalloc(1, sizeof(*preparation));
 
-    preparation->config = *config;
+    preparation->parts = parts;
+    preparation->events = events;
     preparation->job = job;
     preparation->ticket = *ticket;
     preparation->read.on_done = on_read;

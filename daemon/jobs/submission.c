@@ -8,8 +8,15 @@
 #include "daemon/jobs/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/sched/budgets.h"
+#include "daemon/jobs/budgets.h"
+#include "daemon/jobs/completion.h"
+#include "daemon/jobs/lifecycle.h"
+#include "daemon/run/setup.h"
+#include "daemon/sched/account.h"
+#include "daemon/state/job_table.h"
+#include "daemon/store/blob.h"
 #include "daemon/store/cache.h"
+#include "daemon/store/ledger.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +26,15 @@
 #define LOG2_MAX 64.0
 
 struct submissions {
-    struct submission_config config;
-    size_t pending;
+    const struct daemon_parts *parts;
     struct log_limit refused[ERR_COUNT]; // a flood of one kind does not hide another
 };
 
 struct submission {
     struct submissions *submissions;
-    struct exchange *exchange;
-    const char *tenant; // of the exchange
+    submission_done *done;
+    void *owner;
+    const char *tenant;
     struct submit submit;
     struct bytes packed; // the spec
     struct digest spec;  // of packed
@@ -36,18 +43,12 @@ struct submission {
     uint64_t job; // once there is one
 };
 
-struct submissions *submissions_create(const struct submission_config *config)
+struct submissions *submissions_create(const struct daemon_parts *parts)
 {
     struct submissions *submissions = xcalloc(1, sizeof(*submissions));
 
-    submissions->config = *config;
+    submissions->parts = parts;
     return submissions;
-}
-
-void submissions_limit(struct submissions *submissions, size_t queue_max, size_t jobs_max)
-{
-    submissions->config.queue_max = queue_max;
-    submissions->config.jobs_max = jobs_max;
 }
 
 void submissions_free(struct submissions *submissions)
@@ -55,14 +56,10 @@ void submissions_free(struct submissions *submissions)
     free(submissions);
 }
 
-size_t submissions_pending(const struct submissions *submissions)
+// Tells its owner. The submission is gone afterwards.
+static void finish(struct submission *submission, const struct submission_end *end)
 {
-    return submissions->pending;
-}
-
-static void release(struct submission *submission)
-{
-    submission->submissions->pending--;
+    submission->done(submission->owner, end);
     setup_release(submission->setup);
     message_clear(&submit_message, &submission->submit);
     bytes_clear(&submission->packed);
@@ -81,21 +78,17 @@ static void refuse(struct submission *submission, const struct err *err, uint64_
                   submission->tenant, submit->search, submit->key, err_name((int)err->code),
                   err->text, (unsigned long long)untold);
     }
-    exchange_fail_busy(submission->exchange, err, retry_after_ms);
-    release(submission);
+    struct submission_end end = {0};
+    end.error = err;
+    end.retry_after_ms = retry_after_ms;
+    finish(submission, &end);
 }
 
-static void reply_job(struct submission *submission, const struct job *job, bool duplicate)
+static void answer_with(struct submission *submission, const struct job *job, bool duplicate)
 {
-    struct submitted reply;
+    const struct submission_end end = {.job = job, .duplicate = duplicate};
 
-    message_init(&submitted_message, &reply);
-    reply.job = job->id;
-    reply.state = job->state;
-    reply.duplicate = duplicate;
-    reply.cached = job->cached;
-    exchange_reply(submission->exchange, &submitted_message, &reply);
-    release(submission);
+    finish(submission, &end);
 }
 
 static bool out_of_range(double x, double low, double high)
@@ -139,7 +132,7 @@ static int check(const struct submit *submit, const struct devices *devices, str
 static int check_budget(const struct submission *submission, struct err *err)
 {
     const struct submit *submit = &submission->submit;
-    const struct job_table *jobs = submission->submissions->config.jobs;
+    const struct job_table *jobs = submission->submissions->parts->jobs;
     const struct account *spent =
         submit->spec->kind == JOB_MEASURE
             ? account_spent(job_table_account(jobs, submission->tenant, submit->search))
@@ -156,43 +149,21 @@ static int check_budget(const struct submission *submission, struct err *err)
 
 static int check_limits(const struct submission *submission, struct err *err)
 {
-    const struct submission_config *config = &submission->submissions->config;
+    const struct daemon_parts *parts = submission->submissions->parts;
     const char *name = submission->submit.search;
-    const struct search *search = job_table_find_search(config->jobs, submission->tenant, name);
+    const struct search *search = job_table_find_search(parts->jobs, submission->tenant, name);
 
-    if (!job_table_have_room(config->jobs, submission->tenant, config->jobs_max)) {
+    if (!job_table_have_room(parts->jobs, submission->tenant, parts->limits.jobs_max)) {
         return err_set(err, ERR_BUSY,
                        "%zu of at most %zu jobs are here already, and tenant %s has its part of "
                        "them; acknowledge results or wait",
-                       job_table_count(config->jobs), config->jobs_max, submission->tenant);
+                       job_table_count(parts->jobs), parts->limits.jobs_max, submission->tenant);
     }
-    if (search && search->unfinished >= config->queue_max) {
+    if (search && search->unfinished >= parts->limits.queue_max) {
         return err_set(err, ERR_BUSY, "search %s has %zu unfinished jobs already", name,
-                       config->queue_max);
+                       parts->limits.queue_max);
     }
     return check_budget(submission, err);
-}
-
-static int check_blobs(const struct blob_store *blobs, const struct job_spec *spec, struct err *err)
-{
-    const struct digest *digest[] = {&spec->problem, &spec->reference, &spec->baseline,
-                                     &spec->candidate};
-    struct strbuf missing = STRBUF_INIT;
-
-    for (size_t i = 0; i < ARRAY_LEN(digest); i++) {
-        if (!digest_is_zero(digest[i]) && !blob_have(blobs, digest[i])) {
-            char hex[DIGEST_HEX_LEN + 1];
-
-            digest_hex(digest[i], hex);
-            strbuf_addf(&missing, " %s", hex);
-        }
-    }
-    int rc = 0;
-    if (missing.len > 0) {
-        rc = err_set(err, ERR_NEED_BLOB, "send first:%s", strbuf_text(&missing));
-    }
-    strbuf_release(&missing);
-    return rc;
 }
 
 // --- known keys
@@ -200,13 +171,13 @@ static int check_blobs(const struct blob_store *blobs, const struct job_spec *sp
 static void on_barrier(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct submission *submission = owner;
-    const struct job *job = job_table_find(submission->submissions->config.jobs, submission->job);
+    const struct job *job = job_table_find(submission->submissions->parts->jobs, submission->job);
 
     (void)error;
     (void)answer;
     (void)count;
     if (job) {
-        reply_job(submission, job, true);
+        answer_with(submission, job, true);
         return;
     }
     struct err err = ERR_INIT;
@@ -217,10 +188,10 @@ static void on_barrier(void *owner, const struct err *error, struct bytes *answe
 // Answers when the key is known. False when it is new.
 static bool answer_known(struct submission *submission)
 {
-    const struct submission_config *config = &submission->submissions->config;
+    const struct daemon_parts *parts = submission->submissions->parts;
     const struct submit *submit = &submission->submit;
     const struct job *job =
-        job_table_find_key(config->jobs, submission->tenant, submit->search, submit->key);
+        job_table_find_key(parts->jobs, submission->tenant, submit->search, submit->key);
 
     if (!job) {
         return false;
@@ -231,17 +202,17 @@ static bool answer_known(struct submission *submission)
                       submit->search, submit->key);
         refuse(submission, &err, 0);
     } else if (job->journalled) {
-        reply_job(submission, job, true);
+        answer_with(submission, job, true);
     } else {
         submission->job = job->id;
-        ledger_barrier(config->ledger, on_barrier, submission);
+        ledger_barrier(parts->ledger, on_barrier, submission);
     }
     return true;
 }
 
 // --- new ones
 
-void submission_apply_spec(const struct submission_config *config, struct job *job,
+void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
                            const struct job_spec *spec)
 {
     job->kind = (uint8_t)spec->kind;
@@ -252,20 +223,20 @@ void submission_apply_spec(const struct submission_config *config, struct job *j
     job->max_seconds = spec->max_seconds;
     job->repeat = spec->repeat;
     job->fresh = spec->fresh;
-    job->submitted_ns = clock_now_ns(&clock_system);
-    job->setup = setup_acquire(lifecycle_setups(config->lifecycle), &spec->problem,
-                               &spec->reference, &spec->baseline, spec->device_class);
+    job->submitted_ns = clock_now_ns(parts->clock);
+    job->setup = setup_acquire(parts->setups, &spec->problem, &spec->reference, &spec->baseline,
+                               spec->device_class);
 }
 
 static void on_journalled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct submission *submission = owner;
-    const struct submission_config *config = &submission->submissions->config;
-    struct job *job = job_table_find(config->jobs, submission->job);
+    const struct daemon_parts *parts = submission->submissions->parts;
+    struct job *job = job_table_find(parts->jobs, submission->job);
 
     if (error) {
         setup_release(job->setup);
-        job_table_remove(config->jobs, job);
+        job_table_remove(parts->jobs, job);
         refuse(submission, error, 0);
         return;
     }
@@ -274,17 +245,17 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
               (unsigned long long)job->id, job->search->tenant, job->search->name, job->key,
               job->kind == JOB_MEASURE ? "measure" : "compile", job->setup->name);
     if (count > 0 && answer[0].data) {
-        end_at_once(config->completions, job, &answer[0]);
+        end_at_once(parts->completions, job, &answer[0]);
     } else if (job->doomed) {
-        lifecycle_cancel(config->lifecycle, job, "cancelled by its client");
+        lifecycle_cancel(parts->lifecycle, job, JOB_CAUSE_CLIENT, "cancelled by its client");
     } else {
-        lifecycle_admit(config->lifecycle, job);
+        lifecycle_admit(parts->lifecycle, job);
     }
-    reply_job(submission, job, false);
+    answer_with(submission, job, false);
 }
 
 // What the SUBMIT says about its search. It is in the ledger before the job is.
-static void set_account(const struct submission_config *config, struct account *account,
+static void set_account(const struct daemon_parts *parts, struct account *account,
                         const struct submit *submit)
 {
     double weight = submit->weight;
@@ -294,17 +265,17 @@ static void set_account(const struct submission_config *config, struct account *
         weight = NAN;
     }
     if (!isnan(weight) || !isnan(limit_s)) {
-        account_set(account, weight, limit_s, NAN, clock_seconds(clock_now_ns(&clock_system)));
-        ledger_keep_account(config->ledger, account, NULL, NULL);
+        account_set(account, weight, limit_s, NAN, clock_seconds(clock_now_ns(parts->clock)));
+        ledger_keep_account(parts->ledger, account, NULL, NULL);
     }
 }
 
 static void journal(struct submission *submission)
 {
-    const struct submission_config *config = &submission->submissions->config;
+    const struct daemon_parts *parts = submission->submissions->parts;
     const struct submit *submit = &submission->submit;
     struct ledger_job row = {
-        .id = ledger_next_job(config->ledger),
+        .id = ledger_next_job(parts->ledger),
         .tenant = submission->tenant,
         .search = submit->search,
         .key = submit->key,
@@ -313,7 +284,7 @@ static void journal(struct submission *submission)
         .wanted_class = submit->queue_class,
         .state = JOB_QUEUED,
     };
-    struct job *job = job_table_add(config->jobs, row.id, submission->tenant, submit->search,
+    struct job *job = job_table_add(parts->jobs, row.id, submission->tenant, submit->search,
                                     submit->key, JOB_QUEUED);
     bool look = submit->spec->kind == JOB_MEASURE && !submit->spec->fresh;
 
@@ -321,15 +292,15 @@ static void journal(struct submission *submission)
     job->spec = submission->spec;
     job->priority = submit->priority;
     job->wanted_class = (uint8_t)submit->queue_class;
-    set_account(config, job->search->account, submit);
-    submission_apply_spec(config, job, submit->spec);
+    set_account(parts, job->search->account, submit);
+    submission_apply_spec(parts, job, submit->spec);
     job->device_class = job->setup->device_class;
     struct digest key;
     if (look) {
-        key = completion_cache_key(job, config->sandbox_off);
+        key = completion_cache_key(job, parts->limits.sandbox_off);
     }
-    ledger_submit(config->ledger, &row, look ? &key : NULL, look ? cache_adopt : NULL,
-                  on_journalled, submission);
+    ledger_submit(parts->ledger, &row, look ? &key : NULL, look ? cache_adopt : NULL, on_journalled,
+                  submission);
 }
 
 // The problem has been read: it is one, or not.
@@ -357,38 +328,77 @@ static void on_problem_read(struct setup_wait *wait, const char *lost)
     with_problem(wait->owner, lost);
 }
 
-void submission_start(struct submissions *submissions, struct exchange *exchange,
-                      struct submit *submit_taken)
+static void on_blobs_checked(void *owner, const struct digest *missing, size_t count)
 {
-    const struct submission_config *config = &submissions->config;
+    struct submission *submission = owner;
+    const struct daemon_parts *parts = submission->submissions->parts;
+    const struct job_spec *spec = submission->submit.spec;
+    struct strbuf list = STRBUF_INIT;
+
+    for (size_t i = 0; i < count; i++) {
+        char hex[DIGEST_HEX_LEN + 1];
+
+        digest_hex(&missing[i], hex);
+        strbuf_addf(&list, " %s", hex);
+    }
+    struct err err = ERR_INIT;
+    if (count > 0) {
+        (void)err_set(&err, ERR_NEED_BLOB, "send first:%s", strbuf_text(&list));
+        strbuf_release(&list);
+        refuse(submission, &err, 0);
+        return;
+    }
+    submission->setup = setup_acquire(parts->setups, &spec->problem, &spec->reference,
+                                      &spec->baseline, spec->device_class);
+    submission->read.on_done = on_problem_read;
+    submission->read.owner = submission;
+    if (setup_read(submission->setup, &submission->read)) {
+        with_problem(submission, NULL);
+    }
+}
+
+static void check_blobs(struct submission *submission)
+{
+    const struct job_spec *spec = submission->submit.spec;
+    const struct digest *digest[] = {&spec->problem, &spec->reference, &spec->baseline,
+                                     &spec->candidate};
+    struct digest given[ARRAY_LEN(digest)];
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(digest); i++) {
+        if (!digest_is_zero(digest[i])) {
+            given[count++] = *digest[i];
+        }
+    }
+    blob_check(submission->submissions->parts->blobs, given, count, on_blobs_checked, submission);
+}
+
+void submission_start(struct submissions *submissions, const char *tenant,
+                      struct submit *submit_taken, submission_done *done, void *owner)
+{
+    const struct daemon_parts *parts = submissions->parts;
     struct submission *submission = xcalloc(1, sizeof(*submission));
     const struct job_spec *spec = submit_taken->spec;
 
-    submissions->pending++;
     submission->submissions = submissions;
-    submission->exchange = exchange;
-    submission->tenant = exchange_caller(exchange)->tenant;
+    submission->done = done;
+    submission->owner = owner;
+    submission->tenant = tenant;
     submission->submit = *submit_taken;
     memset(submit_taken, 0, sizeof(*submit_taken));
     submission->packed = cache_pack(&job_spec_message, spec);
     submission->spec = digest_of(submission->packed.data, submission->packed.len);
     struct err err = ERR_INIT;
-    if (check(&submission->submit, config->devices, &err) != 0) {
+    if (check(&submission->submit, parts->devices, &err) != 0) {
         refuse(submission, &err, 0);
         return;
     }
     if (answer_known(submission)) {
         return;
     }
-    if (check_limits(submission, &err) != 0 || check_blobs(config->blobs, spec, &err) != 0) {
+    if (check_limits(submission, &err) != 0) {
         refuse(submission, &err, err.code == ERR_BUSY ? RETRY_AFTER_MS : 0);
         return;
     }
-    submission->setup = setup_acquire(lifecycle_setups(config->lifecycle), &spec->problem,
-                                      &spec->reference, &spec->baseline, spec->device_class);
-    submission->read.on_done = on_problem_read;
-    submission->read.owner = submission;
-    if (setup_read(submission->setup, &submission->read)) {
-        with_problem(submission, NULL);
-    }
+    check_blobs(submission);
 }

@@ -3,7 +3,7 @@
 #ifndef DAEMON_JOBS_WAIT_H
 #define DAEMON_JOBS_WAIT_H
 
-#include "daemon/jobs/job.h"
+#include "daemon/state/job.h"
 #include "net/rpc/service.h"
 #include <uv.h>
 

@@ -49,7 +49,7 @@ static struct bytes take(struct bytes *bytes)
 }
 
 struct bytes compile_input_plan(const struct compile_input *input,
-                                const struct compile_limits *limits, struct bytes *blobs)
+                                const struct daemon_limits *limits, struct bytes *blobs)
 {
     struct compile_plan plan;
 
@@ -58,9 +58,9 @@ struct bytes compile_input_plan(const struct compile_input *input,
     plan.header = xstrdup(input->header);
     plan.glue = xstrdup(input->glue);
     plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
-    plan.max_seconds = (double)limits->seconds;
-    plan.max_memory = limits->memory;
-    plan.max_output = limits->output;
+    plan.max_seconds = (double)limits->compile_seconds;
+    plan.max_memory = COMPILER_MEMORY_MAX;
+    plan.max_output = COMPILER_OUTPUT_MAX;
     plan.sandbox_off = limits->sandbox_off;
     plan.name = xstrdup(input->name);
     if (compile_input_is_cuda(input)) {

@@ -6,6 +6,7 @@
 #include "common/digest.h"
 #include "common/mem.h"
 #include "daemon/devices/device.h"
+#include "daemon/state/parts.h"
 #include "proto/verdict.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,8 @@
 #define COMPILER_FLAGS "" // beyond what kcast-exec always uses
 // Changes whenever kcast-exec cuda-compile makes other objects of the same source.
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-1"
+#define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
+#define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
 
 struct compile_input {
     struct digest source; // blob
@@ -28,20 +31,12 @@ struct compile_input {
     uint64_t hidden_seed; // a candidate's hidden cases follow from it
 };
 
-// What kcast-exec may use up.
-struct compile_limits {
-    uint64_t seconds; // of one compilation
-    uint64_t memory;  // address space of one compiler process, in bytes
-    uint64_t output;  // object and scratch files, in bytes
-    bool sandbox_off;
-};
-
 bool compile_input_is_cuda(const struct compile_input *input);
 // The key under which it is cached: everything that the object depends on.
 struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);
 // A packed compile_plan. blobs: the source, and for cuda the problem; taken. Empty when it is
 // larger than a message may be.
 struct bytes compile_input_plan(const struct compile_input *input,
-                                const struct compile_limits *limits, struct bytes *blobs);
+                                const struct daemon_limits *limits, struct bytes *blobs);
 
 #endif

@@ -4,7 +4,8 @@
 //   LOOKUP   the ledger is asked for the key; a hit ends it
 //   WAITING  in the list of those that need a slot, oldest first
 //   LOADING  the source is read (and the problem, for cuda); holds a slot
-//   RUNNING  kcast-exec runs; holds a slot; when it is lost: WAITING again, once
+//   RUNNING  kcast-exec runs; holds a slot; when it is lost: WAITING again, once; when the host
+//            cannot start it: WAITING again, as often as that happens
 //   STORING  object and entry are being stored; no slot
 //
 // A task whose last request is cancelled leaves the table of keys at once (a new request starts
@@ -16,21 +17,17 @@
 // no job. One that cannot be stored for another reason cannot be used, and the request is lost.
 #include "daemon/run/compiler.h"
 #include "common/log.h"
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 #include "daemon/store/cache.h"
-#include "proto/verdict.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
-#define MAX_MEMORY ((uint64_t)4 << 30)  // address space of one compiler process
-#define MAX_OUTPUT ((uint64_t)32 << 20) // object and scratch files
 #define OUTCOME_MAX ((size_t)34 << 20)
 // Of the jail altogether: a compiler at its limit, and as much for its helpers, scratch files and
 // kcast-exec itself; twice the processes that the jail's own limit allows.
-#define GROUP_MEMORY (2 * MAX_MEMORY)
+#define GROUP_MEMORY (2 * COMPILER_MEMORY_MAX)
 #define GROUP_PROCESSES 128
 #define HELD_TICKS 10 // seconds between tries of a full disk
 
@@ -46,8 +43,9 @@ struct compile_task {
     struct compile_input input;       // its texts are copies
     struct compile_request *requests; // list
     struct executor *executor;        // RUNNING
-    struct compile_outcome outcome;   // STORING
+    struct compile_outcome outcome;   // of the last run
     bool has_outcome;
+    struct err unread;         // why a report could not be read
     double seconds;            // of children so far
     struct compile_task *prev; // WAITING list
     struct compile_task *next;
@@ -55,7 +53,8 @@ struct compile_task {
 };
 
 struct compiler {
-    struct compiler_config config;
+    const struct daemon_parts *parts;
+    struct compiler_events events;
     struct compile_task *tasks;   // by key
     struct compile_task *waiting; // list
     size_t waiting_count;
@@ -66,11 +65,13 @@ struct compiler {
     bool stopping;
 };
 
-struct compiler *compiler_create(const struct compiler_config *config)
+struct compiler *compiler_create(const struct daemon_parts *parts,
+                                 const struct compiler_events *events)
 {
     struct compiler *compiler = xcalloc(1, sizeof(*compiler));
 
-    compiler->config = *config;
+    compiler->parts = parts;
+    compiler->events = *events;
     return compiler;
 }
 
@@ -79,9 +80,9 @@ void compiler_free(struct compiler *compiler)
     free(compiler);
 }
 
-struct digest compiler_key(const struct compiler *compiler, const struct compile_input *input)
+static struct digest key_of(const struct compiler *compiler, const struct compile_input *input)
 {
-    return compile_input_key(input, compiler->config.sandbox_off);
+    return compile_input_key(input, compiler->parts->limits.sandbox_off);
 }
 
 static void leave_table(struct compile_task *task)
@@ -108,13 +109,9 @@ static void task_free(struct compile_task *task)
 }
 
 // Tells everybody and ends the task. The first requester pays.
-static void finish(struct compile_task *task, const struct compiled *compiled, const char *reason)
+static void finish_as(struct compile_task *task, struct compile_answer outcome)
 {
-    struct compile_answer outcome = {compiled, task->seconds, reason};
-
-    if (!compiled) {
-        log_event(LOG_WARNING, "compile-lost name=%s reason=\"%s\"", task->input.name, reason);
-    }
+    outcome.seconds = task->seconds;
     leave_table(task); // a request made by a callback starts anew
     struct compile_request *request;
     while ((request = task->requests)) {
@@ -124,6 +121,18 @@ static void finish(struct compile_task *task, const struct compiled *compiled, c
         outcome.seconds = 0;
     }
     task_free(task);
+}
+
+static void finish(struct compile_task *task, const struct compiled *compiled)
+{
+    finish_as(task, (struct compile_answer){.compiled = compiled});
+}
+
+static void lose(struct compile_task *task, enum job_cause cause, const char *reason)
+{
+    log_event(LOG_WARNING, "compile-lost name=%s cause=%s reason=\"%s\"", task->input.name,
+              job_cause_name(cause), reason);
+    finish_as(task, (struct compile_answer){.reason = reason, .cause = cause});
 }
 
 static void wait_for_slot(struct compile_task *task)
@@ -151,7 +160,7 @@ static void free_slot(struct compile_task *task, double seconds)
     struct compiler *compiler = task->compiler;
 
     compiler->slots_used--;
-    compiler->config.on_idle(compiler->config.owner, seconds);
+    compiler->events.on_idle(compiler->events.owner, seconds);
 }
 
 static void on_entry_stored(void *owner, const struct err *error, struct bytes *answer,
@@ -163,15 +172,23 @@ static void on_entry_stored(void *owner, const struct err *error, struct bytes *
     (void)error;
     (void)answer;
     (void)count;
-    finish(task, task->outcome.compiled, NULL);
+    finish(task, task->outcome.compiled);
 }
 
 static void store_entry(struct compile_task *task)
 {
     struct bytes packed = cache_pack(&compiled_message, task->outcome.compiled);
 
-    ledger_keep_compiled(task->compiler->config.ledger, &task->key, &packed, on_entry_stored, task);
+    ledger_keep_compiled(task->compiler->parts->ledger, &task->key, &packed, on_entry_stored, task);
     bytes_clear(&packed);
+}
+
+// It will be the next one to begin.
+static void put_back(struct compile_task *task)
+{
+    task->state = TASK_WAITING;
+    DL_PREPEND(task->compiler->waiting, task);
+    task->compiler->waiting_count++;
 }
 
 // There is no room for its object. The disk is tried again later, with this task first.
@@ -184,9 +201,7 @@ static void hold(struct compile_task *task, const char *reason)
     message_clear(&compile_outcome_message, &task->outcome);
     task->has_outcome = false;
     task->seconds = 0; // the search is not charged for tries of a full disk
-    task->state = TASK_WAITING;
-    DL_PREPEND(compiler->waiting, task);
-    compiler->waiting_count++;
+    put_back(task);
     compiler->held = HELD_TICKS;
     compiler->full = true;
 }
@@ -198,7 +213,7 @@ static void on_object_stored(void *owner, const struct err *error)
     if (error && error->code == ERR_NO_SPACE && task->requests) {
         hold(task, error->text);
     } else if (error) {
-        finish(task, NULL, error->text);
+        lose(task, JOB_CAUSE_STORAGE, error->text);
     } else {
         task->compiler->full = false;
         store_entry(task);
@@ -217,7 +232,7 @@ static void store(struct compile_task *task)
         compiled->toolchain = xstrdup(task->input.device_class->toolchain);
     }
     if (compiled->verdict == VERDICT_NONE) {
-        blob_put(task->compiler->config.blobs, &compiled->object, &object, false, on_object_stored,
+        blob_put(task->compiler->parts->blobs, &compiled->object, &object, false, on_object_stored,
                  task);
     } else {
         bytes_clear(&object);
@@ -229,29 +244,25 @@ static struct compile_expectation expectation_of(const struct compile_task *task
 {
     return (struct compile_expectation){
         .target = compile_input_is_cuda(&task->input) ? task->input.device_class->target : NULL,
-        .sandbox_off = task->compiler->config.sandbox_off,
+        .sandbox_off = task->compiler->parts->limits.sandbox_off,
     };
 }
 
-// What lies is not asked again.
-static bool is_last(void *owner, const struct bytes *packed)
+// Perhaps on another thread. What lies is not asked again.
+static bool read_outcome(void *owner, const struct bytes *packed)
 {
-    const struct compile_task *task = owner;
+    struct compile_task *task = owner;
     struct compile_expectation expected = expectation_of(task);
-    struct compile_outcome outcome;
-    bool last = outcome_read_compile(&outcome, packed, &expected, NULL) != 0;
 
-    if (!last) {
-        message_clear(&compile_outcome_message, &outcome);
-    }
-    return last;
+    task->unread = (struct err)ERR_INIT;
+    task->has_outcome = outcome_read_compile(&task->outcome, packed, &expected, &task->unread) == 0;
+    return !task->has_outcome;
 }
 
 // The run has ended and the task still has its slot.
 static void on_executor_end(void *owner, struct executor_end *end)
 {
     struct compile_task *task = owner;
-    bool ok = end->ok;
 
     task->executor = NULL;
     task->seconds += end->seconds;
@@ -260,52 +271,31 @@ static void on_executor_end(void *owner, struct executor_end *end)
         task_free(task);
         return;
     }
-    char reason[ERR_TEXT_MAX];
-    (void)snprintf(reason, sizeof(reason), "%s", end->reason);
-    struct err err = ERR_INIT;
-    if (ok) {
-        struct compile_expectation expected = expectation_of(task);
-
-        ok = outcome_read_compile(&task->outcome, &end->outcome, &expected, &err) == 0;
-        (void)snprintf(reason, sizeof(reason), "%s", err.text);
-    }
-    if (ok) {
-        task->has_outcome = true;
+    if (task->has_outcome) {
         store(task);
         return;
     }
+    char reason[ERR_TEXT_MAX];
+    (void)snprintf(reason, sizeof(reason), "%s", end->ok ? task->unread.text : end->reason);
     if (++task->attempts < COMPILER_ATTEMPTS) {
         log_event(LOG_WARNING, "compile-retried name=%s reason=\"%s\"", task->input.name, reason);
         wait_for_slot(task);
         return;
     }
-    finish(task, NULL, reason);
-}
-
-static struct bytes pack_plan(const struct compile_task *task, struct bytes *blobs)
-{
-    const struct compiler_config *config = &task->compiler->config;
-    const struct compile_limits limits = {
-        .seconds = config->max_seconds,
-        .memory = MAX_MEMORY,
-        .output = MAX_OUTPUT,
-        .sandbox_off = config->sandbox_off,
-    };
-
-    return compile_input_plan(&task->input, &limits, blobs);
+    lose(task, JOB_CAUSE_LOST_EXECUTOR, reason);
 }
 
 // How kcast-exec is run; for cuda in processes that stay.
-static struct executor_config executor_of(const struct compiler_config *config, bool cuda)
+static struct executor_config executor_of(const struct daemon_limits *limits, bool cuda)
 {
     return (struct executor_config){
         .mode = cuda ? "cuda-compile" : "compile",
         .keep = cuda ? "" : NULL,
         .outcome_max = OUTCOME_MAX,
-        .deadline_ms = config->max_seconds * 1000 + config->slack_ms,
-        .grace_ms = config->grace_ms,
+        .deadline_ms = limits->compile_seconds * 1000 + limits->slack_ms,
+        .grace_ms = limits->grace_ms,
         .limits = {.memory = GROUP_MEMORY, .processes = GROUP_PROCESSES},
-        .is_last = is_last,
+        .read = read_outcome,
         .on_end = on_executor_end,
     };
 }
@@ -314,8 +304,8 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
                      size_t count)
 {
     struct compile_task *task = owner;
-    const struct compiler_config *config = &task->compiler->config;
-    struct executor_config run = executor_of(config, compile_input_is_cuda(&task->input));
+    const struct daemon_parts *parts = task->compiler->parts;
+    struct executor_config run = executor_of(&parts->limits, compile_input_is_cuda(&task->input));
 
     (void)failed;
     (void)count;
@@ -326,45 +316,49 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     }
     if (error) {
         free_slot(task, 0);
-        finish(task, NULL, error->text);
+        lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
         return;
     }
-    struct bytes plan = pack_plan(task, blobs);
+    struct bytes plan = compile_input_plan(&task->input, &parts->limits, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {
         free_slot(task, 0);
-        finish(task, NULL, "its source, header or glue is too large for a plan");
+        lose(task, JOB_CAUSE_TOO_LARGE, "its source, header or glue is too large for a plan");
         return;
     }
     run.owner = task;
     struct err err = ERR_INIT;
-    if (executor_start(&task->executor, config->executors, &run, &plan, &err) != 0) {
+    if (executor_start(&task->executor, parts->executors, &run, &plan, &err) != 0) {
+        log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
+                  executor_pool_held(parts->executors), err.text);
+        put_back(task);
         free_slot(task, 0);
-        finish(task, NULL, err.text);
     }
 }
 
 void compiler_keep_ready(struct compiler *compiler)
 {
-    struct executor_config run = executor_of(&compiler->config, true);
+    const struct daemon_parts *parts = compiler->parts;
+    struct executor_config run = executor_of(&parts->limits, true);
 
-    executors_prestart(compiler->config.executors, &run, compiler->config.slots);
+    executors_prestart(parts->executors, &run, parts->limits.compile_slots);
 }
 
 void compiler_kick(struct compiler *compiler)
 {
-    const struct compiler_config *config = &compiler->config;
+    const struct daemon_parts *parts = compiler->parts;
+    const struct compiler_events *events = &compiler->events;
 
     while (compiler->waiting && !compiler->stopping && !compiler->held &&
-           compiler->slots_used < config->slots && config->may_start(config->owner)) {
+           compiler->slots_used < parts->limits.compile_slots &&
+           executor_pool_held(parts->executors) == 0 && events->may_start(events->owner)) {
         struct compile_task *task = compiler->waiting;
         struct digest blobs[] = {task->input.source, task->input.problem};
 
         stop_waiting(task);
         compiler->slots_used++;
         task->state = TASK_LOADING;
-        blob_load(config->blobs, blobs, compile_input_is_cuda(&task->input) ? 2 : 1, on_blobs,
-                  task);
+        blob_load(parts->blobs, blobs, compile_input_is_cuda(&task->input) ? 2 : 1, on_blobs, task);
     }
 }
 
@@ -373,19 +367,6 @@ void compiler_tick(struct compiler *compiler)
     if (compiler->held > 0 && --compiler->held == 0) {
         compiler_kick(compiler);
     }
-}
-
-static void missed(struct compile_task *task)
-{
-    struct compile_request *request;
-    struct compile_request *next;
-
-    DL_FOREACH_SAFE (task->requests, request, next) {
-        if (request->on_miss) {
-            request->on_miss(request);
-        }
-    }
-    wait_for_slot(task);
 }
 
 static void on_looked_up(void *owner, const struct err *error, struct bytes *answer, size_t count)
@@ -400,15 +381,15 @@ static void on_looked_up(void *owner, const struct err *error, struct bytes *ans
     struct compiled compiled;
     if (task->fresh || count == 0 || !answer[0].data ||
         message_read(&compiled_message, &compiled, answer[0].data, answer[0].len, NULL) != 0) {
-        missed(task);
+        wait_for_slot(task);
         return;
     }
     if (compiled.verdict == VERDICT_NONE &&
-        !blob_have(task->compiler->config.blobs, &compiled.object)) {
-        missed(task);
+        !blob_have(task->compiler->parts->blobs, &compiled.object)) {
+        wait_for_slot(task);
     } else {
         compiled.cached = true;
-        finish(task, &compiled, NULL);
+        finish(task, &compiled);
     }
     message_clear(&compiled_message, &compiled);
 }
@@ -432,24 +413,17 @@ static struct compile_task *new_task(struct compiler *compiler, const struct dig
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input)
 {
-    struct digest key = compiler_key(compiler, input);
+    struct digest key = key_of(compiler, input);
     struct compile_task *task;
 
     HASH_FIND(hh, compiler->tasks, &key, sizeof(key), task);
-    bool joins = task;
-    if (!joins) {
+    if (!task) {
         task = new_task(compiler, &key, input);
+        ledger_read_compiled(compiler->parts->ledger, &key, on_looked_up, task);
     }
     task->fresh = task->fresh || input->fresh;
     request->task = task;
     DL_APPEND(task->requests, request);
-    if (joins) {
-        if (task->state != TASK_LOOKUP && request->on_miss) {
-            request->on_miss(request);
-        }
-    } else {
-        ledger_read_compiled(compiler->config.ledger, &key, on_looked_up, task);
-    }
 }
 
 void compiler_cancel(struct compiler *compiler, struct compile_request *request)
@@ -476,9 +450,9 @@ void compiler_cancel(struct compiler *compiler, struct compile_request *request)
 
 void compiler_forget(struct compiler *compiler, const struct compile_input *input)
 {
-    struct digest key = compiler_key(compiler, input);
+    struct digest key = key_of(compiler, input);
 
-    ledger_drop_compiled(compiler->config.ledger, &key);
+    ledger_drop_compiled(compiler->parts->ledger, &key);
 }
 
 void compiler_stop(struct compiler *compiler)

@@ -6,9 +6,11 @@
 #include "common/digest.h"
 #include "daemon/run/compile_input.h"
 #include "daemon/run/executors.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 #include "proto/messages.h"
+#include "proto/verdict.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,13 +26,12 @@ struct compile_answer {
     double seconds; // spent on this request now; 0 when it came from the cache
     const char
         *reason; // why it was lost (the jail failed, the source is gone, …); no one's verdict
+    enum job_cause cause; // the same in one word, for the jobs that end by it
 };
 
-// Embedded in what waits for a compilation; zeroed before use. The callbacks run on the loop
-// thread; on_done never inside compiler_request, on_miss perhaps.
+// Embedded in what waits for a compilation; zeroed before use. on_done runs on the loop thread,
+// never inside compiler_request.
 struct compile_request {
-    void (*on_miss)(
-        struct compile_request *request); // not cached: it will be compiled. May be NULL
     void (*on_done)(struct compile_request *request, const struct compile_answer *outcome);
     void *owner; // the requester's
     // The compiler's:
@@ -39,22 +40,17 @@ struct compile_request {
     struct compile_request *next;
 };
 
-struct compiler_config {
-    struct blob_store *blobs;
-    struct ledger *ledger;
-    struct executors *executors;
-    size_t slots;         // children at once
-    uint64_t max_seconds; // of one compilation
-    uint64_t slack_ms;    // by which kcast-exec may exceed that
-    uint64_t grace_ms;    // SIGTERM to SIGKILL
-    bool sandbox_off;
+// What it asks and tells; scheduler.h has the daemon's.
+struct compiler_events {
     bool (*may_start)(void *owner); // whether a child may be started now
-    void (*on_idle)(void *owner,
-                    double seconds); // a child has ended after so long: something else may start
+    // A child has ended after so many seconds: something else may start.
+    void (*on_idle)(void *owner, double seconds);
     void *owner;
 };
 
-struct compiler *compiler_create(const struct compiler_config *config);
+// parts outlive it; limits, blobs, ledger and executors are used.
+struct compiler *compiler_create(const struct daemon_parts *parts,
+                                 const struct compiler_events *events);
 // Kills what runs, without callbacks to requests. Freed when the last child has gone; compiler_busy
 // says.
 void compiler_stop(struct compiler *compiler);
@@ -62,13 +58,11 @@ void compiler_free(struct compiler *compiler); // nothing may be under way; NULL
 
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input);
-// The request's callbacks will not run. What nobody else waits for is dropped or killed. No-op when
+// on_done will not run. What nobody else waits for is dropped or killed. No-op when
 // it is done.
 void compiler_cancel(struct compiler *compiler, struct compile_request *request);
 // The object of a compilation is missing or damaged: the next request compiles again.
 void compiler_forget(struct compiler *compiler, const struct compile_input *input);
-// The key under which a compilation is cached.
-struct digest compiler_key(const struct compiler *compiler, const struct compile_input *input);
 
 // Keeps as many processes for cuda sources ready as there are slots.
 void compiler_keep_ready(struct compiler *compiler);

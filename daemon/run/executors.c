@@ -5,6 +5,10 @@
 //   more                   warm ─on_outcome─▶ back to the others ─▶ on_end
 //                                       └─is_last─▶ retired, warm's end ─▶ on_end
 //                          warm's end without a report ─▶ on_end, lost
+//
+// A report is read between the two, once: a short one at once, a long one on a thread of libuv's. The
+// run goes on when that is done. Meanwhile it may be stopped, and a process that stays may end: its
+// end is kept until then.
 #include "daemon/run/executors.h"
 #include "common/clock.h"
 #include "common/strbuf.h"
@@ -14,16 +18,26 @@
 #include <string.h>
 
 struct executors {
-    struct children *children;
+    uv_loop_t *loop;
+    struct children *children; // NULL, as warms, where a stand-in serves
     struct prestarted_set *prestarted_set;
+    struct executor_stand_in stand_in;
+    unsigned failures; // starts in a row that failed, those at the same time counted once
+    unsigned held;     // ticks until something should be started
 };
 
 struct executor {
-    struct child *child; // one of the two
+    struct executors *pool;
+    struct child *child; // one of the two, NULL when it is gone
     struct prestarted *prestarted;
+    uv_work_t work;        // reading a long report
+    bool reading;          // that is under way
+    bool last;             // what read said
+    struct child_end gone; // of the process, when it is gone
+    void (*on_read)(struct executor *executor);
     struct strbuf output; // child: its report so far
-    bool has_outcome;     // warm: end.report is it, and its process is ending
-    bool (*is_last)(void *owner, const struct bytes *outcome);
+    bool has_outcome;     // warm: end.report is it
+    bool (*read)(void *owner, const struct bytes *outcome);
     void (*on_end)(void *owner, struct executor_end *end);
     void *owner;
     uint64_t started_ns;
@@ -38,6 +52,7 @@ int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *pa
 
     if (rc == 0) {
         *ret = xcalloc(1, sizeof(**ret));
+        (*ret)->loop = loop;
         (*ret)->children = children;
         (*ret)->prestarted_set = prestarted_set_create(children);
     }
@@ -55,7 +70,7 @@ void executor_pool_free(struct executors *pool)
 
 size_t executor_pool_count(const struct executors *pool)
 {
-    return children_count(pool->children);
+    return pool->children ? children_count(pool->children) : 0;
 }
 
 static struct prestarted_config prestarted_config_of(const struct executor_config *config)
@@ -74,7 +89,9 @@ void executors_prestart(struct executors *pool, const struct executor_config *co
 {
     struct prestarted_config prestarted = prestarted_config_of(config);
 
-    prestarted_set_fill(pool->prestarted_set, &prestarted, count);
+    if (pool->prestarted_set) {
+        prestarted_set_fill(pool->prestarted_set, &prestarted, count);
+    }
 }
 
 void executor_pool_stop(struct executors *pool)
@@ -89,8 +106,26 @@ void executor_pool_kill(struct executors *pool)
 
 void executor_pool_tick(struct executors *pool)
 {
-    children_sweep(pool->children);
-    prestarted_set_tick(pool->prestarted_set);
+    pool->held -= pool->held > 0;
+    if (pool->children) {
+        children_sweep(pool->children);
+        prestarted_set_tick(pool->prestarted_set);
+    }
+}
+
+unsigned executor_pool_held(const struct executors *pool)
+{
+    return pool->held;
+}
+
+static void hold(struct executors *pool)
+{
+    if (pool->held == 0) { // else it is the same misfortune
+        unsigned ticks = 1U << pool->failures;
+
+        pool->held = ticks;
+        pool->failures += ticks < EXECUTOR_HELD_MAX;
+    }
 }
 
 // Tells the owner. The run is gone afterwards.
@@ -115,6 +150,39 @@ static void take_end(struct executor *executor, const struct child_end *end, boo
     finish(executor);
 }
 
+// --- the report
+
+static void read_work(uv_work_t *work)
+{
+    struct executor *executor = work->data;
+
+    executor->last = executor->read(executor->owner, &executor->end.outcome);
+}
+
+static void on_read_work(uv_work_t *work, int status)
+{
+    struct executor *executor = work->data;
+
+    (void)status; // never cancelled
+    executor->reading = false;
+    executor->on_read(executor);
+}
+
+// Goes on with on_read, perhaps later.
+static void read_outcome(struct executor *executor, void (*on_read)(struct executor *executor))
+{
+    executor->on_read = on_read;
+    executor->work.data = executor;
+    // A missing callback is all that uv_queue_work refuses.
+    executor->reading =
+        executor->read && executor->end.outcome.len > EXECUTOR_READ_HERE &&
+        uv_queue_work(executor->pool->loop, &executor->work, read_work, on_read_work) == 0;
+    if (!executor->reading) {
+        executor->last = executor->read && executor->read(executor->owner, &executor->end.outcome);
+        on_read(executor);
+    }
+}
+
 // --- a process of its own
 
 static void on_child_output(void *owner, const char *data, size_t len)
@@ -130,14 +198,23 @@ static void on_child_output(void *owner, const char *data, size_t len)
     }
 }
 
+static void on_child_read(struct executor *executor)
+{
+    take_end(executor, &executor->gone, true);
+}
+
 static void on_child_end(void *owner, const struct child_end *end)
 {
     struct executor *executor = owner;
 
+    executor->child = NULL;
+    executor->gone = *end;
     if (end->ok) {
         executor->end.outcome = strbuf_detach_bytes(&executor->output);
+        read_outcome(executor, on_child_read);
+    } else {
+        take_end(executor, end, false);
     }
-    take_end(executor, end, end->ok);
 }
 
 static int start_child(struct executor *executor, struct executors *pool,
@@ -165,28 +242,38 @@ static int start_child(struct executor *executor, struct executors *pool,
 
 // --- a process that stays
 
-static void on_prestarted_outcome(void *owner, struct bytes *outcome)
+static void on_prestarted_read(struct executor *executor)
 {
-    struct executor *executor = owner;
-    bool last = executor->is_last && executor->is_last(executor->owner, outcome);
-
-    executor->end.outcome = *outcome;
-    *outcome = (struct bytes){0};
-    if (last) {
-        executor->has_outcome = true;
+    if (!executor->prestarted) {
+        take_end(executor, &executor->gone, true);
+    } else if (executor->last) {
         prestarted_retire(executor->prestarted);
-    } else {
+    } else if (!executor->end.stopped) { // else its end is on its way
         executor->end.ok = true;
         prestarted_give_back(executor->prestarted);
         finish(executor);
     }
 }
 
+static void on_prestarted_outcome(void *owner, struct bytes *outcome)
+{
+    struct executor *executor = owner;
+
+    executor->end.outcome = *outcome;
+    *outcome = (struct bytes){0};
+    executor->has_outcome = true;
+    read_outcome(executor, on_prestarted_read);
+}
+
 static void on_prestarted_end(void *owner, const struct child_end *end)
 {
     struct executor *executor = owner;
 
-    take_end(executor, end, executor->has_outcome);
+    executor->prestarted = NULL;
+    executor->gone = *end;
+    if (!executor->reading) {
+        take_end(executor, end, executor->has_outcome);
+    }
 }
 
 static int start_prestarted(struct executor *executor, struct executors *pool,
@@ -209,24 +296,60 @@ static int start_prestarted(struct executor *executor, struct executors *pool,
     return rc;
 }
 
-// --- both
+// --- a stand-in
+
+struct executors *executor_pool_stand_in(const struct executor_stand_in *stand_in)
+{
+    struct executors *pool = xcalloc(1, sizeof(*pool));
+
+    pool->stand_in = *stand_in;
+    return pool;
+}
+
+static int start_stand_in(struct executor *executor, struct executors *pool,
+                          const struct executor_config *config, struct bytes *plan_taken,
+                          struct err *err)
+{
+    const struct executor_stand_in *stand_in = &pool->stand_in;
+
+    return stand_in->start(stand_in->owner, executor, config, plan_taken, err);
+}
+
+void executor_answer(struct executor *executor, struct executor_end *end_taken)
+{
+    bool stopped = executor->end.stopped;
+
+    executor->end = *end_taken;
+    executor->end.stopped = stopped;
+    *end_taken = (struct executor_end){0};
+    if (executor->end.ok && executor->read) {
+        (void)executor->read(executor->owner, &executor->end.outcome);
+    }
+    finish(executor);
+}
+
+// --- all
 
 int executor_start(struct executor **ret, struct executors *pool,
                    const struct executor_config *config, struct bytes *plan_taken, struct err *err)
 {
     struct executor *executor = xcalloc(1, sizeof(*executor));
 
-    executor->is_last = config->is_last;
+    executor->pool = pool;
+    executor->read = config->read;
     executor->on_end = config->on_end;
     executor->owner = config->owner;
     executor->started_ns = clock_now_ns(&clock_system);
-    int rc = config->keep ? start_prestarted(executor, pool, config, plan_taken, err)
-                          : start_child(executor, pool, config, plan_taken, err);
+    int rc = (pool->stand_in.start ? start_stand_in
+              : config->keep       ? start_prestarted
+                                   : start_child)(executor, pool, config, plan_taken, err);
     bytes_clear(plan_taken); // when nothing has taken it
     if (rc != 0) {
+        hold(pool);
         free(executor);
         return rc;
     }
+    pool->failures = 0;
     *ret = executor;
     return 0;
 }
@@ -235,12 +358,15 @@ void executor_stop(struct executor *executor)
 {
     struct executor_end *end = &executor->end;
 
-    if (!end->stopped && !executor->has_outcome) {
-        end->stopped = true;
-        if (executor->child) {
-            child_terminate(executor->child, "was stopped");
-        } else {
-            prestarted_stop(executor->prestarted);
-        }
+    if (end->stopped || (executor->has_outcome && !executor->reading)) {
+        return;
+    }
+    end->stopped = true;
+    if (executor->pool->stand_in.stop) {
+        executor->pool->stand_in.stop(executor->pool->stand_in.owner, executor);
+    } else if (executor->child) {
+        child_terminate(executor->child, "was stopped");
+    } else if (executor->prestarted) {
+        prestarted_stop(executor->prestarted);
     }
 }

@@ -1,8 +1,8 @@
-// Design note. Four things are under way at first, at the same time: the blobs are read, the ledger
-// is told that the job is RUNNING (so that a crash counts as an attempt), the compilation's facts
-// are read back from the ledger, and so is the result cache, because an equal job may have been
-// measured since this one was submitted. When all are there the plan is written and the executor
-// started; the seed is drawn then, after the candidate is fixed.
+// Design note. Three things are under way at first, at the same time: the blobs are read, the
+// ledger is told that the job is RUNNING (so that a crash counts as an attempt), and the result
+// cache is asked, because an equal job may have been measured since this one was submitted. When
+// all are there the plan is written and the executor started; the seed is drawn then, after the
+// candidate is fixed.
 //
 //   PREPARING --all there--> EXECUTING --report, failure--> end
 //
@@ -13,23 +13,22 @@
 // digests, seed, attempt.
 #include "daemon/run/measure.h"
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/stats.h"
 #include "daemon/jobs/completion.h"
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Of each GPU. Two, because the one that a crash takes with it cannot serve the next search.
 #define PRESTARTED_UNUSED 2
 
 struct run {
-    struct measure_config config;
+    const struct daemon_parts *parts;
+    const struct run_events *events;
     struct job *job; // NULL: cancelled
     uint64_t id;     // of the job
     struct device *device;
@@ -37,15 +36,16 @@ struct run {
     struct account_hold hold;   // of the search's account
     char *tenant, *search_name;
     char *place;                       // of both, as search->place
-    unsigned pending;                  // of the four
+    unsigned pending;                  // of the three
     struct bytes blob[RUN_BLOB_COUNT]; // read
-    struct compiled *compiled;         // of the candidate, when the ledger had it
     struct bytes cached;               // a result that answers the job
     bool failed;                       // a blob could not be read: end says which
     struct executor *executor;
     struct outcome_expectation expected;
-    struct digest about;  // problem and baseline, for controls
-    struct digest object; // of the candidate
+    struct measure_outcome outcome; // of the executor
+    bool has_outcome;
+    struct err unread;   // why the report could not be read
+    struct digest about; // problem and baseline, for controls
     double anchor_log2;
     double precision_log2;
     uint64_t max_launches;
@@ -67,9 +67,8 @@ static void run_free(struct run *run)
     for (size_t i = 0; i < RUN_BLOB_COUNT; i++) {
         bytes_clear(&run->blob[i]);
     }
-    if (run->compiled) {
-        message_clear(&compiled_message, run->compiled);
-        free(run->compiled);
+    if (run->has_outcome) {
+        message_clear(&measure_outcome_message, &run->outcome);
     }
     bytes_clear(&run->cached);
     free(run->tenant);
@@ -82,7 +81,7 @@ static void run_free(struct run *run)
 static void finish(struct run *run, enum run_outcome outcome)
 {
     struct run_end *end = &run->end;
-    uint64_t now_ns = clock_now_ns(&clock_system);
+    uint64_t now_ns = clock_now_ns(run->parts->clock);
     struct queue *queue = run->device->device_class->queue;
 
     end->outcome = run->job ? outcome : RUN_CANCELLED;
@@ -96,10 +95,11 @@ static void finish(struct run *run, enum run_outcome outcome)
     // What was lost, or was not measured after all, is free; a candidate that loses every executor
     // is at fault itself.
     bool free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
-                          outcome == RUN_DISTURBED ||
+                          outcome == RUN_DISTURBED || outcome == RUN_NO_START ||
+                          outcome == RUN_TOO_LARGE ||
                           (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
     queue_settle(queue, &run->ticket, end->held_s, free_of_charge);
-    account_settle(run->config.accounts, &run->hold, end->held_s, free_of_charge,
+    account_settle(run->parts->accounts, &run->hold, end->held_s, free_of_charge,
                    clock_seconds(now_ns));
     if (outcome == RUN_LOST) {
         (void)device_failed(run->device, run->id, run->reason, now_ns);
@@ -107,7 +107,7 @@ static void finish(struct run *run, enum run_outcome outcome)
     if (run->job) {
         run->job->run = NULL;
     }
-    run->config.on_end(run->config.owner, run->job, end);
+    run->events->on_end(run->events->owner, run->job, end);
     run_free(run);
 }
 
@@ -125,18 +125,18 @@ static void fill_accounts(struct run *run, struct result *result)
     }
     result->seconds->queue = run->queue_seconds;
     result->seconds->compile = run->compile_seconds;
-    result->seconds->held = clock_seconds(clock_now_ns(&clock_system) - run->device->since_ns);
+    result->seconds->held = clock_seconds(clock_now_ns(run->parts->clock) - run->device->since_ns);
 }
 
 // What the GPU read last, and whether it was disturbed. The executor's word does not count here.
-static void fill_conditions(const struct device *device, bool disturbed, struct result *result)
+static void fill_conditions(const struct run *run, bool disturbed, struct result *result)
 {
     for (size_t i = 0; i < result->conditions_count; i++) {
         message_clear(&fact_message, &result->conditions[i]);
     }
     free(result->conditions);
     struct fact *facts =
-        device_readings(device, clock_now_ns(&clock_system), &result->conditions_count);
+        device_readings(run->device, clock_now_ns(run->parts->clock), &result->conditions_count);
     if (disturbed) {
         facts = xrealloc(facts, result->conditions_count + 1, sizeof(*facts));
         facts[result->conditions_count++] = (struct fact){.name = xstrdup("disturbed"), .value = 1};
@@ -144,12 +144,22 @@ static void fill_conditions(const struct device *device, bool disturbed, struct 
     result->conditions = facts;
 }
 
+static void fill_compiled(const struct compiled *compiled, struct result *result)
+{
+    if (!result->compiled) {
+        result->compiled = xcalloc(1, sizeof(*result->compiled));
+    }
+    message_clear(&compiled_message, result->compiled);
+    message_copy(&compiled_message, result->compiled, compiled);
+    result->compiled->cached = false; // whether somebody had compiled it before is no result
+}
+
 // What the daemon knows better than the executor.
 static void fill_result(struct run *run, bool disturbed, struct result *result)
 {
     set_text(&result->device, run->device->name);
     set_text(&result->device_class, run->device->device_class->name);
-    set_text(&result->sandbox, run->config.sandbox_off ? "off" : "on");
+    set_text(&result->sandbox, run->parts->limits.sandbox_off ? "off" : "on");
     if (!result->trust && !device_is_gpu(run->device)) {
         set_text(&result->trust, "c");
     }
@@ -158,16 +168,11 @@ static void fill_result(struct run *run, bool disturbed, struct result *result)
     result->attempt = run->attempt;
     result->seed = run->seed;
     result->cached = false;
-    result->measured_at = (double)clock_wall_ns(&clock_system) / 1e9;
-    if (run->compiled) {
-        if (result->compiled) {
-            message_clear(&compiled_message, result->compiled);
-            free(result->compiled);
-        }
-        result->compiled = run->compiled;
-        run->compiled = NULL;
+    result->measured_at = (double)clock_wall_ns(run->parts->clock) / 1e9;
+    if (run->job) {
+        fill_compiled(run->job->compiled, result);
     }
-    fill_conditions(run->device, disturbed, result);
+    fill_conditions(run, disturbed, result);
     fill_accounts(run, result);
 }
 
@@ -178,8 +183,8 @@ static bool take_control(struct run *run, bool disturbed, struct result *result)
     struct device *device = run->device;
 
     if (result->control) {
-        return !disturbed &&
-               device_control(device, &run->about, result->control, clock_now_ns(&clock_system));
+        return !disturbed && device_control(device, &run->about, result->control,
+                                            clock_now_ns(run->parts->clock));
     }
     const struct estimate *last = device_last_control(device, &run->about);
     if (last) {
@@ -200,41 +205,34 @@ static bool is_spoilt(const struct run *run, bool disturbed, const struct result
 static void on_executor_end(void *owner, struct executor_end *end)
 {
     struct run *run = owner;
+    struct result *result = run->has_outcome ? run->outcome.result : NULL;
     bool disturbed = device_was_disturbed(run->device);
 
     run->executor = NULL;
     if (end->stuck) { // it may have given its report before
-        run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+        run->end.held_s = device_release(run->device, clock_now_ns(run->parts->clock));
         device_lose(run->device, true, end->reason);
     }
-    if (!end->ok) {
-        (void)snprintf(run->reason, sizeof(run->reason), "%s", end->reason);
+    if (!end->ok || !result) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s",
+                       end->ok ? run->unread.text : end->reason);
         finish(run, end->stopped ? RUN_CANCELLED : RUN_LOST);
         return;
     }
-    struct measure_outcome outcome;
-    struct err err = ERR_INIT;
-    if (outcome_read_measure(&outcome, &end->outcome, &run->expected, &err) != 0) {
-        (void)snprintf(run->reason, sizeof(run->reason), "%s", err.text);
-        finish(run, RUN_LOST);
-        return;
-    }
     device_succeeded(run->device);
-    if (is_spoilt(run, disturbed, outcome.result)) {
+    if (is_spoilt(run, disturbed, result)) {
         (void)snprintf(run->reason, sizeof(run->reason), "%s", run->device->disturbance);
-        message_clear(&measure_outcome_message, &outcome);
         finish(run, RUN_DISTURBED);
         return;
     }
-    fill_result(run, disturbed, outcome.result);
+    fill_result(run, disturbed, result);
     // After the release, because a bad control may take the device out of service.
     if (!end->stuck) {
-        run->end.held_s = device_release(run->device, clock_now_ns(&clock_system));
+        run->end.held_s = device_release(run->device, clock_now_ns(run->parts->clock));
     }
-    run->end.cacheable = take_control(run, disturbed, outcome.result);
-    run->end.result = outcome.result;
+    run->end.cacheable = take_control(run, disturbed, result);
+    run->end.result = result;
     finish(run, RUN_RESULT);
-    message_clear(&measure_outcome_message, &outcome);
 }
 
 static struct bytes take(struct bytes *bytes)
@@ -264,7 +262,7 @@ static struct bytes pack_plan(struct run *run)
     plan.launch_seconds = MEASURE_LAUNCH_SECONDS;
     plan.max_memory = MEASURE_MEMORY;
     plan.control = run->control;
-    plan.sandbox_off = run->config.sandbox_off;
+    plan.sandbox_off = run->parts->limits.sandbox_off;
     plan.peak_flops = device_class->peak_flops;
     plan.peak_bytes = device_class->peak_bytes;
     if (device_is_gpu(run->device)) {
@@ -279,22 +277,19 @@ static struct bytes pack_plan(struct run *run)
     return packed;
 }
 
-// What lies is not asked again.
-static bool is_last(void *owner, const struct bytes *packed)
+// Perhaps on another thread. What lies is not asked again.
+static bool read_outcome(void *owner, const struct bytes *packed)
 {
-    const struct run *run = owner;
-    struct measure_outcome outcome;
+    struct run *run = owner;
 
-    if (outcome_read_measure(&outcome, packed, &run->expected, NULL) != 0) {
-        return true;
-    }
-    bool last = outcome.retire;
-    message_clear(&measure_outcome_message, &outcome);
-    return last;
+    run->unread = (struct err)ERR_INIT;
+    run->has_outcome =
+        outcome_read_measure(&run->outcome, packed, &run->expected, &run->unread) == 0;
+    return !run->has_outcome || run->outcome.retire;
 }
 
 // How kcast-exec is run; for a GPU in processes that stay with its context.
-static struct executor_config executor_of(const struct measure_config *config,
+static struct executor_config executor_of(const struct daemon_limits *limits,
                                           const struct device *device)
 {
     bool gpu = device_is_gpu(device);
@@ -303,47 +298,47 @@ static struct executor_config executor_of(const struct measure_config *config,
         .mode = gpu ? "cuda-measure" : "measure",
         .argument = gpu ? device->uuid : NULL,
         .outcome_max = MEASURE_OUTCOME_MAX,
-        .grace_ms = config->grace_ms,
+        .grace_ms = limits->grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
-        .is_last = is_last,
+        .read = read_outcome,
         .on_end = on_executor_end,
     };
 }
 
-void run_prestart(const struct measure_config *config, const struct device *device)
+void run_prestart(const struct daemon_parts *parts, const struct device *device)
 {
-    struct executor_config unused = executor_of(config, device);
+    struct executor_config unused = executor_of(&parts->limits, device);
 
-    executors_prestart(config->executors, &unused, PRESTARTED_UNUSED);
+    executors_prestart(parts->executors, &unused, PRESTARTED_UNUSED);
 }
 
 static void execute(struct run *run)
 {
     // Timing, twice with a control; verification is in the slack.
     double timing_s = run->max_seconds * (run->control ? 2 : 1);
-    struct executor_config config = executor_of(&run->config, run->device);
+    struct executor_config config = executor_of(&run->parts->limits, run->device);
 
-    config.deadline_ms = (uint64_t)(timing_s * 1000) + run->config.slack_ms;
+    config.deadline_ms = (uint64_t)(timing_s * 1000) + run->parts->limits.slack_ms;
     config.keep = device_is_gpu(run->device) ? run->place : NULL;
     config.fresh = run->fresh;
     config.owner = run;
-    run->config.on_started(run->config.owner, run->job);
+    run->events->on_started(run->events->owner, run->job);
     run->seed = stats_entropy();
     struct bytes plan = pack_plan(run);
     if (!plan.data) {
         (void)snprintf(run->reason, sizeof(run->reason),
-                       "problem and objects are too large for a plan");
-        finish(run, RUN_LOST);
+                       "problem and objects are too large to be sent to an executor");
+        finish(run, RUN_TOO_LARGE);
         return;
     }
     struct err err = ERR_INIT;
-    if (executor_start(&run->executor, run->config.executors, &config, &plan, &err) != 0) {
+    if (executor_start(&run->executor, run->parts->executors, &config, &plan, &err) != 0) {
         (void)snprintf(run->reason, sizeof(run->reason), "%s", err.text);
-        finish(run, RUN_LOST);
+        finish(run, RUN_NO_START);
     }
 }
 
-// One of the four is there.
+// One of the three is there.
 static void prepared(struct run *run)
 {
     if (--run->pending > 0) {
@@ -385,21 +380,6 @@ static void on_marked(void *owner, const struct err *error, struct bytes *answer
     prepared(owner);
 }
 
-static void on_compiled(void *owner, const struct err *error, struct bytes *answer, size_t count)
-{
-    struct run *run = owner;
-
-    if (!error && count > 0 && answer[0].data) {
-        run->compiled = xcalloc(1, sizeof(*run->compiled));
-        if (message_read(&compiled_message, run->compiled, answer[0].data, answer[0].len, NULL) !=
-            0) {
-            free(run->compiled);
-            run->compiled = NULL;
-        }
-    }
-    prepared(run);
-}
-
 static void on_cached(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct run *run = owner;
@@ -410,31 +390,24 @@ static void on_cached(void *owner, const struct err *error, struct bytes *answer
     prepared(run);
 }
 
-// The spec as far as the cache's question needs it.
 static void look_into_cache(struct run *run, const struct job *job)
 {
-    struct digest key = completion_cache_key(job, run->config.sandbox_off);
-    struct job_spec spec;
+    struct digest key = completion_cache_key(job, run->parts->limits.sandbox_off);
+    struct bytes question = completion_cache_question(job);
 
-    message_init(&job_spec_message, &spec);
-    spec.kind = job->kind;
-    spec.problem = job->setup->problem;
-    spec.candidate = job->candidate;
-    spec.max_seconds = job->max_seconds;
-    spec.precision_log2 = job->precision_log2;
-    spec.max_launches = job->max_launches;
-    struct bytes packed = cache_pack(&job_spec_message, &spec);
-    ledger_read_cached(run->config.ledger, &key, &packed, cache_adopt, on_cached, run);
-    bytes_clear(&packed);
+    ledger_read_cached(run->parts->ledger, &key, &question, cache_adopt, on_cached, run);
+    bytes_clear(&question);
 }
 
-static struct run *new_run(const struct measure_config *config, struct job *job,
-                           struct device *device, const struct queue_ticket *ticket)
+static struct run *new_run(const struct daemon_parts *parts, const struct run_events *events,
+                           struct job *job, struct device *device,
+                           const struct queue_ticket *ticket)
 {
     struct run *run = xcalloc(1, sizeof(*run));
     const struct setup *setup = job->setup;
 
-    run->config = *config;
+    run->parts = parts;
+    run->events = events;
     run->job = job;
     run->id = job->id;
     run->device = device;
@@ -448,10 +421,9 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     run->expected = (struct outcome_expectation){
         .problem = setup->problem,
         .candidate = job->candidate,
-        .sandbox_off = config->sandbox_off,
+        .sandbox_off = parts->limits.sandbox_off,
     };
     run->about = device_about(&setup->problem, &setup->baseline.source);
-    run->object = job->object;
     run->anchor_log2 = job->anchor_log2;
     run->precision_log2 = job->precision_log2;
     run->max_launches = job->max_launches;
@@ -462,30 +434,27 @@ static struct run *new_run(const struct measure_config *config, struct job *job,
     return run;
 }
 
-void run_start(const struct measure_config *config, struct job *job, struct device *device,
-               const struct queue_ticket *ticket)
+void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
+               struct device *device, const struct queue_ticket *ticket)
 {
-    struct run *run = new_run(config, job, device, ticket);
+    struct run *run = new_run(parts, events, job, device, ticket);
     const struct setup *setup = job->setup;
-    struct compile_input input = setup_candidate(setup, &job->candidate);
-    struct digest key = compiler_key(config->compiler, &input);
     struct digest blobs[RUN_BLOB_COUNT] = {
         [RUN_BLOB_PROBLEM] = setup->problem,
         [RUN_BLOB_REFERENCE] = setup->reference.object,
         [RUN_BLOB_BASELINE] = setup->baseline.object,
-        [RUN_BLOB_CANDIDATE] = job->object,
+        [RUN_BLOB_CANDIDATE] = job->compiled->object,
     };
-    uint64_t now_ns = clock_now_ns(&clock_system);
+    uint64_t now_ns = clock_now_ns(run->parts->clock);
     double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;
 
     run->queue_seconds = waited > 0 ? waited : 0;
     run->control = device_needs_control(device, &run->about, now_ns);
     device_hold(device, job->id, now_ns);
     job->run = run;
-    run->pending = job->fresh ? 3 : 4;
-    blob_load(config->blobs, blobs, RUN_BLOB_COUNT, on_blobs, run);
-    ledger_move(config->ledger, job->id, JOB_RUNNING, job->attempt, on_marked, run);
-    ledger_read_compiled(config->ledger, &key, on_compiled, run);
+    run->pending = job->fresh ? 2 : 3;
+    blob_load(parts->blobs, blobs, RUN_BLOB_COUNT, on_blobs, run);
+    ledger_move(parts->ledger, job->id, JOB_RUNNING, job->attempt, on_marked, run);
     if (!job->fresh) {
         look_into_cache(run, job);
     }
@@ -493,7 +462,7 @@ void run_start(const struct measure_config *config, struct job *job, struct devi
 
 void run_charge(struct run *run)
 {
-    uint64_t now_ns = clock_now_ns(&clock_system);
+    uint64_t now_ns = clock_now_ns(run->parts->clock);
     double held_s = clock_seconds(now_ns - run->device->since_ns);
 
     if (run->device->job == run->id) {

@@ -5,10 +5,11 @@
 #define DAEMON_RUN_MEASURE_H
 
 #include "daemon/devices/device.h"
-#include "daemon/jobs/job.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/executors.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/job.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/ledger.h"
 
@@ -27,6 +28,8 @@ enum run_outcome {
     RUN_RESULT,    // end->result is what the job gets
     RUN_CACHED,    // an equal job was measured in the meantime: end->cached
     RUN_LOST,      // the executor failed: no one knows anything about the candidate
+    RUN_NO_START,  // the host could not start an executor: nobody's fault
+    RUN_TOO_LARGE, // the plan cannot be sent: the job's own fault
     RUN_DISTURBED, // heat, a brake or another program spoilt it: to be measured again
     RUN_NO_OBJECT, // a blob is missing or damaged; the executor was not started
     RUN_CANCELLED, // run_cancel was called
@@ -37,7 +40,7 @@ struct run_end {
     struct result *result; // the callee may change it
     struct bytes *cached;  // packed; the callee may take it
     bool cacheable;        // its A/A control was in order, and nothing disturbed it
-    const char *reason;    // for RUN_LOST, RUN_DISTURBED and RUN_NO_OBJECT
+    const char *reason;    // for all but RUN_RESULT, RUN_CACHED and RUN_CANCELLED
     size_t blob;           // for RUN_NO_OBJECT: which
     double held_s;
     const struct device *device; // that it was on
@@ -52,33 +55,27 @@ enum {
     RUN_BLOB_COUNT
 };
 
-struct measure_config {
-    struct blob_store *blobs;
-    struct ledger *ledger;
-    struct executors *executors;
-    struct compiler *compiler;
-    struct account_table *accounts;
-    uint64_t slack_ms; // by which kcast-exec may exceed what its plan allows
-    uint64_t grace_ms; // SIGTERM to SIGKILL
-    bool sandbox_off;
+struct run_events {
     // The executor is about to start.
     void (*on_started)(void *owner, struct job *job);
-    // The device is free again (or out of service). job as above. The run is freed afterwards.
+    // The device is free again (or out of service). job: NULL when the run was cancelled. The run
+    // is freed afterwards.
     void (*on_end)(void *owner, struct job *job, struct run_end *end);
     void *owner;
 };
 
 // Takes the device (READY) for the job (READY, in no queue); job->run is the run until the end.
-// ticket is queue_take's; the run settles it, and charges the search's account.
-void run_start(const struct measure_config *config, struct job *job, struct device *device,
-               const struct queue_ticket *ticket);
+// ticket is queue_take's; the run settles it, and charges the search's account. parts and events
+// outlive the run.
+void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
+               struct device *device, const struct queue_ticket *ticket);
 // Charges what it has held the device for until now.
 void run_charge(struct run *run);
 // The job no longer wants it. Kills the executor; on_end follows with no job. Detaches job->run at
-// once.
+// once. No-op without a run.
 void run_cancel(struct job *job);
 // Keeps a process ready that holds this GPU's context and has measured nothing.
-void run_prestart(const struct measure_config *config, const struct device *device);
+void run_prestart(const struct daemon_parts *parts, const struct device *device);
 const struct device *run_device(const struct run *run);
 
 #endif

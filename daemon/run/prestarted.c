@@ -43,8 +43,9 @@ struct prestarted {
     struct kind *kind;
     struct child *child;
     enum prestarted_state state;
-    char *group; // NULL: a unused process
-    bool asked;  // question counts
+    char *group;   // NULL: a unused process
+    bool asked;    // question counts
+    bool answered; // asked, and the answer has been given
     struct prestarted_question question;
     struct bytes plan;       // until it is ready for it
     struct strbuf answer;    // the frame so far
@@ -170,6 +171,7 @@ static void take_answer(struct prestarted *prestarted, size_t frame_len)
             return;
         }
         child_limit(prestarted->child, 0, NULL);
+        prestarted->answered = true;
         outcome = strbuf_detach_bytes(&prestarted->answer);
         memmove(outcome.data, outcome.data + HEAD_LEN, frame_len);
         outcome.len = frame_len;
@@ -187,6 +189,10 @@ static void on_output(void *owner, const char *data, size_t len)
     }
     if (prestarted->state == PRESTARTED_READY && !prestarted->asked) {
         child_kill(prestarted->child, "wrote something that nobody had asked for");
+        return;
+    }
+    if (prestarted->answered) {
+        child_kill(prestarted->child, "went on after its report");
         return;
     }
     strbuf_add(&prestarted->answer, data, len);
@@ -431,6 +437,7 @@ void prestarted_ask(struct prestarted *prestarted, const struct prestarted_quest
 static void forget_question(struct prestarted *prestarted)
 {
     prestarted->asked = false;
+    prestarted->answered = false;
     prestarted->kind->asked--;
 }
 

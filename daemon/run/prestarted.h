@@ -27,8 +27,8 @@ struct prestarted_config {
 struct prestarted_question {
     size_t outcome_max;   // bytes of the answer; one more and the process is killed
     uint64_t deadline_ms; // from when the process is ready and has the plan
-    // The answer, which the callee takes; it then calls prestarted_give_back or prestarted_retire before it
-    // returns.
+    // The answer, which the callee takes; it then calls prestarted_give_back or prestarted_retire, before it
+    // returns or later, unless on_end comes first. What the process writes until then ends it.
     void (*on_outcome)(void *owner, struct bytes *outcome);
     // The process has ended, before the answer or after prestarted_retire. end->ok says nothing then.
     void (*on_end)(void *owner, const struct child_end *end);

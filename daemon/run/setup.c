@@ -1,8 +1,8 @@
-// Design note. A measurement setup goes through three stages, each entered when somebody first waits for it:
-// read (the blob is loaded and parsed on libuv's threads' time and ours), reference compiled,
-// baseline compiled. A stage ends as done, as impossible (defect, refusal: facts, which stay), or
-// as lost (the jail failed, a blob has gone), which is told to those who wait and forgotten, so
-// that the next one tries again.
+// Design note. A measurement setup is read when somebody first waits for it: the blob is loaded on libuv's
+// threads and parsed on ours. That ends as done, as impossible (a defect: a fact, which stays), or
+// as lost (the blob has gone), which is told to those who wait and forgotten, so that the next one
+// tries again. Reference and baseline are compiled by whoever needs them first (preparation.c),
+// which tells the measurement setup what came of it: an object, or a refusal.
 //
 // Subjects without users stay for a while, because a client that sends its jobs one after another
 // would otherwise have its problem read for each.
@@ -19,24 +19,17 @@
 #define IDLE_MAX 64
 
 struct setups {
-    struct blob_store *blobs;
-    struct compiler *compiler;
-    const struct devices *devices;
-    const struct secret *secret;
+    const struct daemon_parts *parts;
     struct setup *by_identity;
     struct setup *idle; // list
     size_t idle_count;
 };
 
-struct setups *setups_create(struct blob_store *blobs, struct compiler *compiler,
-                             const struct devices *devices, const struct secret *secret)
+struct setups *setups_create(const struct daemon_parts *parts)
 {
     struct setups *setups = xcalloc(1, sizeof(*setups));
 
-    setups->blobs = blobs;
-    setups->compiler = compiler;
-    setups->devices = devices;
-    setups->secret = secret;
+    setups->parts = parts;
     return setups;
 }
 
@@ -143,41 +136,16 @@ static bool is_read(const struct setup *setup)
     return setup->name || setup->defect;
 }
 
-static bool part_is_known(const struct setup_part *part)
-{
-    return part->compiled || part->refusal || digest_is_zero(&part->source);
-}
-
-static bool is_known(const struct setup *setup, bool parts)
-{
-    return is_read(setup) &&
-           (!parts || setup->defect || setup->homeless ||
-            (part_is_known(&setup->reference) && part_is_known(&setup->baseline)));
-}
-
-// The oldest wait of an earlier round that can be told something now.
-static struct setup_wait *next_to_tell(const struct setup *setup, bool lost)
-{
-    struct setup_wait *wait;
-
-    DL_FOREACH (setup->waits, wait) {
-        if (wait->round < setup->round && (lost || is_known(setup, wait->parts))) {
-            return wait;
-        }
-    }
-    return NULL;
-}
-
-// Tells those who wait for what is known now, or everybody when it is lost. Callbacks may cancel
-// other waits, and may wait anew: those are of the new round and are not told the old news.
-static void wake(struct setup *setup, const char *lost)
+// Tells those who wait that it has been read, or why not this time. Callbacks may cancel other
+// waits.
+static void wake(struct setup *setup, enum job_cause cause, const char *lost)
 {
     setup->users++; // callbacks may release it
-    setup->round++;
     struct setup_wait *wait;
-    while ((wait = next_to_tell(setup, lost))) {
+    while ((wait = setup->waits)) {
         DL_DELETE(setup->waits, wait);
         wait->setup = NULL;
+        wait->cause = cause;
         wait->on_done(wait, lost);
     }
     setup_release(setup);
@@ -209,7 +177,7 @@ static void take_problem(struct setup *setup, const struct problem *problem)
         take_texts(setup, problem);
     }
     struct err err = ERR_INIT;
-    if (devices_choose(&setup->device_class, setup->table->devices, setup->class_name,
+    if (devices_choose(&setup->device_class, setup->table->parts->devices, setup->class_name,
                        problem->language, &err) != 0) {
         setup->homeless = xstrdup(err.text);
     }
@@ -220,17 +188,6 @@ static bool is_cuda(const struct setup *setup)
 {
     return strcmp(setup->device_class->language, "cuda") == 0;
 }
-
-// How messages call a part.
-static const char *part_name(const struct setup *setup, bool reference)
-{
-    if (is_cuda(setup)) {
-        return reference ? "reference.cu" : "baseline.cu";
-    }
-    return reference ? "reference.c" : "baseline.c";
-}
-
-static void compile_parts(struct setup *setup);
 
 static void on_problem(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
                        size_t count)
@@ -243,16 +200,15 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
     struct problem *problem = NULL;
     struct err err = ERR_INIT;
     if (error) {
-        wake(setup, error->text);
+        wake(setup, JOB_CAUSE_MISSING_BLOB, error->text);
     } else if (problem_parse(&problem, (const char *)blobs[0].data, blobs[0].len, "problem.json",
                              &err) != 0) {
         setup->defect = xstrdup(err.text);
-        wake(setup, NULL);
+        wake(setup, JOB_CAUSE_NONE, NULL);
     } else {
         take_problem(setup, problem);
         problem_free(problem);
-        wake(setup, NULL);
-        compile_parts(setup);
+        wake(setup, JOB_CAUSE_NONE, NULL);
     }
     setup_release(setup);
 }
@@ -262,119 +218,19 @@ static void start_reading(struct setup *setup)
     if (!setup->reading) {
         setup->reading = true;
         setup->users++;
-        blob_load(setup->table->blobs, &setup->problem, 1, on_problem, setup);
+        blob_load(setup->table->parts->blobs, &setup->problem, 1, on_problem, setup);
     }
-}
-
-static void on_part_miss(struct compile_request *request)
-{
-    struct setup *setup = request->owner;
-    struct setup_wait *wait;
-    struct setup_wait *next;
-
-    DL_FOREACH_SAFE (setup->waits, wait, next) {
-        if (wait->on_miss) {
-            wait->on_miss(wait);
-        }
-    }
-}
-
-static void on_part_done(struct compile_request *request, const struct compile_answer *outcome)
-{
-    struct setup *setup = request->owner;
-    bool reference = request == &setup->reference.request;
-    struct setup_part *part = reference ? &setup->reference : &setup->baseline;
-    char *lost = NULL;
-
-    if (!outcome->compiled) {
-        lost = xasprintf("%s: %s", part_name(setup, reference), outcome->reason);
-    } else if (outcome->compiled->verdict == VERDICT_NONE) {
-        part->compiled = true;
-        part->object = outcome->compiled->object;
-    } else {
-        part->refusal = xasprintf(
-            "%s of problem %s does not compile: %s", part_name(setup, reference), setup->name,
-            outcome->compiled->reason ? outcome->compiled->reason
-                                      : verdict_name(outcome->compiled->verdict));
-        log_event(LOG_WARNING, "problem-defect problem=%s reason=\"%s\"", setup->name,
-                  part->refusal);
-    }
-    wake(setup, lost);
-    free(lost);
-    setup_release(setup);
-}
-
-static struct compile_input part_input(const struct setup *setup, bool reference)
-{
-    return (struct compile_input){
-        .source = reference ? setup->reference.source : setup->baseline.source,
-        .header = reference ? setup->reference_header : setup->header,
-        .glue = reference ? setup->reference_glue : setup->glue,
-        .name = part_name(setup, reference),
-        .device_class = setup->device_class,
-        .problem = setup->problem,
-        .role = reference ? COMPILE_REFERENCE : COMPILE_BASELINE,
-    };
-}
-
-static void compile_part(struct setup *setup, struct setup_part *part, bool reference)
-{
-    struct compile_input input = part_input(setup, reference);
-
-    if (part_is_known(part) || part->request.task) {
-        return;
-    }
-    part->request = (struct compile_request){
-        .on_miss = on_part_miss,
-        .on_done = on_part_done,
-        .owner = setup,
-    };
-    setup->users++;
-    compiler_request(setup->table->compiler, &part->request, &input);
-}
-
-// Starts the parts' compilations if somebody waits for them.
-static void compile_parts(struct setup *setup)
-{
-    const struct setup_wait *wait;
-
-    if (setup->homeless) {
-        return;
-    }
-    DL_FOREACH (setup->waits, wait) {
-        if (wait->parts) {
-            compile_part(setup, &setup->reference, true);
-            compile_part(setup, &setup->baseline, false);
-            return;
-        }
-    }
-}
-
-static bool wait_for(struct setup *setup, struct setup_wait *wait, bool parts)
-{
-    if (is_known(setup, parts)) {
-        return true;
-    }
-    wait->setup = setup;
-    wait->parts = parts;
-    wait->round = setup->round;
-    DL_APPEND(setup->waits, wait);
-    if (is_read(setup)) {
-        compile_parts(setup);
-    } else {
-        start_reading(setup);
-    }
-    return false;
 }
 
 bool setup_read(struct setup *setup, struct setup_wait *wait)
 {
-    return wait_for(setup, wait, false);
-}
-
-bool setup_compile(struct setup *setup, struct setup_wait *wait)
-{
-    return wait_for(setup, wait, true);
+    if (is_read(setup)) {
+        return true;
+    }
+    wait->setup = setup;
+    DL_APPEND(setup->waits, wait);
+    start_reading(setup);
+    return false;
 }
 
 void setup_cancel(struct setup_wait *wait)
@@ -387,37 +243,91 @@ void setup_cancel(struct setup_wait *wait)
 
 uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *source)
 {
-    return secret_hidden_seed(setup->table->secret, &setup->problem, source);
+    return secret_hidden_seed(setup->table->parts->secret, &setup->problem, source);
 }
 
-struct compile_input setup_candidate(const struct setup *setup, const struct digest *source)
+// --- what is compiled
+
+// How messages call a source.
+static const char *source_name(const struct setup *setup, enum compile_role role)
 {
+    static const char *const name[][2] = {
+        [COMPILE_CANDIDATE] = {"candidate.c", "candidate.cu"},
+        [COMPILE_BASELINE] = {"baseline.c", "baseline.cu"},
+        [COMPILE_REFERENCE] = {"reference.c", "reference.cu"},
+    };
+
+    return name[role][is_cuda(setup)];
+}
+
+static struct setup_part *part_of(struct setup *setup, enum compile_role role)
+{
+    return role == COMPILE_REFERENCE ? &setup->reference : &setup->baseline;
+}
+
+struct compile_input setup_input(const struct setup *setup, enum compile_role role,
+                                 const struct digest *candidate)
+{
+    bool reference = role == COMPILE_REFERENCE;
+
     return (struct compile_input){
-        .source = *source,
-        .header = setup->header,
-        .glue = setup->glue,
-        .name = is_cuda(setup) ? "candidate.cu" : "candidate.c",
+        .source = role == COMPILE_CANDIDATE ? *candidate
+                  : reference               ? setup->reference.source
+                                            : setup->baseline.source,
+        .header = reference ? setup->reference_header : setup->header,
+        .glue = reference ? setup->reference_glue : setup->glue,
+        .name = source_name(setup, role),
         .device_class = setup->device_class,
         .problem = setup->problem,
-        .role = COMPILE_CANDIDATE,
-        .hidden_seed = setup_hidden_seed(setup, source),
+        .role = role,
+        .hidden_seed = role == COMPILE_CANDIDATE ? setup_hidden_seed(setup, candidate) : 0,
     };
 }
 
-static void forget_part(struct setup *setup, struct setup_part *part, bool reference)
+bool setup_knows(const struct setup *setup, enum compile_role role)
 {
-    struct compile_input input = part_input(setup, reference);
+    const struct setup_part *part =
+        role == COMPILE_REFERENCE ? &setup->reference : &setup->baseline;
+
+    return part->compiled || part->refusal || digest_is_zero(&part->source);
+}
+
+void setup_learn(struct setup *setup, enum compile_role role, const struct compiled *compiled)
+{
+    struct setup_part *part = part_of(setup, role);
+
+    if (compiled->verdict == VERDICT_NONE) {
+        part->compiled = true;
+        part->object = compiled->object;
+    } else if (!part->refusal) {
+        part->refusal = xasprintf(
+            "%s of problem %s does not compile: %s", source_name(setup, role), setup->name,
+            compiled->reason ? compiled->reason : verdict_name(compiled->verdict));
+        log_event(LOG_WARNING, "problem-defect problem=%s reason=\"%s\"", setup->name,
+                  part->refusal);
+    }
+}
+
+const char *setup_refusal(const struct setup *setup)
+{
+    return setup->reference.refusal ? setup->reference.refusal : setup->baseline.refusal;
+}
+
+static void forget_object(struct setup *setup, enum compile_role role)
+{
+    struct setup_part *part = part_of(setup, role);
+    struct compile_input input = setup_input(setup, role, NULL);
 
     if (part->compiled) {
         part->compiled = false;
-        compiler_forget(setup->table->compiler, &input);
+        compiler_forget(setup->table->parts->compiler, &input);
     }
 }
 
 void setup_forget_objects(struct setup *setup)
 {
     if (is_read(setup) && !setup->defect && !setup->homeless) {
-        forget_part(setup, &setup->reference, true);
-        forget_part(setup, &setup->baseline, false);
+        forget_object(setup, COMPILE_REFERENCE);
+        forget_object(setup, COMPILE_BASELINE);
     }
 }

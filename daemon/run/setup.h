@@ -1,10 +1,11 @@
 // What candidates are measured against, and where: one problem, its reference and its baseline, one
-// class of devices. Many jobs share one measurement setup, so it is interned: the problem is read once,
-// reference and baseline are compiled once.
+// class of devices. Many jobs share one measurement setup, so it is interned: the problem is read once, and
+// what is known of reference and baseline is known to all. Compiles nothing itself.
 #ifndef DAEMON_RUN_SETUP_H
 #define DAEMON_RUN_SETUP_H
 
 #include "daemon/run/compiler.h"
+#include "daemon/state/parts.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/secret.h"
 #include <uthash.h>
@@ -13,11 +14,10 @@ struct setups;
 
 // One of the two codes that come with the problem.
 struct setup_part {
-    struct digest source;           // blob; zero when there is none (COMPILE jobs)
-    struct compile_request request; // under way when request.task is not NULL
-    bool compiled;                  // object counts
-    struct digest object;           // blob
-    char *refusal; // why it cannot be compiled; NULL while it is not known to be so
+    struct digest source; // blob; zero when there is none (COMPILE jobs)
+    bool compiled;        // object counts
+    struct digest object; // blob
+    char *refusal;        // why it cannot be compiled; NULL while it is not known to be so
 };
 
 struct setup {
@@ -37,8 +37,7 @@ struct setup {
     struct setup_part baseline;
     bool reading;             // the blob is being read
     char *defect;             // why the problem is none; NULL while it is not known to be so
-    struct setup_wait *waits; // list of those who wait for something about it
-    uint64_t round;           // number of times they were told something
+    struct setup_wait *waits; // list of those who wait until it is read
     size_t users;             // references
     double held_s;            // mean time that a measurement held a device; 0: none yet
     struct setup *idle_prev;  // measurement setups without users, oldest first
@@ -46,22 +45,20 @@ struct setup {
     UT_hash_handle hh;
 };
 
-// Embedded in what waits; zeroed before use. lost is NULL when what was asked for is there (or is
-// known to be impossible: see defect and refusal), else why it could not be had this time.
+// Embedded in what waits; zeroed before use. lost is NULL when the problem has been read (or is
+// known to be none: see defect), else why it could not be read this time; who wants to try again
+// does so later, not in on_done.
 struct setup_wait {
     void (*on_done)(struct setup_wait *wait, const char *lost);
-    void (*on_miss)(struct setup_wait *wait); // a part has to be compiled; may be NULL
-    void *owner;                              // the waiter's
-    struct setup *setup;                      // the table's, as is the rest; NULL: not waiting
-    bool parts;                               // waits for the parts too
-    uint64_t round;                           // the measurement setup's when the waiting began
+    void *owner;          // the waiter's
+    enum job_cause cause; // why it was lost, while on_done runs
+    struct setup *setup;  // the table's, as is the rest; NULL: not waiting
     struct setup_wait *prev;
     struct setup_wait *next;
 };
 
-// What is given outlives the measurement setups.
-struct setups *setups_create(struct blob_store *blobs, struct compiler *compiler,
-                             const struct devices *devices, const struct secret *secret);
+// parts outlive the measurement setups; blobs, compiler, devices and secret are used.
+struct setups *setups_create(const struct daemon_parts *parts);
 void setups_free(struct setups *setups); // without users; NULL is fine
 
 // Every blob that a known measurement setup needs, some more than once; zero where there is none.
@@ -78,11 +75,19 @@ void setup_release(struct setup *setup); // NULL is fine
 // Waits until the problem has been read and parsed; then name or defect is set, and with name
 // device_class or homeless. Returns true when that is so already (on_done does not run then).
 bool setup_read(struct setup *setup, struct setup_wait *wait);
-// The same, and until reference and baseline are compiled or refused. Not of a homeless one.
-bool setup_compile(struct setup *setup, struct setup_wait *wait);
 void setup_cancel(struct setup_wait *wait); // no-op when it is done
-// How a candidate of this measurement setup is compiled. The measurement setup must have been read and not be homeless.
-struct compile_input setup_candidate(const struct setup *setup, const struct digest *source);
+// How the baseline, the reference or a candidate of this source (NULL for the others) is compiled.
+// The measurement setup must have been read and not be homeless.
+struct compile_input setup_input(const struct setup *setup, enum compile_role role,
+                                 const struct digest *candidate);
+// Whether nothing need be asked about its reference or baseline: it is compiled, refused, or there
+// is none.
+bool setup_knows(const struct setup *setup, enum compile_role role);
+// How its reference or baseline was compiled. May be said more than once.
+void setup_learn(struct setup *setup, enum compile_role role, const struct compiled *compiled);
+// Why nothing can be measured against it: its reference or baseline does not compile. NULL while
+// that is not known.
+const char *setup_refusal(const struct setup *setup);
 // The seed that the hidden cases of a candidate follow from.
 uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *source);
 // Objects of the parts are missing from the store: compile again when next asked.

@@ -49,9 +49,6 @@ void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who
     if (!fair_is_active(search)) {
         fair_activate(fair, search);
     }
-    if (entry->devices == 0) {
-        entry->devices = 1;
-    }
     entry->search = search;
     heap_insert(&search->entries, entry);
     fair->count++;
@@ -82,12 +79,12 @@ void fair_remove(struct fair *fair, struct fair_entry *entry)
 // --- who goes next
 
 static bool is_within_bound(const struct fair *fair, const struct fair_terms *terms,
-                            const struct fair_search *search, uint32_t devices)
+                            const struct fair_search *search)
 {
     // A hair less, so that a third of three is one.
     double bound = ceil(fair_share_of(fair, search) * terms->devices - 1e-9) + 1;
 
-    return terms->devices == 0 || search->held == 0 || search->held + devices <= bound;
+    return terms->devices == 0 || search->held == 0 || search->held + 1 <= bound;
 }
 
 static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *terms)
@@ -95,7 +92,7 @@ static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *
     return entry->avoid != 0 && entry->avoid == terms->sole && terms->devices > 1;
 }
 
-bool fair_may(const struct fair_entry *entry, const struct fair_terms *terms)
+static bool may_begin(const struct fair_entry *entry, const struct fair_terms *terms)
 {
     return !is_avoided(entry, terms) &&
            (!terms->may || terms->may(terms->owner, entry->search->id));
@@ -124,8 +121,7 @@ static struct fair_entry *next_of(struct fair_search *search, const struct fair_
 // One of the tenant's, or NULL. Those that may not are taken out of the heap and put back: they are
 // few, because who is over its bound holds two devices at least.
 static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant,
-                                   const struct fair_terms *terms, bool bound,
-                                   struct fair_entry **blocked)
+                                   const struct fair_terms *terms, bool bound)
 {
     struct fair_search **aside = NULL;
     struct fair_entry *found = NULL;
@@ -134,14 +130,10 @@ static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant
 
     while (!found && (search = heap_top(&tenant->waiting))) {
         struct fair_entry *entry = next_of(search, terms);
-        bool may = fair_may(entry, terms) &&
-                   (!bound || is_within_bound(fair, terms, search, entry->devices));
-        if (may && entry->devices <= terms->idle) {
+
+        if (may_begin(entry, terms) && (!bound || is_within_bound(fair, terms, search))) {
             found = entry;
             break;
-        }
-        if (may && !*blocked) {
-            *blocked = entry;
         }
         aside = xrealloc(aside, count + 1, sizeof(struct fair_search *));
         aside[count++] = heap_remove(&tenant->waiting, 0);
@@ -153,8 +145,7 @@ static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant
     return found;
 }
 
-static struct fair_entry *first_under(struct fair *fair, const struct fair_terms *terms, bool bound,
-                                      struct fair_entry **blocked)
+static struct fair_entry *first_under(struct fair *fair, const struct fair_terms *terms, bool bound)
 {
     struct fair_tenant **aside = NULL;
     struct fair_entry *found = NULL;
@@ -162,7 +153,7 @@ static struct fair_entry *first_under(struct fair *fair, const struct fair_terms
     size_t count = 0;
 
     while (!found && (tenant = heap_top(&fair->waiting))) {
-        found = first_of(fair, tenant, terms, bound, blocked);
+        found = first_of(fair, tenant, terms, bound);
         if (!found) {
             aside = xrealloc(aside, count + 1, sizeof(struct fair_tenant *));
             aside[count++] = heap_remove(&fair->waiting, 0);
@@ -175,30 +166,22 @@ static struct fair_entry *first_under(struct fair *fair, const struct fair_terms
     return found;
 }
 
-struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms,
-                              struct fair_entry **ret_blocked)
+struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms)
 {
-    struct fair_entry *blocked = NULL;
-    struct fair_entry *found = first_under(fair, terms, true, &blocked);
+    struct fair_entry *found = first_under(fair, terms, true);
 
-    if (!found && terms->devices > 0) {
-        found = first_under(fair, terms, false, &blocked);
-    }
-    if (ret_blocked) {
-        *ret_blocked = blocked;
-    }
-    return found;
+    return found || terms->devices == 0 ? found : first_under(fair, terms, false);
 }
 
 // --- charging
 
-static void charge(struct fair_ticket *ticket, double device_seconds)
+static void charge(struct fair_ticket *ticket, double seconds)
 {
     struct fair_search *search = ticket->search;
 
-    ticket->charged += device_seconds;
-    search->virtual_time += device_seconds / search->weight;
-    search->tenant->virtual_time += device_seconds / search->tenant->weight;
+    ticket->charged += seconds;
+    search->virtual_time += seconds / search->weight;
+    search->tenant->virtual_time += seconds / search->tenant->weight;
 }
 
 void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *ret)
@@ -208,18 +191,18 @@ void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *
 
     fair->virtual_time = fmax(fair->virtual_time, tenant->virtual_time);
     tenant->searches_time = fmax(tenant->searches_time, search->virtual_time);
-    *ret = (struct fair_ticket){.search = search, .devices = entry->devices};
+    *ret = (struct fair_ticket){.search = search};
     search->taken++;
-    search->held += entry->devices;
+    search->held++;
     fair->taken++;
-    charge(ret, search->estimate * entry->devices);
+    charge(ret, search->estimate);
     take_out(fair, entry);
     place(fair, search);
 }
 
 void fair_refresh(struct fair *fair, struct fair_ticket *ticket, double seconds)
 {
-    double more = seconds * ticket->devices - ticket->charged;
+    double more = seconds - ticket->charged;
 
     if (ticket->search && more > 0) {
         charge(ticket, more);
@@ -234,12 +217,12 @@ void fair_settle(struct fair *fair, struct fair_ticket *ticket, double seconds, 
     if (!search) {
         return;
     }
-    charge(ticket, (free ? 0 : seconds * ticket->devices) - ticket->charged);
+    charge(ticket, (free ? 0 : seconds) - ticket->charged);
     if (!free) {
         search->estimate = ESTIMATE_KEEP * search->estimate + (1 - ESTIMATE_KEEP) * seconds;
     }
     search->taken--;
-    search->held -= ticket->devices;
+    search->held--;
     fair->taken--;
     *ticket = (struct fair_ticket){0};
     place(fair, search);

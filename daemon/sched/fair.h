@@ -33,21 +33,18 @@ struct fair_entry {
     size_t index;               // in the search's heap
     uint64_t priority;          // lower goes first
     uint64_t order;             // lower is older; unique
-    uint32_t devices;           // that it holds at once; 0 means 1
     uint32_t avoid;             // a device that it had better not get; 0: none
 };
 
 // What was taken, until fair_settle. Zeroed means nothing.
 struct fair_ticket {
     struct fair_search *search;
-    double charged;   // device-seconds so far
-    uint32_t devices; // held
+    double charged; // seconds so far
 };
 
-// What there is to give.
+// What there is to give. One device at least is idle.
 struct fair_terms {
     uint32_t devices; // altogether, for the bound on what one search holds; 0: no bound
-    uint32_t idle;    // of them; entries that need more do not fit
     uint32_t sole;    // the one device that is idle, when there is one only; else 0. Entries that
                       // avoid it do not begin, unless it is the only one altogether
     // Whether a search may hold devices at all just now; NULL: all may.
@@ -69,17 +66,13 @@ struct fair_view {
 struct fair *fair_create(void);
 void fair_free(struct fair *fair); // must be empty of entries that are still used; NULL is fine
 
-// priority, order and devices of the entry are set; it is nowhere.
+// priority and order of the entry are set; it is nowhere.
 void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who *who);
 void fair_remove(struct fair *fair, struct fair_entry *entry); // no-op when it is nowhere
 // Who goes next under these terms: of the searches that hold fewer than their bound, ceil(share x
-// devices) + 1, the first whose next entry fits; when there is none, of the others too. Entries
-// that avoid the only idle device are passed over. NULL when none fits. *ret_blocked (may be NULL)
-// is the first that would have gone before but does not fit, else NULL. Changes nothing.
-struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms,
-                              struct fair_entry **ret_blocked);
-// Whether its search may hold devices at all under these terms, and the entry what is idle.
-bool fair_may(const struct fair_entry *entry, const struct fair_terms *terms);
+// devices) + 1, the first whose next entry may begin; when there is none, of the others too.
+// Entries that avoid the only idle device are passed over. NULL when none may. Changes nothing.
+struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms);
 // Takes the entry out and charges its search; settle *ret exactly once.
 void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_ticket *ret);
 // It has been held for so many seconds already.

@@ -14,7 +14,7 @@ struct fair_search {
     struct fair_tenant *tenant;
     double weight;
     double virtual_time; // seconds per weight, on its tenant's scale
-    double estimate;     // mean cost of an entry and device, in seconds
+    double estimate;     // mean cost of an entry, in seconds
     size_t taken;        // tickets
     uint32_t held;       // devices
     size_t index;        // in the tenant's heap

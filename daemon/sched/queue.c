@@ -4,25 +4,15 @@
 // What is taken while normal entries wait is counted against it like a charge: expected, refreshed,
 // corrected. While it is empty interactive entries wait behind normal ones, but not without them.
 // The two classes are charged apart: who was interactive does not stand behind in the other class.
-//
-// Several devices at once: the first entry in fair order that does not fit is remembered
-// (`blocked`). Others that fit go past it until it has waited QUEUE_PATIENCE mean jobs; from then
-// on nothing begins until it fits. So it waits no longer than that and the longest job that was
-// running then. Its place in fair order is not lost: nothing was charged to it.
 #include "daemon/sched/queue.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define MEAN_KEEP 0.9 // of the running mean of what entries hold a device for
-
 struct queue {
     struct fair *fair[QUEUE_CLASS_COUNT];
-    double bucket_s;             // device-seconds that may be interactive
-    double filled_s;             // when it was filled last; NaN: never
-    double mean_s;               // that entries hold devices for
-    struct queue_entry *blocked; // NULL: none
-    double blocked_s;            // since when
+    double bucket_s; // device-seconds that may be interactive
+    double filled_s; // when it was filled last; NaN: never
 };
 
 static const enum queue_class order[QUEUE_CLASS_COUNT] = {QUEUE_INTERACTIVE, QUEUE_NORMAL,
@@ -49,12 +39,11 @@ void queue_free(struct queue *queue)
 }
 
 void queue_add(struct queue *queue, struct queue_entry *entry, enum queue_class in,
-               const struct fair_who *who, uint64_t priority, uint64_t number, uint32_t devices)
+               const struct fair_who *who, uint64_t priority, uint64_t number)
 {
     entry->in = in;
     entry->fair.priority = priority;
     entry->fair.order = number;
-    entry->fair.devices = devices;
     fair_add(queue->fair[in], &entry->fair, who);
 }
 
@@ -65,9 +54,6 @@ bool queue_holds(const struct queue_entry *entry)
 
 void queue_remove(struct queue *queue, struct queue_entry *entry)
 {
-    if (queue->blocked == entry) {
-        queue->blocked = NULL;
-    }
     fair_remove(queue->fair[entry->in], &entry->fair);
 }
 
@@ -83,25 +69,10 @@ static void fill_bucket(struct queue *queue, const struct fair_terms *terms, dou
     queue->filled_s = now_s;
 }
 
-// The entry for which devices are being kept free, or may begin; NULL when there is none.
-static struct queue_entry *patient(const struct queue *queue, double now_s)
-{
-    double patience = fmax(QUEUE_PATIENCE * queue->mean_s, QUEUE_PATIENCE_MIN_S);
-
-    return queue->blocked && now_s - queue->blocked_s >= patience ? queue->blocked : NULL;
-}
-
 static struct queue_entry *first_of(struct queue *queue, enum queue_class in,
-                                    const struct fair_terms *terms, double now_s)
+                                    const struct fair_terms *terms)
 {
-    struct fair_entry *blocked;
-    struct fair_entry *found = fair_first(queue->fair[in], terms, &blocked);
-
-    if (blocked && !queue->blocked && in != QUEUE_SCAVENGE) {
-        queue->blocked = (struct queue_entry *)blocked;
-        queue->blocked_s = now_s;
-    }
-    return (struct queue_entry *)found;
+    return (struct queue_entry *)fair_first(queue->fair[in], terms);
 }
 
 static struct queue_entry *first(struct queue *queue, const struct fair_terms *terms, double now_s)
@@ -110,16 +81,12 @@ static struct queue_entry *first(struct queue *queue, const struct fair_terms *t
 
     fill_bucket(queue, terms, now_s);
     struct queue_entry *found = NULL;
-    found = patient(queue, now_s);
-    if (found && found->fair.devices <= terms->devices && fair_may(&found->fair, terms)) {
-        return found->fair.devices <= terms->idle ? found : NULL;
-    }
     if (!others || queue->bucket_s > 0) {
-        found = first_of(queue, QUEUE_INTERACTIVE, terms, now_s);
+        found = first_of(queue, QUEUE_INTERACTIVE, terms);
     }
-    found = found ? found : first_of(queue, QUEUE_NORMAL, terms, now_s);
-    found = found ? found : first_of(queue, QUEUE_INTERACTIVE, terms, now_s);
-    return found || queue->blocked ? found : first_of(queue, QUEUE_SCAVENGE, terms, now_s);
+    found = found ? found : first_of(queue, QUEUE_NORMAL, terms);
+    found = found ? found : first_of(queue, QUEUE_INTERACTIVE, terms);
+    return found ? found : first_of(queue, QUEUE_SCAVENGE, terms);
 }
 
 bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s)
@@ -144,9 +111,6 @@ struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *ter
     if (!entry) {
         return NULL;
     }
-    if (queue->blocked == entry) {
-        queue->blocked = NULL;
-    }
     *ret_ticket = (struct queue_ticket){
         .in = entry->in,
         .counted = entry->in == QUEUE_INTERACTIVE && fair_count(queue->fair[QUEUE_NORMAL]) > 0,
@@ -170,10 +134,7 @@ void queue_settle(struct queue *queue, struct queue_ticket *ticket, double secon
         return;
     }
     if (ticket->counted) {
-        queue->bucket_s += ticket->fair.charged - (free ? 0 : seconds * ticket->fair.devices);
-    }
-    if (!free) {
-        queue->mean_s = MEAN_KEEP * queue->mean_s + (1 - MEAN_KEEP) * seconds;
+        queue->bucket_s += ticket->fair.charged - (free ? 0 : seconds);
     }
     fair_settle(queue->fair[ticket->in], &ticket->fair, seconds, free);
     *ticket = (struct queue_ticket){0};
@@ -229,5 +190,5 @@ bool queue_check(const struct queue *queue)
             return false;
         }
     }
-    return !queue->blocked || queue_holds(queue->blocked);
+    return true;
 }

@@ -1,8 +1,7 @@
 // What waits for devices of one kind (or for a place to be compiled), and who goes next. Three
 // classes: `interactive` goes before everything, but on the whole for no more than a fifth of the
-// time; `normal`; `scavenge` only where nothing else could begin. Within a class fair.h decides. An
-// entry that needs several devices at once is overtaken by others that fit for a while only; then
-// devices are kept free for it. Knows nothing of jobs and devices; time is an argument.
+// time; `normal`; `scavenge` only where nothing else could begin. Within a class fair.h decides.
+// Knows nothing of jobs and devices; time is an argument.
 #ifndef DAEMON_SCHED_QUEUE_H
 #define DAEMON_SCHED_QUEUE_H
 
@@ -12,8 +11,6 @@
 #define QUEUE_INTERACTIVE_S 2.0        // longest job that may be interactive, as it is expected
 #define QUEUE_INTERACTIVE_SHARE 0.2    // of all device-seconds, while others wait
 #define QUEUE_INTERACTIVE_BURST_S 60.0 // the share of so many seconds may be used at once
-#define QUEUE_PATIENCE 2.0             // an entry that does not fit waits so many mean jobs …
-#define QUEUE_PATIENCE_MIN_S 1.0 // … and so long at least before devices are kept free for it
 
 struct queue;
 
@@ -33,13 +30,13 @@ struct queue_ticket {
 struct queue *queue_create(void);
 void queue_free(struct queue *queue); // must be empty of entries that are still used; NULL is fine
 
-// priority and order as in struct fair_entry; devices that it needs at once, at least 1.
+// priority and order as in struct fair_entry.
 void queue_add(struct queue *queue, struct queue_entry *entry, enum queue_class in,
-               const struct fair_who *who, uint64_t priority, uint64_t order, uint32_t devices);
+               const struct fair_who *who, uint64_t priority, uint64_t order);
 bool queue_holds(const struct queue_entry *entry);
 void queue_remove(struct queue *queue, struct queue_entry *entry); // no-op when it is in none
-// The next entry, removed from the queue; NULL when none may begin now. now_s: of any clock that
-// does not go back. Settle *ret_ticket exactly once.
+// The next entry, removed from the queue; NULL when none may begin now. A device must be idle.
+// now_s: of any clock that does not go back. Settle *ret_ticket exactly once.
 struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *terms, double now_s,
                                struct queue_ticket *ret_ticket);
 // Whether queue_take would give one.

@@ -1,4 +1,4 @@
-// Design note. A put or load is one unit of work for libuv's thread pool, with everything it needs
+// Design note. A put, check or load is one unit of work for libuv's thread pool, with everything it needs
 // copied into it, so the threads share nothing but the store's constant root path. Replacing by
 // rename makes equal puts at the same time harmless. A file whose content does not have its name's
 // digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
@@ -34,6 +34,15 @@ struct put {
     bool durable;
     struct err err; // outcome
     blob_put_done *done;
+    void *owner;
+};
+
+struct check {
+    uv_work_t work;
+    struct blob_store *store;
+    struct digest *digest; // at first all, in the end those that are missing
+    size_t count;
+    blob_check_done *done;
     void *owner;
 };
 
@@ -203,6 +212,46 @@ static void queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run
         log_event(LOG_ERROR, "blob-defect reason=\"uv_queue_work\"");
         abort();
     }
+}
+
+static void check_work(uv_work_t *work)
+{
+    struct check *check = work->data;
+    size_t missing = 0;
+
+    for (size_t i = 0; i < check->count; i++) {
+        if (!blob_have(check->store, &check->digest[i])) {
+            check->digest[missing++] = check->digest[i];
+        }
+    }
+    check->count = missing;
+}
+
+static void on_check(uv_work_t *work, int status)
+{
+    struct check *check = work->data;
+
+    (void)status; // never cancelled
+    check->done(check->owner, check->digest, check->count);
+    free(check->digest);
+    free(check);
+}
+
+void blob_check(struct blob_store *store, const struct digest *digests, size_t count,
+                blob_check_done *done, void *owner)
+{
+    struct check *check = xcalloc(1, sizeof(*check));
+
+    check->work.data = check;
+    check->store = store;
+    check->digest = xcalloc(count + 1, sizeof(*digests));
+    if (count > 0) {
+        memcpy(check->digest, digests, count * sizeof(*digests));
+    }
+    check->count = count;
+    check->done = done;
+    check->owner = owner;
+    queue_work(store, &check->work, check_work, on_check);
 }
 
 void blob_put(struct blob_store *store, const struct digest *digest, struct bytes *data_taken,

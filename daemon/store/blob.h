@@ -31,6 +31,13 @@ char *blob_path(const char *root, const struct digest *digest);
 // wait for a disk in practice: one look at its entry.
 bool blob_have(const struct blob_store *store, const struct digest *digest);
 
+// missing[0..count): those that are not there, in the order in which they were given; valid during
+// the call. Runs on the loop thread, never inside blob_check.
+typedef void blob_check_done(void *owner, const struct digest *missing, size_t count);
+// blob_have for any number of blobs, on another thread.
+void blob_check(struct blob_store *store, const struct digest *digests, size_t count,
+                blob_check_done *done, void *owner);
+
 // error is NULL on success. Runs on the loop thread, never inside blob_put.
 typedef void blob_put_done(void *owner, const struct err *error);
 // Stores *data_taken under digest. ERR_INVALID when the bytes have another digest, ERR_NO_SPACE,

@@ -47,7 +47,8 @@ struct batch {
     struct mail mail;
     struct ledger *ledger;
     struct ledger_op *ops;
-    uint64_t bytes; // of the ledger's files afterwards
+    uint64_t results; // in the result cache afterwards
+    uint64_t bytes;   // of the ledger's files afterwards
 };
 
 static uint64_t bytes_of(const char *path, const char *suffix)
@@ -71,7 +72,7 @@ int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct
     int rc = ledger_sql_open(&ledger->sql, path, page_max, err);
 
     if (rc == 0) {
-        rc = ledger_sql_counts(ledger->sql, &ledger->next_job, &ledger->results, err);
+        rc = ledger_sql_next_job(ledger->sql, &ledger->next_job, err);
     }
     if (rc != 0) {
         ledger_sql_close(ledger->sql);
@@ -79,6 +80,7 @@ int ledger_open(struct ledger **ret, const char *path, uint64_t page_max, struct
         return rc;
     }
     ledger->path = xstrdup(path);
+    ledger->results = ledger_sql_results(ledger->sql);
     ledger->bytes = bytes_of_files(path);
     *ret = ledger;
     return 0;
@@ -147,13 +149,11 @@ static void deliver_batch(struct mail *mail)
     struct batch *batch = (struct batch *)mail;
     struct ledger_op *op = batch->ops;
 
+    batch->ledger->results = batch->results;
     batch->ledger->bytes = batch->bytes;
     while (op) {
         struct ledger_op *next = op->next;
 
-        if (!op->error) {
-            batch->ledger->results += (uint64_t)(int64_t)op->results_added;
-        }
         if (op->error) {
             log_event(LOG_ERROR, "ledger-failed op=%s job=%llu reason=\"%s\"",
                       ledger_op_name(op->kind), (unsigned long long)op->id, op->error->text);
@@ -189,6 +189,7 @@ static void ledger_thread(void *data)
         batch->mail.deliver = deliver_batch;
         batch->ledger = ledger;
         batch->ops = ops;
+        batch->results = ledger_sql_results(ledger->sql);
         batch->bytes = bytes_of_files(ledger->path);
         // The mailbox outlives this thread.
         (void)mailbox_post(ledger->mailbox, &batch->mail);
@@ -310,6 +311,7 @@ void ledger_finish(struct ledger *ledger, const struct ledger_end *end, ledger_d
     op->state = end->state;
     op->attempt = end->attempt;
     op->reason = end->reason ? xstrdup(end->reason) : NULL;
+    op->cause = end->cause;
     if (end->result) {
         op->bytes = bytes_copy(end->result->data, end->result->len);
     }

@@ -27,6 +27,7 @@ struct ledger_job {
     uint64_t attempt;
     uint64_t wanted_class; // enum queue_class
     const char *reason;    // of CANCELLED and BURIED, else NULL
+    uint64_t cause;        // enum job_cause; NONE when a kcastd wrote it that knew no causes
     int64_t finished_s;    // wall clock, 0 while unfinished
 };
 
@@ -66,8 +67,8 @@ MUST_CHECK int ledger_load_administration(struct ledger *ledger,
                                           void *owner, struct err *err);
 // The number for the next new job: above every number ever used. Counts up by itself.
 uint64_t ledger_next_job(struct ledger *ledger);
-// Before ledger_start: each of the two caches keeps the newest so many entries; 0: all of them, as
-// without this call. A new entry has at most a thousand old ones go.
+// Before ledger_start: each of the two caches keeps so many entries, those that were used or written
+// last; 0: all of them, as without this call. A new entry has at most a thousand old ones go.
 void ledger_limit(struct ledger *ledger, uint64_t entries);
 // Starts the thread.
 MUST_CHECK int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err);
@@ -108,6 +109,7 @@ struct ledger_end {
     uint64_t state; // DONE, CANCELLED, BURIED
     uint64_t attempt;
     const char *reason;             // may be NULL
+    uint64_t cause;                 // enum job_cause
     const struct bytes *result;     // packed; may be NULL
     const struct digest *cache_key; // also into the result cache under this key; NULL: not
     double cap_s;                   // max_seconds that a cached result was measured under

@@ -23,6 +23,12 @@ const char *ledger_op_name(enum ledger_op_kind kind)
     return name[kind];
 }
 
+bool ledger_op_writes(enum ledger_op_kind kind)
+{
+    return kind != LEDGER_READ_RESULTS && kind != LEDGER_READ_CACHED &&
+           kind != LEDGER_READ_COMPILED && kind != LEDGER_BARRIER;
+}
+
 void ledger_op_reset(struct ledger_op *op)
 {
     for (size_t i = 0; i < op->answer_count; i++) {
@@ -33,5 +39,4 @@ void ledger_op_reset(struct ledger_op *op)
     op->answer_count = 0;
     free(op->error);
     op->error = NULL;
-    op->results_added = 0;
 }

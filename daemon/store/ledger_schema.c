@@ -79,7 +79,7 @@ static const char migration_3[] =
     ") STRICT;";
 
 static const char migration_4[] =
-    // What an operator wants of a device (daemon/devices/administration.h), until he takes it back. device: a GPU's
+    // What an operator wants of a device (daemon/upkeep/administration.h), until he takes it back. device: a GPU's
     // UUID, a core's name. kind: enum ledger_order_kind.
     "CREATE TABLE device_order ("
     "  device TEXT NOT NULL,"
@@ -89,5 +89,21 @@ static const char migration_4[] =
     "  PRIMARY KEY (device, kind)"
     ") STRICT;";
 
-const char *const ledger_migration[] = {migration_1, migration_2, migration_3, migration_4};
+static const char migration_5[] =
+    // Grows with every use of an entry (daemon/store/ledger_cache.c). Entries of before have 0 and go in
+    // the order of their rows.
+    "ALTER TABLE result ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX result_used ON result (used);"
+    "ALTER TABLE compiled ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX compiled_used ON compiled (used);";
+
+static const char migration_6[] =
+    // Why a job ended without a result, enum job_cause. What was said in sentences alone is read
+    // from them here, once: 2 is an exceeded budget, 1 the client's own wish.
+    "ALTER TABLE job ADD COLUMN cause INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE job SET cause = 2 WHERE state = 5 AND reason LIKE 'BUDGET: %';"
+    "UPDATE job SET cause = 1 WHERE state = 5 AND reason = 'cancelled by its client';";
+
+const char *const ledger_migration[] = {migration_1, migration_2, migration_3,
+                                        migration_4, migration_5, migration_6};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

@@ -2,6 +2,7 @@
 // Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
 #include "daemon/store/ledger_sql.h"
 #include "daemon/store/ledger_account.h"
+#include "daemon/store/ledger_cache.h"
 #include "daemon/store/ledger_db.h"
 #include "proto/verdict.h"
 #include <signal.h>
@@ -19,30 +20,16 @@ enum statement {
     SQL_FINISH_JOB,
     SQL_FORGET_JOB,
     SQL_JOB_RESULT,
-    SQL_FIND_RESULT,
-    SQL_KEEP_RESULT,
-    SQL_FIND_COMPILED,
-    SQL_KEEP_COMPILED,
-    SQL_DROP_COMPILED,
-    SQL_TRIM_RESULTS,
-    SQL_TRIM_COMPILED,
     SQL_ORDER,
     SQL_DROP_ORDER,
     SQL_LOAD_ADMINISTRATION,
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
-    SQL_COUNT_RESULTS,
     SQL_KEEP_ACCOUNT,
     SQL_FORGET_ACCOUNTS,
     SQL_LOAD_ACCOUNTS,
     SQL_COUNT,
 };
-
-// Rows of a cache beyond the newest ?, the oldest first: so few at a time that no transaction takes
-// long when the limit was lowered.
-#define TRIM(table)                                                                                \
-    "DELETE FROM " table " WHERE rowid IN (SELECT rowid FROM " table                               \
-    " WHERE rowid <= (SELECT max(rowid) FROM " table ") - ? ORDER BY rowid LIMIT 1000)"
 
 static const char *const sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -54,28 +41,16 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
     // Written once: what has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
-                       " result = ?6 WHERE id = ?1 AND finished_at = 0",
+                       " result = ?6, cause = ?7 WHERE id = ?1 AND finished_at = 0",
     [SQL_FORGET_JOB] = "DELETE FROM job WHERE id = ?",
     [SQL_JOB_RESULT] = "SELECT result FROM job WHERE id = ?",
-    [SQL_FIND_RESULT] = "SELECT result, cap_s FROM result WHERE key = ?",
-    [SQL_KEEP_RESULT] = "INSERT INTO result (key, created_at, cap_s, result) VALUES (?,?,?,?)"
-                        " ON CONFLICT (key) DO UPDATE SET created_at = excluded.created_at,"
-                        " cap_s = excluded.cap_s, result = excluded.result",
-    [SQL_FIND_COMPILED] = "SELECT compiled FROM compiled WHERE key = ?",
-    [SQL_KEEP_COMPILED] = "INSERT OR REPLACE INTO compiled (key, created_at, compiled)"
-                          " VALUES (?,?,?)",
-    [SQL_DROP_COMPILED] = "DELETE FROM compiled WHERE key = ?",
-    // Numbers of rows go up, so this finds the oldest without looking at the others.
-    [SQL_TRIM_RESULTS] = TRIM("result"),
-    [SQL_TRIM_COMPILED] = TRIM("compiled"),
     [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
                   " VALUES (?,?,?,?)",
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
     [SQL_LOAD_ADMINISTRATION] = "SELECT device, kind, reason FROM device_order",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
-                      " tenant, class FROM job ORDER BY id",
+                      " tenant, class, cause FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
-    [SQL_COUNT_RESULTS] = "SELECT count(*) FROM result",
     [SQL_KEEP_ACCOUNT] = "INSERT OR REPLACE INTO account (tenant, search, weight, limit_s,"
                          " per_hour_s, used_s, tokens_s, at) VALUES (?,?,?,?,?,?,?,?)",
     [SQL_FORGET_ACCOUNTS] = "DELETE FROM account WHERE search <> '' AND at < ?",
@@ -86,8 +61,8 @@ static const char *const sql_text[SQL_COUNT] = {
 struct ledger_sql {
     sqlite3 *db;
     sqlite3_stmt *statement[SQL_COUNT];
-    uint64_t cache_limit; // entries of each cache; 0: no limit
-    uint64_t commits;     // for faults
+    struct ledger_caches *caches;
+    uint64_t commits; // for faults
     const char *die_at;
 };
 
@@ -111,6 +86,7 @@ int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max
     sql->die_at = getenv("KCASTD_DIE_AT");
 #endif
     rc = rc == 0 ? prepare_all(sql, err) : rc;
+    rc = rc == 0 ? ledger_caches_open(&sql->caches, sql->db, err) : rc;
     if (rc != 0) {
         ledger_sql_close(sql);
         return rc;
@@ -127,13 +103,14 @@ void ledger_sql_close(struct ledger_sql *sql)
     for (size_t i = 0; i < SQL_COUNT; i++) {
         (void)sqlite3_finalize(sql->statement[i]);
     }
+    ledger_caches_close(sql->caches);
     (void)sqlite3_close(sql->db);
     free(sql);
 }
 
 void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries)
 {
-    sql->cache_limit = entries;
+    ledger_caches_limit(sql->caches, entries);
 }
 
 // Steps a statement that gives at most one row and whose row is not wanted.
@@ -163,11 +140,6 @@ static void bind_blob(sqlite3_stmt *statement, int index, const void *data, size
     (void)sqlite3_bind_blob64(statement, index, data, len, SQLITE_STATIC);
 }
 
-static void bind_digest(sqlite3_stmt *statement, int index, const struct digest *digest)
-{
-    bind_blob(statement, index, digest->byte, DIGEST_LEN);
-}
-
 static struct bytes column_bytes(sqlite3_stmt *statement, int column)
 {
     const void *data = sqlite3_column_blob(statement, column);
@@ -176,19 +148,20 @@ static struct bytes column_bytes(sqlite3_stmt *statement, int column)
     return data && len > 0 ? bytes_copy(data, (size_t)len) : (struct bytes){0};
 }
 
-int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job, uint64_t *ret_results,
-                      struct err *err)
+int ledger_sql_next_job(struct ledger_sql *sql, uint64_t *ret, struct err *err)
 {
     int64_t next = 0;
-    int64_t results = 0;
     int rc = ledger_db_number(sql->db, sql_text[SQL_NEXT_JOB], &next, err);
 
-    rc = rc == 0 ? ledger_db_number(sql->db, sql_text[SQL_COUNT_RESULTS], &results, err) : rc;
     if (rc == 0) {
-        *ret_next_job = (uint64_t)next;
-        *ret_results = (uint64_t)results;
+        *ret = (uint64_t)next;
     }
     return rc;
+}
+
+uint64_t ledger_sql_results(const struct ledger_sql *sql)
+{
+    return ledger_cache_count(sql->caches, LEDGER_CACHE_RESULT);
 }
 
 static struct ledger_job job_of_row(sqlite3_stmt *row)
@@ -206,6 +179,7 @@ static struct ledger_job job_of_row(sqlite3_stmt *row)
         .finished_s = sqlite3_column_int64(row, 8),
         .tenant = (const char *)sqlite3_column_text(row, 9),
         .wanted_class = (uint64_t)sqlite3_column_int64(row, 10),
+        .cause = (uint64_t)sqlite3_column_int64(row, 11),
     };
 }
 
@@ -280,19 +254,16 @@ static struct bytes *make_answer(struct ledger_op *op, size_t count)
     return op->answer;
 }
 
-// One value of one row by one key; *ret is left empty when there is no row.
-static int find_bytes(struct ledger_sql *sql, enum statement number, struct bytes *ret,
-                      double *ret_cap, struct err *err)
+// *ret: the packed result of a job, left empty when there is none.
+static int find_job_result(struct ledger_sql *sql, uint64_t id, struct bytes *ret, struct err *err)
 {
-    sqlite3_stmt *statement = sql->statement[number];
+    sqlite3_stmt *statement = sql->statement[SQL_JOB_RESULT];
+
+    bind_u64(statement, 1, id);
     int code = sqlite3_step(statement);
     int rc = 0;
-
     if (code == SQLITE_ROW) {
         *ret = column_bytes(statement, 0);
-        if (ret_cap) {
-            *ret_cap = sqlite3_column_double(statement, 1);
-        }
     } else if (code != SQLITE_DONE) {
         rc = ledger_db_failed(sql->db, err);
     }
@@ -305,17 +276,32 @@ static int find_bytes(struct ledger_sql *sql, enum statement number, struct byte
 static int read_cached(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     struct bytes *cached = make_answer(op, 1);
-    double cap = 0;
-    int rc = 0;
 
-    if (op->adopt) {
-        bind_digest(sql->statement[SQL_FIND_RESULT], 1, &op->digest);
-        rc = find_bytes(sql, SQL_FIND_RESULT, cached, &cap, err);
+    if (!op->adopt) {
+        return 0;
     }
-    if (rc == 0 && cached->data && !op->adopt(&op->bytes, cap, cached)) {
+    double cap = 0;
+    int rc = ledger_cache_find(sql->caches, LEDGER_CACHE_RESULT, &op->digest, cached, &cap, err);
+    if (rc != 0 || !cached->data) {
+        return rc;
+    }
+    if (!op->adopt(&op->bytes, cap, cached)) {
         bytes_clear(cached);
+        return 0;
     }
-    return rc;
+    return ledger_cache_use(sql->caches, LEDGER_CACHE_RESULT, &op->digest, err);
+}
+
+// answer[0]: the compilation of the op's key.
+static int read_compiled(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
+{
+    struct bytes *found = make_answer(op, 1);
+    int rc = ledger_cache_find(sql->caches, LEDGER_CACHE_COMPILED, &op->digest, found, NULL, err);
+
+    if (rc != 0 || !found->data) {
+        return rc;
+    }
+    return ledger_cache_use(sql->caches, LEDGER_CACHE_COMPILED, &op->digest, err);
 }
 
 static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
@@ -345,52 +331,10 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     return step_done(sql, SQL_INSERT_JOB, err);
 }
 
-// Deletes the oldest of what is too old in a cache; *ret_deleted: rows.
-static int trim(struct ledger_sql *sql, enum statement number, int *ret_deleted, struct err *err)
+static int keep(struct ledger_sql *sql, enum ledger_cache_kind kind, const struct ledger_op *op,
+                struct err *err)
 {
-    *ret_deleted = 0;
-    if (sql->cache_limit == 0) {
-        return 0;
-    }
-    bind_u64(sql->statement[number], 1, sql->cache_limit);
-    int rc = step_done(sql, number, err);
-    *ret_deleted = rc == 0 ? sqlite3_changes(sql->db) : 0;
-    return rc;
-}
-
-static int keep_result(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
-{
-    sqlite3_stmt *keep = sql->statement[SQL_KEEP_RESULT];
-
-    bind_digest(sql->statement[SQL_FIND_RESULT], 1, &op->digest);
-    struct bytes old = {0};
-    int rc = find_bytes(sql, SQL_FIND_RESULT, &old, NULL, err);
-    op->results_added = !old.data ? 1 : 0;
-    bytes_clear(&old);
-    if (rc != 0) {
-        return rc;
-    }
-    bind_digest(keep, 1, &op->digest);
-    (void)sqlite3_bind_int64(keep, 2, op->now_s);
-    (void)sqlite3_bind_double(keep, 3, op->cap_s);
-    bind_blob(keep, 4, op->bytes.data, op->bytes.len);
-    rc = step_done(sql, SQL_KEEP_RESULT, err);
-    int deleted;
-    rc = rc == 0 ? trim(sql, SQL_TRIM_RESULTS, &deleted, err) : rc;
-    op->results_added -= rc == 0 ? deleted : 0;
-    return rc;
-}
-
-static int keep_compiled(struct ledger_sql *sql, const struct ledger_op *op, struct err *err)
-{
-    sqlite3_stmt *keep = sql->statement[SQL_KEEP_COMPILED];
-
-    bind_digest(keep, 1, &op->digest);
-    (void)sqlite3_bind_int64(keep, 2, op->now_s);
-    bind_blob(keep, 3, op->bytes.data, op->bytes.len);
-    int rc = step_done(sql, SQL_KEEP_COMPILED, err);
-    int deleted;
-    return rc == 0 ? trim(sql, SQL_TRIM_COMPILED, &deleted, err) : rc;
+    return ledger_cache_keep(sql->caches, kind, &op->digest, op->now_s, op->cap_s, &op->bytes, err);
 }
 
 static int run_finish(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
@@ -405,9 +349,10 @@ static int run_finish(struct ledger_sql *sql, struct ledger_op *op, struct err *
     if (op->bytes.data) {
         bind_blob(finish, 6, op->bytes.data, op->bytes.len);
     }
+    bind_u64(finish, 7, op->cause);
     int rc = step_done(sql, SQL_FINISH_JOB, err);
     if (rc == 0 && op->bytes.data && !digest_is_zero(&op->digest)) {
-        rc = keep_result(sql, op, err);
+        rc = keep(sql, LEDGER_CACHE_RESULT, op, err);
     }
     return rc;
 }
@@ -415,13 +360,16 @@ static int run_finish(struct ledger_sql *sql, struct ledger_op *op, struct err *
 static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     bool read = op->kind == LEDGER_READ_RESULTS;
-    enum statement number = read ? SQL_JOB_RESULT : SQL_FORGET_JOB;
     struct bytes *answer = read ? make_answer(op, op->id_count) : NULL;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < op->id_count; i++) {
-        bind_u64(sql->statement[number], 1, op->ids[i]);
-        rc = read ? find_bytes(sql, number, &answer[i], NULL, err) : step_done(sql, number, err);
+        if (read) {
+            rc = find_job_result(sql, op->ids[i], &answer[i], err);
+        } else {
+            bind_u64(sql->statement[SQL_FORGET_JOB], 1, op->ids[i]);
+            rc = step_done(sql, SQL_FORGET_JOB, err);
+        }
     }
     return rc;
 }
@@ -458,13 +406,11 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_READ_CACHED:
         return read_cached(sql, op, err);
     case LEDGER_READ_COMPILED:
-        bind_digest(sql->statement[SQL_FIND_COMPILED], 1, &op->digest);
-        return find_bytes(sql, SQL_FIND_COMPILED, make_answer(op, 1), NULL, err);
+        return read_compiled(sql, op, err);
     case LEDGER_KEEP_COMPILED:
-        return keep_compiled(sql, op, err);
+        return keep(sql, LEDGER_CACHE_COMPILED, op, err);
     case LEDGER_DROP_COMPILED:
-        bind_digest(sql->statement[SQL_DROP_COMPILED], 1, &op->digest);
-        return step_done(sql, SQL_DROP_COMPILED, err);
+        return ledger_cache_drop(sql->caches, LEDGER_CACHE_COMPILED, &op->digest, err);
     case LEDGER_KEEP_ACCOUNT:
         ledger_account_bind(sql->statement[SQL_KEEP_ACCOUNT], &op->account);
         return step_done(sql, SQL_KEEP_ACCOUNT, err);
@@ -475,12 +421,6 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
         return 0;
     }
     return err_set(err, ERR_INTERNAL, "operation %d", (int)op->kind);
-}
-
-static bool is_write(const struct ledger_op *op)
-{
-    return op->kind != LEDGER_READ_RESULTS && op->kind != LEDGER_READ_CACHED &&
-           op->kind != LEDGER_READ_COMPILED && op->kind != LEDGER_BARRIER;
 }
 
 // Ends this process as a crash would, at the commit that the test has chosen.
@@ -510,12 +450,14 @@ static int run_together(struct ledger_sql *sql, struct ledger_op *first,
 {
     int rc = write ? step_done(sql, SQL_BEGIN, err) : 0;
 
+    rc = rc == 0 ? ledger_caches_begin(sql->caches, write, err) : rc;
     for (struct ledger_op *op = first; rc == 0 && op != end; op = op->next) {
         rc = run_op(sql, op, err);
     }
     if (rc == 0 && write) {
         rc = commit(sql, err);
     }
+    ledger_caches_end(sql->caches, rc == 0);
     if (rc == 0) {
         return 0;
     }
@@ -533,7 +475,7 @@ void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops)
     bool write = false;
 
     for (const struct ledger_op *op = ops; op; op = op->next) {
-        write = write || is_write(op);
+        write = write || ledger_op_writes(op->kind);
     }
     if (run_together(sql, ops, NULL, write, NULL) == 0) {
         return;
@@ -541,7 +483,7 @@ void ledger_sql_run(struct ledger_sql *sql, struct ledger_op *ops)
     for (struct ledger_op *op = ops; op; op = op->next) {
         struct err err = ERR_INIT;
 
-        if (run_together(sql, op, op->next, is_write(op), &err) != 0) {
+        if (run_together(sql, op, op->next, ledger_op_writes(op->kind), &err) != 0) {
             op->error = xmemdup(&err, sizeof(err));
         }
     }

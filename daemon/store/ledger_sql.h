@@ -40,6 +40,7 @@ struct ledger_op {
     char *search;
     char *key; // of a job; an order's device
     char *reason;
+    uint64_t cause;       // of a job's end
     struct bytes bytes;   // spec, result or compiled
     struct digest digest; // of a cache; zero: none
     ledger_adopt *adopt;
@@ -49,12 +50,12 @@ struct ledger_op {
     struct err *error; // NULL: carried out and committed
     struct bytes *answer;
     size_t answer_count;
-    int results_added; // rows that the result cache has more; fewer when below 0
 };
 
 struct ledger_sql;
 
 const char *ledger_op_name(enum ledger_op_kind kind);
+bool ledger_op_writes(enum ledger_op_kind kind); // whether it takes a transaction
 // Empties the outcome.
 void ledger_op_reset(struct ledger_op *op);
 
@@ -62,8 +63,9 @@ MUST_CHECK int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64
                                struct err *err);
 void ledger_sql_close(struct ledger_sql *sql);                   // NULL is fine
 void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries); // as ledger_limit
-MUST_CHECK int ledger_sql_counts(struct ledger_sql *sql, uint64_t *ret_next_job,
-                                 uint64_t *ret_results, struct err *err);
+// *ret: the number for the next new job, above every number ever used.
+MUST_CHECK int ledger_sql_next_job(struct ledger_sql *sql, uint64_t *ret, struct err *err);
+uint64_t ledger_sql_results(const struct ledger_sql *sql); // committed entries of the result cache
 MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
                                int (*visit)(void *owner, const struct ledger_job *job,
                                             struct err *err),

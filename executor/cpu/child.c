@@ -1,5 +1,5 @@
 #include "executor/cpu/child.h"
-#include "executor/cpu/check.h"
+#include "executor/cpu/confinement_check.h"
 #include "executor/cpu/jail.h"
 #include <string.h>
 

@@ -1,11 +1,14 @@
+// A compilation: start a jail and wait for it (executor/cpu/jail.h), then read back what it wrote.
+// Nothing that comes out of the jail is trusted. The first reason against the source is its
+// verdict: too slow, too large, gcc's own error, or an object with something that it may not have.
 #include "executor/cpu/compile.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "executor/compiled.h"
+#include "executor/compile_result.h"
 #include "executor/cpu/diagnose.h"
 #include "executor/cpu/features.h"
 #include "executor/cpu/jail.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/sandbox/elf.h"
 #include "executor/sandbox/process.h"
 #include "proto/verdict.h"
@@ -22,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// Bytes of the jail's tmpfs: this many times max_output, at least SCRATCH_MIN.
 #define SCRATCH_FACTOR 4
 #define SCRATCH_MIN ((uint64_t)32 << 20)
 
@@ -30,7 +34,7 @@ struct compilation {
     struct zygote *zygote;
     struct jail_spec spec;
     int fd[JAIL_FILE_COUNT];
-    char *dir; // of its own, when the sandbox is off
+    char *dir; // temporary directory, when the sandbox is off; owned
     struct jail_outcome outcome;
     bool timed_out;
     int status; // wait status of the jail
@@ -65,7 +69,7 @@ static int make_files(struct compilation *c, struct err *err)
     return rc;
 }
 
-// The first max bytes of a file that the jail wrote.
+// Reads the first max bytes of a file that the jail wrote. A NUL follows them.
 static int read_back(int fd, size_t max, struct bytes *ret, struct err *err)
 {
     struct stat st;
@@ -86,8 +90,9 @@ static int read_back(int fd, size_t max, struct bytes *ret, struct err *err)
     return 0;
 }
 
-// ---- running it ----
+// ---- running the jail ----
 
+// Takes the name if it is a harmless one for a C file, else "candidate.c".
 static void set_name(struct jail_spec *spec, const char *name)
 {
     size_t len = name ? strlen(name) : 0;
@@ -130,7 +135,8 @@ static int start(struct compilation *c, pid_t *ret_pid, struct err *err)
     return zygote_spawn(c->zygote, &c->spec, sizeof(c->spec), c->fd, JAIL_FILE_COUNT, ret_pid, err);
 }
 
-// Everything in the jail's pid namespace dies with its first process; without one, its session.
+// Kills the jail's first process, with which everything in its pid namespace dies. Without a
+// sandbox there is no such namespace, and its session is killed.
 static void kill_jail(const struct compilation *c, pid_t pid)
 {
     if (c->plan->sandbox_off) {
@@ -147,11 +153,11 @@ static void await(struct compilation *c, pid_t pid)
         process_reap(pid, &c->status);
     }
     if (c->plan->sandbox_off) {
-        (void)kill(-pid, SIGKILL); // what its children left behind
+        (void)kill(-pid, SIGKILL); // processes that it has left behind
     }
 }
 
-// ---- what came of it ----
+// ---- the outcome ----
 
 static int take_log(struct compilation *c, struct err *err)
 {
@@ -161,64 +167,67 @@ static int take_log(struct compilation *c, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    compiled_clean((char *)log.data, log.len);
+    compile_result_clean((char *)log.data, log.len);
     if (log.len > 0) {
-        c->compiled->log = (char *)log.data; // with the NUL that read_back left
+        c->compiled->log = (char *)log.data; // read_back has added a NUL
     } else {
         bytes_clear(&log);
     }
     return 0;
 }
 
-static void harness_failure(struct compilation *c)
+// Refuses the source when there is no object.
+static void refuse_failure(struct compilation *c)
 {
     const struct jail_outcome *outcome = &c->outcome;
     struct diagnose_limits limits = {.max_memory = c->plan->max_memory,
                                      .max_output = c->plan->max_output};
 
     if (c->timed_out) {
-        compiled_refuse_slow(c->compiled, c->plan);
+        compile_result_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
-        compiled_refuse_large(c->compiled, c->plan);
+        compile_result_refuse_large(c->compiled, c->plan);
     } else if (!outcome->compiled) {
-        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR,
-                        diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
+        compile_result_refuse(
+            c->compiled, VERDICT_COMPILE_ERROR,
+            diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
     }
 }
 
-// What an object may not have. A damaged one is no failure of ours: the source made the assembler
-// write it.
-static void harness_object(struct compilation *c, const struct bytes *object,
-                           struct elf_facts *facts)
+// Refuses an object with something that it may not have. A damaged object is the source's fault,
+// because assembler code in a source can make the assembler write anything.
+static void refuse_object(struct compilation *c, const struct bytes *object,
+                          struct elf_facts *facts)
 {
     *facts = (struct elf_facts){0};
     struct err err = ERR_INIT;
     if (elf_inspect(object, facts, &err) != 0) {
-        compiled_refuse(c->compiled, VERDICT_REJECTED, xstrdup(err.text));
+        compile_result_refuse(c->compiled, VERDICT_REJECTED, xstrdup(err.text));
         return;
     }
     uint64_t memory = facts->bss_bytes + facts->data_bytes;
     if (facts->bss_bytes > COMPILE_STATIC_MAX || facts->data_bytes > COMPILE_STATIC_MAX ||
         memory > COMPILE_STATIC_MAX) {
-        compiled_refuse(
+        compile_result_refuse(
             c->compiled, VERDICT_COMPILE_ERROR,
             xasprintf("its static data takes %.1f GiB, more than the %llu GiB allowed",
                       (double)facts->bss_bytes / 0x1p30 + (double)facts->data_bytes / 0x1p30,
                       (unsigned long long)(COMPILE_STATIC_MAX >> 30)));
     }
     if (facts->runs_when_loaded) {
-        compiled_refuse(
+        compile_result_refuse(
             c->compiled, VERDICT_REJECTED,
             xstrdup("it runs code when it is loaded or unloaded (a constructor or destructor)"));
     }
     if (facts->has_ifunc) {
-        compiled_refuse(c->compiled, VERDICT_REJECTED,
-                        xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
+        compile_result_refuse(
+            c->compiled, VERDICT_REJECTED,
+            xstrdup("it chooses functions when it is loaded (ifunc or target_clones)"));
     }
     if (facts->needs[0] != '\0') {
-        compiled_clean(facts->needs, strlen(facts->needs));
-        compiled_refuse(c->compiled, VERDICT_REJECTED,
-                        xasprintf("it needs the library %s", facts->needs));
+        compile_result_clean(facts->needs, strlen(facts->needs));
+        compile_result_refuse(c->compiled, VERDICT_REJECTED,
+                              xasprintf("it needs the library %s", facts->needs));
     }
 }
 
@@ -236,19 +245,20 @@ static int take_features(struct compilation *c, const struct bytes *object,
     features_read((const char *)listing.data, listing.len, value);
     bytes_clear(&listing);
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
-        facts_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
+        fact_list_add(&compiled->features, &compiled->features_count, feature_name[i], value[i]);
     }
-    facts_add(&compiled->features, &compiled->features_count, "code_bytes",
-              (double)facts->code_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "read_only_bytes",
-              (double)facts->read_only_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "data_bytes",
-              (double)facts->data_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "bss_bytes",
-              (double)facts->bss_bytes);
-    facts_add(&compiled->features, &compiled->features_count, "object_bytes", (double)object->len);
-    facts_add(&compiled->features, &compiled->features_count, "source_bytes",
-              (double)c->plan->source.len);
+    fact_list_add(&compiled->features, &compiled->features_count, "code_bytes",
+                  (double)facts->code_bytes);
+    fact_list_add(&compiled->features, &compiled->features_count, "read_only_bytes",
+                  (double)facts->read_only_bytes);
+    fact_list_add(&compiled->features, &compiled->features_count, "data_bytes",
+                  (double)facts->data_bytes);
+    fact_list_add(&compiled->features, &compiled->features_count, "bss_bytes",
+                  (double)facts->bss_bytes);
+    fact_list_add(&compiled->features, &compiled->features_count, "object_bytes",
+                  (double)object->len);
+    fact_list_add(&compiled->features, &compiled->features_count, "source_bytes",
+                  (double)c->plan->source.len);
     return 0;
 }
 
@@ -264,8 +274,7 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
     if (c->outcome.setup[0] != '\0') {
         return err_set(err, ERR_SANDBOX, "the compile jail cannot be set up: %s", c->outcome.setup);
     }
-    int rc = 0;
-    rc = take_log(c, err);
+    int rc = take_log(c, err);
     if (rc != 0) {
         return rc;
     }
@@ -273,14 +282,14 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
         WEXITSTATUS(c->outcome.compiler_status) == 127) {
         return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail");
     }
-    harness_failure(c);
+    refuse_failure(c);
     if (c->compiled->verdict != VERDICT_NONE) {
         return 0;
     }
     rc = read_back(c->fd[JAIL_OBJECT], c->plan->max_output, ret_object, err);
     struct elf_facts facts;
     if (rc == 0) {
-        harness_object(c, ret_object, &facts);
+        refuse_object(c, ret_object, &facts);
         c->compiled->object = digest_of(ret_object->data, ret_object->len);
         rc = take_features(c, ret_object, &facts, err);
     }

@@ -1,5 +1,6 @@
-// The page that harness and runner share, and what a runner is told when it starts. The harness trusts
-// nothing that it reads here: the candidate can write to all of it.
+// The page that harness and runner share, and what a runner is told when it starts. Both ends
+// include it: executor/cpu/runner_process.c and executor/cpu/runner.c. The candidate can write to
+// the whole page, so the harness trusts nothing that it reads there.
 #ifndef EXECUTOR_CPU_CONTROL_H
 #define EXECUTOR_CPU_CONTROL_H
 
@@ -8,18 +9,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-// Pointers of a call: at most three per tensor (the reference's inout).
+// Pointers of a call: at most three for each tensor, for an inout tensor of the reference.
 #define CONTROL_POINTER_MAX (3 * PROBLEM_TENSOR_MAX)
 #define CONTROL_TEXT_MAX 512
-// Bytes of nothing either side of a mapped tensor.
+// Unmapped bytes before and after a mapped tensor.
 #define CONTROL_EDGE ((size_t)1 << 20)
 
 enum control_command {
     CONTROL_CALL = 1, // call the entry
-    CONTROL_NOTHING,  // answer at once: what a launch costs without the candidate
+    CONTROL_NOTHING,  // answer at once, to measure the cost of a launch without the candidate
 };
 
-// Why a runner ended, by its own word.
+// Why a runner ended, as it says itself.
 enum control_trap {
     TRAP_NONE = 0,
     TRAP_CALL,  // a refused system call, its number in trap_value
@@ -29,26 +30,26 @@ enum control_trap {
 };
 
 struct control {
-    // Futexes. A launch is: judge writes the call and a fresh random nonce to go and wakes; the
-    // runner answers with the nonce in done.
+    // Both are futexes. For a launch the harness writes the call, then a fresh random nonce to go,
+    // and wakes the runner. The runner answers by writing the nonce to done.
     _Atomic uint32_t go;
     _Atomic uint32_t done;
-    uint32_t command;
-    uint32_t trap;
+    uint32_t command; // enum control_command
+    uint32_t trap;    // enum control_trap
     uint32_t trap_value;
-    uint64_t offset[CONTROL_POINTER_MAX]; // of the tensor in its mapping, bytes
-    int64_t integer[PROBLEM_PARAM_MAX];
-    double scalar[PROBLEM_PARAM_MAX];
-    char text[CONTROL_TEXT_MAX];
+    uint64_t offset[CONTROL_POINTER_MAX]; // bytes from the start of a mapping to its tensor
+    int64_t integer[PROBLEM_PARAM_MAX];   // integer parameters of the call
+    double scalar[PROBLEM_PARAM_MAX];     // floating-point parameters of the call
+    char text[CONTROL_TEXT_MAX];          // sentence to TRAP_LOAD and TRAP_SETUP
 };
 
-// A shared memory object that a runner maps for pointer[i]: descriptor 3 + i of what it is given.
+// A shared memory object that a runner maps for pointer i: descriptor 3 + i of those it is given.
 struct runner_map {
     uint64_t size;
     bool writable;
 };
 
-// What a child becomes: the first bytes of every spec.
+// What a child becomes. The first member of every spec.
 enum child_role {
     CHILD_RUNNER = 1,
     CHILD_JAIL,
@@ -56,15 +57,15 @@ enum child_role {
     CHILD_CHECK_RUNNER,
 };
 
-// Descriptors: 0 the control page, 1 the object, 2 where output goes (a pipe, not blocking), 3… the
-// tensors.
+// What a runner is told when it starts. Its descriptors are 0 the control page, 1 the object, 2 a
+// non-blocking pipe for output, and from 3 on the tensors.
 struct runner_spec {
     enum child_role role;
     uint64_t object_size;
     uint64_t max_memory;          // bytes of address space beside the tensors
-    uint64_t cpu_seconds;         // the last resort against a loop
+    uint64_t cpu_seconds;         // limit by which the kernel ends an endless loop
     uint32_t hello;               // nonce that says "loaded" in control.done
-    uint32_t index;               // of the runner: names its file
+    uint32_t index;               // number of the runner, part of its file's name
     uint32_t preload_vector_math; // the object needs libmvec
     uint32_t map_count;
     struct runner_map map[CONTROL_POINTER_MAX];

@@ -1,13 +1,13 @@
 #include "executor/cpu/diagnose.h"
 #include "common/mem.h"
-#include "executor/compiled.h"
+#include "executor/compile_result.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUOTE_MAX 400
+#define QUOTE_MAX 400 // bytes of a quoted line
 
-// Takes out "./ccAbCdEf.o:", the random name of a temporary file.
+// Removes every "./ccAbCdEf.o:" from the line: random names of temporary files help nobody.
 static void drop_temporaries(char *line)
 {
     enum { BEFORE = 4, RANDOM = 6 };
@@ -20,13 +20,13 @@ static void drop_temporaries(char *line)
     }
 }
 
-// A line of the log, malloc'd, cut.
+// Returns the line that starts here, malloc'd and cut to QUOTE_MAX.
 static char *line_at(const char *start)
 {
     size_t len = strcspn(start, "\n");
     char *line = xstrndup(start, len < QUOTE_MAX ? len : QUOTE_MAX);
     drop_temporaries(line);
-    compiled_clean(line, strlen(line)); // the cut may have split a character
+    compile_result_clean(line, strlen(line)); // the cut may have divided a UTF-8 character
     return line;
 }
 
@@ -36,7 +36,8 @@ static const char *next_line(const char *line)
     return *line == '\n' ? line + 1 : line;
 }
 
-// The text between ` or ' and ' after `from` in the line, malloc'd; NULL when there is none.
+// Returns the first text of the line that stands between ` or ' and ', malloc'd; NULL when there is
+// none.
 static char *quoted_name(const char *from)
 {
     from += strcspn(from, "`'\n");
@@ -54,6 +55,8 @@ static const char *find_in_line(const char *line, const char *text)
     return found && found < line + strcspn(line, "\n") ? found : NULL;
 }
 
+// Returns a sentence about the first symbol that the linker misses, NULL when it misses none. A
+// symbol that the glue misses is the candidate's entry.
 static char *undefined_symbol(const char *log, const char *name)
 {
     bool in_glue = false;
@@ -88,6 +91,7 @@ static bool mentions(const char *log, const char *const *text, size_t count)
     return false;
 }
 
+// Returns a sentence about the limit that the compilation has exceeded, NULL when there is none.
 static char *exhausted(const char *log, const struct diagnose_limits *limits)
 {
     static const char *const memory[] = {
@@ -110,7 +114,8 @@ static char *exhausted(const char *log, const struct diagnose_limits *limits)
     return NULL;
 }
 
-// The linker's driver only says that the linker failed.
+// Returns the first line with the text. Lines of collect2 are skipped: they only say that the
+// linker has failed.
 static char *first_with(const char *log, const char *text)
 {
     for (const char *line = log; *line != '\0'; line = next_line(line)) {
@@ -127,7 +132,7 @@ char *diagnose(const char *log, const char *name, const struct diagnose_limits *
         ": fatal error: ", ": Error: ", "error:", "multiple definition of", "/ld: "};
     char *sentence = first_with(log, ": error: ");
 
-    if (!sentence) { // the compiler itself was content
+    if (!sentence) { // the compiler proper has found no error
         sentence = exhausted(log, limits);
     }
     if (!sentence) {

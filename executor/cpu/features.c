@@ -3,8 +3,8 @@
 //   0000000000001000 <sgemm>:                              a function starts
 //       1000:<tab>vmovaps %zmm0,0x40(%rsp)  <comment>      an instruction
 //
-// x86 comes in AT&T syntax: the destination is the last operand. Loops are the intervals of
-// backward jumps; an instruction's depth is the number of such intervals around it.
+// x86 is shown in AT&T syntax, where the destination is the last operand. A loop is the interval of
+// a backward jump. The depth of an instruction is the number of loops around it.
 #include "executor/cpu/features.h"
 #include "common/mem.h"
 #include <stdbool.h>
@@ -21,6 +21,7 @@ const char *const feature_name[FEATURE_COUNT] = {
 #undef X
 };
 
+// Bits of an instruction's kind.
 enum {
     IS_FMA = 1,
     IS_VECTOR = 2,
@@ -39,27 +40,28 @@ struct loop {
 };
 
 struct reader {
-    double *value; // FEATURE_COUNT
-    // The current function.
+    double *value; // FEATURE_COUNT of them
+    // The current function:
     uint64_t start, end;
-    bool counts;  // it is the candidate's
-    bool is_glue; // kcast_entry: whom it calls is the entry
+    bool counts;  // it belongs to the candidate, not to glue or linkage
+    bool is_glue; // it is kcast_entry, which calls the candidate's entry
     struct instruction *instruction;
     size_t instruction_count, instruction_size;
     struct loop loop[LOOPS_MAX];
     size_t loop_count;
-    size_t total; // instructions over all functions
-    char entry[64];
-    // Sizes of the first functions, to find the entry's when the glue comes later.
+    size_t total;   // instructions over all functions
+    char entry[64]; // name of the entry; "" until the glue has been read
+    // Sizes of the first functions. The entry's is looked up when the glue, which may come last,
+    // has named it.
     struct {
         char name[64];
         uint64_t bytes;
     } function[256];
     size_t function_count;
-    char current[64];
+    char current[64]; // name of the current function
 };
 
-// One instruction, taken apart. Texts are NUL-terminated copies.
+// One instruction line, parsed.
 struct parsed {
     uint64_t address;
     char name[32];
@@ -91,7 +93,7 @@ static bool starts_any(const char *text, const char *const *with, size_t count)
 
 // ---- operands ----
 
-// The last operand: after the last comma outside parentheses and brackets.
+// Returns the last operand: what follows the last comma outside parentheses and brackets.
 static const char *last_operand(const char *operands)
 {
     const char *last = operands;
@@ -109,6 +111,7 @@ static const char *last_operand(const char *operands)
     return last;
 }
 
+// Returns the width of the vector registers that the instruction names, 0 when it names none.
 static unsigned vector_bits(const struct parsed *in)
 {
 #if defined(__aarch64__)
@@ -124,8 +127,8 @@ static unsigned vector_bits(const struct parsed *in)
 #endif
 }
 
-// Whether an x86 instruction with xmm registers works on one element: …ss, …sd, and moves to and
-// from general registers.
+// Whether an instruction with vector registers works on one element. On x86 those are names that
+// end in ss or sd, comparisons of one element, and conversions to and from general registers.
 static bool is_scalar(const char *name)
 {
     size_t len = strlen(name);
@@ -146,6 +149,7 @@ static void bump(struct reader *reader, enum feature feature)
     reader->value[feature] += 1;
 }
 
+// Counts loads and stores. Returns bits of the kind, as the next two functions do.
 static unsigned count_memory(struct reader *reader, const struct parsed *in, bool vector)
 {
 #if defined(__aarch64__)
@@ -211,6 +215,7 @@ static unsigned count_arithmetic(struct reader *reader, const struct parsed *in)
     return 0;
 }
 
+// Takes the first function that the glue calls as the entry.
 static void remember_entry(struct reader *reader, const char *operands)
 {
     const char *open = strchr(operands, '<');
@@ -222,7 +227,7 @@ static void remember_entry(struct reader *reader, const char *operands)
     }
 }
 
-// Jumps and calls. A jump out of the glue is a call of the entry.
+// Counts jumps and calls. The glue may reach the entry by a jump.
 static unsigned count_control(struct reader *reader, const struct parsed *in)
 {
     bool call =
@@ -244,7 +249,7 @@ static unsigned count_control(struct reader *reader, const struct parsed *in)
     }
     bump(reader, call ? FEATURE_calls : FEATURE_branches);
     if (jump) {
-        // "1000 <f+0x10>"; with a register and a comma before it on some machines
+        // The operand is "1000 <f+0x10>"; some machines have a register and a comma before it.
         uint64_t target = strtoull(last_operand(in->operands), NULL, 16);
         if (target >= reader->start && target <= in->address && reader->loop_count < LOOPS_MAX) {
             bump(reader, FEATURE_loops);
@@ -267,12 +272,10 @@ static void keep_instruction(struct reader *reader, uint64_t address, unsigned k
 
 static void count_instruction(struct reader *reader, const struct parsed *in)
 {
-    unsigned bits, kind;
-
     if (starts(in->name, "nop") || (starts(in->name, "xchg") && starts(in->operands, "%ax,%ax"))) {
         return; // padding
     }
-    kind = count_control(reader, in);
+    unsigned kind = count_control(reader, in);
     if (!reader->counts) {
         return;
     }
@@ -281,7 +284,7 @@ static void count_instruction(struct reader *reader, const struct parsed *in)
         bump(reader, FEATURE_prefetches);
         return;
     }
-    bits = vector_bits(in);
+    unsigned bits = vector_bits(in);
     if (bits == 128 && is_scalar(in->name)) {
         bits = 0;
         bump(reader, FEATURE_scalar_fp);
@@ -300,12 +303,13 @@ static void count_instruction(struct reader *reader, const struct parsed *in)
 
 // ---- functions ----
 
+// Returns the number of loops around the address.
 static unsigned depth_of(const struct reader *reader, uint64_t address)
 {
     unsigned depth = 0;
     uint64_t outer = UINT64_MAX;
 
-    // Several jumps back to one place (continue) are one loop.
+    // Several jumps back to one address, as `continue` makes them, are one loop.
     for (size_t i = 0; i < reader->loop_count; i++) {
         const struct loop *loop = &reader->loop[i];
         if (address >= loop->from && address <= loop->to && loop->from != outer) {
@@ -316,9 +320,10 @@ static unsigned depth_of(const struct reader *reader, uint64_t address)
     return depth;
 }
 
-// With many loops and instructions the search for depths is cut off: it is quadratic.
+// Computing depths takes loops times instructions. A function with more than this is left out.
 #define DEPTH_WORK_MAX ((size_t)50000000)
 
+// Counts the instructions at the greatest depth of the current function.
 static void count_inner(struct reader *reader)
 {
     if (reader->loop_count == 0 ||
@@ -390,7 +395,7 @@ static bool is_prefix(const char *name)
            strlen(name) < 9 && strcmp(name, "csel") != 0;
 }
 
-// "1000:\tmnemonic operands  # comment"
+// Parses "1000:\tmnemonic operands  # comment". Prefixes are skipped.
 static bool parse_instruction(const char *line, struct parsed *ret)
 {
     char *end;
@@ -429,8 +434,8 @@ static void read_line(struct reader *reader, const char *line)
     } else if (line[0] == ' ' && parse_instruction(line, &in) &&
                reader->total < FEATURES_INSTRUCTIONS_MAX) {
         reader->total++;
-        // One past the last byte is not shown; the next function's start is taken where there is
-        // one.
+        // objdump does not show where the last instruction ends. The start of the next function
+        // replaces this where there is one.
         reader->end = in.address + 1;
         count_instruction(reader, &in);
     }

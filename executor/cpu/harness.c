@@ -9,21 +9,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define START_LIMIT_NS (30 * NS_PER_S)
-#define REFERENCE_LIMIT_NS (60 * NS_PER_S)
+#define START_LIMIT_NS (30 * NS_PER_S)     // for loading an object, and for an empty launch
+#define REFERENCE_LIMIT_NS (60 * NS_PER_S) // least limit of the reference's launches
 #define FLUSH_BYTES_MAX ((size_t)512 << 20)
-#define CPU_SECONDS_MAX 3600
+#define CPU_SECONDS_MAX 3600 // processor time of a runner
 
 static const char *const arm_name[ARM_COUNT] = {"reference", "baseline", "candidate",
                                                 "baseline's copy"};
 
-static double since(uint64_t start_ns)
-{
-    return clock_seconds(clock_now_ns(&clock_system) - start_ns);
-}
-
 // ---- start and end ----
 
+// most[t] is the number of elements of tensor t in its largest case.
 static int make_buffers(struct harness *harness, const size_t *most, struct err *err)
 {
     int rc = 0;
@@ -45,43 +41,43 @@ static int make_buffers(struct harness *harness, const size_t *most, struct err 
     return rc;
 }
 
-static void add_pointer(struct arm *arm, struct buffer *buffer, bool writable)
+static void add_pointer(struct runner_process *runner, struct buffer *buffer, bool writable)
 {
-    arm->pointer[arm->pointer_count++] =
-        (struct arm_pointer){.buffer = buffer, .writable = writable};
+    runner->pointer[runner->pointer_count++] =
+        (struct runner_pointer){.buffer = buffer, .writable = writable};
 }
 
 static void set_pointers(struct harness *harness, enum arm_index index)
 {
-    struct arm *arm = &harness->arm[index];
+    struct runner_process *runner = &harness->runner[index];
 
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         const struct tensor *tensor = &harness->problem->tensor[t];
         if (index != ARM_REFERENCE) {
-            add_pointer(arm, &harness->tensor[t], tensor_is_output(tensor));
+            add_pointer(runner, &harness->tensor[t], tensor_is_output(tensor));
             continue;
         }
         if (tensor_is_input(tensor)) {
-            add_pointer(arm, &harness->tensor[t], false);
+            add_pointer(runner, &harness->tensor[t], false);
         }
         if (tensor_is_output(tensor)) {
-            add_pointer(arm, &harness->expected[t], true);
-            add_pointer(arm, &harness->scale[t], true);
+            add_pointer(runner, &harness->expected[t], true);
+            add_pointer(runner, &harness->scale[t], true);
         }
     }
 }
 
-static int start_arm(struct harness *harness, enum arm_index index, struct err *err)
+static int start_runner(struct harness *harness, enum arm_index index, struct err *err)
 {
     const struct bytes *object[ARM_COUNT] = {&harness->plan->reference, &harness->plan->baseline,
                                              &harness->plan->candidate, &harness->plan->baseline};
     const struct bytes *one = object[index];
 
-    harness->arm[index].name = arm_name[index];
+    harness->runner[index].name = arm_name[index];
     set_pointers(harness, index);
-    int rc = arm_start(&harness->arm[index], harness->zygote, one, harness->plan->max_memory,
-                       CPU_SECONDS_MAX, stats_rng_u64(&harness->measurement->rng), index,
-                       elf_needs(one, "libmvec.so.1"), err);
+    int rc = runner_process_start(
+        &harness->runner[index], harness->zygote, one, harness->plan->max_memory, CPU_SECONDS_MAX,
+        stats_rng_u64(&harness->measurement->rng), index, elf_needs(one, "libmvec.so.1"), err);
     return rc == 0 ? 0 : err_wrap(err, "%s", arm_name[index]);
 }
 
@@ -127,57 +123,57 @@ int harness_start(struct harness *harness, const struct shape_case *const *shape
     }
     for (enum arm_index index = 0; index < ARM_COUNT && rc == 0; index++) {
         if (index != ARM_CONTROL || harness->plan->control) {
-            rc = start_arm(harness, index, err);
+            rc = start_runner(harness, index, err);
         }
     }
     return rc;
 }
 
-// The candidate's failure is its verdict, anybody else's an error.
-int harness_arm_failed(struct harness *harness, enum arm_index index, enum launch_outcome outcome,
-                       const char *where, uint64_t limit_ns, struct err *err)
+int harness_runner_failed(struct harness *harness, enum arm_index index,
+                          enum launch_outcome outcome, const char *where, uint64_t limit_ns,
+                          struct err *err)
 {
-    struct arm *arm = &harness->arm[index];
+    struct runner_process *runner = &harness->runner[index];
     uint32_t verdict = VERDICT_CRASH;
     char *sentence;
 
     if (outcome == LAUNCH_TIMEOUT) {
         verdict = VERDICT_TIMEOUT;
-        sentence = xasprintf("the %s took longer than the %g seconds allowed", arm->name,
+        sentence = xasprintf("the %s took longer than the %g seconds allowed", runner->name,
                              clock_seconds(limit_ns));
     } else {
-        sentence = arm_describe(arm, &verdict);
+        sentence = runner_process_describe(runner, &verdict);
     }
     int rc;
-    if (index == ARM_CANDIDATE && arm->control->trap != TRAP_SETUP) {
+    if (index == ARM_CANDIDATE && runner->control->trap != TRAP_SETUP) {
         rc = measurement_stop(harness->measurement, verdict, "%s%s%s", sentence,
                               where[0] ? ", for " : "", where);
     } else {
-        rc = err_set(err, arm->control->trap == TRAP_SETUP ? ERR_SANDBOX : ERR_INVALID, "%s%s%s",
+        rc = err_set(err, runner->control->trap == TRAP_SETUP ? ERR_SANDBOX : ERR_INVALID, "%s%s%s",
                      sentence, where[0] ? ", for " : "", where);
     }
     free(sentence);
     return rc;
 }
 
-// Empty launches: their processor time is reported, and what the wall clock shows beyond it is what
-// wake-ups take.
+// Measures empty launches. Their processor time is the overhead that is reported. The excess of
+// their wall time is the cost of waking processes up.
 static int measure_overhead(struct harness *harness, struct err *err)
 {
     enum { LAUNCHES = 31 };
-    struct arm *arm = &harness->arm[ARM_BASELINE];
+    struct runner_process *runner = &harness->runner[ARM_BASELINE];
     struct launch_time time[LAUNCHES];
     double excess[LAUNCHES], empty[LAUNCHES];
 
     for (size_t i = 0; i < LAUNCHES; i++) {
         enum launch_outcome outcome =
-            arm_launch(arm, CONTROL_NOTHING, NULL, NULL, START_LIMIT_NS, &time[i]);
+            runner_process_launch(runner, CONTROL_NOTHING, NULL, NULL, START_LIMIT_NS, &time[i]);
         if (outcome != LAUNCH_DONE) {
-            return harness_arm_failed(harness, ARM_BASELINE, outcome, "an empty launch",
-                                      START_LIMIT_NS, err);
+            return harness_runner_failed(harness, ARM_BASELINE, outcome, "an empty launch",
+                                         START_LIMIT_NS, err);
         }
     }
-    arm_settle(arm);
+    runner_process_settle(runner);
     for (size_t i = 0; i < LAUNCHES; i++) {
         excess[i] = fmax(time[i].wall - time[i].cpu, 0);
         empty[i] = time[i].cpu;
@@ -190,12 +186,12 @@ static int measure_overhead(struct harness *harness, struct err *err)
 int harness_ready(struct harness *harness, struct err *err)
 {
     for (enum arm_index index = 0; index < ARM_COUNT; index++) {
-        if (harness->arm[index].pid == 0) {
+        if (harness->runner[index].pid == 0) {
             continue;
         }
-        enum launch_outcome outcome = arm_ready(&harness->arm[index], START_LIMIT_NS);
+        enum launch_outcome outcome = runner_process_ready(&harness->runner[index], START_LIMIT_NS);
         if (outcome != LAUNCH_DONE) {
-            return harness_arm_failed(harness, index, outcome, "", START_LIMIT_NS, err);
+            return harness_runner_failed(harness, index, outcome, "", START_LIMIT_NS, err);
         }
     }
     return measure_overhead(harness, err);
@@ -204,7 +200,7 @@ int harness_ready(struct harness *harness, struct err *err)
 void harness_release(struct harness *harness)
 {
     for (enum arm_index index = 0; index < ARM_COUNT; index++) {
-        arm_release(&harness->arm[index]);
+        runner_process_release(&harness->runner[index]);
     }
     for (size_t t = 0; t < PROBLEM_TENSOR_MAX; t++) {
         buffer_release(&harness->tensor[t]);
@@ -220,18 +216,18 @@ void harness_release(struct harness *harness)
 
 // ---- cases and contents ----
 
-int harness_trial_init(struct harness *harness, struct trial *trial, const struct measure_case *of,
-                       struct err *err)
+int harness_case_init(struct harness *harness, struct case_data *data,
+                      const struct measure_case *of, struct err *err)
 {
     const struct shape_case *shape = of->shape;
 
-    *trial = (struct trial){.of = of};
+    *data = (struct case_data){.of = of};
     int rc = 0;
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        rc = problem_elements(harness->problem, t, shape, &trial->count[t], err);
-        trial->bytes[t] = trial->count[t] * dtype_size(harness->problem->tensor[t].dtype);
+        rc = problem_elements(harness->problem, t, shape, &data->count[t], err);
+        data->bytes[t] = data->count[t] * dtype_size(harness->problem->tensor[t].dtype);
         if (rc == 0) {
-            rc = problem_last_extent(harness->problem, t, shape, &trial->last[t], err);
+            rc = problem_last_extent(harness->problem, t, shape, &data->last[t], err);
         }
     }
     return rc;
@@ -250,90 +246,89 @@ static void content_release(struct content *content)
     *content = (struct content){.made = false};
 }
 
-void harness_trial_release(struct harness *harness, struct trial *trial)
+void harness_case_release(struct harness *harness, struct case_data *data)
 {
     for (size_t slot = 0; slot < MEASURE_CONTENTS; slot++) {
-        content_release(&trial->content[slot]);
+        content_release(&data->content[slot]);
     }
-    *trial = (struct trial){.of = NULL};
+    *data = (struct case_data){.of = NULL};
     harness->placed = NULL;
 }
 
-static void place(struct harness *harness, const struct trial *trial)
+static void place(struct harness *harness, const struct case_data *data)
 {
-    if (harness->placed == trial) {
+    if (harness->placed == data) {
         return;
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        buffer_place(&harness->tensor[t], trial->bytes[t], harness->guard_key);
+        buffer_place(&harness->tensor[t], data->bytes[t], harness->guard_key);
         if (tensor_is_output(&harness->problem->tensor[t])) {
-            buffer_place(&harness->expected[t], trial->count[t] * sizeof(double),
+            buffer_place(&harness->expected[t], data->count[t] * sizeof(double),
                          harness->guard_key);
-            buffer_place(&harness->scale[t], trial->count[t] * sizeof(double), harness->guard_key);
+            buffer_place(&harness->scale[t], data->count[t] * sizeof(double), harness->guard_key);
         }
     }
-    harness->placed = trial;
+    harness->placed = data;
 }
 
-static void write_inputs(struct harness *harness, const struct trial *trial,
+static void write_inputs(struct harness *harness, const struct case_data *data,
                          const struct content *content)
 {
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         if (content->in[t]) {
-            memcpy(buffer_tensor(&harness->tensor[t]), content->in[t], trial->bytes[t]);
+            memcpy(buffer_tensor(&harness->tensor[t]), content->in[t], data->bytes[t]);
         }
     }
 }
 
-static void generate(struct harness *harness, const struct trial *trial, struct content *content,
+static void generate(struct harness *harness, const struct case_data *data, struct content *content,
                      uint64_t number)
 {
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         const struct tensor *tensor = &harness->problem->tensor[t];
         if (tensor_is_input(tensor)) {
-            content->in[t] = xmalloc(trial->bytes[t]);
-            inputs_fill(tensor, inputs_key(harness->plan->seed, trial->of->index, number, t),
-                        trial->count[t], trial->last[t], content->in[t]);
+            content->in[t] = xmalloc(data->bytes[t]);
+            inputs_fill(tensor, inputs_key(harness->plan->seed, data->of->index, number, t),
+                        data->count[t], data->last[t], content->in[t]);
         }
     }
 }
 
-int harness_content_make(struct harness *harness, struct trial *trial, size_t slot, uint64_t number,
-                         struct err *err)
+int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
+                         uint64_t number, struct err *err)
 {
-    struct content *content = &trial->content[slot];
+    struct content *content = &data->content[slot];
     uint64_t start = clock_now_ns(&clock_system);
 
     content_release(content);
-    place(harness, trial);
-    generate(harness, trial, content, number);
-    write_inputs(harness, trial, content);
+    place(harness, data);
+    generate(harness, data, content, number);
+    write_inputs(harness, data, content);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        if (tensor_is_output(
-                &harness->problem
-                     ->tensor[t])) { // what the reference forgets is NaN and never passes
-            buffer_fill_nan(buffer_tensor(&harness->expected[t]), trial->count[t] * sizeof(double),
+        // NaN first, so that an element which the reference does not write never passes.
+        if (tensor_is_output(&harness->problem->tensor[t])) {
+            buffer_fill_nan(buffer_tensor(&harness->expected[t]), data->count[t] * sizeof(double),
                             0);
-            buffer_fill_nan(buffer_tensor(&harness->scale[t]), trial->count[t] * sizeof(double), 0);
+            buffer_fill_nan(buffer_tensor(&harness->scale[t]), data->count[t] * sizeof(double), 0);
         }
     }
     enum launch_outcome outcome =
-        arm_launch(&harness->arm[ARM_REFERENCE], CONTROL_CALL, trial->of->shape->i,
-                   trial->of->shape->f, harness->reference_limit_ns, NULL);
+        runner_process_launch(&harness->runner[ARM_REFERENCE], CONTROL_CALL, data->of->shape->i,
+                              data->of->shape->f, harness->reference_limit_ns, NULL);
     if (outcome != LAUNCH_DONE) {
-        return harness_arm_failed(harness, ARM_REFERENCE, outcome, trial->of->name,
-                                  harness->reference_limit_ns, err);
+        return harness_runner_failed(harness, ARM_REFERENCE, outcome, data->of->name,
+                                     harness->reference_limit_ns, err);
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         if (tensor_is_output(&harness->problem->tensor[t])) {
             content->y[t] =
-                xmemdup(buffer_tensor(&harness->expected[t]), trial->count[t] * sizeof(double));
+                xmemdup(buffer_tensor(&harness->expected[t]), data->count[t] * sizeof(double));
             content->scale[t] =
-                xmemdup(buffer_tensor(&harness->scale[t]), trial->count[t] * sizeof(double));
+                xmemdup(buffer_tensor(&harness->scale[t]), data->count[t] * sizeof(double));
         }
     }
     content->made = true;
-    harness->measurement->seconds.inputs += since(start);
+    harness->measurement->seconds.inputs += seconds_since(start);
     return 0;
 }
 
@@ -358,24 +353,25 @@ static void fill_huge(enum dtype dtype, unsigned char *out, size_t count, uint64
     }
 }
 
-// Poison: NaN, large noise, or what another content's answer was (what is stale shows then).
-static void poison(struct harness *harness, enum arm_index arm, const struct trial *trial,
+// Fills an output with NaN, with large noise, or with the verified output of the other content,
+// which shows a candidate that leaves old results in place.
+static void poison(struct harness *harness, enum arm_index arm, const struct case_data *data,
                    size_t slot, size_t t)
 {
     unsigned char *out = buffer_tensor(&harness->tensor[t]);
-    const unsigned char *stale = trial->content[1 - slot].verified[arm][t];
+    const unsigned char *stale = data->content[1 - slot].verified[arm][t];
     uint64_t bits = stats_rng_u64(&harness->measurement->rng);
 
     if (stale && bits % 4 == 0) {
-        memcpy(out, stale, trial->bytes[t]);
+        memcpy(out, stale, data->bytes[t]);
     } else if (bits % 4 == 1) {
-        fill_huge(harness->problem->tensor[t].dtype, out, trial->count[t], bits);
+        fill_huge(harness->problem->tensor[t].dtype, out, data->count[t], bits);
     } else {
-        buffer_fill_nan(out, trial->bytes[t], bits);
+        buffer_fill_nan(out, data->bytes[t], bits);
     }
 }
 
-// Walks a buffer of twice the last-level cache, one line at a time, writing.
+// Evicts everything from the caches by writing to each line of a buffer of twice the last level.
 static void flush_caches(struct harness *harness)
 {
     for (size_t i = 0; i < harness->flush_bytes; i += 64) {
@@ -383,47 +379,40 @@ static void flush_caches(struct harness *harness)
     }
 }
 
-static void prepare(struct harness *harness, enum arm_index arm, struct trial *trial, size_t slot)
+static void prepare(struct harness *harness, enum arm_index arm, struct case_data *data,
+                    size_t slot)
 {
-    place(harness, trial);
+    place(harness, data);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         const struct tensor *tensor = &harness->problem->tensor[t];
         if (tensor->direction == DIRECTION_OUT) {
-            poison(harness, arm, trial, slot, t);
+            poison(harness, arm, data, slot, t);
         }
         if (tensor_is_output(tensor)) {
             buffer_guard_fill(&harness->tensor[t], harness->guard_key);
         }
     }
-    write_inputs(harness, trial, &trial->content[slot]);
+    write_inputs(harness, data, &data->content[slot]);
     if (harness->flush) {
         flush_caches(harness);
     }
 }
 
-int harness_launch(struct harness *harness, enum arm_index arm, struct trial *trial, size_t slot,
+int harness_launch(struct harness *harness, enum arm_index arm, struct case_data *data, size_t slot,
                    struct launch_time *time, struct err *err)
 {
-    prepare(harness, arm, trial, slot);
-    uint64_t candidate_ns = arm_clock_ns(&harness->arm[ARM_CANDIDATE]);
-    struct launch_time ignored;
-    enum launch_outcome outcome;
-    if (!time) {
-        outcome = arm_launch(&harness->arm[arm], CONTROL_CALL, trial->of->shape->i,
-                             trial->of->shape->f, harness->launch_limit_ns, NULL);
-        ignored = (struct launch_time){0};
-        time = &ignored;
-    } else {
-        outcome = arm_launch(&harness->arm[arm], CONTROL_CALL, trial->of->shape->i,
-                             trial->of->shape->f, harness->launch_limit_ns, time);
-    }
-    int rc = harness_check_turn(harness, arm, candidate_ns, time->wall);
+    prepare(harness, arm, data, slot);
+    uint64_t candidate_ns = runner_process_clock_ns(&harness->runner[ARM_CANDIDATE]);
+    enum launch_outcome outcome =
+        runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
+                              data->of->shape->f, harness->launch_limit_ns, time);
+    int rc = harness_check_turn(harness, arm, candidate_ns, time ? time->wall : 0);
     if (rc != 0) {
         return rc;
     }
     if (outcome != LAUNCH_DONE) {
-        return harness_arm_failed(harness, arm, outcome, trial->of->name, harness->launch_limit_ns,
-                                  err);
+        return harness_runner_failed(harness, arm, outcome, data->of->name,
+                                     harness->launch_limit_ns, err);
     }
-    return harness_check(harness, arm, trial, slot, err);
+    return harness_check(harness, arm, data, slot, err);
 }

@@ -1,4 +1,4 @@
-// What a launch left behind: outputs, guards, inputs, and whether the candidate kept to its turn.
+// Checks after a launch: outputs, guards, inputs, and that the candidate has not run out of turn.
 #include "common/clock.h"
 #include "executor/cpu/harness.h"
 #include "executor/cpu/verify.h"
@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// A candidate may finish its way from "done" into its wait in another's turn; this is far more than
-// that.
+// A candidate that has reported "done" may reach its wait only while another arm is launched. This
+// takes far less than what is tolerated here: so many nanoseconds, and so much of the others' time.
 #define OUT_OF_TURN_NS (2 * NS_PER_MS)
 #define OUT_OF_TURN_SHARE 0.05
 
+// A wrong result of the candidate is its verdict, of another arm an error.
 static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));
 static int wrong(struct harness *harness, enum arm_index arm, struct err *err, const char *format,
@@ -26,75 +27,76 @@ static int wrong(struct harness *harness, enum arm_index arm, struct err *err, c
     if (arm == ARM_CANDIDATE) {
         return measurement_stop(harness->measurement, VERDICT_WRONG, "%s", text);
     }
-    return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->arm[arm].name, text);
+    return err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->runner[arm].name, text);
 }
 
+// Keeps the candidate's largest error as a share of its bound.
 static void note_error(struct harness *harness, enum arm_index arm, double max_error,
                        double tolerance)
 {
-    double share = max_error / fmax(tolerance, 1e-300),
-           before =
-               harness->measurement->max_error / fmax(harness->measurement->error_bound, 1e-300);
+    struct measurement *m = harness->measurement;
+    double share = max_error / fmax(tolerance, 1e-300);
+    double before = m->max_error / fmax(m->error_bound, 1e-300);
 
-    if (arm == ARM_CANDIDATE && (isnan(harness->measurement->error_bound) || share > before)) {
-        harness->measurement->max_error = max_error;
-        harness->measurement->error_bound = tolerance;
+    if (arm == ARM_CANDIDATE && (isnan(m->error_bound) || share > before)) {
+        m->max_error = max_error;
+        m->error_bound = tolerance;
     }
 }
 
-// Looks at the copy of one output.
-static int check_output(struct harness *harness, enum arm_index arm, struct trial *trial,
+// Verifies the copy of one output.
+static int check_output(struct harness *harness, enum arm_index arm, struct case_data *data,
                         size_t slot, size_t t, struct err *err)
 {
     const struct tensor *tensor = &harness->problem->tensor[t];
-    struct content *content = &trial->content[slot];
+    struct content *content = &data->content[slot];
     unsigned char **verified = &content->verified[arm][t];
 
-    if (*verified && memcmp(*verified, harness->copy[t], trial->bytes[t]) == 0) {
+    if (*verified && memcmp(*verified, harness->copy[t], data->bytes[t]) == 0) {
         return 0;
     }
     struct verify_outcome outcome;
     verify_tensor(tensor->dtype, tensor->tolerance, harness->copy[t], content->y[t],
-                  content->scale[t], trial->count[t], &outcome);
+                  content->scale[t], data->count[t], &outcome);
     note_error(harness, arm, outcome.max_error, tensor->tolerance);
     if (outcome.wrong != 0) {
         return wrong(harness, arm, err,
                      "%s[%zu] is %.9g, expected %.9g, for %s; %zu of %zu elements are outside the "
                      "error bound",
-                     tensor->name, outcome.first, outcome.got, outcome.expected, trial->of->name,
-                     outcome.wrong, trial->count[t]);
+                     tensor->name, outcome.first, outcome.got, outcome.expected, data->of->name,
+                     outcome.wrong, data->count[t]);
     }
     if (!*verified) {
-        *verified = xmalloc(trial->bytes[t]);
+        *verified = xmalloc(data->bytes[t]);
     }
-    memcpy(*verified, harness->copy[t], trial->bytes[t]);
+    memcpy(*verified, harness->copy[t], data->bytes[t]);
     return 0;
 }
 
-int harness_check(struct harness *harness, enum arm_index arm, struct trial *trial, size_t slot,
+int harness_check(struct harness *harness, enum arm_index arm, struct case_data *data, size_t slot,
                   struct err *err)
 {
     const struct problem *problem = harness->problem;
 
     for (size_t t = 0; t < problem->tensor_count; t++) {
         if (tensor_is_output(&problem->tensor[t])) {
-            memcpy(harness->copy[t], buffer_tensor(&harness->tensor[t]), trial->bytes[t]);
+            memcpy(harness->copy[t], buffer_tensor(&harness->tensor[t]), data->bytes[t]);
         }
     }
     int rc = 0;
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         const struct tensor *tensor = &problem->tensor[t];
         struct buffer *buffer = &harness->tensor[t];
-        // A sealed input cannot have been written; any other is compared whole.
+        // A sealed input cannot have been written. Any other input is compared as a whole.
         if (tensor->direction == DIRECTION_IN && !buffer->sealed &&
-            memcmp(buffer_tensor(buffer), trial->content[slot].in[t], trial->bytes[t]) != 0) {
+            memcmp(buffer_tensor(buffer), data->content[slot].in[t], data->bytes[t]) != 0) {
             rc = wrong(harness, arm, err, "it changed its input %s, for %s", tensor->name,
-                       trial->of->name);
+                       data->of->name);
         } else if (!buffer->sealed && !buffer_guard_intact(buffer, harness->guard_key)) {
             rc = wrong(harness, arm, err, "it wrote outside %s, for %s", tensor->name,
-                       trial->of->name);
+                       data->of->name);
         } else if (tensor_is_output(tensor)) {
-            rc = check_output(harness, arm, trial, slot, t, err);
+            rc = check_output(harness, arm, data, slot, t, err);
         }
     }
     harness->measurement->checks += rc == 0 && arm == ARM_CANDIDATE;
@@ -104,7 +106,7 @@ int harness_check(struct harness *harness, enum arm_index arm, struct trial *tri
 int harness_check_turn(struct harness *harness, enum arm_index arm, uint64_t before_ns,
                        double wall_ns)
 {
-    uint64_t now = arm_clock_ns(&harness->arm[ARM_CANDIDATE]);
+    uint64_t now = runner_process_clock_ns(&harness->runner[ARM_CANDIDATE]);
 
     if (arm == ARM_CANDIDATE || now <= before_ns) {
         return 0;

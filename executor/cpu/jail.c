@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUT_FILE "out.so"
+#define OUT_FILE "out.so" // the object that gcc writes
 
 static int copy_file(int from, const char *to, struct err *err)
 {
@@ -39,21 +39,20 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
                   const struct sandbox_filter *filter, struct err *err)
 {
     struct sandbox_limits limits = sandbox_jail_limits(child->sandbox);
-    int null, rc = 0;
 
     limits.file_size = spec->max_output;
     limits.cpu_seconds = spec->cpu_seconds;
     if (child->sandbox->off) {
-        (void)setsid(); // so that the parent can kill all of us
+        (void)setsid(); // a session that the parent can kill as a whole
         if (chdir(spec->dir) != 0) {
             return err_set_errno(err, ERR_SYSTEM, errno, "%s", spec->dir);
         }
     }
-    rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
     if (rc != 0) {
         return rc;
     }
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "/dev/null in the jail");
     }
@@ -67,13 +66,14 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
     return rc == 0 && !child->sandbox->off ? sandbox_filter_load(filter, err) : rc;
 }
 
-// Runs a program with stdout and stderr to the given descriptor, files of at most file_size bytes
-// and that much address space. Returns its wait status.
+// Runs a program with stdout and stderr written to the descriptor `out`, with files of at most
+// file_size bytes and `memory` bytes of address space. Returns its wait status, -1 when there is
+// none.
 static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
 {
     static char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=.",
                                         "HOME=.", NULL};
-    pid_t pid = fork(), ended;
+    pid_t pid = fork();
 
     if (pid < 0) {
         return -1;
@@ -89,8 +89,9 @@ static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
         dprintf(2, "%s: %s\n", argv[0], strerror(errno));
         _exit(127);
     }
+    pid_t ended;
     int status = -1;
-    // Process 1 also reaps what others leave behind.
+    // Process 1 of a namespace must also reap processes whose parents have ended.
     do {
         ended = waitpid(-1, &status, 0);
     } while ((ended < 0 && errno == EINTR) || (ended > 0 && ended != pid));
@@ -99,21 +100,22 @@ static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
 
 static int compile(const struct zygote_child *child, const struct jail_spec *spec, char *flags)
 {
-    static const char *const first[] = {"gcc",
-                                        "-pipe",
-                                        "-std=gnu11",
-                                        "-O3",
-                                        "-march=native",
-                                        "-ffp-contract=fast",
-                                        "-fPIC",
-                                        "-shared",
-                                        "-nostartfiles",
-                                        "-Wl,-z,defs",
-                                        "-Wl,-Bsymbolic", // an entry named like a libc function
-                                        "-Wl,--build-id=none",
-                                        "-fno-ident",
-                                        "-fmax-errors=20",
-                                        "-fdiagnostics-color=never"};
+    static const char *const first[] = {
+        "gcc",
+        "-pipe",
+        "-std=gnu11",
+        "-O3",
+        "-march=native",
+        "-ffp-contract=fast",
+        "-fPIC",
+        "-shared",
+        "-nostartfiles",
+        "-Wl,-z,defs",
+        "-Wl,-Bsymbolic", // for an entry with the name of a libc function
+        "-Wl,--build-id=none",
+        "-fno-ident",
+        "-fmax-errors=20",
+        "-fdiagnostics-color=never"};
     const char *argv[JAIL_WORDS_MAX + 32];
     size_t count = 0;
 
@@ -137,6 +139,7 @@ static int compile(const struct zygote_child *child, const struct jail_spec *spe
                spec->max_memory);
 }
 
+// Copies the object, if there is a plausible one, to its descriptor.
 static void take_object(const struct zygote_child *child, const struct jail_spec *spec,
                         struct jail_outcome *outcome)
 {

@@ -1,5 +1,7 @@
-// The child that runs the compiler: process 1 of its pid namespace. Its own code is trusted, gcc
-// and objdump, which work on hostile text, are its children and get none of its descriptors.
+// The child that runs gcc and objdump: process 1 of its pid namespace. executor/cpu/child.c starts
+// it for executor/cpu/compile.c. Its own code is trusted; gcc and objdump, which read hostile text,
+// are its children and inherit none of its descriptors but their output. It must not know what the
+// result is used for.
 #ifndef EXECUTOR_CPU_JAIL_H
 #define EXECUTOR_CPU_JAIL_H
 
@@ -7,42 +9,42 @@
 #include "executor/sandbox/zygote.h"
 #include <stdint.h>
 
-#define JAIL_FLAGS_MAX 4097
-#define JAIL_WORDS_MAX 256
-#define JAIL_TEXT_MAX 256
-// objdump's text: of an ordinary object some 100 KiB
+#define JAIL_FLAGS_MAX 4097 // bytes with the NUL
+#define JAIL_WORDS_MAX 256  // flags
+#define JAIL_TEXT_MAX 256   // bytes with the NUL
+// Bytes of objdump's text. For an ordinary object it is some 100 KiB.
 #define JAIL_LISTING_MAX ((uint64_t)64 << 20)
 
-// Descriptors: 0 source, 1 header, 2 glue, 3 compiler's output, 4 object, 5 objdump's output, 6
-// struct jail_outcome; memfds all.
+// The descriptors that a jail is given, all memfds.
 enum jail_file {
     JAIL_SOURCE,
     JAIL_HEADER,
-    JAIL_GLUE,
-    JAIL_LOG,
-    JAIL_OBJECT,
-    JAIL_LISTING,
-    JAIL_OUTCOME,
+    JAIL_GLUE,    // source of kcast_entry, which calls the candidate's entry
+    JAIL_LOG,     // gcc's output
+    JAIL_OBJECT,  // the shared object
+    JAIL_LISTING, // objdump's output
+    JAIL_OUTCOME, // struct jail_outcome
     JAIL_FILE_COUNT
 };
 
 struct jail_spec {
     enum child_role role;
-    char name[65];              // "candidate.c"
-    char flags[JAIL_FLAGS_MAX]; // further ones, separated by blanks
-    char dir[128];              // to work in when the sandbox is off
+    char name[65];              // name of the source file: "candidate.c"
+    char flags[JAIL_FLAGS_MAX]; // additional flags, separated by blanks
+    char dir[128];              // working directory when the sandbox is off
     uint64_t max_memory, max_output, cpu_seconds;
 };
 
 struct jail_outcome {
     bool finished;               // everything below is valid
-    bool compiled;               // the object is there
-    bool too_large;              // it is larger than max_output
-    int compiler_status;         // wait status
-    char version[JAIL_TEXT_MAX]; // "12.2.0"; "" when unknown
+    bool compiled;               // there is an object
+    bool too_large;              // the object is larger than max_output and was not copied
+    int compiler_status;         // wait status of gcc
+    char version[JAIL_TEXT_MAX]; // gcc's version: "12.2.0"; "" when unknown
     char setup[JAIL_TEXT_MAX];   // why the jail could not be set up; "" when it could
 };
 
+// Returns the exit status of the child.
 int jail_main(const struct zygote_child *child, const struct sandbox_filter *filter);
 
 #endif

@@ -1,6 +1,6 @@
-// Peaks are measured with vectors of the widest kind, by small loops on registers and on 16 KiB.
-// The functions are compiled for each instruction set and chosen at run time, because this program
-// itself is built for any processor of the architecture.
+// Peak rates are measured with the widest vectors, by small loops on registers and on 16 KiB of
+// memory. The loops are compiled for each instruction set and chosen at run time, because this
+// program itself is built for any processor of the architecture.
 #include "executor/cpu/machine.h"
 #include "common/clock.h"
 #include <math.h>
@@ -13,11 +13,13 @@
 #endif
 
 #define DEFAULT_LAST_LEVEL ((size_t)32 << 20)
-#define RUN_NS (15 * NS_PER_MS)
-// Upper bounds: another run may find a higher clock, and loads and stores may go together.
+#define RUN_NS (15 * NS_PER_MS) // duration of one measurement
+// Factors that make upper bounds of what was measured: the clock may be higher in another run, and
+// loads and stores may run at the same time.
 #define FLOPS_MARGIN 1.3
 #define BYTES_MARGIN 2.0
 
+// Returns the bytes of the data cache of a level as sysfs gives them, 0 when it does not.
 static size_t sysfs_bytes(unsigned level)
 {
     for (unsigned index = 0; index < 8; index++) {
@@ -61,11 +63,10 @@ size_t machine_cache_bytes(unsigned level)
 {
     static const int name[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                _SC_LEVEL3_CACHE_SIZE};
-    size_t bytes;
 
     if (level == 0) {
         for (unsigned l = 3; l >= 1; l--) {
-            bytes = machine_cache_bytes(l);
+            size_t bytes = machine_cache_bytes(l);
             if (bytes != 0) {
                 return bytes;
             }
@@ -75,8 +76,8 @@ size_t machine_cache_bytes(unsigned level)
     if (level > 3) {
         return 0;
     }
-    // The C library reports the sum over all parts of the third level on some processors.
-    bytes = sysfs_bytes(level);
+    // sysconf is second choice: on some processors it gives the sum over all third-level caches.
+    size_t bytes = sysfs_bytes(level);
     long size = bytes == 0 ? sysconf(name[level]) : 0;
     return size > 0 ? (size_t)size : bytes;
 }
@@ -142,10 +143,10 @@ const char *machine_isa(void)
 
 #define ROUNDS 2000
 #define BLOCK_BYTES ((size_t)16 << 10)
-#define PER_ROUND 12 // independent operations: enough to hide the latency of two pipes
+#define PER_ROUND 12 // independent operations, enough to hide the latency of two pipes
 
-// In assembler, so that a debug build finds the same peaks. Values do not matter: the registers are
-// set to 0 before.
+// The loops are in assembler so that a debug build finds the same peaks. Their values do not
+// matter; the registers are set to 0 before.
 #define TWELVE(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11)
 #define EIGHT(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7)
 
@@ -156,8 +157,8 @@ const char *machine_isa(void)
 #define CLEAR(i) "xorps %%xmm" #i ", %%xmm" #i "\n\t"
 #define FMA512(i) "vfmadd231ps %%zmm12, %%zmm12, %%zmm" #i "\n\t"
 #define FMA256(i) "vfmadd231ps %%ymm12, %%ymm12, %%ymm" #i "\n\t"
-#define FMA128(i)                                                                                  \
-    "mulps %%xmm12, %%xmm" #i "\n\t" // with the addps on the other pipe: two operations
+// Counted as two operations, because an addps may run at the same time.
+#define FMA128(i) "mulps %%xmm12, %%xmm" #i "\n\t"
 #define LOAD512(i) "vmovups 64*" #i "(%0), %%zmm" #i "\n\t"
 #define LOAD256(i) "vmovups 32*" #i "(%0), %%ymm" #i "\n\t"
 #define LOAD128(i) "movups 16*" #i "(%0), %%xmm" #i "\n\t"
@@ -204,7 +205,7 @@ static void bytes_128(const void *block)
 struct peak {
     void (*flops)(void);
     void (*bytes)(const void *block);
-    size_t lanes;
+    size_t lanes; // f32 elements of a vector
 };
 
 static struct peak choose(void)

@@ -1,10 +1,13 @@
+// First the sandbox is tried: a small kernel is compiled in a jail and run in a runner, and
+// children in both try what must be impossible. Then the machine is described: class, toolchain,
+// peak rates.
 #include "executor/cpu/probe.h"
 #include "common/clock.h"
-#include "executor/cpu/arm.h"
-#include "executor/cpu/check.h"
 #include "executor/cpu/compile.h"
+#include "executor/cpu/confinement_check.h"
 #include "executor/cpu/machine.h"
-#include "executor/facts.h"
+#include "executor/cpu/runner_process.h"
+#include "executor/fact_list.h"
 #include "executor/sandbox/process.h"
 #include "proto/verdict.h"
 #include <ctype.h>
@@ -14,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_LIMIT_NS (20 * NS_PER_S)
+#define STEP_LIMIT_NS (20 * NS_PER_S) // for the compilation, for loading, and for the launch
 #define PROBE_MEMORY ((uint64_t)4 << 30)
 #define PROBE_OUTPUT ((uint64_t)8 << 20)
 
@@ -25,9 +28,9 @@ static const char glue[] =
     "{ (void)integer; (void)scalar; probe(pointer[0]); }\n";
 static const char source[] = "void probe(float *x) { *x += 1; }\n";
 
-// ---- negative checks ----
+// ---- what must be impossible ----
 
-static int read_outcome(const struct check_describe *outcome, const char *where, struct err *err)
+static int read_outcome(const struct check_outcome *outcome, const char *where, struct err *err)
 {
     if (outcome->setup[0] != '\0') {
         return err_set(err, ERR_SANDBOX, "the %s cannot be set up: %.255s", where, outcome->setup);
@@ -47,7 +50,7 @@ static int run_checks(struct zygote *zygote, enum child_role role, const char *w
                       struct err *err)
 {
     struct check_spec spec = {.role = role};
-    struct check_describe *outcome = MAP_FAILED;
+    struct check_outcome *outcome = MAP_FAILED;
     int fd = memfd_create("checks", MFD_CLOEXEC), rc;
 
     if (fd >= 0 && ftruncate(fd, sizeof(*outcome)) == 0) {
@@ -72,7 +75,7 @@ static int run_checks(struct zygote *zygote, enum child_role role, const char *w
     return rc;
 }
 
-// ---- positive checks ----
+// ---- what must work ----
 
 static int compile_small(struct zygote *zygote, bool sandbox_off, struct compile_outcome *outcome,
                          struct err *err)
@@ -98,7 +101,7 @@ static int run_small(struct zygote *zygote, const struct bytes *object, struct e
 {
     static const int64_t no_integer[PROBLEM_PARAM_MAX];
     static const double no_scalar[PROBLEM_PARAM_MAX];
-    struct arm arm = {.name = "runner", .output = -1, .pointer_count = 1};
+    struct runner_process runner = {.name = "runner", .output = -1, .pointer_count = 1};
     struct buffer buffer;
     float value = 1;
     int rc = buffer_create(&buffer, sizeof(value), false, err);
@@ -108,26 +111,24 @@ static int run_small(struct zygote *zygote, const struct bytes *object, struct e
     }
     buffer_place(&buffer, sizeof(value), 1);
     memcpy(buffer_tensor(&buffer), &value, sizeof(value));
-    arm.pointer[0] = (struct arm_pointer){.buffer = &buffer, .writable = true};
-    rc = arm_start(&arm, zygote, object, PROBE_MEMORY, 60, 1, 0, false, err);
+    runner.pointer[0] = (struct runner_pointer){.buffer = &buffer, .writable = true};
+    rc = runner_process_start(&runner, zygote, object, PROBE_MEMORY, 60, 1, 0, false, err);
     if (rc != 0) {
         goto out;
     }
-    if ((arm_ready(&arm, STEP_LIMIT_NS) != LAUNCH_DONE ||
-         arm_launch(&arm, CONTROL_CALL, no_integer, no_scalar, STEP_LIMIT_NS, NULL) !=
-             LAUNCH_DONE)) {
+    if (runner_process_ready(&runner, STEP_LIMIT_NS) != LAUNCH_DONE ||
+        runner_process_launch(&runner, CONTROL_CALL, no_integer, no_scalar, STEP_LIMIT_NS, NULL) !=
+            LAUNCH_DONE) {
         uint32_t ignored;
-        char *sentence = arm_describe(&arm, &ignored);
+        char *sentence = runner_process_describe(&runner, &ignored);
         rc = err_set(err, ERR_SANDBOX, "a small kernel does not run: %.512s", sentence);
         free(sentence);
-    }
-    if (rc != 0) {
         goto out;
     }
     memcpy(&value, buffer_tensor(&buffer), sizeof(value));
     rc = value == 2 ? 0 : err_set(err, ERR_SANDBOX, "a small kernel gives a wrong result");
 out:
-    arm_release(&arm);
+    runner_process_release(&runner);
     buffer_release(&buffer);
     return rc;
 }
@@ -169,7 +170,7 @@ out:
     return rc;
 }
 
-// The toolchain's version where there is no sandbox.
+// Compiles without a sandbox when it does not work, to learn the toolchain's version.
 static void compile_outside(const struct child_context *context, struct compile_outcome *compiled)
 {
     struct zygote zygote = {.socket = -1};
@@ -184,7 +185,8 @@ static void compile_outside(const struct child_context *context, struct compile_
 
 // ---- facts ----
 
-// Lower-case letters and digits, everything else as single dashes.
+// Turns the text, in place, into lower-case letters and digits with single dashes for everything
+// else.
 static void make_slug(char *text)
 {
     char *out = text;
@@ -218,14 +220,12 @@ static void add_facts(struct probe_outcome *outcome)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(fact); i++) {
-        facts_add(&outcome->facts, &outcome->facts_count, fact[i].name, fact[i].value);
+        fact_list_add(&outcome->facts, &outcome->facts_count, fact[i].name, fact[i].value);
     }
 }
 
 int probe_run(const struct child_context *context, struct probe_outcome *ret, struct err *err)
 {
-    char model[64], *compiler;
-
     (void)err;
     struct compile_outcome compiled = {.compiled = NULL};
     struct probe_outcome outcome = {.sandbox = false};
@@ -235,12 +235,13 @@ int probe_run(const struct child_context *context, struct probe_outcome *ret, st
         outcome.reason = xstrdup(reason.text);
     }
     compile_outside(context, &compiled);
+    char model[64];
     machine_model(model, sizeof(model));
     make_slug(model);
     outcome.toolchain =
         xstrdup(compiled.compiled && compiled.compiled->toolchain ? compiled.compiled->toolchain
                                                                   : "gcc unknown");
-    compiler = xstrdup(outcome.toolchain);
+    char *compiler = xstrdup(outcome.toolchain);
     for (char *blank = strchr(compiler, ' '); blank; blank = strchr(blank, ' ')) {
         *blank = '-';
     }

@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RUNNER_STACK ((uint64_t)64 << 20)
-#define RUNNER_FILES 64
+#define RUNNER_STACK ((uint64_t)64 << 20) // bytes
+#define RUNNER_FILES 64                   // open descriptors
 
-// For the signal handlers, which have nothing else to find it by. A candidate that overwrites it
-// harms its own message only.
+// The control page, for the signal handlers, which get no argument of ours. A candidate that
+// overwrites it only spoils the sentence about its own end.
 static struct control *handler_control;
 
 typedef void entry_function(void *const *pointer, const int64_t *integer, const double *scalar);
@@ -24,7 +24,7 @@ struct runner {
     struct control *control;
     entry_function *entry;
     uint32_t pointer_count;
-    unsigned char *base[CONTROL_POINTER_MAX];
+    unsigned char *base[CONTROL_POINTER_MAX]; // where the tensors' memory is mapped
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
@@ -37,8 +37,8 @@ static void futex_wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Leaves without whatever this process inherited to do at its end (output buffers, a sanitizer's
-// checks).
+// Exits at once, without what this process has inherited to do at its end, such as flushing output
+// buffers or a sanitizer's checks.
 __attribute__((noreturn)) static void leave(int status, void *unused)
 {
     (void)unused;
@@ -55,9 +55,9 @@ static void on_trap(int number, siginfo_t *info, void *context)
     leave(1, NULL);
 }
 
-// A process that is the first of its pid namespace gets no signal from inside without a handler:
-// abort() would end as a crash by the halt instruction. Faults are forced by the kernel and need
-// the default action (also instead of a sanitizer's handler).
+// The first process of a pid namespace gets no signal from inside unless it has a handler. Without
+// a handler abort() would go on to a halt instruction and look like a crash. Faults are forced by
+// the kernel and get the default action, which also replaces a sanitizer's handler.
 static void install_handlers(void)
 {
     static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -95,8 +95,8 @@ static int map_tensor(int fd, const struct runner_map *map, unsigned char **ret,
     return 0;
 }
 
-// The object as a file that dlopen can open: on the sandbox's own tmpfs; without a sandbox by its
-// descriptor, or, without /proc, as a temporary file.
+// Makes the object a file that dlopen can open, and returns its path: a copy on the sandbox's
+// tmpfs; without a sandbox its descriptor in /proc, or, without /proc, a temporary file.
 static int object_path(const struct zygote_child *child, const struct runner_spec *spec,
                        char path[static 64], struct err *err)
 {
@@ -145,7 +145,7 @@ static int map_all(struct runner *runner, const struct zygote_child *child,
     return rc;
 }
 
-// Address space in use now plus what the candidate may add.
+// Returns an estimate of the address space in use before the candidate adds its own.
 static uint64_t mapped_bytes(const struct runner_spec *spec)
 {
     uint64_t sum = (uint64_t)64 << 20; // this program and its libraries
@@ -162,19 +162,19 @@ static int confine(const struct zygote_child *child, const struct runner_spec *s
         .address_space = SANDBOX_SANITIZED ? 0 : spec->max_memory + mapped_bytes(spec),
         .file_size = spec->object_size + 1,
         .cpu_seconds = spec->cpu_seconds,
-        // Root without a sandbox is not bound by this limit; anybody else would run into his own
-        // other processes.
+        // Without a sandbox this limit is useless: root is not bound by it, and the other processes
+        // of any other user count.
         .processes = child->sandbox->off ? 0 : SANDBOX_NO_PROCESSES,
         .files = RUNNER_FILES,
         .stack = RUNNER_STACK,
     };
     int keep[1] = {child->sandbox->off ? child->fd[1] : -1};
-    int null, rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
 
     if (rc != 0) {
         return rc;
     }
-    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(child->fd[2], 1) < 0 || dup2(child->fd[2], 2) < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "standard descriptors of a runner");
     }
@@ -253,7 +253,7 @@ int runner_main(const struct zygote_child *child, const struct runner_filters *f
     }
     handler_control = runner.control;
     install_handlers();
-    (void)on_exit(leave, NULL); // for a candidate that calls exit
+    (void)on_exit(leave, NULL); // a candidate may call exit
     if (spec->preload_vector_math) {
         (void)dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
     }

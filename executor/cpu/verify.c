@@ -1,11 +1,11 @@
-// One pass over the elements. The fast path is branch-free per block; only a block with a
-// suspicious element is looked at element by element.
+// One pass over the elements in blocks. A block is first tested as a whole, without branches. Only
+// a block with a suspicious element is compared element by element.
 #include "executor/cpu/verify.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define BLOCK 256
+#define BLOCK 256 // elements
 
 static void load(enum dtype dtype, const void *got, size_t at, size_t count, double *out)
 {
@@ -33,7 +33,7 @@ static void load(enum dtype dtype, const void *got, size_t at, size_t count, dou
             out[i] = ((const uint8_t *)got)[at + i];
         }
         break;
-    default: // C problems have no others
+    default: // problems in C have no other dtype
         break;
     }
 }
@@ -43,14 +43,14 @@ static bool is_float(enum dtype dtype)
     return dtype == DTYPE_F32 || dtype == DTYPE_F64;
 }
 
-// The same value once rounded to dtype: equal numbers, both NaN, or the same infinity.
+// Whether y rounded to dtype is the same value: an equal number, NaN, or the same infinity.
 static bool same_value(enum dtype dtype, double got, double y)
 {
     double rounded = dtype == DTYPE_F32 ? (double)(float)y : y;
     return (isnan(got) && isnan(y)) || got == rounded || got == y;
 }
 
-static void harness_element(enum dtype dtype, double tolerance, size_t index, double got, double y,
+static void compare_element(enum dtype dtype, double tolerance, size_t index, double got, double y,
                             double unit_scale, struct verify_outcome *ret)
 {
     double error = fabs(got - y), ratio;
@@ -89,7 +89,8 @@ void verify_tensor(enum dtype dtype, double tolerance, const void *got, const do
         for (size_t i = 0; i < block; i++) {
             unit_scale[i] = use_scale ? u * fabs(scale[at + i]) : 1.0;
         }
-        // A quotient that is NaN (0/0, NaN, inf - inf) shows in the sum, any other in the maximum.
+        // A quotient that is NaN (0/0, NaN, inf - inf) makes the sum NaN. Any other large quotient
+        // shows in the maximum.
         for (size_t i = 0; i < block; i++) {
             double ratio = fabs(value[i] - y[at + i]) / unit_scale[i];
             worst = ratio > worst ? ratio : worst;
@@ -100,7 +101,7 @@ void verify_tensor(enum dtype dtype, double tolerance, const void *got, const do
             continue;
         }
         for (size_t i = 0; i < block; i++) {
-            harness_element(dtype, tolerance, at + i, value[i], y[at + i], unit_scale[i], ret);
+            compare_element(dtype, tolerance, at + i, value[i], y[at + i], unit_scale[i], ret);
         }
     }
 }

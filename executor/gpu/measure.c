@@ -1,9 +1,9 @@
-// A block is void when the multiprocessor's clock was more than 1 % higher in one arm's launches than in
-// the other's: the GPU changed its frequency in between.
+// A block is void when the multiprocessor's clock was more than 1 % higher in one arm's launches
+// than in the other's: the GPU changed its frequency in between.
 #include "executor/gpu/measure.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/bench.h"
 #include "executor/paired_timing.h"
 #include <math.h>
@@ -17,8 +17,8 @@
 // Two loads of the same code differ by about so much of an empty window, one standard deviation
 // (docs/measuring.md).
 #define SYSTEMATIC_NS 12.0
-// Times of launches come in modes about 160 ns apart, in steps of 32 ns; below SHORT_NS this is what
-// most of their spread is.
+// Times of launches come in modes about 160 ns apart, in steps of 32 ns; below SHORT_NS this is
+// what most of their spread is.
 #define SHORT_NS 100000.0
 #define QUANTUM_NS 32.0
 
@@ -117,7 +117,8 @@ static int verify_baseline(struct bench *bench, struct bench_trial *trial, struc
     return bench_launch(bench, trial, ARM_BASELINE, 0, &time, err);
 }
 
-// Both contents at the same addresses, then the first again: what answers from memory is wrong once.
+// Both contents at the same addresses, then the first again: what answers from memory is wrong
+// once.
 static int verify(void *machine, void *trial, bool timed, struct err *err)
 {
     struct bench *bench = machine;
@@ -190,20 +191,20 @@ static double systematic(void *machine, double launch_ns)
 
 // The candidate's quickest launch on never-seen contents, against what its record says and what the
 // baseline, on the same contents, takes longer than its own.
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct lane *lane,
+static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
                        struct measure_fresh *ret, struct err *err)
 {
-    const struct measure_case *of = lane->trial;
-    double least = INFINITY, usual = paired_timing_second_median(lane), baseline = 0;
-    double baseline_usual = paired_timing_median(lane) * paired_timing_median(lane) / usual;
-    int rc = begin_block(machine, of->trial, ARM_CANDIDATE, err);
+    const struct measure_case *of = timed->of;
+    double least = INFINITY, usual = paired_timing_second_median(timed), baseline = 0;
+    double baseline_usual = paired_timing_median(timed) * paired_timing_median(timed) / usual;
+    int rc = begin_block(machine, of->data, ARM_CANDIDATE, err);
 
-    lane->slot = 0;
+    timed->slot = 0;
     for (uint64_t i = 0; i < FRESH_CONTENTS && rc == 0; i++) {
-        rc = bench_renew(machine, of->trial, 0, FRESH_NUMBER + i, err);
+        rc = bench_renew(machine, of->data, 0, FRESH_NUMBER + i, err);
         struct timing_block block;
         if (rc == 0) {
-            rc = paired_timing->run_block(paired_timing->owner, lane, &block, err);
+            rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
         }
         if (rc == 0) {
             least = fmin(least, fmin(block.cpu[1][0], block.cpu[1][1]));
@@ -242,8 +243,9 @@ static struct measure_peaks peaks(void *machine, const void *trial)
     char name[32];
 
     (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(bench->problem->unit));
-    return (struct measure_peaks){.flops = facts_find(plan->facts, plan->facts_count, name),
-                                  .bytes = facts_find(plan->facts, plan->facts_count, "peak_bytes"),
+    return (struct measure_peaks){.flops = fact_list_find(plan->facts, plan->facts_count, name),
+                                  .bytes =
+                                      fact_list_find(plan->facts, plan->facts_count, "peak_bytes"),
                                   .cached_bytes = cached_bytes(bench, trial)};
 }
 
@@ -268,8 +270,8 @@ const struct measure_ops measure_gpu = {
     .open = open_bench,
     .start = start,
     .close = close_bench,
-    .trial_create = trial_create,
-    .trial_free = trial_free,
+    .data_create = trial_create,
+    .data_free = trial_free,
     .verify = verify,
     .prepare_control = prepare_control,
     .begin_block = begin_block,

@@ -1,11 +1,11 @@
-// Peaks. Memory: the quickest of several passes that read, or write, much more than the cache holds.
-// Arithmetic: what the architecture can issue per multiprocessor and cycle (NVIDIA's architecture papers,
-// dense, multiply-add counted as two) at the highest clock; no kernel of ours would reach it, and a floor
-// must not be too high.
+// Peaks. Memory: the quickest of several passes that read, or write, much more than the cache
+// holds. Arithmetic: what the architecture can issue per multiprocessor and cycle (NVIDIA's
+// architecture papers, dense, multiply-add counted as two) at the highest clock; no kernel of ours
+// would reach it, and a floor must not be too high.
 #include "executor/gpu/probe.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/gpu.h"
 #include <math.h>
@@ -35,7 +35,7 @@ static const struct rate rates[] = {
 static void add_fact(struct gpu_info *info, const char *name, double value)
 {
     if (isfinite(value) && value > 0) {
-        facts_add(&info->facts, &info->facts_count, name, value);
+        fact_list_add(&info->facts, &info->facts_count, name, value);
     }
 }
 

@@ -1,5 +1,5 @@
-// Works from the program headers and the dynamic section, which is what the loader believes;
-// section headers can lie.
+// Reads the program headers and the dynamic section, which are what the dynamic loader uses.
+// Section headers are not read, because the loader ignores them and they can say anything.
 #include "executor/sandbox/elf.h"
 #include <elf.h>
 #include <stdio.h>
@@ -19,27 +19,29 @@
 #define DYNAMIC_MAX 4096
 #define RELOCATIONS_MAX 1000000
 
+// An object and its decoded headers. Addresses are those that the object asks for.
 struct view {
     const unsigned char *data;
     size_t len;
     Elf64_Phdr segment[SEGMENTS_MAX];
     size_t segment_count;
-    // From the dynamic section; addresses, 0 when absent.
+    // From the dynamic section: addresses and sizes, 0 when absent.
     uint64_t strings, strings_size, symbols;
     struct {
         uint64_t address, size;
     } relocations[2]; // DT_RELA, DT_JMPREL
-    bool init;
+    bool init;        // some function runs when it is loaded or unloaded
     const unsigned char *dynamic;
     size_t dynamic_count;
 };
 
-// Where file offset .. + size lies, NULL when it is not in the file.
+// Returns where size bytes from the file offset are, NULL when they are not in the file.
 static const unsigned char *at_offset(const struct view *view, uint64_t offset, uint64_t size)
 {
     return offset <= view->len && size <= view->len - offset ? view->data + offset : NULL;
 }
 
+// Returns where size bytes from the address are, NULL when no segment has them in the file.
 static const unsigned char *at_address(const struct view *view, uint64_t address, uint64_t size)
 {
     for (size_t i = 0; i < view->segment_count; i++) {
@@ -132,7 +134,7 @@ static void read_dynamic(struct view *view)
     }
 }
 
-// Text of the dynamic string table, NULL when it is not one.
+// Returns a text of the dynamic string table, NULL when the offset is not that of a whole text.
 static const char *string_at(const struct view *view, uint64_t offset)
 {
     const char *text = NULL;

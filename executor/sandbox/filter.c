@@ -1,4 +1,4 @@
-// System call filters: what each stage of a child may call, compiled by libseccomp.
+// The system call filters: what a child may call in each stage. libseccomp compiles them.
 #include "common/mem.h"
 #include "executor/sandbox/sandbox.h"
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// What no compiler needs. Namespaces take most of the teeth out of these already; the list also
-// keeps the kernel's younger and larger interfaces out of reach.
+// Calls that no compiler needs. Namespaces make most of them harmless already. The list also keeps
+// the kernel's newer and larger interfaces out of reach.
 static const char *const denied[] = {
     "ptrace",
     "process_vm_readv",
@@ -132,7 +132,7 @@ static const char *const denied[] = {
     "copy_file_range",
 };
 
-// What a loaded candidate and the C library beneath it need.
+// Calls that a loaded candidate and its C library need.
 static const char *const allowed_run[] = {
     "exit_group",    "exit",         "brk",          "munmap",
     "mremap",        "madvise",      "rt_sigreturn", "rt_sigprocmask",
@@ -142,15 +142,15 @@ static const char *const allowed_run[] = {
     "getcpu",        "tgkill",       "uname",        "membarrier",
     "rseq",          "sigaltstack"};
 
-// What the C library may try and does without: the answer is EPERM.
+// Calls that the C library may try and can do without: they fail with EPERM.
 static const char *const refused_run[] = {
     "fstat",         "newfstatat", "lseek",     "ioctl",       "fcntl",        "sched_getaffinity",
     "sysinfo",       "prlimit64",  "getrlimit", "sched_yield", "rt_sigaction", "close",
     "get_mempolicy", "arch_prctl",
 };
 
-// Beside allowed_run while the dynamic loader works. There is nothing to open but the object
-// itself.
+// Calls that are allowed beside allowed_run while the dynamic loader works. There is no file to
+// open but the object itself.
 static const char *const allowed_load[] = {
     "open",
     "openat",
@@ -187,8 +187,8 @@ static const char *const allowed_load[] = {
     "prctl",
 };
 
-// Adds a rule for a call by name; a call that this machine or this libseccomp does not know needs
-// none.
+// Adds a rule for a call by name. A call that this machine or this libseccomp does not know needs
+// no rule. Returns 0 or a negative errno, as the next functions do.
 static int add(scmp_filter_ctx context, uint32_t action, const char *name)
 {
     int number = seccomp_syscall_resolve_name(name);
@@ -196,102 +196,125 @@ static int add(scmp_filter_ctx context, uint32_t action, const char *name)
     if (number == __NR_SCMP_ERROR || number < 0) {
         return 0;
     }
-    int status = seccomp_rule_add(context, action, number, 0);
-    return status == -EACCES || status == -EEXIST ? 0 : status; // the same as the default action
+    int rc = seccomp_rule_add(context, action, number, 0);
+    return rc == -EACCES || rc == -EEXIST ? 0 : rc; // the rule exists or is the default
 }
 
 static int add_all(scmp_filter_ctx context, uint32_t action, const char *const *name, size_t count)
 {
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        status = add(context, action, name[i]);
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = add(context, action, name[i]);
     }
-    return status;
+    return rc;
 }
 
 static int compile_rules(scmp_filter_ctx context)
 {
     static const uint64_t namespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
                                           CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
-    int status = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
+    int rc = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
 
-    for (size_t i = 0; i < ARRAY_LEN(namespaces) && status == 0; i++) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                                  SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    for (size_t i = 0; i < ARRAY_LEN(namespaces) && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                              SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
     }
-    // clone3 hides its flags behind a pointer; the C library falls back to clone.
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    if (rc != 0) {
+        return rc;
     }
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-                                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
+    // A filter cannot see the flags of clone3, which are behind a pointer. With ENOSYS the C
+    // library uses clone instead.
+    rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    if (rc != 0) {
+        return rc;
     }
-    return status;
+    return seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+                            SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
 }
 
-// Futexes without a time limit: a candidate that sleeps until a time of its choice could run in
-// another's turn.
+// Allows futexes without a time limit only. A candidate that could sleep until a time of its choice
+// could run while another process is being timed.
 static int futex_rules(scmp_filter_ctx context)
 {
     static const uint64_t operation[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT | FUTEX_PRIVATE_FLAG,
                                          FUTEX_WAKE | FUTEX_PRIVATE_FLAG};
-    int status = 0;
+    int rc = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(operation) && status == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(operation) && rc == 0; i++) {
         bool is_wake = (operation[i] & 127) == FUTEX_WAKE;
-        status = is_wake ? seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
-                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0))
-                         : seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 2,
-                                            SCMP_A1(SCMP_CMP_EQ, operation[i], 0),
-                                            SCMP_A3(SCMP_CMP_EQ, 0, 0));
+        rc = is_wake ? seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
+                                        SCMP_A1(SCMP_CMP_EQ, operation[i], 0))
+                     : seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(futex), 2,
+                                        SCMP_A1(SCMP_CMP_EQ, operation[i], 0),
+                                        SCMP_A3(SCMP_CMP_EQ, 0, 0));
     }
-    return status;
+    return rc;
+}
+
+// Allows a runner to write to its stdout and stderr.
+static int output_rules(scmp_filter_ctx context)
+{
+    int rc = 0;
+
+    for (unsigned fd = 1; fd <= 2 && rc == 0; fd++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
+                              SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        if (rc == 0) {
+            rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(writev), 1,
+                                  SCMP_A0(SCMP_CMP_EQ, fd, 0));
+        }
+    }
+    return rc;
+}
+
+// Allows memory without a file behind it that is never executable.
+static int memory_rules(scmp_filter_ctx context)
+{
+    int rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                              SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                              SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+
+    if (rc != 0) {
+        return rc;
+    }
+    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                            SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
 static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
-    int status = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
+    int rc = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
 
-    if (status == 0) {
-        status = futex_rules(context);
+    if (rc != 0) {
+        return rc;
     }
-    for (unsigned fd = 1; fd <= 2 && status == 0; fd++) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
-                                  SCMP_A0(SCMP_CMP_EQ, fd, 0));
-        if (status == 0) {
-            status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(writev), 1,
-                                      SCMP_A0(SCMP_CMP_EQ, fd, 0));
-        }
+    rc = futex_rules(context);
+    if (rc != 0) {
+        return rc;
     }
-    if (status != 0) {
-        return status;
+    rc = output_rules(context);
+    if (rc != 0) {
+        return rc;
     }
     if (stage == STAGE_LOAD) {
         return add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
-    status = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    // Memory without a file behind it, never executable.
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+    rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
+    if (rc != 0) {
+        return rc;
     }
-    if (status == 0) {
-        status = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-                                  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    }
-    return status;
+    return memory_rules(context);
 }
 
 static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
 {
-    int fd = memfd_create("filter", MFD_CLOEXEC), rc;
+    int fd = memfd_create("filter", MFD_CLOEXEC);
 
     if (fd < 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
     }
-    rc = seccomp_export_bpf(context, fd);
+    int rc = seccomp_export_bpf(context, fd);
     off_t size = lseek(fd, 0, SEEK_END);
     if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
         size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
@@ -316,8 +339,8 @@ int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, s
     if (!context) {
         return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
     }
-    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE,
-                           2); // a tree: older libraries compile a list
+    // A binary tree; a library that does not know this attribute compiles a list.
+    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
     struct sandbox_filter filter = {0};
@@ -343,8 +366,8 @@ int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
 {
     struct sock_fprog program = {.len = filter->length, .filter = filter->program};
 
-    // SPEC_ALLOW: before Linux 5.16 a filter would switch the mitigations of speculative execution
-    // on and change what is timed.
+    // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
+    // execution, which change what is timed.
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
             0 &&
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {

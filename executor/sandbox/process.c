@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Between two looks where there is no descriptor of the process to poll: before Linux 5.3, and where a
-// filter refuses it.
+// Milliseconds between two waitpid calls where the process has no descriptor to poll: before Linux
+// 5.3, and where a filter refuses pidfd_open.
 #define STEP_MS 1
 
 bool process_wait(pid_t pid, double seconds, int *ret_status)

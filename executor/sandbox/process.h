@@ -1,15 +1,16 @@
-// Child processes: waiting for them, and ending them.
+// Waiting for child processes. Called by whoever has started one. It must not know what the child
+// does.
 #ifndef EXECUTOR_SANDBOX_PROCESS_H
 #define EXECUTOR_SANDBOX_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-// Waits at most so many seconds for a child to end and reaps it. Returns false when it is still
-// there; *ret_status, the wait status, is then as it was.
+// Waits at most this many seconds for a child to end and reaps it. Returns false, and leaves
+// *ret_status alone, when the child still runs. *ret_status is a wait status.
 bool process_wait(pid_t pid, double seconds, int *ret_status);
 
-// Reaps a child that has ended or is about to. ret_status may be NULL.
+// Reaps a child that has ended or is about to end. ret_status may be NULL.
 void process_reap(pid_t pid, int *ret_status);
 
 #endif

@@ -1,12 +1,13 @@
-// The root is a small tmpfs mounted over an existing directory in a mount namespace of our own,
-// then made the root by pivot_root.
+// The root is a small tmpfs. It is mounted over an existing directory, in a mount namespace of its
+// own, and then made the root by pivot_root. It contains:
 //
-//   jail    /usr (read-only, with whatever is mounted below), /lib* /bin /sbin as the host has
-//   them, ld.so.cache both    /dev/null, /dev/zero, each bound by itself; /job, a tmpfs of limited
-//   size, the only place to write
+//   jail only        /usr, read-only, with whatever is mounted below it; /lib*, /bin and /sbin as
+//                    the host has them; /etc/ld.so.cache; the CUDA toolkit if there is one
+//   jail and runner  /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size
+//                    and the only place to write
 //
-// There is no /proc (on machines other than x86 a copy of cpuinfo, by which gcc's -march=native
-// finds the processor).
+// There is no /proc. On machines other than x86 a jail has a copy of /proc/cpuinfo, in which gcc's
+// -march=native finds the processor.
 #include "executor/sandbox/root.h"
 #include "common/file.h"
 #include <errno.h>
@@ -29,15 +30,16 @@
 
 // ---- id maps ----
 
+// Returns 0 or an errno, as write_map does.
 static int write_text(const char *path, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC), failed;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0) {
         return errno;
     }
     ssize_t n = write(fd, text, strlen(text));
-    failed = n == (ssize_t)strlen(text) ? 0 : errno;
+    int failed = n == (ssize_t)strlen(text) ? 0 : errno;
     close(fd);
     return failed;
 }
@@ -53,13 +55,9 @@ static int write_map(pid_t pid, const char *file, unsigned outside)
 
 int root_write_maps(pid_t pid, struct err *err)
 {
-    int failed = EPERM;
+    // This fails where that user does not exist, as in a nested namespace.
+    int failed = geteuid() == 0 ? write_map(pid, "uid_map", SANDBOX_ID) : EPERM;
 
-    if (geteuid() == 0) {
-        failed =
-            write_map(pid, "uid_map",
-                      SANDBOX_ID); // fails where that user does not exist, as in a nested namespace
-    }
     if (failed != 0) {
         failed = write_map(pid, "uid_map", geteuid());
     }
@@ -67,8 +65,9 @@ int root_write_maps(pid_t pid, struct err *err)
         return err_set_errno(err, ERR_SANDBOX, failed, "user map of the sandbox's namespace");
     }
     failed = geteuid() == 0 ? write_map(pid, "gid_map", SANDBOX_ID) : EPERM;
-    char path[64];
     if (failed != 0) {
+        char path[64];
+
         snprintf(path, sizeof(path), "/proc/%d/setgroups", pid);
         (void)write_text(path, "deny");
         failed = write_map(pid, "gid_map", getegid());
@@ -79,13 +78,14 @@ int root_write_maps(pid_t pid, struct err *err)
     return 0;
 }
 
-// *ret_entered tells whether a failure came after the point of no return.
+// *ret_entered is set once the process is in the namespace and cannot go back.
 static int enter_user_namespace(const struct root_mapper *mapper, bool *ret_entered,
                                 struct err *err)
 {
     char text[32] = "";
 
-    // Our own pid in the pid namespace that /proc was mounted for, which need not be ours.
+    // The parent needs our pid as /proc shows it. getpid may give another, because /proc can belong
+    // to an outer pid namespace.
     ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
     pid_t pid = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
     if (pid <= 0) {
@@ -120,8 +120,8 @@ static int make_dir(const char *path, mode_t mode, struct err *err)
     return 0;
 }
 
-// Read-only, also what is mounted below. Mounts that came from a more privileged namespace keep the
-// flags they are locked to.
+// Makes a mount and all mounts below it read-only. Without mount_setattr it is the top mount alone,
+// and the flags that a more privileged namespace has locked are repeated, or the kernel refuses.
 static int make_read_only(const char *path, struct err *err)
 {
     struct mount_attr attributes = {.attr_set =
@@ -145,8 +145,9 @@ static int make_read_only(const char *path, struct err *err)
     return 0;
 }
 
-// The same directory or link as the host has at /name; nothing where the host has nothing.
-static int bring_dir(const char *name, bool required, struct err *err)
+// Makes the same directory or link as the host has at /name. Makes nothing where the host has
+// nothing.
+static int bind_dir(const char *name, bool required, struct err *err)
 {
     char source[PATH_MAX], target[PATH_MAX], link[PATH_MAX];
 
@@ -179,7 +180,7 @@ static int bring_dir(const char *name, bool required, struct err *err)
     return make_read_only(target, err);
 }
 
-static int bring_file(const char *source, const char *target, bool required, struct err *err)
+static int bind_file(const char *source, const char *target, bool required, struct err *err)
 {
     if (access(source, F_OK) != 0) {
         return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the sandbox", source) : 0;
@@ -198,7 +199,7 @@ static int bring_file(const char *source, const char *target, bool required, str
 #if !defined(__x86_64__) && !defined(__i386__)
 static void copy_cpuinfo(void)
 {
-    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC), out;
+    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
 
     if (in < 0) {
         return;
@@ -207,7 +208,7 @@ static void copy_cpuinfo(void)
     struct err ignored = ERR_INIT;
     if (file_read_fd(&text, in, 1 << 20, "/proc/cpuinfo", &ignored) == 0 &&
         mkdir("./proc", 0755) == 0) {
-        out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+        int out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
         if (out >= 0) {
             if (file_write_fd(out, text.data, text.len, "cpuinfo", &ignored) != 0) {
                 (void)unlink("./proc/cpuinfo");
@@ -224,13 +225,13 @@ static void copy_cpuinfo(void)
 }
 #endif
 
-static int bring_toolchain(struct err *err)
+static int bind_toolchain(struct err *err)
 {
     static const char *const dir[] = {"lib", "lib64", "lib32", "libx32", "bin", "sbin"};
-    int rc = bring_dir("usr", true, err);
+    int rc = bind_dir("usr", true, err);
 
     for (size_t i = 0; i < ARRAY_LEN(dir) && rc == 0; i++) {
-        rc = bring_dir(dir[i], false, err);
+        rc = bind_dir(dir[i], false, err);
     }
     if (rc != 0) {
         goto out;
@@ -239,18 +240,18 @@ static int bring_toolchain(struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = bring_file("/etc/ld.so.cache", "./etc/ld.so.cache", false, err);
+    rc = bind_file("/etc/ld.so.cache", "./etc/ld.so.cache", false, err);
     if (rc != 0) {
         goto out;
     }
-    rc = bring_dir("etc/alternatives", false, err);
+    rc = bind_dir("etc/alternatives", false, err);
 out:
     copy_cpuinfo();
     return rc;
 }
 
-// The folder was opened before the stage was mounted, for that is where we then are.
-static int bring_toolkit(int folder, struct err *err)
+// The toolkit is reached by a descriptor that was opened before the working directory changed.
+static int bind_toolkit(int folder, struct err *err)
 {
     int rc = make_dir("." SANDBOX_TOOLKIT, 0755, err);
 
@@ -281,23 +282,23 @@ static int mount_scratch(uint64_t bytes, struct err *err)
     return 0;
 }
 
-// A tmpfs over some directory that exists; it becomes the working directory.
-static int mount_stage(struct err *err)
+// Mounts the tmpfs that becomes the root over some directory that exists, and enters it.
+static int mount_root(struct err *err)
 {
-    static const char *const stage[] = {"/tmp", "/run", "/mnt", "/var", "/dev"};
+    static const char *const place[] = {"/tmp", "/run", "/mnt", "/var", "/dev"};
     struct stat st;
 
-    for (size_t i = 0; i < ARRAY_LEN(stage); i++) {
-        if (stat(stage[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
+    for (size_t i = 0; i < ARRAY_LEN(place); i++) {
+        if (stat(place[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
             continue;
         }
-        if (mount("kcast", stage[i], "tmpfs", MS_NOSUID | MS_NODEV,
+        if (mount("kcast", place[i], "tmpfs", MS_NOSUID | MS_NODEV,
                   "size=" ROOT_BYTES ",nr_inodes=" ROOT_INODES ",mode=0755") != 0) {
             return err_set_errno(err, ERR_SANDBOX, errno,
                                  "a tmpfs for the sandbox's root cannot be mounted");
         }
-        if (chdir(stage[i]) != 0) {
-            return err_set_errno(err, ERR_SANDBOX, errno, "entering %s", stage[i]);
+        if (chdir(place[i]) != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "entering %s", place[i]);
         }
         return 0;
     }
@@ -306,18 +307,17 @@ static int mount_stage(struct err *err)
 
 static int build_root(const struct sandbox *sandbox, struct err *err)
 {
-    int toolkit = -1, rc;
-
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "making mounts private");
     }
+    int toolkit = -1;
     if (sandbox->toolkit[0] != '\0') {
-        toolkit = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); // see stand_in_toolkit
+        toolkit = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); // enter_toolkit went there
         if (toolkit < 0) {
             return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
         }
     }
-    rc = mount_stage(err);
+    int rc = mount_root(err);
     if (rc != 0) {
         goto out;
     }
@@ -325,22 +325,22 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = bring_file("/dev/null", "./dev/null", true, err);
+    rc = bind_file("/dev/null", "./dev/null", true, err);
     if (rc != 0) {
         goto out;
     }
-    rc = bring_file("/dev/zero", "./dev/zero", true, err);
+    rc = bind_file("/dev/zero", "./dev/zero", true, err);
     if (rc != 0) {
         goto out;
     }
     if (sandbox->kind == SANDBOX_JAIL) {
-        rc = bring_toolchain(err);
+        rc = bind_toolchain(err);
         if (rc != 0) {
             goto out;
         }
     }
     if (toolkit >= 0) {
-        rc = bring_toolkit(toolkit, err);
+        rc = bind_toolkit(toolkit, err);
         if (rc != 0) {
             goto out;
         }
@@ -353,7 +353,8 @@ out:
     return rc;
 }
 
-static int move_in(struct err *err)
+// Makes the working directory the root and drops the old root.
+static int pivot(struct err *err)
 {
     if (syscall(SYS_pivot_root, ".", ".") != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "pivot_root");
@@ -372,9 +373,9 @@ static int move_in(struct err *err)
     return 0;
 }
 
-// The toolkit may lie where the sandbox's user cannot go, below root's home. A working directory is the one
-// place that a new mount namespace takes along.
-static int stand_in_toolkit(const struct sandbox *sandbox, struct err *err)
+// Changes to the toolkit's folder before any privilege is dropped. The folder may lie below root's
+// home, where the sandbox's user may not go; a working directory stays valid in the new namespaces.
+static int enter_toolkit(const struct sandbox *sandbox, struct err *err)
 {
     if (sandbox->toolkit[0] != '\0' && chdir(sandbox->toolkit) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
@@ -387,7 +388,7 @@ int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct
     if (sandbox->off) {
         return 0;
     }
-    int rc = stand_in_toolkit(sandbox, err);
+    int rc = enter_toolkit(sandbox, err);
     if (rc != 0) {
         return rc;
     }
@@ -406,5 +407,5 @@ int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct
         return err_set_errno(err, ERR_SANDBOX, failed, "namespaces for the sandbox");
     }
     rc = build_root(sandbox, err);
-    return rc == 0 ? move_in(err) : rc;
+    return rc == 0 ? pivot(err) : rc;
 }

@@ -17,7 +17,7 @@ static int limit_one(int resource, uint64_t value, const char *name, struct err 
     struct rlimit limit = {.rlim_cur = value, .rlim_max = value}, now;
 
     if (getrlimit((__rlimit_resource_t)resource, &now) == 0 && now.rlim_max < limit.rlim_max) {
-        limit.rlim_max = now.rlim_max; // an outer limit is tighter
+        limit.rlim_max = now.rlim_max; // an inherited limit is tighter
         limit.rlim_cur = limit.rlim_cur < now.rlim_max ? limit.rlim_cur : now.rlim_max;
     }
     if (setrlimit((__rlimit_resource_t)resource, &limit) != 0) {
@@ -28,7 +28,8 @@ static int limit_one(int resource, uint64_t value, const char *name, struct err 
 
 struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox)
 {
-    // Counted within the user namespace; elsewhere the user's other processes would count.
+    // The kernel counts processes for each user namespace. Without a namespace of its own the jail
+    // would share the limit with the user's other processes.
     bool counted = !sandbox->off && sandbox->user_namespace;
 
     return (struct sandbox_limits){.processes = counted ? JAIL_PROCESSES : 0, .files = JAIL_FILES};
@@ -75,7 +76,8 @@ static int drop_capabilities(struct err *err)
     return 0;
 }
 
-// Without a user namespace we are the outer root: become nobody, where that user exists.
+// Becomes the user nobody, where that user exists. Without a user namespace the process is the
+// host's root.
 static void drop_user(void)
 {
     (void)syscall(SYS_setgroups, 0, NULL);
@@ -88,11 +90,11 @@ int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
     struct pollfd alive = {.fd = alive_fd, .events = POLLIN};
 
     if (!sandbox->off) {
-        (void)prctl(PR_SET_SECUREBITS, 0x2f, 0, 0,
-                    0); // NOROOT, NO_SETUID_FIXUP, KEEP_CAPS off: all but KEEP_CAPS, locked
+        // NOROOT and NO_SETUID_FIXUP on and locked, KEEP_CAPS off and locked.
+        (void)prctl(PR_SET_SECUREBITS, 0x2f, 0, 0, 0);
         if (!sandbox->user_namespace) {
-            // The bounding set must go while the capability to do so is there; a plain setresuid
-            // keeps them with NO_SETUID_FIXUP.
+            // NO_SETUID_FIXUP keeps the capabilities across setresuid. They are needed to drop the
+            // bounding set below.
             drop_user();
         }
         int rc = drop_capabilities(err);
@@ -109,8 +111,8 @@ int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "death with the parent");
     }
-    // getppid is 0 in a pid namespace of our own; a closed socket tells as well that the parent
-    // died before the line above.
+    // The parent may have died before the line above. A closed socket shows that. getppid does not,
+    // because it is always 0 in a pid namespace of its own.
     if (alive_fd >= 0 && poll(&alive, 1, 0) == 1 && (alive.revents & (POLLHUP | POLLERR))) {
         _exit(0);
     }

@@ -1,11 +1,17 @@
-// What a sandboxed child may do: resource limits and capabilities (executor/sandbox/sandbox.c), system calls
-// (executor/sandbox/filter.c). Namespaces and the root directory are executor/sandbox/root.h's, the processes
-// exec/zygote.h's.
+// What a sandboxed child may do: resource limits and capabilities (executor/sandbox/sandbox.c) and
+// system calls (executor/sandbox/filter.c). Namespaces and the root directory are in
+// executor/sandbox/root.h, the processes in executor/sandbox/zygote.h. The children call this on
+// themselves. It must not know which compiler or candidate they run.
 //
-// Theory of operation. A child is confined in this order: (1) namespaces, (2) own root directory,
-// (3) descriptors, limits, (4) no capabilities, no_new_privs, (5) a system call filter, (6) for a
-// runner a second, tighter filter once the candidate's object is loaded. Filters only ever add up.
-// With `off` (development only) 1, 2, 4, 5, 6 are left out.
+// Theory of operation. A child is confined in this order:
+//   1. namespaces;
+//   2. a root directory of its own;
+//   3. descriptors and limits;
+//   4. no capabilities, no_new_privs;
+//   5. a system call filter;
+//   6. for a runner a second, tighter filter once the candidate's object is loaded.
+// The kernel keeps every filter that a process has loaded, so a later one can only forbid more.
+// With `off`, which is for development, steps 1, 2, 4, 5 and 6 are left out.
 #ifndef EXECUTOR_SANDBOX_SANDBOX_H
 #define EXECUTOR_SANDBOX_SANDBOX_H
 
@@ -14,12 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SANDBOX_ID 65534 // user and group inside, and outside when we are root
-#define SANDBOX_DIR "/job"
-#define SANDBOX_TOOLKIT "/toolkit"
+#define SANDBOX_ID 65534   // user and group inside; also outside when kcast-exec runs as root
+#define SANDBOX_DIR "/job" // the only writable directory
+#define SANDBOX_TOOLKIT "/toolkit" // where the CUDA toolkit is mounted
 
-// Whether this is a build with a sanitizer, which reserves terabytes of address space for itself: a
-// runner has no limit of it then.
+// Whether this build has a sanitizer. A sanitizer reserves terabytes of address space, so a runner
+// has no limit of address space then.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_SANITIZED 1
 #elif defined(__has_feature)
@@ -33,64 +39,66 @@
 #endif
 
 enum sandbox_kind {
-    SANDBOX_JAIL,   // runs the compiler: deny-list, may fork
-    SANDBOX_RUNNER, // runs one candidate: allow-list
+    SANDBOX_JAIL,   // runs the compiler: a deny-list of system calls; it may fork
+    SANDBOX_RUNNER, // runs one candidate: an allow-list of system calls
 };
 
 struct sandbox {
     enum sandbox_kind kind;
-    bool off;            // nothing but limits
-    bool user_namespace; // set by root_enter: there is a user namespace of our own
+    bool off;            // apply nothing but limits
+    bool user_namespace; // set by root_enter when there is a user namespace of its own
     uint64_t scratch;    // bytes that may be written below SANDBOX_DIR
-    char toolkit[512];   // jail: this folder of the host is seen at SANDBOX_TOOLKIT; "": none
+    char toolkit[512];   // for a jail: the host's folder to mount at SANDBOX_TOOLKIT; "": none
 };
 
-// Resource limits of a child; 0 leaves a limit alone.
+// Resource limits of a child. 0 leaves a limit as it is.
 struct sandbox_limits {
     uint64_t address_space; // bytes
     uint64_t file_size;     // bytes of one file
     uint64_t cpu_seconds;
-    uint64_t processes; // SANDBOX_NO_PROCESSES: none beside this one
+    uint64_t processes; // SANDBOX_NO_PROCESSES: no process beside this one
     uint64_t files;     // open descriptors
     uint64_t stack;     // bytes
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
 
-// A compiled filter. Built once by the trusted parent, loaded by its children.
+// A compiled system call filter. The trusted parent builds it once, its children load it.
 struct sandbox_filter {
-    void *program;   // array of struct sock_filter, malloc'd; NULL when the sandbox is off
+    void *program;   // array of struct sock_filter, malloc'd; NULL: not built
     uint16_t length; // instructions
 };
 
 enum sandbox_stage {
-    STAGE_COMPILE, // deny-list: EPERM for what a compiler never needs
-    STAGE_LOAD,    // allow-list for the dynamic loader
-    STAGE_RUN,     // allow-list for a loaded candidate: memory, futexes, its output, exit
+    STAGE_COMPILE, // for a compiler: calls that it never needs fail with EPERM
+    STAGE_LOAD,    // for the dynamic loader: only listed calls
+    STAGE_RUN,     // for a loaded candidate: only memory, futexes, its output and exit
 };
 
+// ERR_SANDBOX when libseccomp or the kernel's limits do not allow it. On failure *ret is unchanged.
 MUST_CHECK int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage,
                                     struct err *err);
 void sandbox_filter_release(struct sandbox_filter *filter);
 
-// In the child. Refused calls of STAGE_LOAD and STAGE_RUN raise SIGSYS, by which the process ends
-// unless it has a handler.
+// Called in the child. A call that STAGE_LOAD or STAGE_RUN refuses raises SIGSYS, which ends the
+// process unless it has a handler.
 MUST_CHECK int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err);
 
-// What every process of a compile jail is limited to: processes and open files.
+// Returns the limits of every compile jail: processes and open files.
 struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 
-// In the child: limits (hard and soft).
+// Called in the child: sets hard and soft limits.
 MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *err);
 
-// In the child: drops every capability, the bounding set and the user (when there is no user
-// namespace), no_new_privs, dies with its parent. alive_fd is a descriptor whose other end only the
-// parent holds: the child leaves at once if that is closed already.
+// Called in the child: drops every capability and the bounding set, changes the user where there is
+// no user namespace, sets no_new_privs, and has the child die with its parent. alive_fd is a
+// descriptor whose other end only the parent holds: the child exits at once if that is closed
+// already. -1: there is none.
 MUST_CHECK int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err);
 
-// In the child: closes every descriptor from 3 on but keep[0 .. count).
+// Called in the child: closes every descriptor from 3 on except keep[0 .. count).
 void sandbox_close_files(const int *keep, size_t count);
 
-// Name of a system call of this machine, malloc'd; "call 4711" when there is none.
+// Returns the name of a system call of this machine, malloc'd; "call 4711" when it has none.
 char *sandbox_call_name(int number);
 
 #endif

@@ -13,26 +13,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum order_op { ORDER_ENTER = 1, ORDER_SPAWN };
+enum request_op { REQUEST_ENTER = 1, REQUEST_SPAWN };
 
-struct order {
-    enum order_op op;
-    struct sandbox sandbox; // ORDER_ENTER
-    size_t spec_len;        // ORDER_SPAWN
+struct request {
+    enum request_op op;
+    struct sandbox sandbox; // of REQUEST_ENTER
+    size_t spec_len;        // of REQUEST_SPAWN, as is the next
     unsigned char spec[ZYGOTE_SPEC_MAX];
 };
 
-enum answer_op { ANSWER_MAP = 1, ANSWER_DONE };
+enum reply_op { REPLY_MAP = 1, REPLY_DONE };
 
-// From the zygote. After ANSWER_MAP it waits for a struct mapped.
-struct answer {
-    enum answer_op op;
-    pid_t pid; // ANSWER_MAP: as /proc shows it; ANSWER_DONE of a spawn: the child
+// Sent by the zygote. REPLY_MAP asks the parent to write id maps, and the zygote then waits for a
+// struct map_result. REPLY_DONE ends the request.
+struct reply {
+    enum reply_op op;
+    pid_t pid; // in REPLY_MAP the zygote as /proc shows it; in REPLY_DONE the spawned child
     struct err err;
 };
 
-// The parent's reply to ANSWER_MAP.
-struct mapped {
+// Sent by the parent after it has written the maps, or failed to.
+struct map_result {
     struct err err;
 };
 
@@ -62,7 +63,7 @@ static int send_message(int socket, const void *data, size_t len, const int *fd,
     return n == (ssize_t)len ? 0 : -1;
 }
 
-// Returns the bytes received, 0 at the end, -1 on failure.
+// Returns the number of bytes received, 0 at the end of the stream, -1 on failure.
 static ssize_t receive_message(int socket, void *data, size_t size, int *fd, size_t *fd_count)
 {
     union {
@@ -96,8 +97,8 @@ static ssize_t receive_message(int socket, void *data, size_t size, int *fd, siz
 static int ask_for_maps(void *context, pid_t pid, struct err *err)
 {
     int socket = *(int *)context;
-    struct answer question = {.op = ANSWER_MAP, .pid = pid};
-    struct mapped mapped;
+    struct reply question = {.op = REPLY_MAP, .pid = pid};
+    struct map_result mapped;
 
     if (send_message(socket, &question, sizeof(question), NULL, 0) != 0 ||
         receive_message(socket, &mapped, sizeof(mapped), NULL, NULL) != sizeof(mapped)) {
@@ -112,7 +113,8 @@ static pid_t clone_child(const struct sandbox *sandbox)
     return (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0);
 }
 
-// exit_group as it is: a sanitizer's _exit does more than a confined process may.
+// Calls exit_group directly, because a sanitizer's _exit makes calls that a confined process may
+// not.
 static void leave(int status)
 {
     for (;;) {
@@ -120,9 +122,9 @@ static void leave(int status)
     }
 }
 
-// The parent's stdin holds the plan and its stdout is the report's pipe: neither may live on in a
-// child.
-static void leave_parents_files(int socket)
+// Replaces stdin and stdout by /dev/null and closes the rest. The parent's stdin carries the plan
+// and its stdout the outcome: neither may stay open in a child.
+static void replace_parent_files(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -139,42 +141,42 @@ static void leave_parents_files(int socket)
 static void zygote_main(int socket, int (*child_main)(const struct zygote_child *),
                         const void *context)
 {
-    static struct order order;
+    static struct request request;
     struct root_mapper mapper = {.map = ask_for_maps, .context = &socket};
 
-    leave_parents_files(socket);
+    replace_parent_files(socket);
     struct sandbox sandbox = {.off = true};
     int fd[ZYGOTE_FD_MAX];
     size_t fd_count;
     for (;;) {
-        ssize_t n = receive_message(socket, &order, sizeof(order), fd, &fd_count);
-        if (n != (ssize_t)sizeof(order)) {
+        ssize_t n = receive_message(socket, &request, sizeof(request), fd, &fd_count);
+        if (n != (ssize_t)sizeof(request)) {
             _exit(0);
         }
-        struct answer answer = {.op = ANSWER_DONE};
-        if (order.op == ORDER_ENTER) {
-            sandbox = order.sandbox;
-            (void)!root_enter(&sandbox, &mapper, &answer.err);
+        struct reply reply = {.op = REPLY_DONE};
+        if (request.op == REQUEST_ENTER) {
+            sandbox = request.sandbox;
+            (void)!root_enter(&sandbox, &mapper, &reply.err);
         } else {
-            answer.pid = clone_child(&sandbox);
-            if (answer.pid == 0) {
+            reply.pid = clone_child(&sandbox);
+            if (reply.pid == 0) {
                 struct zygote_child child = {.sandbox = &sandbox,
-                                             .spec = order.spec,
-                                             .spec_len = order.spec_len,
+                                             .spec = request.spec,
+                                             .spec_len = request.spec_len,
                                              .fd = fd,
                                              .fd_count = fd_count,
                                              .alive_fd = socket,
                                              .context = context};
                 leave(child_main(&child));
             }
-            if (answer.pid < 0) {
-                err_set_errno(&answer.err, ERR_SANDBOX, errno, "cloning a sandboxed process");
+            if (reply.pid < 0) {
+                err_set_errno(&reply.err, ERR_SANDBOX, errno, "cloning a sandboxed process");
             }
         }
         for (size_t i = 0; i < fd_count; i++) {
             close(fd[i]);
         }
-        if (send_message(socket, &answer, sizeof(answer), NULL, 0) != 0) {
+        if (send_message(socket, &reply, sizeof(reply), NULL, 0) != 0) {
             _exit(0);
         }
     }
@@ -185,14 +187,14 @@ static void zygote_main(int socket, int (*child_main)(const struct zygote_child 
 int zygote_create(struct zygote *zygote, int (*child_main)(const struct zygote_child *),
                   const void *context, struct err *err)
 {
+    pid_t parent = getpid();
     int pair[2];
-    pid_t pid, parent = getpid();
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "socketpair");
     }
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (pid < 0) {
         int failed = errno;
         close(pair[0]);
@@ -213,10 +215,10 @@ int zygote_create(struct zygote *zygote, int (*child_main)(const struct zygote_c
     return 0;
 }
 
-static int exchange(struct zygote *zygote, const struct order *order, const int *fd,
-                    size_t fd_count, struct answer *ret, struct err *err)
+static int exchange(struct zygote *zygote, const struct request *request, const int *fd,
+                    size_t fd_count, struct reply *ret, struct err *err)
 {
-    if (send_message(zygote->socket, order, sizeof(*order), fd, fd_count) != 0) {
+    if (send_message(zygote->socket, request, sizeof(*request), fd, fd_count) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno,
                              "the sandbox's helper process does not listen");
     }
@@ -225,10 +227,10 @@ static int exchange(struct zygote *zygote, const struct order *order, const int 
             (ssize_t)sizeof(*ret)) {
             return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
         }
-        if (ret->op == ANSWER_DONE) {
+        if (ret->op == REPLY_DONE) {
             return ret->err.code == ERR_NONE ? 0 : err_set(err, ret->err.code, "%s", ret->err.text);
         }
-        struct mapped mapped = {.err = ERR_INIT};
+        struct map_result mapped = {.err = ERR_INIT};
         (void)!root_write_maps(ret->pid, &mapped.err);
         if (send_message(zygote->socket, &mapped, sizeof(mapped), NULL, 0) != 0) {
             return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
@@ -238,25 +240,25 @@ static int exchange(struct zygote *zygote, const struct order *order, const int 
 
 int zygote_enter(struct zygote *zygote, const struct sandbox *sandbox, struct err *err)
 {
-    struct order order = {.op = ORDER_ENTER, .sandbox = *sandbox};
-    struct answer answer;
+    struct request request = {.op = REQUEST_ENTER, .sandbox = *sandbox};
+    struct reply reply;
 
-    return exchange(zygote, &order, NULL, 0, &answer, err);
+    return exchange(zygote, &request, NULL, 0, &reply, err);
 }
 
 int zygote_spawn(struct zygote *zygote, const void *spec, size_t spec_len, const int *fd,
                  size_t fd_count, pid_t *ret_pid, struct err *err)
 {
-    struct order order = {.op = ORDER_SPAWN, .spec_len = spec_len};
+    struct request request = {.op = REQUEST_SPAWN, .spec_len = spec_len};
 
     if (spec_len > ZYGOTE_SPEC_MAX || fd_count > ZYGOTE_FD_MAX) {
         return err_set(err, ERR_LIMIT, "too much for one child");
     }
-    memcpy(order.spec, spec, spec_len);
-    struct answer answer;
-    int rc = exchange(zygote, &order, fd, fd_count, &answer, err);
+    memcpy(request.spec, spec, spec_len);
+    struct reply reply;
+    int rc = exchange(zygote, &request, fd, fd_count, &reply, err);
     if (rc == 0) {
-        *ret_pid = answer.pid;
+        *ret_pid = reply.pid;
     }
     return rc;
 }

@@ -9,7 +9,7 @@ static const char *const role_name[] = {
     [CALLER_ADMIN] = "admin",
 };
 
-// The role plus one, so that 0 is an operation that nobody has thought about.
+// The role that an operation takes, plus one: 0 means that the table does not have the operation.
 #define NEEDS(role) ((role) + 1)
 static const unsigned char needed[] = {
     [OP_HELLO] = NEEDS(CALLER_OBSERVE),         [OP_BLOB_PUT] = NEEDS(CALLER_SUBMIT),
@@ -18,7 +18,7 @@ static const unsigned char needed[] = {
     [OP_CANCEL] = NEEDS(CALLER_SUBMIT),         [OP_ACK] = NEEDS(CALLER_SUBMIT),
     [OP_DRAIN] = NEEDS(CALLER_ADMIN),           [OP_FORECAST] = NEEDS(CALLER_SUBMIT),
     [OP_OBSERVE] = NEEDS(CALLER_SUBMIT),        [OP_PROPOSE] = NEEDS(CALLER_SUBMIT),
-    [OP_WORKER_STATUS] = NEEDS(CALLER_OBSERVE), [OP_BUDGET] = NEEDS(CALLER_OBSERVE), // to look
+    [OP_WORKER_STATUS] = NEEDS(CALLER_OBSERVE), [OP_BUDGET] = NEEDS(CALLER_OBSERVE),
     [OP_QUARANTINE] = NEEDS(CALLER_ADMIN),      [OP_PROBE] = NEEDS(CALLER_ADMIN),
 };
 
@@ -52,14 +52,14 @@ int caller_check_tenant(const char *name, struct err *err)
     return 0;
 }
 
-bool caller_knows(uint64_t op)
+bool caller_op_is_listed(uint64_t op)
 {
     return op < ARRAY_LEN(needed) && needed[op] != 0;
 }
 
 enum caller_role caller_role_for(uint64_t op)
 {
-    return caller_knows(op) ? (enum caller_role)(needed[op] - 1) : CALLER_ADMIN;
+    return caller_op_is_listed(op) ? (enum caller_role)(needed[op] - 1) : CALLER_ADMIN;
 }
 
 bool caller_owns(const struct caller *caller, const char *tenant)

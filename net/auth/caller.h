@@ -1,4 +1,6 @@
-// Who sent a request, and what such a one may ask for.
+// Who sent a request, and the table of the role that each operation takes. Pure functions, which
+// servers call through net/auth/identity.h and the commands of the client call directly. Knows no
+// tokens and no connections.
 #ifndef NET_AUTH_CALLER_H
 #define NET_AUTH_CALLER_H
 
@@ -6,33 +8,35 @@
 #include "proto/messages.h"
 #include <stdbool.h>
 
-#define TENANT_MAX 64
-#define TENANT_LOCAL "local" // everybody's on loopback, where nobody is asked who he is
+#define TENANT_MAX 64        // bytes of a name
+#define TENANT_LOCAL "local" // the tenant of every caller on tcp://, where no token is asked for
 
-// Each may do what those before it may.
+// Each role may also do what those before it may.
 enum caller_role {
     CALLER_OBSERVE, // look
-    CALLER_SUBMIT,  // have work done, and stop it again
-    CALLER_ADMIN,   // everything, for everybody
+    CALLER_SUBMIT,  // have work done and stop it
+    CALLER_ADMIN,   // everything, also with what belongs to other tenants
 };
 
 struct caller {
-    const char *tenant; // whose jobs these are
+    const char *tenant; // borrowed
     enum caller_role role;
 };
 
-// "observe", "submit", "admin".
+// Returns "observe", "submit" or "admin".
 const char *caller_role_name(enum caller_role role);
-// ERR_INVALID names the three.
+// The reverse. ERR_INVALID names the three roles.
 MUST_CHECK int caller_role_parse(enum caller_role *ret, const char *name, struct err *err);
-// 1 to TENANT_MAX of a-z A-Z 0-9 _ -, and no dash in front. ERR_INVALID says so.
+// Checks that name can be a tenant's: 1 to TENANT_MAX characters of a-z A-Z 0-9 _ -, and the first
+// one not a dash. ERR_INVALID says so.
 MUST_CHECK int caller_check_tenant(const char *name, struct err *err);
 
-// The least role that may ask for this operation; CALLER_ADMIN for those that are not in the table.
+// Returns the least role that may ask for this operation. An operation that is not in the table
+// takes CALLER_ADMIN.
 enum caller_role caller_role_for(uint64_t op);
-// Whether the role needed for it was thought about: it is in the table.
-bool caller_knows(uint64_t op);
-// Whether this caller may see and stop what belongs to tenant.
+// Returns whether the table has the operation.
+bool caller_op_is_listed(uint64_t op);
+// Returns whether this caller may see and stop what belongs to tenant.
 bool caller_owns(const struct caller *caller, const char *tenant);
 
 #endif

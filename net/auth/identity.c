@@ -1,11 +1,13 @@
-// A connection's token is looked up again for every request: what the file said when it was read
-// last counts, and the time is now.
+// Design note. A connection shows its token once and is remembered by the tenant and digest of the
+// token's line, not by a pointer to it. Every request looks that line up again, so that a reload of
+// the tokens file, a new role and an expiry count at once.
 #include "net/auth/identity.h"
 
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+// Checks that the files given are those that listening on url takes.
 static int check_rules(const struct identity_files *files, const struct url *url, const char *text,
                        struct err *err)
 {
@@ -62,8 +64,9 @@ void identity_release(struct identity *identity)
     *identity = (struct identity){0};
 }
 
-static int show(const struct identity *identity, struct holder *holder, const char *token,
-                int64_t now_s, struct err *err)
+// Checks a token and remembers its line in holder.
+static int accept_token(const struct identity *identity, struct holder *holder, const char *token,
+                        int64_t now_s, struct err *err)
 {
     const struct token *row;
     int rc = tokens_check(identity->tokens, token, now_s, &row, err);
@@ -84,7 +87,7 @@ int identity_admit(const struct identity *identity, struct holder *holder, const
         *ret = (struct caller){.tenant = TENANT_LOCAL, .role = CALLER_ADMIN};
         return 0;
     }
-    int rc = token ? show(identity, holder, token, now_s, err) : 0;
+    int rc = token ? accept_token(identity, holder, token, now_s, err) : 0;
     if (rc != 0) {
         return rc;
     }
@@ -104,7 +107,7 @@ int identity_admit(const struct identity *identity, struct holder *holder, const
     return 0;
 }
 
-bool identity_stands(const struct identity *identity, const struct holder *holder)
+bool identity_token_is_listed(const struct identity *identity, const struct holder *holder)
 {
     return !holder->known || !identity->tokens ||
            tokens_find(identity->tokens, holder->tenant, &holder->digest);

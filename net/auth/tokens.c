@@ -60,7 +60,7 @@ static int nibble(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Exactly 2 * len digits.
+// Reads exactly 2 * len lower-case digits.
 static bool get_hex(unsigned char *out, size_t len, const char *text)
 {
     if (strlen(text) != 2 * len) {
@@ -90,7 +90,7 @@ void token_time(int64_t seconds, char out[static TOKEN_TIME_LEN + 1])
     }
 }
 
-// Written as token_time writes it, and no other way.
+// Reads a time in the form that token_time writes, and in no other.
 static bool get_time(int64_t *ret, const char *text)
 {
     if (strlen(text) != TOKEN_TIME_LEN) {
@@ -153,7 +153,7 @@ static int parse_line(struct tokens *tokens, char *line, struct err *err)
     for (char *next = line, *text; count < FIELDS && (text = strsep(&next, " ")); count++) {
         field[count] = text;
         if (count == FIELDS - 1 && next) {
-            count = FIELDS; // and one more
+            count = FIELDS; // the loop makes it FIELDS + 1: too many
         }
     }
     if (count != FIELDS) {
@@ -288,6 +288,7 @@ int tokens_remove(struct tokens *tokens, const char *tenant, struct err *err)
 
 // --- checking
 
+// Compares in constant time.
 static bool same(const struct digest *a, const struct digest *b)
 {
     unsigned char difference = 0;
@@ -313,7 +314,8 @@ int tokens_check(const struct tokens *tokens, const char *text, int64_t now_s,
         token = find(tokens, tenant);
         token = token ? token : &nobody;
     }
-    // Also for a tenant that is not known, so that the answer comes no sooner.
+    // The digest is computed for unknown tenants too, so that the time of the answer does not tell
+    // which tenants exist.
     struct digest digest = digest_secret(token->salt, secret ? secret + 1 : "");
     if (!same(&digest, &token->digest) || token == &nobody) {
         return err_set(err, ERR_DENIED,

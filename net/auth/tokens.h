@@ -1,10 +1,13 @@
-// The tokens file: who may call, as what, until when. It has no token in it, only salted SHA-256s
-// of them. A token is the text "kc1.TENANT.SECRET", SECRET being 32 random bytes in hex: nothing
-// that could be guessed, so that a fast hash is enough. Each tenant has one.
+// The tokens file: who may call a server, in which role and until when. `kcast token` changes the
+// file and servers read it (net/auth/identity.h). This module knows no connections.
 //
-// The file's lines are "TENANT ROLE CREATED EXPIRES SALT DIGEST", separated by one blank each;
-// times are 2026-01-31T23:59:59Z, and EXPIRES may be "-" for never. Empty lines and those that
-// begin with # mean nothing.
+// A token is the text "kc1.TENANT.SECRET", where SECRET is 32 random bytes in hexadecimal. The file
+// holds only salted SHA-256 digests of secrets. A fast hash is enough because a random secret
+// cannot be guessed. Each tenant has at most one token.
+//
+// A line of the file is "TENANT ROLE CREATED EXPIRES SALT DIGEST", with one blank between fields.
+// Times are written 2026-01-31T23:59:59Z, and EXPIRES is "-" when the token never expires. Empty
+// lines and lines that begin with # are ignored.
 #ifndef NET_AUTH_TOKENS_H
 #define NET_AUTH_TOKENS_H
 
@@ -13,51 +16,56 @@
 #include "net/auth/caller.h"
 #include <stdint.h>
 
-#define TOKEN_SALT_LEN 16
+#define TOKEN_SALT_LEN 16  // bytes
 #define TOKEN_TEXT_MAX 192 // bytes of a token
-#define TOKENS_MAX 1024    // in one file
+#define TOKENS_MAX 1024    // tokens in one file
 #define TOKENS_FILE_MAX ((size_t)1 << 20)
 
+// One line of the file.
 struct token {
     char tenant[TENANT_MAX + 1];
     enum caller_role role;
-    int64_t created_s; // since 1970
-    int64_t expires_s; // 0: never
+    int64_t created_s; // seconds since 1970
+    int64_t expires_s; // seconds since 1970; 0: never
     unsigned char salt[TOKEN_SALT_LEN];
-    struct digest digest; // of salt and secret
+    struct digest digest; // SHA-256 of the salt and the secret in hexadecimal
 };
 
 struct tokens;
 
-struct tokens *tokens_create(void);      // none
+// Makes an empty set, to be freed by the caller.
+struct tokens *tokens_create(void);
 void tokens_free(struct tokens *tokens); // NULL is fine
-// ERR_INVALID names the line and what is wrong with it. name: of the file, for that sentence.
+// Parses the text of a file. name is the file's name for errors: ERR_INVALID names the file, the
+// line and what is wrong with it. The caller frees *ret.
 MUST_CHECK int tokens_parse(struct tokens **ret, const char *text, const char *name,
                             struct err *err);
-// From a file that nobody but its owner may read.
+// Reads and parses a file. ERR_DENIED when anybody but its owner may read it.
 MUST_CHECK int tokens_read(struct tokens **ret, const char *path, struct err *err);
-// The file's text, appended.
+// Appends the text of the file to out.
 void tokens_write(const struct tokens *tokens, struct strbuf *out);
 
 size_t tokens_count(const struct tokens *tokens);
 const struct token *tokens_at(const struct tokens *tokens, size_t index);
 
-// Makes one; *ret_text is the token itself, to be wiped and freed by the caller. ERR_CONFLICT when
-// the tenant has one already, ERR_LIMIT when there are too many.
+// Makes a token for tenant; the times are seconds since 1970. *ret_text is the token itself, which
+// the caller wipes and frees. ERR_CONFLICT when the tenant has one already, ERR_LIMIT when there
+// are TOKENS_MAX.
 MUST_CHECK int tokens_add(struct tokens *tokens, const char *tenant, enum caller_role role,
                           int64_t now_s, int64_t expires_s, char **ret_text, struct err *err);
-// ERR_NOT_FOUND when the tenant has none.
+// ERR_NOT_FOUND when the tenant has no token.
 MUST_CHECK int tokens_remove(struct tokens *tokens, const char *tenant, struct err *err);
 
-// The row of this token: its digest is right, and it has not expired. How long that takes does not
-// depend on where a wrong secret differs. ERR_DENIED says why not, and never the token.
+// Finds the line of a token whose secret is right and which has not expired at now_s. ERR_DENIED
+// gives the reason and never the token. The time that this takes does not depend on where a wrong
+// secret differs, nor on whether the tenant is known.
 MUST_CHECK int tokens_check(const struct tokens *tokens, const char *text, int64_t now_s,
                             const struct token **ret, struct err *err);
-// The row with that tenant and digest, whatever else has changed; NULL when it has gone.
+// Returns the line with this tenant and digest, also when it has expired; NULL when there is none.
 const struct token *tokens_find(const struct tokens *tokens, const char *tenant,
                                 const struct digest *digest);
 
-// "2026-01-31T23:59:59Z".
+// Writes a time as "2026-01-31T23:59:59Z". Times after the year 9999 become its last second.
 #define TOKEN_TIME_LEN 20
 void token_time(int64_t seconds, char out[static TOKEN_TIME_LEN + 1]);
 

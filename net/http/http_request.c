@@ -1,6 +1,6 @@
-// Design note. Strict where tolerance has been a hole in other servers: lines end with CR LF, names
-// have no blank before the colon, lines are not continued, there is no body and one Host. What is
-// refused here is never looked at again, because every connection carries one request.
+// Design note. The parser is strict wherever tolerance has made other servers vulnerable: lines end
+// with CR LF, field names have no blank before the colon, lines are not continued, there is no body
+// and exactly one Host. A connection carries one request, so nothing is parsed after a refusal.
 #include "net/http/http_request.h"
 #include "common/mem.h"
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define HEAD_LONG 431u
 #define HTTP_VERSION 505u
 
-// A part of the head.
+// A part of the head, borrowed from the caller's bytes.
 struct span {
     const char *data;
     size_t len;
@@ -26,12 +26,14 @@ static bool span_is(struct span span, const char *text)
     return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
 }
 
+// Returns whether c may be in a method or a field name (RFC 9110, 5.6.2).
 static bool is_token(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+// Returns whether the line has no control characters but tabs.
 static bool is_plain(struct span span)
 {
     for (size_t i = 0; i < span.len; i++) {
@@ -44,7 +46,8 @@ static bool is_plain(struct span span)
     return true;
 }
 
-// Up to the next `stop`, which is skipped; false when there is none.
+// Cuts *ret off the front of rest, up to the next `stop`, which is skipped. Returns false when
+// there is no `stop`.
 static bool cut(struct span *rest, char stop, struct span *ret)
 {
     const char *end = memchr(rest->data, stop, rest->len);

@@ -2,34 +2,34 @@
 //
 //   accepted ─▶ reading ─▶ answering ─▶ lingering ─▶ closed
 //
-// One timer covers all of it. Reading ends with a whole head, or one that is refused. The answer
-// says "Connection: close". Lingering means that our side is shut and what the caller still sends
-// is thrown away until it closes: closing at once would reset the connection, and the caller might
-// lose the answer.
+// One timer limits all of it. Reading ends with a whole head or with a head that is refused. The
+// answer says "Connection: close". Lingering means that our side is shut and what the caller still
+// sends is thrown away until it closes its side. Closing at once would reset the connection, and
+// the caller might lose the answer.
 #include "net/http/http_server.h"
 #include "net/http/http_request.h"
 #include "net/rpc/listener.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <utlist.h>
 
-#define BODY_MAX ((size_t)16 << 20)
+#define BODY_MAX ((size_t)16 << 20) // bytes
 
 struct http_connection {
-    struct http_server *server;
+    struct http_server *server; // NULL once the connection is being closed
     uv_tcp_t tcp;
     uv_timer_t timer;
     uv_write_t write;
     uv_shutdown_t shutdown;
-    int handles; // not closed yet
-    bool answered;
-    bool shut;            // our side
-    bool finished;        // the caller's side
-    struct strbuf answer; // head and body, while it is being sent
-    size_t len;
+    int handles;          // handles that are not closed yet; freed when there are none
+    bool answered;        // the answer is being sent or was sent
+    bool shut;            // our side is shut
+    bool finished;        // the caller's side is shut
+    struct strbuf answer; // head and body
+    size_t len;           // bytes in head
     char head[HTTP_HEAD_MAX];
     struct http_connection *prev;
     struct http_connection *next;
@@ -39,7 +39,7 @@ struct http_server {
     uv_loop_t *loop;
     struct http_server_config config;
     struct listener *listener;
-    struct http_connection *connections; // list of those that are open
+    struct http_connection *connections; // list of the open ones
     size_t count;
     char url[URL_HOST_MAX + 32];
 };
@@ -101,11 +101,11 @@ static void on_written(uv_write_t *request, int status)
     }
 }
 
-// Whether the request came to a name of this machine alone.
+// Returns whether the Host field names loopback, with or without a port.
 static bool is_for_us(const char *host)
 {
     if (!host[0]) {
-        return true; // HTTP/1.0: no browser
+        return true; // HTTP/1.0, which no browser sends
     }
     char *text = xasprintf("tcp://%s", host);
     struct url url;
@@ -167,7 +167,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 
     (void)suggested;
     if (connection->answered) {
-        connection->len = 0; // thrown away
+        connection->len = 0; // what comes after the request is thrown away
     }
     *ret = uv_buf_init(connection->head + connection->len,
                        (unsigned)(sizeof(connection->head) - connection->len));
@@ -179,7 +179,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 
     (void)buffer;
     if (count < 0) {
-        // Who shuts its side as soon as it has asked still gets the answer.
+        // A caller that shuts its side right after its request still gets the answer.
         connection->finished = true;
         if (count != UV_EOF || !connection->answered || connection->shut) {
             close_connection(connection);
@@ -205,8 +205,7 @@ static void on_accept(void *owner, int fd)
         close(fd);
         return;
     }
-    struct http_connection *connection;
-    connection = xcalloc(1, sizeof(*connection));
+    struct http_connection *connection = xcalloc(1, sizeof(*connection));
     connection->server = server;
     strbuf_init(&connection->answer, BODY_MAX + HTTP_HEAD_MAX);
     (void)uv_tcp_init(server->loop, &connection->tcp);
@@ -225,8 +224,8 @@ static void on_accept(void *owner, int fd)
     }
 }
 
-// Without descriptors callers wait in the kernel's queue; who watches sees it by that.
-static void on_trouble(void *owner, const char *reason)
+// Nothing is to be done: callers wait in the kernel's queue until there are descriptors again.
+static void on_accept_failed(void *owner, const char *reason)
 {
     (void)owner;
     (void)reason;
@@ -237,7 +236,7 @@ static void on_trouble(void *owner, const char *reason)
 static int open_listener(struct http_server *server, const char *address, struct err *err)
 {
     struct listener_config config = {
-        .on_accept = on_accept, .on_trouble = on_trouble, .owner = server};
+        .on_accept = on_accept, .on_accept_failed = on_accept_failed, .owner = server};
     char *text = xasprintf("tcp://%s", address);
     struct url url = {0};
     int rc = url_parse(&url, text, NULL);
@@ -269,7 +268,7 @@ int http_server_create(struct http_server **ret, uv_loop_t *loop,
 
     server->loop = loop;
     server->config = *config;
-    server->config.address = NULL; // the caller's
+    server->config.address = NULL; // borrowed during this call only
     if (config->timeout_ms == 0) {
         server->config.timeout_ms = HTTP_TIMEOUT_MS;
     }

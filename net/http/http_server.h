@@ -1,6 +1,6 @@
-// A small HTTP server for those who watch a program: GET on loopback, one request per connection,
-// everything bounded. Owns the listener and the connections; knows nothing of what is served. Runs
-// on the loop that its program has, and never blocks it. The program ignores SIGPIPE.
+// A small HTTP server for monitoring: GET on loopback, one request per connection, everything
+// bounded. It owns the listener and the connections and knows nothing of what is served. It runs on
+// the loop of its program and never blocks it. The program must ignore SIGPIPE.
 #ifndef NET_HTTP_HTTP_SERVER_H
 #define NET_HTTP_HTTP_SERVER_H
 
@@ -11,31 +11,33 @@
 
 struct http_server;
 
-#define HTTP_CONNECTIONS_MAX 64 // more are closed at once
-#define HTTP_TIMEOUT_MS 10000   // from accepting a connection to its end
+#define HTTP_CONNECTIONS_MAX 64 // further connections are closed at once
+#define HTTP_TIMEOUT_MS 10000   // the whole life of a connection
 
 struct http_answer {
-    unsigned status;    // 200 unless the callee says otherwise
-    const char *type;   // of the body, static; text/plain unless the callee says otherwise
-    struct strbuf body; // filled by the callee, released by the server
+    unsigned status;    // 200 before on_get, which may change it
+    const char *type;   // content type, a static string; text/plain before on_get
+    struct strbuf body; // filled by on_get, released by the server
 };
 
 struct http_server_config {
-    const char *address; // "127.0.0.1:7412" or "[::1]:7412"; port 0 picks a free one
+    const char *address; // "127.0.0.1:7412" or "[::1]:7412"; port 0 picks a free port
     uint64_t timeout_ms; // 0: HTTP_TIMEOUT_MS
-    // A GET of path (without query). False: there is nothing at this path.
+    // Answers a GET of path, which has no query. Returns false when there is nothing at this path.
     bool (*on_get)(void *owner, const char *path, struct http_answer *answer);
     void *owner;
 };
 
-// Listens. ERR_INVALID when address is none, ERR_DENIED unless it is loopback, ERR_BUSY or
-// ERR_SYSTEM when it cannot be had. A request whose Host is not loopback is refused with 421, so
-// that no web page can read what is served through a name of its own.
+// Begins to listen. ERR_INVALID when the address cannot be parsed, ERR_DENIED when it is not on
+// loopback, ERR_BUSY when the port is in use, else ERR_SYSTEM. A request whose Host is not loopback
+// is refused with 421: otherwise a web page could read what is served, through a host name of its
+// own that resolves to loopback.
 MUST_CHECK int http_server_create(struct http_server **ret, uv_loop_t *loop,
                                   const struct http_server_config *config, struct err *err);
-// "http://127.0.0.1:7412", with the real port.
+// Returns "http://127.0.0.1:7412", with the real port.
 const char *http_server_url(const struct http_server *server);
-// Closes the port and the connections. Freed when the loop has closed the handles. NULL is fine.
+// Closes the port and the connections; their memory is freed when the loop has closed the handles.
+// NULL is fine.
 void http_server_close(struct http_server *server);
 
 #endif

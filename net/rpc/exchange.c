@@ -1,9 +1,9 @@
-// Design note. An exchange lives from the arrival of its request to its answer; it is in one list
-// of the service, so that the few events that concern many (a connection ends, the service closes)
-// find them. An answer is packed straight into the frame that is sent.
+// Design note. An exchange lives from the arrival of its request to its answer. It is in one list
+// of the service, where the two events that concern many exchanges find it: a connection ends, or
+// the service closes. An answer is packed straight into the frame that is sent.
 //
-// parked_max < exchanges_max keeps room for requests that are answered at once: parked ones alone
-// can never fill the service.
+// parked_max is below exchanges_max, so parked exchanges alone can never fill the service: there is
+// always room for requests that are answered at once.
 #include "net/rpc/service_state.h"
 
 #include "common/clock.h"
@@ -58,7 +58,7 @@ void exchanges_leave(struct service *service, const struct connection *connectio
     struct exchange *exchange;
     struct exchange *next;
 
-    // on_drop knows of its own exchange only, so the next one stays where it is.
+    // on_drop ends no other exchange, so `next` stays valid.
     DL_FOREACH_SAFE (service->exchanges, exchange, next) {
         if (exchange->connection == connection) {
             exchange->connection = NULL;
@@ -147,7 +147,7 @@ uint64_t exchange_remaining_ms(const struct exchange *exchange)
 bool exchange_read_body(struct exchange *exchange, const struct request *request,
                         const struct message *message, void *body)
 {
-    static const unsigned char empty_map = 0x80; // an absent body is an empty message
+    static const unsigned char empty_map = 0x80; // stands for an absent body
     struct err err = ERR_INIT;
     const void *data = request->body.len > 0 ? (const void *)request->body.data : &empty_map;
     size_t len = request->body.len > 0 ? request->body.len : 1;
@@ -190,7 +190,7 @@ void exchange_hello(struct exchange *exchange, const struct request *request, co
     } else {
         message_init(&hello_reply_message, &reply);
         reply.version = version;
-        reply.program = (char *)(uintptr_t)program; // only packed, never freed
+        reply.program = (char *)(uintptr_t)program; // packed, never freed or changed
         reply.release = (char *)(uintptr_t)KCAST_VERSION;
         reply.features = (char **)(uintptr_t)features;
         reply.features_count = feature_count;
@@ -216,7 +216,7 @@ static bool admit(struct exchange *exchange, const struct request *request, stru
 
     if (identity_admit(&service->identity, &connection->holder, request->token, request->op,
                        (int64_t)time(NULL), &caller, err) != 0) {
-        service_tell(service, stream_peer(connection->stream), err->text);
+        service_note_refusal(service, stream_peer(connection->stream), err->text);
         return false;
     }
     (void)snprintf(exchange->tenant, sizeof(exchange->tenant), "%s", caller.tenant);
@@ -251,13 +251,13 @@ void exchange_serve(struct exchange *exchange, const void *data, size_t len)
     struct err err = ERR_INIT;
     struct request request;
 
-    if (message_read(&request_message, &request, data, len, &err) == 0) {
-        handle(exchange, &request);
-        if (request.token) {
-            explicit_bzero(request.token, strlen(request.token));
-        }
-        message_clear(&request_message, &request);
-    } else {
+    if (message_read(&request_message, &request, data, len, &err) != 0) {
         exchange_fail(exchange, &err);
+        return;
     }
+    handle(exchange, &request);
+    if (request.token) {
+        explicit_bzero(request.token, strlen(request.token));
+    }
+    message_clear(&request_message, &request);
 }

@@ -1,14 +1,14 @@
-// Bytes are read straight into the buffer and frames are looked at where they lie. The buffer grows
-// by doubling when it is nearly full, so it is never more than about twice what has arrived; once
-// everything was taken a large one is given back, so that an idle connection costs little.
+// Design note. Bytes are received straight into the buffer, and frames are read in place. The
+// buffer doubles when it is nearly full, so it never takes more than about twice what has arrived.
+// When everything was taken, a buffer that has grown is freed, so an idle connection costs little.
 #include "net/rpc/frames.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_FIRST ((size_t)64 << 10)
-#define ROOM_MIN ((size_t)16 << 10)
+#define SIZE_FIRST ((size_t)64 << 10) // bytes of a new buffer
+#define ROOM_MIN ((size_t)16 << 10)   // the buffer grows when less room is left
 
 const unsigned char frames_greeting[FRAMES_GREETING_LEN] = {'K', 'C', 'A', 'S', 'T', 0, 0, 1};
 

@@ -1,20 +1,22 @@
-// Who is on the other side? HELLO is the first call of a connection, and the one that may be asked
-// again without harm. Where packets get lost, its answer may take several connections: it is asked
-// again as long as the other side takes connections and does not refuse or end them, but not for
-// ever. A host that is not there is told from a slow one by taking none.
+// Design note. HELLO is the first call of a connection, and the one call that may be repeated
+// without harm. When packets are lost, its answer may take several connections. So HELLO is called
+// again, for at most HELLO_TOTAL_MS in all, as long as the other side accepts connections and
+// neither refuses nor ends them soon. A host that is not there differs from a slow one in that it
+// accepts none.
 #include "common/clock.h"
+#include "common/mem.h"
 #include "common/version.h"
 #include "net/rpc/remote_state.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_MS 10000   // without a sign of the other side
-#define GREET_MS 30000 // in all
+#define HELLO_MS 10000       // deadline of one call
+#define HELLO_TOTAL_MS 30000 // no call begins that could end later than this
 
-struct greeting {
+struct hello_call {
     struct remote *remote;
     const char *program;
-    uint64_t end_ns; // it is not asked for any longer
+    uint64_t end_ns; // no call may end after this (uv_hrtime)
     remote_callback *callback;
     void *owner;
 };
@@ -33,49 +35,49 @@ static int check_hello(struct remote *remote, const char *program, const struct 
     return 0;
 }
 
-static void ask_hello(struct greeting *greeting);
+static void call_hello(struct hello_call *call);
 
-static void on_greeted(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
+static void on_hello(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
 {
-    struct greeting greeting = *(struct greeting *)owner;
+    struct hello_call call = *(struct hello_call *)owner;
 
     if (error && (error->code == ERR_TIMED_OUT || error->code == ERR_UNREACHABLE) &&
-        link_is_slow(greeting.remote) && uv_hrtime() + ASK_MS * NS_PER_MS <= greeting.end_ns) {
-        ask_hello(owner);
+        link_is_slow(call.remote) && uv_hrtime() + HELLO_MS * NS_PER_MS <= call.end_ns) {
+        call_hello(owner);
         return;
     }
     free(owner);
-    greeting.remote->wanted = NULL;
+    call.remote->wanted = NULL;
     struct err err = ERR_INIT;
-    if (!error && check_hello(greeting.remote, greeting.program, reply, &err) != 0) {
+    if (!error && check_hello(call.remote, call.program, reply, &err) != 0) {
         error = &err;
         reply = NULL;
     }
-    greeting.callback(greeting.owner, error, retry_after_ms, reply);
+    call.callback(call.owner, error, retry_after_ms, reply);
 }
 
-static void ask_hello(struct greeting *greeting)
+static void call_hello(struct hello_call *call)
 {
-    greeting->remote->was_slow = false;
+    call->remote->was_slow = false;
     struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
                                   .version_max = KCAST_PROTOCOL_MAX,
                                   .program = (char *)(uintptr_t) "kcast",
                                   .release = (char *)(uintptr_t)KCAST_VERSION};
-    remote_call(greeting->remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
-                ASK_MS, on_greeted, greeting);
+    remote_call(call->remote, OP_HELLO, &hello_request_message, &hello, &hello_reply_message,
+                HELLO_MS, on_hello, call);
 }
 
-void remote_greet(struct remote *remote, const char *program, remote_callback *callback,
+void remote_hello(struct remote *remote, const char *program, remote_callback *callback,
                   void *owner)
 {
-    struct greeting *greeting = xcalloc(1, sizeof(*greeting));
+    struct hello_call *call = xcalloc(1, sizeof(*call));
 
-    *greeting = (struct greeting){.remote = remote,
-                                  .program = program,
-                                  .end_ns = uv_hrtime() + GREET_MS * NS_PER_MS,
-                                  .callback = callback,
-                                  .owner = owner};
+    *call = (struct hello_call){.remote = remote,
+                                .program = program,
+                                .end_ns = uv_hrtime() + HELLO_TOTAL_MS * NS_PER_MS,
+                                .callback = callback,
+                                .owner = owner};
     remote->wanted = program;
     remote->retry_ns = 0;
-    ask_hello(greeting);
+    call_hello(call);
 }

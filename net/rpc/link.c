@@ -1,26 +1,31 @@
-// Design note. The way to the other side is
+// Design note. The states of the connection are
 //
 //   DOWN ──(a call waits, retry_ns)──▶ RESOLVING ─▶ CONNECTING ──(greeting)──▶ UP
 //    ▲                                     │    each address in turn │          │
 //    └──────────(none left)────────────────┴─────────────────────────┴──(broke)─┘
 //
-// and a call is sent when it is UP. When it breaks, what was sent ends; what was not waits for the
-// next connection.
+// A call is sent when the state is UP, which the other side's greeting brings about. When the
+// connection breaks, the calls that were sent end, and those that were not wait for the next one.
+//
+// The pause between attempts doubles from BACKOFF_MIN_NS to BACKOFF_MAX_NS. Calls wait through
+// failed attempts until their deadlines, with three exceptions that end them at once: the other
+// side speaks another protocol, a certificate is not accepted, or a HELLO is waiting and the
+// connection was refused or the host is not known.
 #include "net/rpc/remote_state.h"
 
 #include "common/clock.h"
 #include <errno.h>
 #include <string.h>
 
-#define REPLY_MAX ((size_t)17 << 20)  // bytes of a frame
-#define CONNECT_NS (3000 * NS_PER_MS) // for one address, with the greeting
+#define REPLY_MAX ((size_t)17 << 20)  // bytes of a reply's frame
+#define CONNECT_NS (3000 * NS_PER_MS) // for connecting to one address, with the greeting
 #define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 
 void link_arm(struct remote *remote)
 {
     if (remote->state == LINK_CONNECTING) {
-        remote_arm(remote, remote->link_due_ns);
+        remote_arm(remote, remote->connect_deadline_ns);
     } else if (remote->state == LINK_DOWN && remote->unsent > 0) {
         remote_arm(remote, remote->retry_ns);
     }
@@ -33,15 +38,16 @@ static void on_greeting(void *owner)
     remote->state = LINK_UP;
     remote->connections++;
     remote->backoff_ns = 0;
-    err_clear(&remote->trouble);
+    err_clear(&remote->failure);
     remote_send_token(remote);
     remote_send_calls(remote);
 }
 
-// No address is left. What waits goes on waiting, unless that is hopeless or was not asked for.
+// All addresses have failed. Calls go on waiting, but for the exceptions of the design note.
+// refused: the last address refused the connection.
 static void attempt_failed(struct remote *remote, bool refused)
 {
-    const char *reason = remote->trouble.text;
+    const char *reason = remote->failure.text;
 
     remote->backoff_ns =
         remote->backoff_ns < BACKOFF_MIN_NS / 2 ? BACKOFF_MIN_NS : 2 * remote->backoff_ns;
@@ -51,20 +57,20 @@ static void attempt_failed(struct remote *remote, bool refused)
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime() + remote->backoff_ns;
     struct err err = ERR_INIT;
-    if (remote->trouble.code == ERR_DENIED) {
-        const char *name = remote->name;
+    if (remote->failure.code == ERR_DENIED) {
+        const char *name = remote->expected_name;
 
         (void)err_set(&err, ERR_DENIED, "%s%s%s%s: %s", remote->url, name ? " (" : "",
                       name ? name : "", name ? ")" : "", reason);
-    } else if (remote->trouble.code == ERR_PROTOCOL) {
+    } else if (remote->failure.code == ERR_PROTOCOL) {
         (void)err_set(&err, ERR_PROTOCOL,
                       "%s does not speak kernelcast's protocol (%s); check --pool and --worker",
                       remote->url, reason);
-    } else if (remote->wanted && remote->trouble.code == ERR_NOT_FOUND) {
+    } else if (remote->wanted && remote->failure.code == ERR_NOT_FOUND) {
         (void)err_set(&err, ERR_UNREACHABLE, "%s: host \"%s\" is not known: %s", remote->url,
                       remote->address.host, reason);
     } else if (remote->wanted && refused) {
-        (void)remote_nobody(remote, &err);
+        (void)remote_no_answer(remote, &err);
     }
     if (err.code != ERR_NONE) {
         remote_end_calls(remote, &err, false);
@@ -79,9 +85,9 @@ static void try_next_address(struct remote *remote, bool refused)
     struct stream_config config = {
         .frame_max = REPLY_MAX,
         .tls = remote->tls,
-        .tls_host = remote->name  ? remote->name
-                    : remote->tls ? remote->address.host
-                                  : NULL,
+        .tls_host = remote->expected_name ? remote->expected_name
+                    : remote->tls         ? remote->address.host
+                                          : NULL,
         .on_greeting = on_greeting,
         .on_frame = remote_on_frame,
         .on_end = on_end,
@@ -93,21 +99,21 @@ static void try_next_address(struct remote *remote, bool refused)
         return;
     }
     remote->state = LINK_CONNECTING;
-    remote->link_due_ns = uv_hrtime() + CONNECT_NS;
+    remote->connect_deadline_ns = uv_hrtime() + CONNECT_NS;
     remote->stream = stream_connect(
         remote->loop, (struct sockaddr *)&remote->addresses[remote->address_next++], &config);
     link_arm(remote);
 }
 
-// That another protocol is spoken at one of the addresses, or one is not accepted there, outweighs
-// that nobody is at the others.
-static void note_trouble(struct remote *remote, enum err_code code, const char *reason)
+// Remembers why an address failed. Another protocol and a refused certificate are kept, whatever
+// happens at the other addresses of the same attempt.
+static void note_failure(struct remote *remote, enum err_code code, const char *reason)
 {
-    if (remote->trouble_is_old ||
-        (remote->trouble.code != ERR_PROTOCOL && remote->trouble.code != ERR_DENIED)) {
-        remote->trouble_is_old = false;
-        err_clear(&remote->trouble);
-        (void)err_set(&remote->trouble, code, "%s", reason);
+    if (remote->failure_is_old ||
+        (remote->failure.code != ERR_PROTOCOL && remote->failure.code != ERR_DENIED)) {
+        remote->failure_is_old = false;
+        err_clear(&remote->failure);
+        (void)err_set(&remote->failure, code, "%s", reason);
     }
 }
 
@@ -119,7 +125,7 @@ static void on_end(void *owner, const struct err *why)
     remote->stream = NULL;
     if (remote->state != LINK_UP) {
         bool shut = !refused && !remote->tls && why->code == ERR_UNREACHABLE;
-        note_trouble(remote, why->code,
+        note_failure(remote, why->code,
                      shut ? "it takes connections and closes them; if it listens with TLS, its "
                             "address begins with tls://"
                           : why->text);
@@ -128,7 +134,7 @@ static void on_end(void *owner, const struct err *why)
     }
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime();
-    remote->was_slow |= remote->retry_ns >= remote->link_due_ns;
+    remote->was_slow |= remote->retry_ns >= remote->connect_deadline_ns;
     struct err err = ERR_INIT;
     (void)err_set(&err, why->code,
                   why->code == ERR_PROTOCOL ? "%s sent no valid reply: %s"
@@ -149,14 +155,14 @@ static void on_resolved(void *owner, const struct sockaddr_storage *addresses, s
     if (count > 0) {
         memcpy(remote->addresses, addresses, count * sizeof(*addresses));
     } else {
-        note_trouble(remote, ERR_NOT_FOUND, why->text);
+        note_failure(remote, ERR_NOT_FOUND, why->text);
     }
     try_next_address(remote, false);
 }
 
 static void begin_attempt(struct remote *remote)
 {
-    remote->trouble_is_old = true;
+    remote->failure_is_old = true;
     struct sockaddr_storage address;
     struct err err = ERR_INIT;
     if (url_address(&remote->address, &address)) {
@@ -173,15 +179,15 @@ void link_on_time(struct remote *remote, uint64_t now_ns)
 {
     if (remote->state == LINK_DOWN && remote->unsent > 0 && remote->retry_ns <= now_ns) {
         begin_attempt(remote);
-    } else if (remote->state == LINK_CONNECTING && remote->link_due_ns <= now_ns) {
+    } else if (remote->state == LINK_CONNECTING && remote->connect_deadline_ns <= now_ns) {
         bool connected = stream_was_connected(remote->stream);
 
         remote->was_slow |= connected;
-        note_trouble(remote, ERR_UNREACHABLE,
+        note_failure(remote, ERR_UNREACHABLE,
                      connected ? "it takes connections but does not greet" : strerror(ETIMEDOUT));
         stream_close(remote->stream);
         remote->stream = NULL;
-        try_next_address(remote, false); // what was lost on the way may arrive the next time
+        try_next_address(remote, false); // not refused: a lost packet may arrive the next time
     }
     link_arm(remote);
 }

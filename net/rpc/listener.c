@@ -1,7 +1,7 @@
-// Design note. The socket is polled and accepted from here rather than by libuv's own listener:
-// that one accepts and closes what waits when there are no descriptors left, and if another thread
-// takes the descriptor that it keeps for this it turns in a circle. Here the poll rests for a
-// moment, and who wants to connect stays in the kernel's queue.
+// Design note. The socket is polled and accepted here and not by libuv's own listener. When there
+// are no descriptors left, libuv's listener uses a spare descriptor to accept and close what waits,
+// and it spins when another thread takes that spare one. Here polling stops for a moment instead,
+// and callers stay in the kernel's queue.
 #include "net/rpc/listener.h"
 
 #include "common/mem.h"
@@ -14,39 +14,39 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG 512
-#define ACCEPTS_MAX 64 // in one turn of the loop
-#define REST_MS 100
+#define BACKLOG 512    // connections that the kernel queues
+#define ACCEPTS_MAX 64 // connections accepted in one turn of the loop
+#define PAUSE_MS 100   // until accepting is tried again after it failed
 
 struct listener {
     uv_loop_t *loop;
     uv_poll_t poll;
-    uv_timer_t rest; // polls again
+    uv_timer_t pause; // begins to poll again
     int fd;
     uint16_t port;
-    int handles;   // not closed yet
-    bool troubled; // on_trouble has been told
+    int handles;  // handles that are not closed yet
+    bool failing; // on_accept_failed was called, and no accept has succeeded since
     bool closing;
     struct listener_config config;
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-static void on_rested(uv_timer_t *timer)
+static void on_pause_over(uv_timer_t *timer)
 {
     struct listener *listener = timer->data;
 
     (void)uv_poll_start(&listener->poll, UV_READABLE, on_readable);
 }
 
-// What another descriptor or more memory would help against.
-static void rest(struct listener *listener, int error)
+// Stops polling for a moment because descriptors or memory are missing.
+static void pause_accepting(struct listener *listener, int error)
 {
     (void)uv_poll_stop(&listener->poll);
-    (void)uv_timer_start(&listener->rest, on_rested, REST_MS, 0);
-    if (!listener->troubled) {
-        listener->troubled = true;
-        listener->config.on_trouble(listener->config.owner, strerror(error));
+    (void)uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
+    if (!listener->failing) {
+        listener->failing = true;
+        listener->config.on_accept_failed(listener->config.owner, strerror(error));
     }
 }
 
@@ -56,22 +56,21 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    int fd;
     for (int i = 0; i < ACCEPTS_MAX && !listener->closing; i++) {
-        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            listener->troubled = false;
+            listener->failing = false;
             listener->config.on_accept(listener->config.owner, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            rest(listener, errno);
+            pause_accepting(listener, errno);
             return;
         } else if (errno == EAGAIN) {
             return;
-        } // else it has gone again, and the next one waits
+        } // any other error belongs to this one connection, and the next one is tried
     }
 }
 
-// A socket that listens there, or -1 with errno.
+// Returns a socket that listens on the address, or -1 with errno set.
 static int try_address(const struct addrinfo *info)
 {
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, info->ai_protocol);
@@ -155,8 +154,8 @@ int listener_create(struct listener **ret, uv_loop_t *loop, const struct url *ur
     }
     listener->loop = loop;
     listener->config = *config;
-    (void)uv_timer_init(loop, &listener->rest);
-    listener->rest.data = listener;
+    (void)uv_timer_init(loop, &listener->pause);
+    listener->pause.data = listener;
     listener->handles = 1;
     rc = read_port(listener, text, err);
     rc = rc == 0 ? start(listener, text, err) : rc;
@@ -191,6 +190,6 @@ void listener_close(struct listener *listener)
     if (listener->handles > 1) {
         uv_close((uv_handle_t *)&listener->poll, on_closed);
     }
-    uv_close((uv_handle_t *)&listener->rest, on_closed);
+    uv_close((uv_handle_t *)&listener->pause, on_closed);
     close(listener->fd);
 }

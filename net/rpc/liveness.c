@@ -1,9 +1,14 @@
-// Design note. TCP_USER_TIMEOUT is not used: it also ends connections to a host that answers every
-// question and whose program does not read, which is how callers are slowed down here. So the
-// kernel asks by keep-alive while nothing is under way; while something is, it sends that again, or
-// asks whether there is room, and does not give up for a long time. A timer looks whether there is
-// an answer to that: the kernel knows when the last one came. Between two questions about room the
-// kernel waits longer and longer, up to two minutes, and only an unanswered question counts.
+// Design note. TCP_USER_TIMEOUT is not used, because it also ends connections to a host that
+// answers every probe but whose program does not read. Not reading is how servers here slow callers
+// down.
+//
+// Instead there are two cases. While no data is unacknowledged, the kernel sends keep-alive probes
+// and ends the connection when none is answered. While data is unacknowledged, the kernel sends it
+// again, or probes a window of zero bytes, and does not give up for a long time. For that case a
+// timer checks every second whether anything has come back: the kernel knows when the last
+// acknowledgement came. Only a probe without an answer counts as silence. The kernel waits longer
+// and longer between probes of a zero window, up to two minutes, so a host that vanishes meanwhile
+// is noticed only after the next probe.
 #include "net/rpc/liveness.h"
 
 #include "common/mem.h"
@@ -13,15 +18,15 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define IDLE_S 3     // of silence, then the kernel asks every second
-#define QUESTIONS 6  // that nobody answers, and it ends the connection
-#define LOOK_MS 1000 // between looks at what is not acknowledged
-#define LOOKS 9      // in a row without an answer: the other host is gone
+#define IDLE_S 3            // seconds of silence before the kernel sends a probe each second
+#define PROBES 6            // unanswered probes after which the kernel ends the connection
+#define CHECK_MS 1000       // between checks of what is unacknowledged
+#define UNANSWERED_CHECKS 9 // in a row, after which the other host counts as gone
 
 struct liveness {
-    uv_timer_t timer; // its close callback frees all
+    uv_timer_t timer; // its close callback frees the struct
     int fd;
-    int looks; // in a row that found something unanswered
+    int unanswered; // checks in a row that found no answer
     void (*on_silence)(void *owner);
     void *owner;
 };
@@ -36,32 +41,33 @@ static void set_options(int fd)
         {SOL_SOCKET, SO_KEEPALIVE, 1},
         {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, 1},
-        {IPPROTO_TCP, TCP_KEEPCNT, QUESTIONS},
+        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
     };
 
-    // Without one of these the end is noticed later: no reason to do without the connection.
+    // A failure is ignored: without one of these options a lost host is only noticed later.
     for (size_t i = 0; i < ARRAY_LEN(option); i++) {
         (void)setsockopt(fd, option[i].level, option[i].name, &option[i].value,
                          sizeof(option[i].value));
     }
 }
 
-// Something was sent, or asked, and nothing at all has come since the last look.
+// Returns whether data or a probe is unacknowledged and nothing at all has come since the last
+// check.
 static bool is_unanswered(int fd)
 {
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
 
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-           (info.tcpi_unacked > 0 || info.tcpi_probes > 0) && info.tcpi_last_ack_recv >= LOOK_MS;
+           (info.tcpi_unacked > 0 || info.tcpi_probes > 0) && info.tcpi_last_ack_recv >= CHECK_MS;
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
     struct liveness *liveness = timer->data;
 
-    liveness->looks = is_unanswered(liveness->fd) ? liveness->looks + 1 : 0;
-    if (liveness->looks == LOOKS) {
+    liveness->unanswered = is_unanswered(liveness->fd) ? liveness->unanswered + 1 : 0;
+    if (liveness->unanswered == UNANSWERED_CHECKS) {
         liveness->on_silence(liveness->owner);
     }
 }
@@ -77,7 +83,7 @@ struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_silence)(void
     set_options(fd);
     (void)uv_timer_init(loop, &liveness->timer);
     liveness->timer.data = liveness;
-    (void)uv_timer_start(&liveness->timer, on_look, LOOK_MS, LOOK_MS);
+    (void)uv_timer_start(&liveness->timer, on_check, CHECK_MS, CHECK_MS);
     return liveness;
 }
 

@@ -1,4 +1,7 @@
-// Connections to hosts that say nothing any more.
+// Finds out that the host at the other end of a connection is gone. A host that was cut off, or has
+// lost its power, closes nothing; this module tells it from a program that is merely busy, stopped
+// or does not read, because the kernel of such a program's host still answers. net/rpc/stream.c is
+// the only caller. It knows nothing of frames.
 #ifndef NET_RPC_LIVENESS_H
 #define NET_RPC_LIVENESS_H
 
@@ -6,14 +9,13 @@
 
 struct liveness;
 
-// A host that was cut off, or has lost its power, closes nothing. When nothing has come from the
-// other host for some ten seconds, either the kernel ends this TCP connection with ETIMEDOUT, while
-// nobody has anything to say, or on_silence runs, while something is not acknowledged: once, on the
-// loop. A program that is merely busy, stopped, or does not read still has a kernel that answers
-// for it. fd must stay open until liveness_end.
+// Watches a TCP connection. When nothing at all has come from the other host for some ten seconds,
+// one of two things happens. While no sent data waits for an acknowledgement, the kernel ends the
+// connection with ETIMEDOUT. While some does, on_silence runs once, on the loop. fd is borrowed and
+// must stay open until liveness_end. Never fails.
 struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_silence)(void *owner),
                                 void *owner);
-// Frees it from the loop; on_silence does not run any more. NULL is fine.
+// Stops watching: on_silence does not run any more, and the loop frees the memory. NULL is fine.
 void liveness_end(struct liveness *liveness);
 
 #endif

@@ -1,14 +1,15 @@
 // Design note. Calls are in a table by id, sent or not, until they end; net/rpc/link.c makes the
-// connection on which they are sent. One timer serves the earliest of deadlines and what the link
-// waits for; it may fire too early, never too late, and everything is looked at then.
+// connection on which they are sent, and net/rpc/hello.c calls HELLO. One timer serves the earliest
+// deadline and what the link waits for. It may fire too early but never too late, and everything is
+// checked when it fires.
 //
-// The timer does nothing but wake the loop's poll, and a call that ends without a reply goes to the
-// list `ending` and does the same. on_wake then looks at the time and runs the callbacks. So a
-// reply that lies there already, because the program was busy elsewhere, is read before its call's
-// deadline is looked at; and as all callbacks run from the poll, a uv_run(UV_RUN_ONCE) in which one
-// ran returns (from a timer that is due when it begins it would go on to wait).
+// The timer only wakes the poll of the loop. A call that ends without a reply goes to the list
+// `ended` and wakes the poll too. on_wake then checks the time and runs the callbacks. This has two
+// reasons. A reply that has arrived while the program was busy elsewhere is read before the
+// deadline of its call is checked. And because all callbacks run from the poll, uv_run(UV_RUN_ONCE)
+// returns after one has run; after a timer that is due when it begins, it would go on to wait.
 //
-// A callback may do anything, also close the remote: its memory stays until the loop has closed the
+// A callback may do anything, even close the remote: the memory stays until the loop has closed the
 // handles.
 #include "net/rpc/remote_state.h"
 
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#define REQUEST_MAX ((size_t)16 << 20) // until HELLO has told
+#define REQUEST_MAX ((size_t)16 << 20) // bytes, until HELLO tells what the other side takes
 
 static void on_timer(uv_timer_t *timer);
 
@@ -46,7 +47,7 @@ static void end_call(struct call *call, const struct err *why)
     if (call->err.code == ERR_NONE) {
         call->err = *why;
     }
-    DL_APPEND(call->remote->ending, call);
+    DL_APPEND(call->remote->ended, call);
     if (!call->remote->closing) {
         (void)uv_async_send(&call->remote->wake);
     }
@@ -68,8 +69,8 @@ static void finish_calls(struct remote *remote)
 {
     struct call *call;
 
-    while ((call = remote->ending)) {
-        DL_DELETE(remote->ending, call);
+    while ((call = remote->ended)) {
+        DL_DELETE(remote->ended, call);
         call->callback(call->owner, &call->err, 0, NULL);
         free_call(call);
     }
@@ -90,7 +91,8 @@ void remote_arm(struct remote *remote, uint64_t at_ns)
 
 // --- replies
 
-// 0 with *body filled, or the error that the reply carries.
+// Returns 0 with *body filled, or the error that the reply carries. An absent body is an empty
+// message.
 static int read_body(const struct call *call, const struct reply *reply, void *body,
                      struct err *err)
 {
@@ -121,8 +123,8 @@ static void finish_by_reply(struct call *call, const struct reply *reply)
     free_call(call);
 }
 
-// A reply whose call has ended (its deadline passed) is nobody's. One without an id is about
-// something that the server could not read.
+// A reply whose call has ended before, by its deadline, is ignored. A reply without an id is about
+// something that the server could not read, and ends the connection.
 bool remote_on_frame(void *owner, const void *data, size_t len)
 {
     struct remote *remote = owner;
@@ -144,7 +146,8 @@ bool remote_on_frame(void *owner, const void *data, size_t len)
     } else if (reply.id != 0 && reply.id == remote->token_id && reply.error) {
         (void)err_set(&err, err_from_name(reply.error), "%s: %s", remote->url,
                       reply.text ? reply.text : reply.error);
-        remote_end_calls(remote, &err, true); // which will be refused as well, and say less
+        // The calls that were sent would be refused too, with a less helpful sentence.
+        remote_end_calls(remote, &err, true);
     }
     message_clear(&reply_message, &reply);
     return true;
@@ -194,13 +197,13 @@ void remote_send_token(struct remote *remote)
     strbuf_release(&body);
 }
 
-// --- time passes
+// --- deadlines
 
-int remote_nobody(const struct remote *remote, struct err *err)
+int remote_no_answer(const struct remote *remote, struct err *err)
 {
     return err_set(err, ERR_UNREACHABLE,
                    "no %s answers on %s; start one, name another, or use --local: %s",
-                   remote->wanted, remote->url, remote->trouble.text);
+                   remote->wanted, remote->url, remote->failure.text);
 }
 
 static void end_overdue(struct remote *remote, uint64_t now_ns)
@@ -211,14 +214,14 @@ static void end_overdue(struct remote *remote, uint64_t now_ns)
 
     HASH_ITER (hh, remote->calls, call, next) {
         if (call->deadline_ns <= now_ns) {
-            bool waited = !call->sent && remote->trouble.code != ERR_NONE;
+            bool waited = !call->sent && remote->failure.code != ERR_NONE;
 
             err_clear(&err);
             if (waited && remote->wanted) {
-                (void)remote_nobody(remote, &err);
+                (void)remote_no_answer(remote, &err);
             } else {
                 (void)err_set(&err, ERR_TIMED_OUT, "%s gave no answer within the deadline%s%s",
-                              remote->url, waited ? ": " : "", waited ? remote->trouble.text : "");
+                              remote->url, waited ? ": " : "", waited ? remote->failure.text : "");
             }
             end_call(call, &err);
         }
@@ -232,8 +235,7 @@ static void on_wake(uv_async_t *wake)
 
     end_overdue(remote, now_ns);
     link_on_time(remote, now_ns);
-    const struct call *call;
-    for (call = remote->calls; call; call = call->hh.next) {
+    for (const struct call *call = remote->calls; call; call = call->hh.next) {
         remote_arm(remote, call->deadline_ns);
     }
     finish_calls(remote);
@@ -252,9 +254,7 @@ static void on_timer(uv_timer_t *timer)
 static int create(struct remote **ret, uv_loop_t *loop, const char *url, const struct url *address,
                   struct err *err)
 {
-    struct remote *remote;
-
-    remote = xcalloc(1, sizeof(*remote));
+    struct remote *remote = xcalloc(1, sizeof(*remote));
     int rc = uv_async_init(loop, &remote->wake, on_wake);
     if (rc != 0) {
         free(remote);
@@ -303,8 +303,8 @@ int remote_create_tls(struct remote **ret, uv_loop_t *loop, const char *url, str
 
 void remote_expect(struct remote *remote, const char *name)
 {
-    free(remote->name);
-    remote->name = xstrdup(name);
+    free(remote->expected_name);
+    remote->expected_name = xstrdup(name);
 }
 
 const char *remote_url(const struct remote *remote)
@@ -352,7 +352,7 @@ void remote_call(struct remote *remote, enum op op, const struct message *body_m
     HASH_ADD(hh, remote->calls, id, sizeof(call->id), call);
     remote->unsent++;
     if (pack(call, op, body_message, body, deadline_ms, &call->err) != 0) {
-        call->deadline_ns = 0; // the timer ends it with this error
+        call->deadline_ns = 0; // makes the timer end it with this error
     } else if (remote->state == LINK_UP && stream_is_open(remote->stream)) {
         send_call(call);
     }
@@ -370,7 +370,7 @@ static void on_closed(uv_handle_t *handle)
         }
         tls_release(remote->tls);
         free(remote->token);
-        free(remote->name);
+        free(remote->expected_name);
         free(remote->url);
         free(remote);
     }
@@ -432,11 +432,11 @@ int remote_call_sync(struct remote *remote, enum op op, const struct message *bo
     return wait_for(remote, &wait, err);
 }
 
-int remote_hello(struct remote *remote, const char *program, struct hello_reply *ret,
-                 struct err *err)
+int remote_hello_sync(struct remote *remote, const char *program, struct hello_reply *ret,
+                      struct err *err)
 {
     struct wait_for wait = {.reply = ret, .size = sizeof(*ret)};
 
-    remote_greet(remote, program, on_answer, &wait);
+    remote_hello(remote, program, on_answer, &wait);
     return wait_for(remote, &wait, err);
 }

@@ -1,4 +1,5 @@
-// What net/rpc/remote.c (calls) and net/rpc/link.c (the connection) share. Nobody else includes it.
+// The struct that net/rpc/remote.c (calls), net/rpc/hello.c (the first call) and net/rpc/link.c
+// (their connection) share. Only these three files include it.
 #ifndef NET_RPC_REMOTE_STATE_H
 #define NET_RPC_REMOTE_STATE_H
 
@@ -6,21 +7,21 @@
 #include "net/rpc/remote.h"
 #include "net/rpc/resolve.h"
 #include "net/rpc/stream.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include <uthash.h>
 
 struct call {
     struct remote *remote;
     uint64_t id;
-    struct strbuf frame; // until it is sent
+    struct strbuf frame; // the packed request, until it is sent
     bool sent;
     uint64_t deadline_ns;         // uv_hrtime
-    const struct message *answer; // what the reply's body is
+    const struct message *answer; // describes the reply's body
     remote_callback *callback;
     void *owner;
-    struct err err;    // it has ended so
+    struct err err;    // why the call has ended
     UT_hash_handle hh; // in remote->calls
-    struct call *prev; // in remote->ending
+    struct call *prev; // in remote->ended
     struct call *next;
 };
 
@@ -30,56 +31,57 @@ struct remote {
     uv_loop_t *loop;
     char *url;
     struct url address;
-    struct tls *tls;   // NULL: tcp://
-    char *token;       // NULL: none
-    char *name;        // whom the certificate must name; NULL: the url's host
-    uint64_t token_id; // of the request that showed it last
+    struct tls *tls;     // NULL for a tcp:// url
+    char *token;         // NULL: none
+    char *expected_name; // the name that the certificate must have; NULL: the url's host
+    uint64_t token_id;   // id of the request that showed the token last
     uv_timer_t timer;
-    uv_async_t wake;   // there are calls in `ending`
-    int handles;       // not closed yet
-    uint64_t timer_ns; // when it fires; UINT64_MAX: it does not
+    uv_async_t wake;   // runs on_wake: there are calls in `ended`, or the timer has fired
+    int handles;       // handles that are not closed yet
+    uint64_t timer_ns; // when the timer fires (uv_hrtime); UINT64_MAX when it is not armed
     enum link_state state;
-    uint64_t connections;    // that have been up, with the present one
-    uint64_t retry_ns;       // DOWN: not before
-    uint64_t link_due_ns;    // the address is given up, unless it has greeted by then
-    uint64_t backoff_ns;     // after the last attempt; 0: it succeeded
-    const char *wanted;      // the program whose HELLO is asked for; NULL: none
-    bool was_slow;           // since HELLO was sent, a connection was taken and came to nothing
-    struct resolve *resolve; // RESOLVING
-    struct stream *stream;   // CONNECTING, UP
-    struct err trouble;      // why there is no connection
-    bool trouble_is_old;     // of an earlier attempt than the one under way
+    uint64_t connections;         // that have been up, the present one included
+    uint64_t retry_ns;            // in LINK_DOWN: the earliest next attempt (uv_hrtime)
+    uint64_t connect_deadline_ns; // when the address is given up unless it has greeted (uv_hrtime)
+    uint64_t backoff_ns;          // the pause after the last attempt; 0 after a success
+    const char *wanted;           // the program whose HELLO is awaited; NULL: none
+    bool was_slow; // a connection was accepted and led to nothing since the last HELLO was called
+    struct resolve *resolve; // in LINK_RESOLVING
+    struct stream *stream;   // in LINK_CONNECTING and LINK_UP
+    struct err failure;      // why there is no connection
+    bool failure_is_old;     // failure is from an earlier attempt than the present one
     struct sockaddr_storage addresses[RESOLVE_MAX];
     size_t address_count;
-    size_t address_next; // to try
-    size_t request_max;  // bytes of a frame
+    size_t address_next; // index of the address to try next
+    size_t request_max;  // bytes of a request that the other side takes
     uint64_t next_id;
-    struct call *calls; // by id
-    size_t unsent;      // of these
-    struct call *ending;
+    struct call *calls; // hash by id: the calls that have not ended
+    size_t unsent;      // how many of these are not sent
+    struct call *ended; // list of the calls whose callback is still to run
     bool closing;
 };
 
-// The timer fires then, or earlier.
+// Makes the timer fire at at_ns (uv_hrtime) or earlier.
 void remote_arm(struct remote *remote, uint64_t at_ns);
-// Ends all calls, or only those that were sent; their callbacks run later.
+// Ends all calls, or only those that were sent. Their callbacks run later, from the loop.
 void remote_end_calls(struct remote *remote, const struct err *why, bool sent_only);
-// ERR_UNREACHABLE, for who has asked for a program by HELLO and got no connection.
-int remote_nobody(const struct remote *remote, struct err *err);
-// Sends what waits. There is a connection.
+// Sets ERR_UNREACHABLE with the sentence for a HELLO that found no connection.
+int remote_no_answer(const struct remote *remote, struct err *err);
+// Sends the calls that wait. The link is up.
 void remote_send_calls(struct remote *remote);
-// Shows the token, where there is one. There is a connection.
+// Shows the token, when there is one. The link is up.
 void remote_send_token(struct remote *remote);
-// A frame of the other side: stream_config.on_frame, with the remote as owner.
+// Handles a frame of the other side: stream_config.on_frame, with the remote as owner.
 bool remote_on_frame(void *owner, const void *data, size_t len);
 
 // Arms the timer for what the link waits for.
 void link_arm(struct remote *remote);
-// What is due: begins to connect when a call waits, gives up an address that does not answer.
+// Does what is due: connects when a call waits, gives up an address that does not answer.
 void link_on_time(struct remote *remote, uint64_t now_ns);
-// Since HELLO was sent the other side has taken a connection, and did not refuse or end it soon.
+// Returns whether, since HELLO was called, the other side has accepted a connection without ending
+// it soon.
 bool link_is_slow(const struct remote *remote);
-// No callback of the link runs any more.
+// Closes the connection, or stops making one. No callback of the link runs any more.
 void link_close(struct remote *remote);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct resolve {
     uv_getaddrinfo_t request;
-    resolve_callback *on_end; // NULL: cancelled
+    resolve_callback *on_end; // NULL once the lookup was cancelled
     void *owner;
 };
 

@@ -1,10 +1,18 @@
-// Design note. A connection greets, then each of its frames becomes an exchange. When the service is
-// full (exchanges_max), or a caller does not read its replies, the frame stays in the connection's
-// buffer and nothing more is read from it: nothing is dropped, and TCP slows the sender down. Those
-// that wait for room stand in a list and are read on, one after the other, from a timer of 0 ms,
-// never from inside an answer, so that a handler is not entered while another one answers.
+// Design note. A connection greets; then each of its frames becomes an exchange
+// (net/rpc/exchange.c).
 //
-// A connection ends in on_end, which the stream calls from the loop after everything else; its
+// Two limits stop the reading from a connection, and in both cases the frame stays in the
+// connection's buffer. Nothing is dropped, and TCP slows the sender down. A connection is starved
+// when the service has exchanges_max open exchanges, and choked when more than SERVICE_UNSENT_MAX
+// bytes of replies to it are unsent because its caller does not read them. Starved connections
+// stand in a list and are read on one after the other. That happens from a timer of 0 ms and never
+// inside an answer, so a handler is not entered while another one answers.
+//
+// A caller is identified when it has greeted and, where tokens are asked for, shown a valid one. A
+// connection that is not identified within greeting_ms is closed, and it is the first to go when
+// there are too many connections.
+//
+// A connection ends in on_end, which the stream calls from the loop after all other callbacks; its
 // exchanges lose it there.
 #include "net/rpc/service_state.h"
 
@@ -17,20 +25,20 @@
 #include <unistd.h>
 #include <utlist.h>
 
-void service_tell(struct service *service, const char *peer, const char *reason)
+void service_note_refusal(struct service *service, const char *peer, const char *reason)
 {
     service->refusals++;
     uint64_t untold;
     if (service->config.on_refusal && !service->closing &&
-        log_limit_passes(&service->told, uv_hrtime(), &untold)) {
+        log_limit_passes(&service->refusal_limit, uv_hrtime(), &untold)) {
         service->config.on_refusal(service->config.owner, peer, reason, untold);
     }
 }
 
 // --- connections
 
-// Nothing is waited for before it is heard.
-static bool is_settled(const struct connection *connection)
+// Returns whether the caller has greeted and shown the token that is asked for.
+static bool is_identified(const struct connection *connection)
 {
     return connection->greeted &&
            (connection->holder.known || !connection->service->identity.tokens);
@@ -92,8 +100,8 @@ static void on_end(void *owner, const struct err *why)
 {
     struct connection *connection = owner;
 
-    if (why->code != ERR_UNREACHABLE) { // else the caller went, which is its right
-        service_tell(connection->service, stream_peer(connection->stream), why->text);
+    if (why->code != ERR_UNREACHABLE) { // a caller that closes its connection is not refused
+        service_note_refusal(connection->service, stream_peer(connection->stream), why->text);
     }
     remove_connection(connection);
 }
@@ -119,7 +127,7 @@ void service_has_room(struct service *service)
     }
 }
 
-// --- greetings that do not come
+// --- callers that do not identify themselves
 
 static void on_greeting_due(uv_timer_t *timer)
 {
@@ -133,11 +141,11 @@ static void on_greeting_due(uv_timer_t *timer)
                    service->identity.tokens ? " and no valid token" : "",
                    (unsigned long long)service->config.greeting_ms);
     DL_FOREACH (service->connections, connection) {
-        if (is_settled(connection)) {
+        if (is_identified(connection)) {
             continue;
         }
         if (connection->greet_by_ms <= now_ms) {
-            stream_end(connection->stream, ERR_TIMED_OUT, reason); // on_end follows later
+            stream_end(connection->stream, ERR_TIMED_OUT, reason); // on_end runs later
         } else if (connection->greet_by_ms < next_ms) {
             next_ms = connection->greet_by_ms;
         }
@@ -149,7 +157,8 @@ static void on_greeting_due(uv_timer_t *timer)
 
 // --- accepting
 
-// When there is no room, who has waited longest without saying who he is makes some.
+// Makes room for one more connection, if necessary by closing the oldest one that is not
+// identified. Returns false when all are identified.
 static bool make_room(struct service *service)
 {
     struct connection *connection;
@@ -158,9 +167,9 @@ static bool make_room(struct service *service)
         return true;
     }
     DL_FOREACH (service->connections, connection) {
-        if (!is_settled(connection)) {
-            service_tell(service, stream_peer(connection->stream),
-                         "too many connections, and it has not greeted");
+        if (!is_identified(connection)) {
+            service_note_refusal(service, stream_peer(connection->stream),
+                                 "too many connections, and it has not greeted");
             stream_close(connection->stream);
             remove_connection(connection);
             return true;
@@ -182,16 +191,15 @@ static void on_accept(void *owner, int fd)
     };
 
     if (!make_room(service)) {
-        close(fd); // ungreeted: the caller tries again later
-        service_tell(service, "?", "too many connections");
+        close(fd); // without a greeting, so the caller tries again later
+        service_note_refusal(service, "?", "too many connections");
         return;
     }
-    struct connection *connection;
-    connection = xcalloc(1, sizeof(*connection));
+    struct connection *connection = xcalloc(1, sizeof(*connection));
     config.owner = connection;
     struct err err = ERR_INIT;
     if (stream_accept(&connection->stream, service->loop, fd, &config, &err) != 0) {
-        service_tell(service, "?", err.text);
+        service_note_refusal(service, "?", err.text);
         free(connection);
         return;
     }
@@ -204,16 +212,16 @@ static void on_accept(void *owner, int fd)
     }
 }
 
-static void on_trouble(void *owner, const char *reason)
+static void on_accept_failed(void *owner, const char *reason)
 {
-    service_tell(owner, "?", reason);
+    service_note_refusal(owner, "?", reason);
 }
 
 static int open_listener(struct service *service, struct err *err)
 {
     const char *text = service->config.url;
     struct listener_config config = {
-        .on_accept = on_accept, .on_trouble = on_trouble, .owner = service};
+        .on_accept = on_accept, .on_accept_failed = on_accept_failed, .owner = service};
     struct url *url = &service->address;
     int rc = url_parse(url, text, err);
 
@@ -253,7 +261,7 @@ int service_create(struct service **ret, uv_loop_t *loop, const struct service_c
         service->handles++;
     }
     int rc = open_listener(service, err);
-    service->config.url = NULL; // the caller's
+    service->config.url = NULL; // borrowed during this call only
     if (rc != 0) {
         service_close(service);
         return rc;
@@ -289,8 +297,9 @@ int service_reload(struct service *service, struct err *err)
     identity_release(&service->identity);
     service->identity = identity;
     DL_FOREACH (service->connections, connection) {
-        if (!identity_stands(&service->identity, &connection->holder)) {
-            stream_end(connection->stream, ERR_DENIED, "its token was revoked"); // on_end follows
+        if (!identity_token_is_listed(&service->identity, &connection->holder)) {
+            stream_end(connection->stream, ERR_DENIED,
+                       "its token was revoked"); // on_end runs later
         }
     }
     return 0;

@@ -1,7 +1,8 @@
-// One TCP connection as frames in both directions, on a libuv loop: the only place through which
-// bytes go in and out. Encrypts and decrypts when it is given certificates, greets, cuts what
-// arrives into frames, gathers what is sent. Knows nothing of what the frames mean, nor which side
-// it is on once it is connected. The program ignores SIGPIPE.
+// One TCP connection on a libuv loop, as frames in both directions. It is the only place through
+// which bytes go in and out: it greets, cuts what arrives into frames, gathers what is sent, and
+// encrypts and decrypts when it is given certificates. net/rpc/service.c and net/rpc/link.c call
+// it. It does not know what frames mean, nor, once it is connected, which side it is on. The
+// program must ignore SIGPIPE.
 #ifndef NET_RPC_STREAM_H
 #define NET_RPC_STREAM_H
 
@@ -15,54 +16,58 @@
 struct stream;
 struct tls;
 
-// All of them run on the loop, never inside a function of this module but stream_resume, and may
-// call any function of this module.
+// The callbacks run on the loop. The only function of this module that calls them before it returns
+// is stream_resume. Each of them may call any function of this module.
 struct stream_config {
     size_t frame_max;     // bytes; a longer frame ends the stream
-    struct tls *tls;      // encrypted with these certificates; NULL: in the clear
-    const char *tls_host; // for stream_connect: whom the other side's certificate is to name
-    // The other side's greeting has arrived. NULL: need not be told.
+    struct tls *tls;      // the certificates, held by the stream; NULL: not encrypted
+    const char *tls_host; // stream_connect: the name that the other side's certificate must have
+    // The other side's greeting has arrived. May be NULL.
     void (*on_greeting)(void *owner);
-    // A frame; data is valid during the call. False: it is not taken. Nothing more is read until
-    // stream_resume, which hands it out again.
+    // A frame has arrived; data is valid during the call. Returns false when the owner does not
+    // take it now: nothing more is read until stream_resume, which gives the same frame again.
     bool (*on_frame)(void *owner, const void *data, size_t len);
-    // Something that was sent has left for the kernel. NULL: need not be told.
+    // Some of the sent bytes have gone to the kernel. May be NULL.
     void (*on_sent)(void *owner);
-    // The stream is over and is freed after this call. ERR_UNREACHABLE (not connected, closed by
-    // the other side, broken), ERR_PROTOCOL (other bytes than frames), ERR_DENIED (one side does
-    // not accept the other's certificate), or what stream_end gave; the text is the reason alone.
+    // The stream has ended and is freed after this call. The code is ERR_UNREACHABLE (not
+    // connected, broken, or closed by the other side), ERR_PROTOCOL (the bytes are no frames),
+    // ERR_DENIED (one side does not accept the certificate of the other), or what stream_end gave.
+    // The text is the reason alone.
     void (*on_end)(void *owner, const struct err *why);
-    void *owner;
+    void *owner; // first argument of all of them
 };
 
-// Connects. Does not fail: on_end tells. Once it is connected on_end also tells, within some ten
-// seconds, that the other host says nothing any more: ERR_UNREACHABLE.
+// Connects to address. Never fails: on_end tells. When the other host falls silent, on_end tells
+// that within some ten seconds, with ERR_UNREACHABLE.
 struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
                               const struct stream_config *config);
-// Takes over fd, a connected socket, in every case. ERR_SYSTEM when it is none.
+// Makes a stream of fd, a connected socket, which it closes even when it fails. ERR_SYSTEM when fd
+// cannot be used.
 MUST_CHECK int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
                              const struct stream_config *config, struct err *err);
-// Connected, certificates are accepted, and not on its way to on_end. Frames sent while this is
-// false are thrown away.
+// Returns whether frames can be sent: it is connected, the TLS handshake is complete and the stream
+// is not ending. Frames that are sent otherwise are thrown away.
 bool stream_is_open(const struct stream *stream);
-// Was connected at any time (in on_end: whether it broke or never came to be).
+// Returns whether it has ever been connected. In on_end this tells a broken connection from one
+// that was never made.
 bool stream_was_connected(const struct stream *stream);
-// "127.0.0.1:4711", or "?" before it is connected.
+// Returns the other side as "127.0.0.1:4711"; "?" before it is connected.
 const char *stream_peer(const struct stream *stream);
 
-// Sends a buffer that frame_begin and frame_end have made; it is empty afterwards. Several that are
+// Sends a buffer that frame_begin and frame_end have made, and leaves it empty. Frames that are
 // sent inside on_frame leave together.
 void stream_send(struct stream *stream, struct strbuf *frame_taken);
-// Bytes that the kernel has not taken yet.
+// Returns the bytes that were sent and that the kernel has not taken yet.
 size_t stream_unsent(const struct stream *stream);
-// Allows other frames from now on than the config did.
+// Replaces the frame_max of the config from now on.
 void stream_allow(struct stream *stream, size_t frame_max);
-// After on_frame gave false: hands out what is there, inside this call, and reads on.
+// Goes on after on_frame has returned false: delivers what has arrived, inside this call, and reads
+// on.
 void stream_resume(struct stream *stream);
 
-// Ends it for this reason; on_end follows, never inside.
+// Ends the stream for this reason. on_end runs later, never inside this call.
 void stream_end(struct stream *stream, enum err_code code, const char *reason);
-// Ends it without any further callback. NULL is fine.
+// Ends the stream without any further callback. NULL is fine.
 void stream_close(struct stream *stream);
 
 #endif

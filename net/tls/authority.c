@@ -1,5 +1,9 @@
-// mbedTLS 2.28 has no functions for the names of hosts and for the extended use of keys: those two
-// extensions are written here byte by byte.
+// Design note. Two files make an authority, and they are only used together: an authority of which
+// one file is missing or wrong is refused. Every file is created with O_EXCL, so that nothing is
+// overwritten, and a file that could not be written whole is removed again.
+//
+// mbedTLS 2.28 has no functions for subject alternative names and for extended key usage. Those two
+// extensions are encoded here byte by byte.
 #include "net/tls/authority.h"
 
 #include "common/file.h"
@@ -21,23 +25,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PEM_MAX 8192
-#define FILE_MAX ((size_t)64 << 10)
-#define CA_SECONDS ((int64_t)3653 * 24 * 3600)
-#define CLOCK_SLACK_S 3600 // clocks of a team differ
-#define SERIAL_LEN 16
-#define NAMES_MAX 4096 // bytes of all hosts of a certificate
-#define HOST_LEN_MAX 127
+#define PEM_MAX 8192                           // bytes of a key or certificate that is written
+#define FILE_MAX ((size_t)64 << 10)            // bytes of a file that is read
+#define CA_SECONDS ((int64_t)3653 * 24 * 3600) // ten years
+#define CLOCK_SLACK_S 3600 // the clocks of a team's machines may differ by so much
+#define SERIAL_LEN 16      // bytes
+#define NAMES_MAX 4096     // bytes of all hosts of a certificate together
+#define HOST_LEN_MAX 127   // bytes; a longer name needs another length encoding
 
 struct authority {
     mbedtls_entropy_context entropy;
     mbedtls_ctr_drbg_context random;
     mbedtls_x509_crt cert;
     mbedtls_pk_context key;
-    char *path; // of ca.pem
+    char *path; // ca.pem
 };
 
-static int said(struct err *err, const char *what, int code)
+static int set_mbedtls_error(struct err *err, const char *what, int code)
 {
     char text[128];
 
@@ -58,7 +62,7 @@ static int write_new(const char *path, const void *data, size_t len, struct err 
     }
     close(fd);
     if (rc != 0) {
-        (void)unlink(path); // no half of one stays
+        (void)unlink(path); // no incomplete file stays
     }
     return rc;
 }
@@ -75,7 +79,7 @@ static int make_key(struct authority *authority, mbedtls_pk_context *key, const 
     unsigned char pem[PEM_MAX];
     code = code == 0 ? mbedtls_pk_write_key_pem(key, pem, sizeof(pem)) : code;
     if (code != 0) {
-        return said(err, "cannot make a key", code);
+        return set_mbedtls_error(err, "cannot make a key", code);
     }
     int rc = write_new(path, pem, strlen((char *)pem), err);
     explicit_bzero(pem, sizeof(pem));
@@ -84,6 +88,7 @@ static int make_key(struct authority *authority, mbedtls_pk_context *key, const 
 
 // --- extensions
 
+// Appends a DER tag and a length of at most 65535 bytes.
 static void add_head(struct strbuf *out, unsigned char tag, size_t len)
 {
     strbuf_addc(out, (char)tag);
@@ -96,15 +101,16 @@ static void add_head(struct strbuf *out, unsigned char tag, size_t len)
     strbuf_addc(out, (char)(len & 255));
 }
 
-// GeneralNames (RFC 5280, 4.2.1.6): addresses as such, everything else as a DNS name.
-static int add_hosts(struct strbuf *out, const struct authority_order *order, struct err *err)
+// Appends the hosts as GeneralNames (RFC 5280, 4.2.1.6): numeric addresses as iPAddress, everything
+// else as dNSName.
+static int add_hosts(struct strbuf *out, const struct certificate_spec *spec, struct err *err)
 {
     struct strbuf names = STRBUF_INIT;
     unsigned char address[16];
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < order->host_count; i++) {
-        const char *host = order->hosts[i];
+    for (size_t i = 0; rc == 0 && i < spec->host_count; i++) {
+        const char *host = spec->hosts[i];
         size_t len = strlen(host);
 
         if (len == 0 || len > HOST_LEN_MAX || names.len + len > NAMES_MAX) {
@@ -130,34 +136,47 @@ static int add_hosts(struct strbuf *out, const struct authority_order *order, st
     return rc;
 }
 
-static int extend(mbedtls_x509write_cert *writing, const char *oid, size_t oid_len,
-                  const void *data, size_t len)
+static int add_extension(mbedtls_x509write_cert *writing, const char *oid, size_t oid_len,
+                         const void *data, size_t len)
 {
     return mbedtls_x509write_crt_set_extension(writing, oid, oid_len, 0, data, len);
 }
 
-// Who it is for, and for which side of a connection: a caller cannot pose as a server.
-static int extend_leaf(mbedtls_x509write_cert *writing, const struct authority_order *order,
-                       struct err *err)
+// Adds the extensions of a server's certificate, or of a caller's when hosts is NULL. The extended
+// key usage keeps a caller from posing as a server. Returns the code of mbedTLS.
+static int add_leaf_extensions(mbedtls_x509write_cert *writing, const struct strbuf *hosts)
 {
-    unsigned char use[] = {0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, order->hosts ? 1 : 2};
-    struct strbuf hosts = STRBUF_INIT;
-    int rc = order->hosts ? add_hosts(&hosts, order, err) : 0;
+    unsigned char use[] = {0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, hosts ? 1 : 2};
     int code = mbedtls_x509write_crt_set_basic_constraints(writing, 0, -1);
 
-    if (code == 0) {
-        code = mbedtls_x509write_crt_set_key_usage(writing, MBEDTLS_X509_KU_DIGITAL_SIGNATURE);
+    if (code != 0) {
+        return code;
     }
-    if (code == 0) {
-        code = extend(writing, MBEDTLS_OID_EXTENDED_KEY_USAGE,
-                      MBEDTLS_OID_SIZE(MBEDTLS_OID_EXTENDED_KEY_USAGE), use, sizeof(use));
+    code = mbedtls_x509write_crt_set_key_usage(writing, MBEDTLS_X509_KU_DIGITAL_SIGNATURE);
+    if (code != 0) {
+        return code;
     }
-    if (code == 0 && rc == 0 && order->hosts) {
-        code = extend(writing, MBEDTLS_OID_SUBJECT_ALT_NAME,
-                      MBEDTLS_OID_SIZE(MBEDTLS_OID_SUBJECT_ALT_NAME), hosts.data, hosts.len);
+    code = add_extension(writing, MBEDTLS_OID_EXTENDED_KEY_USAGE,
+                         MBEDTLS_OID_SIZE(MBEDTLS_OID_EXTENDED_KEY_USAGE), use, sizeof(use));
+    if (code != 0 || !hosts) {
+        return code;
+    }
+    return add_extension(writing, MBEDTLS_OID_SUBJECT_ALT_NAME,
+                         MBEDTLS_OID_SIZE(MBEDTLS_OID_SUBJECT_ALT_NAME), hosts->data, hosts->len);
+}
+
+static int extend_leaf(mbedtls_x509write_cert *writing, const struct certificate_spec *spec,
+                       struct err *err)
+{
+    struct strbuf hosts = STRBUF_INIT;
+    int rc = spec->hosts ? add_hosts(&hosts, spec, err) : 0;
+
+    if (rc == 0) {
+        int code = add_leaf_extensions(writing, spec->hosts ? &hosts : NULL);
+        rc = code == 0 ? 0 : set_mbedtls_error(err, "cannot write a certificate", code);
     }
     strbuf_release(&hosts);
-    return rc != 0 || code == 0 ? rc : said(err, "cannot write a certificate", code);
+    return rc;
 }
 
 static int extend_ca(mbedtls_x509write_cert *writing, struct err *err)
@@ -168,12 +187,13 @@ static int extend_ca(mbedtls_x509write_cert *writing, struct err *err)
         rc = mbedtls_x509write_crt_set_key_usage(writing, MBEDTLS_X509_KU_KEY_CERT_SIGN |
                                                               MBEDTLS_X509_KU_CRL_SIGN);
     }
-    return rc == 0 ? 0 : said(err, "cannot write a certificate", rc);
+    return rc == 0 ? 0 : set_mbedtls_error(err, "cannot write a certificate", rc);
 }
 
 // --- certificates
 
-static void stamp(int64_t seconds, char out[static 15])
+// Writes UTC as YYYYMMDDhhmmss, the form that mbedTLS takes.
+static void format_time(int64_t seconds, char out[static 15])
 {
     time_t when = (time_t)seconds;
     struct tm utc = {0};
@@ -182,7 +202,8 @@ static void stamp(int64_t seconds, char out[static 15])
     (void)strftime(out, 15, "%Y%m%d%H%M%S", &utc);
 }
 
-// Issuer is "CN=…", and so is the subject; whose keys those are has been set.
+// Signs a certificate whose subject key and issuer key have been set. subject is "CN=...". The
+// times are seconds since 1970. Returns the code of mbedTLS.
 static int sign(struct authority *authority, mbedtls_x509write_cert *writing, const char *subject,
                 int64_t from_s, int64_t to_s, unsigned char pem[static PEM_MAX])
 {
@@ -190,12 +211,12 @@ static int sign(struct authority *authority, mbedtls_x509write_cert *writing, co
 
     mbedtls_mpi_init(&serial);
     char from[15];
-    stamp(from_s, from);
+    format_time(from_s, from);
     char to[15];
-    stamp(to_s, to);
+    format_time(to_s, to);
     unsigned char number[SERIAL_LEN];
     int code = mbedtls_ctr_drbg_random(&authority->random, number, sizeof(number));
-    number[0] = (unsigned char)((number[0] & 0x3f) | 0x40); // positive, and not short
+    number[0] = (unsigned char)((number[0] & 0x3f) | 0x40); // keeps it positive and of full length
     code = code == 0 ? mbedtls_mpi_read_binary(&serial, number, sizeof(number)) : code;
     code = code == 0 ? mbedtls_x509write_crt_set_serial(writing, &serial) : code;
     code = code == 0 ? mbedtls_x509write_crt_set_subject_name(writing, subject) : code;
@@ -212,8 +233,19 @@ static int sign(struct authority *authority, mbedtls_x509write_cert *writing, co
     return code;
 }
 
-static void begin(mbedtls_x509write_cert *writing, mbedtls_pk_context *subject,
-                  mbedtls_pk_context *issuer)
+static int sign_into(struct authority *authority, mbedtls_x509write_cert *writing,
+                     const char *subject, int64_t from_s, int64_t to_s, const char *path,
+                     struct err *err)
+{
+    unsigned char pem[PEM_MAX];
+    int code = sign(authority, writing, subject, from_s, to_s, pem);
+
+    return code == 0 ? write_new(path, pem, strlen((char *)pem), err)
+                     : set_mbedtls_error(err, "cannot write a certificate", code);
+}
+
+static void init_certificate(mbedtls_x509write_cert *writing, mbedtls_pk_context *subject,
+                             mbedtls_pk_context *issuer)
 {
     mbedtls_x509write_crt_init(writing);
     mbedtls_x509write_crt_set_version(writing, MBEDTLS_X509_CRT_VERSION_3);
@@ -231,15 +263,11 @@ static int make_ca(struct authority *authority, const char *key_path, int64_t no
         return rc;
     }
     mbedtls_x509write_cert writing;
-    begin(&writing, &authority->key, &authority->key);
+    init_certificate(&writing, &authority->key, &authority->key);
     rc = extend_ca(&writing, err);
-    unsigned char pem[PEM_MAX];
-    int code;
     if (rc == 0) {
-        code = sign(authority, &writing, "CN=kernelcast private authority", now_s - CLOCK_SLACK_S,
-                    now_s + CA_SECONDS, pem);
-        rc = code == 0 ? write_new(authority->path, pem, strlen((char *)pem), err)
-                       : said(err, "cannot write a certificate", code);
+        rc = sign_into(authority, &writing, "CN=kernelcast private authority",
+                       now_s - CLOCK_SLACK_S, now_s + CA_SECONDS, authority->path, err);
     }
     mbedtls_x509write_crt_free(&writing);
     return rc;
@@ -285,7 +313,7 @@ int authority_open(struct authority **ret, const char *dir, int64_t now_s, bool 
                                      NULL, 0);
     int rc;
     if (code != 0) {
-        rc = said(err, "no random bytes are to be had", code);
+        rc = set_mbedtls_error(err, "no random bytes are to be had", code);
     } else if (!file_exists(authority->path) && !file_exists(key_path)) {
         rc = make_ca(authority, key_path, now_s, err);
         *ret_made = true;
@@ -324,25 +352,21 @@ static int copy_ca(const struct authority *authority, const char *path, struct e
     return rc;
 }
 
-// The certificate is written last: where there is one, there is everything.
-static int issue_into(struct authority *authority, const struct authority_order *order,
+// Writes the certificate last: a folder that has a certificate has all three files.
+static int issue_into(struct authority *authority, const struct certificate_spec *spec,
                       const char *ca, const char *key_path, const char *path, struct err *err)
 {
-    char *subject = xasprintf("CN=%s", order->name);
+    char *subject = xasprintf("CN=%s", spec->name);
     mbedtls_pk_context key;
 
     mbedtls_pk_init(&key);
     mbedtls_x509write_cert writing;
-    begin(&writing, &key, &authority->key);
-    int rc = extend_leaf(&writing, order, err);
+    init_certificate(&writing, &key, &authority->key);
+    int rc = extend_leaf(&writing, spec, err);
     rc = rc == 0 ? copy_ca(authority, ca, err) : rc;
     rc = rc == 0 ? make_key(authority, &key, key_path, err) : rc;
-    unsigned char pem[PEM_MAX];
-    int code;
     if (rc == 0) {
-        code = sign(authority, &writing, subject, order->from_s, order->to_s, pem);
-        rc = code == 0 ? write_new(path, pem, strlen((char *)pem), err)
-                       : said(err, "cannot write a certificate", code);
+        rc = sign_into(authority, &writing, subject, spec->from_s, spec->to_s, path, err);
     }
     mbedtls_x509write_crt_free(&writing);
     mbedtls_pk_free(&key);
@@ -350,7 +374,7 @@ static int issue_into(struct authority *authority, const struct authority_order 
     return rc;
 }
 
-// What add_hosts wrote for it is there.
+// Returns whether the certificate has the entry that add_hosts writes for this host.
 static bool names_host(const mbedtls_x509_crt *cert, const char *host)
 {
     unsigned char address[16];
@@ -370,8 +394,9 @@ static bool names_host(const mbedtls_x509_crt *cert, const char *host)
     return false;
 }
 
+// Checks that the certificate at path, which is kept, is one that spec could have made.
 static int check_kept(const struct authority *authority, const char *path,
-                      const struct authority_order *order, struct err *err)
+                      const struct certificate_spec *spec, struct err *err)
 {
     static const char *const advice = "move its folder away to have it made anew";
     struct bytes pem = {0};
@@ -392,10 +417,10 @@ static int check_kept(const struct authority *authority, const char *path,
         rc = err_set(err, ERR_INVALID, "%s is there and not signed by %s; %s", path,
                      authority->path, advice);
     }
-    for (size_t i = 0; rc == 0 && i < order->host_count; i++) {
-        if (!names_host(&cert, order->hosts[i])) {
+    for (size_t i = 0; rc == 0 && i < spec->host_count; i++) {
+        if (!names_host(&cert, spec->hosts[i])) {
             rc = err_set(err, ERR_INVALID, "%s is there and does not name \"%.80s\"; %s", path,
-                         order->hosts[i], advice);
+                         spec->hosts[i], advice);
         }
     }
     mbedtls_x509_crt_free(&cert);
@@ -404,7 +429,7 @@ static int check_kept(const struct authority *authority, const char *path,
 }
 
 int authority_issue(struct authority *authority, const char *dir,
-                    const struct authority_order *order, bool *ret_made, struct err *err)
+                    const struct certificate_spec *spec, bool *ret_made, struct err *err)
 {
     char *ca = xasprintf("%s/ca.pem", dir);
     char *cert = xasprintf("%s/cert.pem", dir);
@@ -414,9 +439,9 @@ int authority_issue(struct authority *authority, const char *dir,
     int rc = 0;
     if (*ret_made) {
         rc = file_make_dirs(dir, err);
-        rc = rc == 0 ? issue_into(authority, order, ca, key, cert, err) : rc;
+        rc = rc == 0 ? issue_into(authority, spec, ca, key, cert, err) : rc;
     } else {
-        rc = check_kept(authority, cert, order, err);
+        rc = check_kept(authority, cert, spec, err);
     }
     free(ca);
     free(cert);

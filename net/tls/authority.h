@@ -1,5 +1,7 @@
-// A private certificate authority for a small team: ca.pem and ca-key.pem in a folder, and the
-// certificates that it signs. ECDSA on P-256. All files are 0600; none is ever overwritten.
+// A private certificate authority for a small team. Its own files ca.pem and ca-key.pem lie in one
+// folder; the certificates that it signs lie in others. `kcast tls init` is its only caller;
+// daemons and clients merely read the files (net/tls/tls.h). Keys are ECDSA on P-256. All files are
+// made with mode 0600, and none is ever overwritten.
 #ifndef NET_TLS_AUTHORITY_H
 #define NET_TLS_AUTHORITY_H
 
@@ -10,26 +12,29 @@
 
 struct authority;
 
-// Opens the one in dir, which exists; makes it, valid from an hour before now_s for ten years, when
-// neither file is there. *ret_made: which of the two. ERR_INVALID when the key is another's, or
-// it has expired.
+// Opens the authority in dir, a folder that exists. When dir has neither ca.pem nor ca-key.pem, a
+// new authority is made, valid from an hour before now_s (seconds since 1970) for ten years.
+// *ret_made tells whether it was made. ERR_INVALID when the key does not belong to the certificate
+// or the certificate has expired. The caller frees *ret.
 MUST_CHECK int authority_open(struct authority **ret, const char *dir, int64_t now_s,
                               bool *ret_made, struct err *err);
 void authority_free(struct authority *authority); // NULL is fine
 
-struct authority_order {
-    const char *name;         // of its holder: letters, digits, '.', '_' and '-'
-    const char *const *hosts; // names and addresses of a server; NULL: it is a caller's
+// What a certificate is to say. All pointers are borrowed.
+struct certificate_spec {
+    const char *name;         // its holder: letters, digits, '.', '_' and '-'
+    const char *const *hosts; // names and addresses of a server; NULL for a caller's certificate
     size_t host_count;
-    int64_t from_s; // since 1970
-    int64_t to_s;
+    int64_t from_s; // begin of its validity, seconds since 1970
+    int64_t to_s;   // end of its validity
 };
 
-// Makes dir with ca.pem, cert.pem and key.pem of a new key: what its holder needs. *ret_made is
-// false, and nothing was changed, when dir has a cert.pem already: ERR_INVALID when that has
-// expired, is not this authority's or does not name all hosts.
+// Makes the folder dir with what the holder of a certificate needs: ca.pem, cert.pem and key.pem,
+// with a new key. When dir has a cert.pem already, nothing is changed and *ret_made is false;
+// ERR_INVALID then says that this certificate has expired, was not signed by this authority or does
+// not name all hosts of spec.
 MUST_CHECK int authority_issue(struct authority *authority, const char *dir,
-                               const struct authority_order *order, bool *ret_made,
+                               const struct certificate_spec *spec, bool *ret_made,
                                struct err *err);
 
 #endif

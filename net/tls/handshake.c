@@ -1,5 +1,10 @@
-// One at a time, because mbedTLS keeps precomputed points in the key that all sessions share, and
-// because a crowd must not take all of libuv's threads, which others wait for.
+// Design note. Steps with the same struct tls run one at a time for two reasons. mbedTLS caches
+// precomputed points in the key that all sessions share, and that cache is not protected against
+// other threads. And many handshakes at once must not take all threads of libuv's pool, which name
+// lookups and file operations need too.
+//
+// The list of steps lives on the loop thread. Its first element is the step that runs; all others
+// wait and can be cancelled.
 #include "net/tls/handshake.h"
 
 #include <stdlib.h>
@@ -9,8 +14,8 @@ static void work(uv_work_t *request)
 {
     struct handshake *handshake = request->data;
 
-    // The error is what tells.
-    (void)!tls_session_greet(handshake->session, &handshake->finished, &handshake->err);
+    // handshake->err carries the result; the return value says nothing more.
+    (void)!tls_session_handshake(handshake->session, &handshake->finished, &handshake->err);
 }
 
 static void on_worked(uv_work_t *request, int status);
@@ -19,7 +24,7 @@ static void start(struct handshake *handshake)
 {
     handshake->work.data = handshake;
     if (uv_queue_work(handshake->loop, &handshake->work, work, on_worked) != 0) {
-        abort(); // it fails without a function only
+        abort(); // it only fails when no function is given
     }
 }
 
@@ -28,7 +33,7 @@ static void on_worked(uv_work_t *request, int status)
     struct handshake *handshake = request->data;
     struct handshake **steps = tls_session_steps(handshake->session);
 
-    (void)status; // nothing is cancelled that has been started
+    (void)status; // a step that was started is never cancelled
     DL_DELETE(*steps, handshake);
     if (*steps) {
         start(*steps);

@@ -1,6 +1,8 @@
-// Handshakes are arithmetic of milliseconds, and the loop has other things to do: each step is done
-// in a thread of libuv's, one step at a time for all connections with the same certificates, first
-// come, first served. So strangers that begin handshakes delay only each other and new callers.
+// TLS handshakes away from the loop thread. A step of a handshake is milliseconds of arithmetic,
+// for which the loop has no time, so each step runs in a thread of libuv's pool. All connections
+// that share a struct tls queue here and run one step at a time, first come, first served:
+// strangers who begin many handshakes delay only each other and new callers. net/rpc/stream.c is
+// the only caller.
 #ifndef NET_TLS_HANDSHAKE_H
 #define NET_TLS_HANDSHAKE_H
 
@@ -9,23 +11,25 @@
 #include <stdbool.h>
 #include <uv.h>
 
-// One connection's, embedded in it; zeroed at first. The step's outcome is in finished and err.
+// The handshake of one connection. Embedded in the connection and zeroed at first.
 struct handshake {
     uv_work_t work;
     uv_loop_t *loop;
-    struct tls_session *session; // nobody else may touch it until on_done
+    struct tls_session *session; // not to be touched by anybody else until on_done
     void (*on_done)(struct handshake *handshake);
-    bool busy;              // waits, or runs: on_done follows
-    bool finished;          // hands are shaken
-    struct err err;         // why they cannot be
-    struct handshake *prev; // those of the same certificates; the first one runs
+    bool busy;              // a step is queued or runs, and on_done will follow
+    bool finished;          // the last step completed the handshake
+    struct err err;         // why the last step failed; ERR_NONE otherwise
+    struct handshake *prev; // list of the steps with the same struct tls; the first one runs
     struct handshake *next;
 };
 
-// tls_session_greet with what has arrived; on_done runs on the loop. Not while it is busy.
+// Queues a call of tls_session_handshake with the bytes that have arrived. on_done runs on the loop
+// when it is over; its results are in finished and err. handshake must not be busy.
 void handshake_step(struct handshake *handshake, uv_loop_t *loop, struct tls_session *session,
                     void (*on_done)(struct handshake *handshake));
-// Gives a step up that waits. False: it runs, and on_done follows.
+// Takes a step that has not begun out of the queue; on_done does not run. Returns false when the
+// step runs already: on_done will then follow.
 bool handshake_cancel(struct handshake *handshake);
 
 #endif

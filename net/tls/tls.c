@@ -1,6 +1,7 @@
-// Design note. mbedTLS asks for bytes through two callbacks; here they take from and append to
-// memory, so that the loop's own reads and writes do the rest. What arrives lies in `in` until it
-// is taken, at most IN_SIZE of it: the reader stops when that is full. An idle session has none.
+// Design note. mbedTLS reads and writes bytes through two callbacks. Here they take from the buffer
+// `in` and append to the buffer `out`; the owner of the session moves the bytes between these and
+// the socket. `in` holds at most IN_SIZE bytes, and the owner reads no more when it is full. It is
+// freed whenever it is empty, so an idle session costs no buffer.
 #include "net/tls/tls.h"
 
 #include "common/file.h"
@@ -17,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MAX ((size_t)1 << 20)
-#define IN_SIZE ((size_t)32 << 10)
-#define SAN_ADDRESS 7 // tag of a GeneralName that is an address
-#define ADDRESS_MAX 16
+#define FILE_MAX ((size_t)1 << 20) // bytes of a certificate or key file
+#define IN_SIZE ((size_t)32 << 10) // bytes; above the longest TLS record
+#define SAN_ADDRESS 7              // tag of a GeneralName that is a numeric address
+#define ADDRESS_MAX 16             // bytes of an IPv6 address
 
 struct tls {
-    size_t holders;
-    struct handshake *steps; // net/tls/handshake.c
+    size_t holders;          // freed when there are none
+    struct handshake *steps; // list of net/tls/handshake.c
     mbedtls_entropy_context entropy;
     mbedtls_ctr_drbg_context random;
     mbedtls_x509_crt ca;
@@ -36,12 +37,12 @@ struct tls {
 struct tls_session {
     struct tls *tls;
     mbedtls_ssl_context ssl;
-    char *in; // NULL: empty; what arrived is at [in_start, in_end)
+    char *in; // received bytes, at [in_start, in_end); NULL when there are none
     size_t in_start;
     size_t in_end;
-    struct strbuf out;
-    unsigned char address[ADDRESS_MAX]; // the host, when it is one
-    size_t address_len;                 // 0: it is a name
+    struct strbuf out;                  // bytes to be sent
+    unsigned char address[ADDRESS_MAX]; // the expected host, when it is a numeric address
+    size_t address_len;                 // bytes of address; 0 when the host is a name
 };
 
 // --- files
@@ -52,7 +53,8 @@ static const char *reason_of(int code, char *buf, size_t size)
     return buf;
 }
 
-// Whatever mbedTLS says about what a file has in it.
+// Sets the error for a file that mbedTLS cannot parse. A positive code counts the parts of the file
+// that it could not read.
 static int wrong_file(struct err *err, const char *path, const char *what, int code)
 {
     char text[128];
@@ -69,7 +71,7 @@ static int read_certificates(mbedtls_x509_crt *ret, const char *path, struct err
     if (rc != 0) {
         return rc;
     }
-    int code = mbedtls_x509_crt_parse(ret, data.data, data.len + 1); // with the NUL
+    int code = mbedtls_x509_crt_parse(ret, data.data, data.len + 1); // file_read has added the NUL
     bytes_clear(&data);
     return code == 0 ? 0 : wrong_file(err, path, "certificate", code);
 }
@@ -110,14 +112,12 @@ static const char *flags_reason(uint32_t flags)
     return "is not acceptable";
 }
 
+// Returns whether our own certificate may be used on this side.
 static bool is_for(const struct tls *tls, enum tls_side side)
 {
-    return side == TLS_SERVER ? mbedtls_x509_crt_check_extended_key_usage(
-                                    &tls->cert, MBEDTLS_OID_SERVER_AUTH,
-                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) == 0
-                              : mbedtls_x509_crt_check_extended_key_usage(
-                                    &tls->cert, MBEDTLS_OID_CLIENT_AUTH,
-                                    MBEDTLS_OID_SIZE(MBEDTLS_OID_CLIENT_AUTH)) == 0;
+    const char *use = side == TLS_SERVER ? MBEDTLS_OID_SERVER_AUTH : MBEDTLS_OID_CLIENT_AUTH;
+
+    return mbedtls_x509_crt_check_extended_key_usage(&tls->cert, use, strlen(use)) == 0;
 }
 
 static int check_own(struct tls *tls, enum tls_side side, const struct tls_files *files,
@@ -160,26 +160,29 @@ static const int suites[] = {
     0,
 };
 
-// Of certificates and of keys for one connection; the first that both know is taken. mbedTLS would
-// begin with the slowest.
+// The curves for certificates and for the key exchange, best first: the first one that both sides
+// know is taken. The default order of mbedTLS begins with the slowest.
 static const mbedtls_ecp_group_id curves[] = {
     MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP384R1,
     MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE,
 };
 
+// Returns the code of mbedTLS.
 static int configure(struct tls *tls, enum tls_side side)
 {
     mbedtls_ssl_config *config = &tls->config;
     int code = mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy, NULL, 0);
 
-    if (code == 0) {
-        code = mbedtls_ssl_config_defaults(
-            config, side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
-            MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    if (code != 0) {
+        return code;
     }
-    if (code == 0) {
-        code = mbedtls_ssl_conf_own_cert(config, &tls->cert, &tls->key);
+    code = mbedtls_ssl_config_defaults(
+        config, side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
+        MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    if (code != 0) {
+        return code;
     }
+    code = mbedtls_ssl_conf_own_cert(config, &tls->cert, &tls->key);
     mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->random);
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
     mbedtls_ssl_conf_ca_chain(config, &tls->ca, NULL);
@@ -203,10 +206,10 @@ int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *fil
     mbedtls_pk_init(&tls->key);
     mbedtls_ssl_config_init(&tls->config);
     int rc = read_files(tls, side, files, err);
-    char text[128];
-    int code;
     if (rc == 0) {
-        code = configure(tls, side);
+        char text[128];
+        int code = configure(tls, side);
+
         rc = code == 0 ? 0
                        : err_set(err, ERR_SYSTEM, "TLS cannot be set up: %s",
                                  reason_of(code, text, sizeof(text)));
@@ -241,6 +244,7 @@ void tls_release(struct tls *tls)
 
 // --- sessions
 
+// The callback by which mbedTLS reads.
 static int take_in(void *owner, unsigned char *to, size_t len)
 {
     struct tls_session *session = owner;
@@ -260,6 +264,7 @@ static int take_in(void *owner, unsigned char *to, size_t len)
     return (int)len;
 }
 
+// The callback by which mbedTLS writes.
 static int give_out(void *owner, const unsigned char *data, size_t len)
 {
     struct tls_session *session = owner;
@@ -268,12 +273,13 @@ static int give_out(void *owner, const unsigned char *data, size_t len)
     return (int)len;
 }
 
-// mbedTLS compares names only; an address is looked for here.
+// Looks for the expected address in the other side's certificate, because mbedTLS compares only
+// names. It is called for each certificate of the chain.
 static int check_address(void *owner, mbedtls_x509_crt *cert, int depth, uint32_t *flags)
 {
     const struct tls_session *session = owner;
 
-    if (depth > 0) { // of the authority
+    if (depth > 0) { // a certificate of the authority
         return 0;
     }
     for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
@@ -298,7 +304,7 @@ static void expect_host(struct tls_session *session, const char *host)
         mbedtls_ssl_set_verify(&session->ssl, check_address, session);
     }
     if (mbedtls_ssl_set_hostname(&session->ssl, session->address_len > 0 ? NULL : host) != 0) {
-        abort(); // memory; or a name that url_parse does not let through
+        abort(); // no memory, or a name longer than url_parse lets through
     }
 }
 
@@ -310,7 +316,7 @@ struct tls_session *tls_session_create(struct tls *tls, const char *host)
     strbuf_init(&session->out, SIZE_MAX);
     mbedtls_ssl_init(&session->ssl);
     if (mbedtls_ssl_setup(&session->ssl, &tls->config) != 0) {
-        abort(); // memory
+        abort(); // no memory
     }
     if (host) {
         expect_host(session, host);
@@ -354,8 +360,9 @@ struct handshake **tls_session_steps(struct tls_session *session)
     return &session->tls->steps;
 }
 
-// --- what went wrong
+// --- errors
 
+// Sets the error for an alert of the other side, whose number mbedTLS leaves in its receive buffer.
 static int alert(const struct tls_session *session, struct err *err)
 {
     unsigned char number = session->ssl.in_msg ? session->ssl.in_msg[1] : 0;
@@ -385,7 +392,7 @@ static int failed(const struct tls_session *session, int code, struct err *err)
     case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED:
         return err_set(err, ERR_DENIED, "its certificate %s",
                        flags_reason(mbedtls_ssl_get_verify_result(&session->ssl)));
-    case MBEDTLS_ERR_SSL_BAD_HS_CERTIFICATE: // also when its use is another
+    case MBEDTLS_ERR_SSL_BAD_HS_CERTIFICATE: // among others, a wrong extended key usage
         return err_set(err, ERR_DENIED, "its certificate is not for this side of a connection");
     case MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE:
         return err_set(err, ERR_DENIED, "it shows no certificate");
@@ -403,7 +410,7 @@ static int failed(const struct tls_session *session, int code, struct err *err)
 
 // --- bytes
 
-int tls_session_greet(struct tls_session *session, bool *ret_done, struct err *err)
+int tls_session_handshake(struct tls_session *session, bool *ret_done, struct err *err)
 {
     int rc = mbedtls_ssl_handshake(&session->ssl);
 
@@ -444,7 +451,7 @@ int tls_session_write(struct tls_session *session, const void *data, size_t len,
     return 0;
 }
 
-bool tls_session_take(struct tls_session *session, char **ret, size_t *ret_len)
+bool tls_session_take_output(struct tls_session *session, char **ret, size_t *ret_len)
 {
     if (session->out.len == 0) {
         return false;

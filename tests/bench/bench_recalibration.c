@@ -7,9 +7,9 @@
 #include "common/parse.h"
 #include "proto/bins.h"
 #include "tests/worker/space.h"
-#include "worker/calibration/calibrate.h"
+#include "worker/calibration/decisions.h"
 #include "worker/calibration/recalibrate.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ struct search {
     struct arm *arm;
     struct group *group;
     struct recalibration *recalibration;
-    struct calibration *calls; // by the recalibrated forecast
+    struct decisions *calls; // by the recalibrated forecast
     double incumbent, best;
 };
 
@@ -103,7 +103,7 @@ static void consider(struct search *search, size_t index, uint64_t seed)
         forecast.p_improves = answer.p_improves;
         forecast.p_correct = answer.p_correct;
         if (!forecast.reason) {
-            forecast.confidence = calibration_confidence(search->calls, forecast.p_improves);
+            forecast.confidence = decisions_confidence(search->calls, forecast.p_improves);
         }
     }
     bool improves = point.correct && point.log2 > search->incumbent;
@@ -126,7 +126,7 @@ static void consider(struct search *search, size_t index, uint64_t seed)
         (void)recal_add(search->recalibration, &scope, &raw, &known);
         recal_refit(search->recalibration);
         if (forecast.trained_rows > 0) {
-            calibration_add(search->calls, forecast.p_improves, improves, outcome.propensity);
+            decisions_add(search->calls, forecast.p_improves, improves, outcome.propensity);
         }
         group_add(search->group, &context, &outcome);
         search->arm->measured++;
@@ -144,7 +144,7 @@ static void run(struct arm *arm, uint64_t searches)
         struct search search = {.arm = arm,
                                 .group = group_create("sgemm", "cpu x"),
                                 .recalibration = recal_create(NULL),
-                                .calls = calibration_create()};
+                                .calls = decisions_create()};
         space_order(order, seed);
         for (size_t i = 0; i < CONSIDERED; i++) {
             consider(&search, order[i], seed);
@@ -152,7 +152,7 @@ static void run(struct arm *arm, uint64_t searches)
         arm->shortfall += (search.best - search.incumbent) / (double)searches;
         group_free(search.group);
         recal_free(search.recalibration);
-        calibration_free(search.calls);
+        decisions_free(search.calls);
     }
     printf(
         "%s: %zu of %zu measured, best found below the best considered by %.3f log2; Brier score of"

@@ -1,12 +1,12 @@
-// Recalibration on recorded candidates. In each space the static model learns from 200 candidates and
-// forecasts the others; these forecasts are spoilt, one bin too fast and three times as sure in
-// logarithms; maps are made of 100 outcomes and judged by the rest, all spaces together.
+// Recalibration on recorded candidates. In each space the static model learns from 200 candidates
+// and forecasts the others; these forecasts are miscalibrated, one bin too fast and three times as
+// sure in logarithms; maps are made of 100 outcomes and judged by the rest, all spaces together.
 //   bench_recorded SPACE…        30 seeds: calibration errors and CRPS, as said and as corrected
 #include "client/eval/score.h"
 #include "common/mem.h"
 #include "tests/bench/samples.h"
 #include "tests/bench/taught.h"
-#include "tests/worker/spoilt.h"
+#include "tests/worker/calibration/miscalibrated.h"
 #include "worker/calibration/recalibrate.h"
 #include <math.h>
 #include <stdio.h>
@@ -24,9 +24,9 @@ struct rows {
     size_t count;
 };
 
-// What the model says, spoilt.
-static struct recal_forecast spoilt_forecast(const struct taught *taught,
-                                             const struct space_candidate *c)
+// The forecast of the model, miscalibrated.
+static struct recal_forecast miscalibrated_forecast(const struct taught *taught,
+                                                    const struct space_candidate *c)
 {
     struct forecast_reply reply;
 
@@ -34,7 +34,7 @@ static struct recal_forecast spoilt_forecast(const struct taught *taught,
     struct recal_forecast ret = (struct recal_forecast){.p_correct = reply.forecasts[0].p_correct};
     memcpy(ret.bins, reply.forecasts[0].bins, sizeof(ret.bins));
     message_clear(&forecast_reply_message, &reply);
-    spoil(&ret, taught->target);
+    miscalibrate(&ret, taught->target);
     return ret;
 }
 
@@ -47,7 +47,7 @@ static void judge(const struct space *space, uint64_t seed, struct recalibration
     taught_init(&taught, space, TRAINED, 2 * MAPPED, seed, STREAM_RECORDED);
     for (size_t i = 0; i < taught.count - TRAINED && rows->count < ROWS_MAX; i++) {
         const struct space_candidate *c = taught_other(&taught, i);
-        struct recal_forecast said = spoilt_forecast(&taught, c);
+        struct recal_forecast said = miscalibrated_forecast(&taught, c);
         double log2 = taught_log2(c), target = taught.target;
         struct recal_outcome known = {.correct = !isnan(log2),
                                       .improved = log2 > target,

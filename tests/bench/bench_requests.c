@@ -307,7 +307,7 @@ int main(int argc, char **argv)
     }
     connections_open(&bench.connections, bench.session, WIDE);
     struct hello_reply hello;
-    if (remote_hello(bench.connections.remote[0], "kcastd", &hello, &err) < 0) {
+    if (remote_hello_sync(bench.connections.remote[0], "kcastd", &hello, &err) < 0) {
         die(&err);
     }
     run_all(&bench, answer.job, hello.pid);

@@ -21,7 +21,7 @@ void connections_open(struct connections *ret, struct session *session, size_t c
         struct hello_reply hello;
 
         if (session_remote(session, remote_url(first), &ret->remote[i], &err) < 0 ||
-            remote_hello(ret->remote[i], "kcastd", &hello, &err) < 0) {
+            remote_hello_sync(ret->remote[i], "kcastd", &hello, &err) < 0) {
             die(&err);
         }
         message_clear(&hello_reply_message, &hello);

@@ -4,6 +4,7 @@
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include "tests/bench/samples.h"
+#include "worker/outcomes/outcome.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -68,7 +69,7 @@ static void learn(struct taught *taught)
         if (!isnan(outcome.log2)) {
             y[count++] = outcome.log2;
         }
-        if (group_takes(&outcome)) {
+        if (outcome_is_usable(&outcome)) {
             group_add(taught->group, &context, &outcome);
         }
     }

@@ -6,7 +6,7 @@
 
 #include "client/space/space.h"
 #include "proto/messages.h"
-#include "worker/group.h"
+#include "worker/model/group.h"
 #include <stddef.h>
 #include <stdint.h>
 

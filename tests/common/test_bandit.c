@@ -1,4 +1,4 @@
-// Arms with known rewards and costs: who is given how much.
+// Options with known rewards and costs: how much is spent on each.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct world {
     double chance[3], reward[3], cost[3];
 };
 
-// Makes so many pulls; spent[arm] is what it was given meanwhile.
+// Makes `pulls` pulls. spent[i] becomes the cost of option i.
 static void play(struct bandit *bandit, const struct world *world, uint64_t seed, size_t pulls,
                  double *spent)
 {
@@ -43,7 +43,7 @@ static void each_is_tried_first_the_heaviest_before_others(void **state)
     assert_int_equal(bandit_choose(&bandit, 0.5), 0);
     bandit.option[2].weight = 2;
     assert_int_equal(bandit_choose(&bandit, 0.5), 2);
-    bandit.option[2].pending = 1; // its outcome is not known yet, but it was tried
+    bandit.option[2].pending = 1; // pulled, with an outcome that is not known yet
     assert_int_equal(bandit_choose(&bandit, 0.5), 0);
     bandit_add(&bandit, 0, 5, 1);
     assert_int_equal(bandit_choose(&bandit, 0.5), 1);
@@ -64,7 +64,7 @@ static void what_improves_more_is_given_more(void **state)
         bandit_init(&bandit, 3, BANDIT_KEEP);
         play(&bandit, &world, seed, 600, spent);
         assert_true(spent[1] > 2 * spent[0] && spent[1] > 3 * spent[2]);
-        assert_true(spent[2] > 10); // and none is starved
+        assert_true(spent[2] > 10); // no option is starved
         assert_true(bandit_share(&bandit, 1) > bandit_share(&bandit, 2));
         assert_true(fabs(bandit_share(&bandit, 0) + bandit_share(&bandit, 1) +
                          bandit_share(&bandit, 2) - 1) < 1e-9);
@@ -80,11 +80,11 @@ static void equal_rewards_at_a_tenth_of_the_cost_are_preferred(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         bandit_init(&bandit, 2, BANDIT_KEEP);
         play(&bandit, &world, seed, 600, spent);
-        assert_true(spent[1] > 400); // of its pulls, each costs 1
+        assert_true(spent[1] > 400); // each pull of this option costs 1
     }
 }
 
-// Whoever was the best until now is left when another one becomes it.
+// An option that was the best is left when another one becomes the best.
 static void it_follows_a_change(void **state)
 {
     const struct world before = {.chance = {0.3, 0}, .reward = {1, 1}, .cost = {1, 1}},

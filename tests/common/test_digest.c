@@ -17,7 +17,7 @@ static void assert_hex(struct digest digest, const char *expected)
     assert_string_equal(hex, expected);
 }
 
-// FIPS 180-2, appendix B, and the well-known digest of nothing.
+// The vectors of FIPS 180-2, appendix B, and the digest of no bytes.
 static void known_answers(void **state)
 {
     char *million = malloc(1000000);

@@ -86,7 +86,7 @@ static void arguments_may_alias_the_text(void **state)
     err_set(&err, ERR_INVALID, "abc");
     err_wrap(&err, "%s/%s", err.text, err.text);
     assert_string_equal(err.text, "abc/abc: abc");
-    err.code = ERR_NONE; // keeps the text, as an argument for the next one
+    err.code = ERR_NONE; // err.text stays, to be an argument of the next call
     err_set(&err, ERR_INVALID, "<%s>", err.text);
     assert_string_equal(err.text, "<abc/abc: abc>");
 }

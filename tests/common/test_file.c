@@ -13,14 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct fixture {
-    char *dir; // a folder of this test's own
+    char *dir; // this test's own folder
 };
 
 static int set_up(void **state)
@@ -137,7 +135,7 @@ static void read_refuses_what_is_no_regular_file(void **state)
 
     assert_int_equal(file_read(&bytes, "/", 10, &err), ERR_SYSTEM);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(file_read(&bytes, path, 10, NULL), ERR_SYSTEM); // and does not hang
+    assert_int_equal(file_read(&bytes, path, 10, NULL), ERR_SYSTEM); // does not hang
     free(path);
 }
 
@@ -168,7 +166,7 @@ static void *feed(void *arg)
     return NULL;
 }
 
-// Larger than the pipe and both ends non-blocking, so that both sides meet EAGAIN and short
+// The data are larger than the pipe and neither end blocks: both sides meet EAGAIN and short
 // transfers.
 static void pipes_are_read_and_written_whole(void **state)
 {
@@ -269,177 +267,6 @@ static void replace_does_not_follow_a_planted_temp_link(void **state)
     free(temp);
 }
 
-static void make_dirs_makes_all_levels_and_repeats(void **state)
-{
-    char *path = in(state, "x//y/z/");
-    char *file = in(state, "file");
-    char *below = in(state, "file/sub");
-
-    assert_int_equal(file_make_dirs(path, NULL), 0);
-    assert_int_equal(file_make_dirs(path, NULL), 0);
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_mode & 07777, 0700);
-    put(file, "");
-    struct err err = ERR_INIT;
-    assert_int_equal(file_make_dirs(file, &err), ERR_SYSTEM);
-    assert_int_equal(file_make_dirs(below, NULL), ERR_SYSTEM);
-    assert_int_equal(file_make_dirs("", NULL), ERR_INVALID);
-    assert_int_equal(file_make_dirs("/", NULL), 0);
-    free(path);
-    free(file);
-    free(below);
-}
-
-static void second_lock_is_busy_and_names_the_holder(void **state)
-{
-    char *path = in(state, "lock");
-    char *expected = xasprintf("process %d", (int)getpid());
-    int fd = -1;
-
-    assert_int_equal(file_lock(&fd, path, NULL), 0);
-    assert_true(fd >= 0);
-    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    struct err err = ERR_INIT;
-    int other = -1;
-    assert_int_equal(file_lock(&other, path, &err), ERR_BUSY);
-    assert_int_equal(other, -1);
-    assert_non_null(strstr(err.text, expected));
-    close(fd);
-    assert_int_equal(file_lock(&other, path, NULL), 0);
-    close(other);
-    free(path);
-    free(expected);
-}
-
-static void lock_dies_with_its_process(void **state)
-{
-    char *path = in(state, "lock");
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    int fd = -1;
-    if (pid == 0) {
-        _exit(file_lock(&fd, path, NULL) == 0 ? 0 : 1);
-    }
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_int_equal(file_lock(&fd, path, NULL), 0);
-    close(fd);
-    free(path);
-}
-
-// A child of a process that was killed, forked and not yet at its exec, has its descriptors. It lets
-// go when somebody opens the file.
-static void lock_of_a_dead_process_is_waited_for(void **state)
-{
-    char *path = in(state, "lock");
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    int fd = -1;
-    if (pid == 0) {
-        int opened = inotify_init1(IN_CLOEXEC);
-
-        if (file_lock(&fd, path, NULL) != 0 || inotify_add_watch(opened, path, IN_OPEN) < 0) {
-            _exit(1);
-        }
-        char event[4096];
-        if (fork() == 0) {
-            _exit(read(opened, event, sizeof(event)) > 0 ? 0 : 1);
-        }
-        _exit(0);
-    }
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_int_equal(file_lock(&fd, path, NULL), 0);
-    close(fd);
-    free(path);
-}
-
-static void remove_tree_removes_all_but_follows_no_link(void **state)
-{
-    char *tree = in(state, "tree");
-    char *deep = in(state, "tree/a/b/c");
-    char *keep = in(state, "keep");
-    char *kept = in(state, "keep/file");
-    char *link_path = in(state, "tree/a/link");
-    char *file = in(state, "tree/a/b/file");
-
-    assert_int_equal(file_make_dirs(deep, NULL), 0);
-    assert_int_equal(file_make_dirs(keep, NULL), 0);
-    put(kept, "1");
-    put(file, "2");
-    assert_int_equal(symlink(keep, link_path), 0);
-    assert_int_equal(file_remove_tree(tree, NULL), 0);
-    assert_false(file_exists(tree));
-    assert_content(kept, "1");
-    assert_int_equal(file_remove_tree(tree, NULL), 0); // missing is fine
-    assert_int_equal(symlink(keep, tree), 0);
-    assert_int_equal(file_remove_tree(tree, NULL), 0); // the link alone
-    assert_content(kept, "1");
-    free(tree);
-    free(deep);
-    free(keep);
-    free(kept);
-    free(link_path);
-    free(file);
-}
-
-static void remove_tree_refuses_endless_depth(void **state)
-{
-    char *tree = in(state, "t");
-    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    assert_int_equal(mkdir(tree, 0700), 0);
-    assert_int_equal(chdir(tree), 0);
-    for (int i = 0; i < 200; i++) {
-        assert_int_equal(mkdir("d", 0700), 0);
-        assert_int_equal(chdir("d"), 0);
-    }
-    struct err err = ERR_INIT;
-    assert_int_equal(file_remove_tree(tree, &err), ERR_LIMIT);
-    // Climbing back up removes the rest for the fixture.
-    for (int i = 0; i < 200; i++) {
-        assert_int_equal(chdir(".."), 0);
-        assert_int_equal(rmdir("d"), 0);
-    }
-    assert_int_equal(fchdir(here), 0);
-    close(here);
-    free(tree);
-}
-
-static void temp_dirs_obey_tmpdir_and_differ(void **state)
-{
-    struct fixture *fixture = *state;
-    char *old = getenv("TMPDIR") ? xstrdup(getenv("TMPDIR")) : NULL;
-    char *missing = in(state, "missing");
-
-    setenv("TMPDIR", fixture->dir, 1);
-    char *a = NULL;
-    assert_int_equal(file_make_temp_dir(&a, "p", NULL), 0);
-    char *b = NULL;
-    assert_int_equal(file_make_temp_dir(&b, "p", NULL), 0);
-    assert_string_not_equal(a, b);
-    assert_memory_equal(a, fixture->dir, strlen(fixture->dir));
-    setenv("TMPDIR", missing, 1);
-    free(b);
-    b = NULL;
-    struct err err = ERR_INIT;
-    assert_int_equal(file_make_temp_dir(&b, "p", &err), ERR_SYSTEM);
-    assert_null(b);
-    if (old) {
-        setenv("TMPDIR", old, 1);
-    } else {
-        unsetenv("TMPDIR");
-    }
-    free(a);
-    free(old);
-    free(missing);
-}
-
 static void names_and_places(void **state)
 {
     (void)state;
@@ -454,8 +281,6 @@ static void names_and_places(void **state)
     free(self);
     free(own);
 }
-
-#define WITH_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 static void a_secret_is_read_only_where_nobody_else_reads(void **state)
 {
@@ -487,6 +312,8 @@ static void a_secret_is_read_only_where_nobody_else_reads(void **state)
     free(dir);
 }
 
+#define WITH_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,13 +329,6 @@ int main(void)
         WITH_DIR(failed_replace_leaves_old_file_and_no_temp),
         WITH_DIR(replace_over_a_folder_fails_and_leaves_no_temp),
         WITH_DIR(replace_does_not_follow_a_planted_temp_link),
-        WITH_DIR(make_dirs_makes_all_levels_and_repeats),
-        WITH_DIR(second_lock_is_busy_and_names_the_holder),
-        WITH_DIR(lock_dies_with_its_process),
-        WITH_DIR(lock_of_a_dead_process_is_waited_for),
-        WITH_DIR(remove_tree_removes_all_but_follows_no_link),
-        WITH_DIR(remove_tree_refuses_endless_depth),
-        WITH_DIR(temp_dirs_obey_tmpdir_and_differ),
         WITH_DIR(names_and_places),
     };
 

@@ -10,8 +10,8 @@
 #define ITEMS 500
 
 struct item {
-    uint64_t key; // least first
-    size_t index; // where the heap has it
+    uint64_t key; // the least is on top
+    size_t index; // as set by the heap
 };
 
 static bool item_less(const void *a, const void *b)
@@ -63,8 +63,7 @@ static void items_leave_in_order_of_their_keys(void **state)
     heap_release(&heap);
 }
 
-// Every index told to the items is where the heap has them, and the top is the least of a plain
-// scan.
+// Checks that each item knows its index and that the top is the least of all items.
 static void check_against_scan(const struct heap *heap, const struct item *item)
 {
     uint64_t least = UINT64_MAX;

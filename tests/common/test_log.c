@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Standard error goes to a temporary file while an event is logged, so that the test can read it
-// back.
+// Standard error is redirected to a temporary file while an event is logged, so that the test can
+// read the line.
 struct capture {
     FILE *file;         // receives stderr
     int saved;          // the real stderr

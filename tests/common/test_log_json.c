@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-// The object of this event; it must be valid JSON on one line.
+// The JSON object of this event. Checks that it is valid and on one line.
 static json_t *object_of(const char *event)
 {
     struct log_line line = {"2026-01-31T12:00:00.000Z", "kcastd", "info", event};

@@ -125,7 +125,7 @@ static void letters_posted_while_closing_are_delivered_or_kept(void **state)
     }
     mailbox_close(office.box);
     int kept = 0;
-    // The memory lives until the loop runs again, so the threads may still try.
+    // The memory lives until the loop runs again: the threads may still try to post.
     for (int t = 0; t < THREADS; t++) {
         pthread_join(thread[t], NULL);
         kept += sender[t].kept;
@@ -145,7 +145,7 @@ static void close_delivers_what_was_posted_and_refuses_more(void **state)
     mailbox_close(office.box);
     assert_int_equal(office.delivered, 2);
     assert_false(send_letter(&office, 0, 2));
-    mailbox_close(office.box); // again: nothing happens
+    mailbox_close(office.box); // a second close does nothing
     mailbox_close(NULL);
     finish_office(&office);
     assert_int_equal(office.delivered, 2);
@@ -168,7 +168,7 @@ static void on_first(struct mail *mail)
     struct letter *letter = (struct letter *)mail;
 
     letter->office->delivered++;
-    // The same memory, now delivered the usual way; twice in one batch would be wrong.
+    // The same mail is delivered again in the usual way. Twice in one batch would be an error.
     letter->mail.deliver = on_letter;
     assert_true(mailbox_post(letter->office->box, &letter->mail));
 }

@@ -275,7 +275,7 @@ static void usage_errors_name_option_and_reason(void **state)
     }
 }
 
-// Reads an INI text through a file of this test's own.
+// Reads an INI text from a temporary file.
 static int read_ini(struct target *target, const char *text, size_t len, struct err *err)
 {
     char *dir = NULL;

@@ -100,7 +100,7 @@ static void f64_refuses_what_is_not_finite_or_not_a_number(void **state)
     assert_true(value == 42);
 }
 
-// Does as much as the installed locales allow: with "C" alone it repeats the test above.
+// Covers the installed locales. Where only "C" is installed it repeats the test above.
 static void f64_does_not_know_the_locale(void **state)
 {
     (void)state;

@@ -13,7 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Binds a datagram socket to name ('@' first: abstract) and points NOTIFY_SOCKET at it.
+// Binds a datagram socket to `name` and puts the name into NOTIFY_SOCKET. A name that begins with
+// '@' is abstract.
 static int listen_at(const char *name)
 {
     size_t len = strlen(name);
@@ -48,7 +49,7 @@ static void message_arrives_at_a_path(void **state)
     close(fd);
     unlink(path);
     rmdir(dir);
-    ready_notify("STOPPING=1"); // nobody listens any more: silence
+    ready_notify("STOPPING=1"); // nobody listens: no error and no output
 }
 
 static void message_arrives_in_the_abstract_name_space(void **state)

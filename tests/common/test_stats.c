@@ -156,7 +156,7 @@ static void normal_quantiles_and_cdf_agree_with_tables(void **state)
     }
 }
 
-// Tables of Student's t; the closed forms of 1 and 2 degrees are exact.
+// Values from tables of Student's t. Those for 1 and 2 degrees of freedom are closed forms.
 static void t_quantiles_agree_with_tables(void **state)
 {
     static const struct {
@@ -177,8 +177,7 @@ static void t_quantiles_agree_with_tables(void **state)
     }
 }
 
-// P(0 < T < t) by Simpson's rule: a computation that shares nothing with the incomplete beta
-// function.
+// P(0 < T < t) by Simpson's rule, which is independent of the incomplete beta function.
 static double integrated(double t, double nu)
 {
     const int steps = 20000;
@@ -240,7 +239,7 @@ static void t_quantiles_of_extreme_arguments(void **state)
     assert_near(stats_t_quantile(1e-12, 3) / -10331.1, 1, 1e-4);
 }
 
-// Random123, examples/kat_vectors, philox4x32 with 10 rounds.
+// The vectors of Random123, examples/kat_vectors, for philox4x32 with 10 rounds.
 static void philox_agrees_with_the_published_vectors(void **state)
 {
     static const struct {
@@ -325,7 +324,7 @@ static void below_is_uniform_and_in_range(void **state)
     for (int i = 0; i < 7; i++) {
         assert_in_range(count[i], 9500, 10500);
     }
-    // Without rejection every third value would come twice as often here.
+    // Without rejection every third value would occur twice as often here.
     count[0] = 0;
     for (int i = 0; i < 30000; i++) {
         count[0] += stats_rng_below(&rng, UINT64_C(3) << 62) % 3 == 0;

@@ -68,7 +68,7 @@ static void append_past_max_keeps_a_prefix(void **state)
     strbuf_addf(&buf, "%s", "890");
     assert_true(buf.truncated);
     assert_string_equal(strbuf_text(&buf), "01234567");
-    strbuf_addc(&buf, 'y'); // would fit, but would leave a hole
+    strbuf_addc(&buf, 'y'); // it would fit, but would leave a gap
     strbuf_addf(&buf, "%d", 1);
     assert_string_equal(strbuf_text(&buf), "01234567");
     strbuf_release(&buf);

@@ -238,6 +238,16 @@ static void one_job_in_full(void **state)
     free(text);
     text = show_job(client, id, "--json", 0); // looking took nothing away
     assert_non_null(strstr(text, "\"verdict\":\"faster\""));
+    assert_non_null(strstr(text, "\"cause\":null"));
+    free(text);
+    job = daemon_client_accepted(client, "two", "//! run-crash\n");
+    daemon_client_expect(client, job, JOB_BURIED, 0);
+    snprintf(id, sizeof(id), "%llu", (unsigned long long)job);
+    text = show_job(client, id, NULL, 0);
+    assert_non_null(strstr(text, "cause        lost-executor"));
+    free(text);
+    text = show_job(client, id, "--json", 0);
+    assert_non_null(strstr(text, "\"cause\":\"lost-executor\""));
     free(text);
     text = show_job(client, "999", NULL, 3);
     assert_non_null(strstr(text, "no job 999"));

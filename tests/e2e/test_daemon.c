@@ -461,6 +461,7 @@ static void a_parked_wait_is_answered_when_any_of_its_jobs_ends(void **state)
     struct job_info info;
     daemon_client_cancel(client, jobs[1], &info);
     assert_int_equal(info.state, JOB_CANCELLED);
+    assert_int_equal(info.cause, JOB_CAUSE_CLIENT);
     message_clear(&job_info_message, &info);
     while (poll[0].answers == 0) {
         (void)uv_run(&client->loop, UV_RUN_ONCE);
@@ -784,12 +785,12 @@ static void hello_says_who_it_is(void **state)
     struct hello_reply reply;
     struct err err = ERR_INIT;
 
-    assert_int_equal(remote_hello(client->remote, "kcastd", &reply, &err), 0);
+    assert_int_equal(remote_hello_sync(client->remote, "kcastd", &reply, &err), 0);
     assert_string_equal(reply.program, "kcastd");
     assert_int_equal(reply.pid, client->program.pid);
     assert_true(reply.message_max >= (1U << 20));
     message_clear(&hello_reply_message, &reply);
-    assert_int_not_equal(remote_hello(client->remote, "kcast-worker", &reply, &err), 0);
+    assert_int_not_equal(remote_hello_sync(client->remote, "kcast-worker", &reply, &err), 0);
 }
 
 int main(void)

@@ -115,6 +115,7 @@ static void expect_over_budget(struct daemon_client *client, uint64_t job, const
 
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_CANCELLED);
+    assert_int_equal(info.cause, JOB_CAUSE_BUDGET);
     assert_int_equal(strncmp(info.reason, "BUDGET: ", 8), 0);
     assert_non_null(strstr(info.reason, whose));
     message_clear(&job_info_message, &info);

@@ -51,6 +51,7 @@ static void expect_buried(struct daemon_client *client, const char *candidate, c
 
     daemon_client_wait(client, submit(client, candidate, candidate), &info);
     assert_int_equal(info.state, JOB_BURIED);
+    assert_int_equal(info.cause, JOB_CAUSE_LOST_EXECUTOR);
     if (!strstr(info.reason, text)) {
         fail_msg("%s", info.reason);
     }
@@ -290,12 +291,142 @@ static void a_killed_daemon_takes_its_executor_along(void **state)
     free(gate);
 }
 
+// The daemon's kcast-exec is a link that the test can take away; so does a host without descriptors,
+// processes or memory let nothing begin.
+static int set_up_removable(void **state)
+{
+    static char option[512];
+    char *target = program_support_path("fake_exec");
+
+    (void)daemon_client_set_up(state);
+    struct daemon_client *client = *state;
+    char *link = xasprintf("%s/exec", client->program.dir);
+    (void)snprintf(option, sizeof(option), "--exec=%s", link);
+    assert_int_equal(symlink(target, link), 0);
+    client->option[0] = option;
+    free(link);
+    free(target);
+    return daemon_client_start(client) ? 0 : -1;
+}
+
+static void take_away(struct daemon_client *client, bool away)
+{
+    char *here = xasprintf("%s/exec", client->program.dir);
+    char *gone = xasprintf("%s/gone", client->program.dir);
+
+    assert_int_equal(away ? rename(here, gone) : rename(gone, here), 0);
+    free(gone);
+    free(here);
+}
+
+static void until_logged(struct daemon_client *client, const char *text)
+{
+    bool is = false;
+
+    while (!is) { // until the runner's limit
+        struct waited waited;
+        char *log = program_log(&client->program);
+
+        is = strstr(log, text);
+        free(log);
+        uint64_t none = 0;
+        daemon_client_wait_once(client, &none, 0, 2, &waited);
+        message_clear(&waited_message, &waited);
+    }
+}
+
+static void expect_unhurt(struct daemon_client *client, uint64_t job)
+{
+    struct job_info info;
+
+    daemon_client_wait(client, job, &info);
+    if (info.state != JOB_DONE) {
+        fail_msg("%s: %s", job_state_name(info.state), info.reason);
+    }
+    assert_int_equal(info.attempt, 0);
+    message_clear(&job_info_message, &info);
+    struct status status;
+    daemon_client_status(client, &status);
+    assert_string_equal(status.devices[0].state, "ready");
+    assert_null(status.devices[0].reason);
+    message_clear(&status_message, &status);
+}
+
+static void a_host_that_starts_no_compiler_is_waited_for(void **state)
+{
+    struct daemon_client *client = *state;
+
+    take_away(client, true);
+    uint64_t job = submit(client, "k", "int compiled_late;\n");
+    until_logged(client, "compile-waits name=");
+    take_away(client, false);
+    expect_unhurt(client, job);
+    assert_int_equal(daemon_client_runs(client, "measure", NULL), 1);
+}
+
+static void a_host_that_starts_no_measurement_is_waited_for(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "gate");
+    char *candidate = xasprintf("//! compile-gate %s\n", gate);
+
+    daemon_client_expect(client, submit(client, "first", "int first;\n"), JOB_DONE, 0);
+    uint64_t job = submit(client, "k", candidate);
+    (void)daemon_client_gate_wait(gate);
+    take_away(client, true);
+    daemon_client_gate_open(gate);
+    until_logged(client, "job-waits job=");
+    take_away(client, false);
+    expect_unhurt(client, job);
+    assert_int_equal(daemon_client_runs(client, "measure", candidate), 1);
+    free(candidate);
+    free(gate);
+}
+
+static void what_waits_for_the_host_can_be_cancelled(void **state)
+{
+    struct daemon_client *client = *state;
+
+    take_away(client, true);
+    uint64_t job = submit(client, "k", "int never;\n");
+    until_logged(client, "compile-waits name=");
+    struct job_info info;
+    daemon_client_cancel(client, job, &info);
+    assert_int_equal(info.state, JOB_CANCELLED);
+    message_clear(&job_info_message, &info);
+    take_away(client, false);
+    expect_unhurt(client, submit(client, "next", "int next;\n"));
+}
+
+static void a_plan_that_is_too_large_is_the_jobs_own_fault(void **state)
+{
+    static const char padded[] = "//! pad 22\n";
+    struct daemon_client *client = *state;
+    struct job_spec spec = daemon_client_spec(client, "//! pad 22\nint candidate;\n");
+
+    spec.reference = daemon_client_put(client, padded, strlen(padded));
+    spec.baseline = spec.reference;
+    struct submitted reply;
+    struct err err = ERR_INIT;
+    assert_int_equal(daemon_client_submit(client, "test", "large", &spec, &reply, &err), 0);
+    struct job_info info;
+    daemon_client_wait(client, reply.job, &info);
+    assert_int_equal(info.state, JOB_BURIED);
+    assert_int_equal(info.cause, JOB_CAUSE_TOO_LARGE);
+    assert_string_equal(info.reason, "problem and objects are too large to be sent to an executor");
+    assert_int_equal(info.attempt, 0);
+    message_clear(&job_info_message, &info);
+    expect_unhurt(client, submit(client, "next", "int next;\n"));
+}
+
 int main(void)
 {
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, daemon_client_set_up_started, daemon_client_tear_down)
 #define IMPATIENT(name)                                                                            \
     cmocka_unit_test_setup_teardown(name, set_up_impatient, daemon_client_tear_down)
+#define REMOVABLE(name)                                                                            \
+    cmocka_unit_test_setup_teardown(name, set_up_removable, daemon_client_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_crash_is_tried_twice_and_buried),
         TEST(one_crash_is_forgiven),
@@ -315,9 +446,14 @@ int main(void)
         TEST(a_damaged_object_is_compiled_again),
         TEST(sigterm_leaves_no_process_and_costs_no_attempt),
         TEST(a_killed_daemon_takes_its_executor_along),
+        REMOVABLE(a_host_that_starts_no_compiler_is_waited_for),
+        REMOVABLE(a_host_that_starts_no_measurement_is_waited_for),
+        REMOVABLE(what_waits_for_the_host_can_be_cancelled),
+        TEST(a_plan_that_is_too_large_is_the_jobs_own_fault),
     };
 #undef TEST
 #undef IMPATIENT
+#undef REMOVABLE
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

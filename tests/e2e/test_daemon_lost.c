@@ -2,7 +2,7 @@
 // promised is kept, nothing is measured twice, and what is not to blame is not blamed.
 #include "common/file.h"
 #include "net/rpc/frames.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include "tests/support/until.h"

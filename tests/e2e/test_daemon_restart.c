@@ -167,6 +167,7 @@ static void cancelled_and_buried_jobs_stay_so(void **state)
     struct job_info info;
     daemon_client_wait(client, buried, &info);
     assert_int_equal(info.state, JOB_BURIED);
+    assert_int_equal(info.cause, JOB_CAUSE_LOST_EXECUTOR);
     assert_non_null(strstr(info.reason, "signal 11"));
     message_clear(&job_info_message, &info);
     assert_int_equal(daemon_client_runs(client, "measure", NULL), 2);
@@ -218,6 +219,7 @@ static void a_problem_that_has_gone_buries_the_job(void **state)
     struct job_info info;
     daemon_client_wait(client, job, &info);
     assert_int_equal(info.state, JOB_BURIED);
+    assert_int_equal(info.cause, JOB_CAUSE_MISSING_BLOB);
     assert_non_null(strstr(info.reason, "blobs/"));
     message_clear(&job_info_message, &info);
     free(blobs);

@@ -50,10 +50,10 @@ start_server() { # one thread: several wait for each other by spinning, and on a
     server=$started server_url=$url
 }
 
-# ---- the ladder ----
+# ---- the output formats ----
 start_server
-KCAST_MODEL_URL=$server_url/v1 "$build/tests/worker/test_rungs" >"$dir/rungs.out" 2>&1 || { cat "$dir/rungs.out"; die "a rung fails"; }
-cat "$dir/rungs.out" | grep -E '^(json|forced|required|text)' || die "no rung was tried"
+KCAST_MODEL_URL=$server_url/v1 "$build/tests/worker/llm/test_output_formats" >"$dir/formats.out" 2>&1 || { cat "$dir/formats.out"; die "an output format fails"; }
+cat "$dir/formats.out" | grep -E '^(json|forced|required|text)' || die "no output format was tried"
 stop $server
 
 # ---- a search; a fresh server, so that it has counted nothing else ----

@@ -160,7 +160,7 @@ static void hello_names_the_program(void **state)
 {
     struct fixture *f = *state;
     struct hello_reply hello;
-    assert_int_equal(remote_hello(f->remote, "kcast-worker", &hello, NULL), 0);
+    assert_int_equal(remote_hello_sync(f->remote, "kcast-worker", &hello, NULL), 0);
     assert_int_equal(hello.pid, f->program.pid);
     assert_string_equal(hello.features[0], "static");
     assert_non_null(hello.worker);

@@ -1,5 +1,5 @@
-// What the tests of real compilations and measurements share: the problem tests/data/exec/window,
-// compiled, and plans for it.
+// Shared by the tests of real compilations and measurements: the problem tests/data/exec/window
+// with its compiled reference and baseline, and plans for it.
 #ifndef TESTS_EXECUTOR_FIXTURE_H
 #define TESTS_EXECUTOR_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
 #include "executor/cpu/harness.h"
-#include "executor/cpu/measure_cpu.h"
+#include "executor/cpu/measure.h"
 #include "executor/cpu/probe.h"
 #include "problem/problem.h"
 #include "proto/messages.h"
@@ -34,7 +34,7 @@ struct fixture {
     struct bytes json;
     struct problem *problem;
     struct bytes reference, baseline;
-    char *no_sandbox; // why there is none here; NULL: it works
+    char *no_sandbox; // why the sandbox does not work here; NULL: it works
 };
 
 static inline struct bytes fixture_read(const char *name)
@@ -51,7 +51,8 @@ static inline struct bytes fixture_read(const char *name)
     return bytes;
 }
 
-// Compiles a source against the fixture's problem; change what matters in the plan before.
+// Returns a plan that compiles the file against the fixture's problem. The caller owns it and may
+// change it.
 static inline struct compile_plan fixture_compile_plan(const struct fixture *fixture,
                                                        const char *file, bool reference)
 {
@@ -67,6 +68,7 @@ static inline struct compile_plan fixture_compile_plan(const struct fixture *fix
     return plan;
 }
 
+// Compiles and clears the plan. Without a sandbox here it compiles without one.
 static inline struct compile_outcome fixture_compile(const struct fixture *fixture,
                                                      struct compile_plan *plan)
 {

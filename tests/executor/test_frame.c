@@ -1,4 +1,4 @@
-// The loop of the modes that stay: plans in, answers out, and what ends it.
+// The loop of the modes that serve: plans come in, answers go out, and what ends it.
 #include "common/mem.h"
 #include "executor/frame.h"
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-// Answers with the plan's bytes; the answer with which `left` is used up is the last.
+// Answers with the plan's bytes. The answer that makes `left` 0 is the last.
 static int echo(void *owner, const struct bytes *plan, struct bytes *ret, bool *ret_last,
                 struct err *err)
 {
@@ -23,8 +23,8 @@ static int echo(void *owner, const struct bytes *plan, struct bytes *ret, bool *
     return 0;
 }
 
-// Serves plans of the given lengths (0 ends them). Returns what frame_serve does and how many frames
-// came back, the first of which says that it is ready.
+// Serves plans of the given lengths, which a 0 ends. Returns what frame_serve returns and how many
+// frames came back; the first of them says that the process is ready.
 static int serve(const size_t *len, int answers, size_t *ret_frames)
 {
     int in[2], out[2], rc;

@@ -40,8 +40,8 @@ static void same_key_gives_same_values_and_another_others(void **state)
     inputs_fill(&tensor, inputs_key(1, 2, 3, 4), 1000, 10, b);
     inputs_fill(&tensor, inputs_key(1, 2, 3, 4), 2000, 10, longer);
     assert_memory_equal(a, b, sizeof(a));
-    assert_memory_equal(
-        a, longer, sizeof(a)); // an element depends on its index, not on the number of elements
+    assert_memory_equal(a, longer,
+                        sizeof(a)); // an element depends on its index alone, not on their number
     for (uint64_t change = 0; change < 4; change++) {
         uint64_t key =
             inputs_key(1 + (change == 0), 2 + (change == 1), 3 + (change == 2), 4 + (change == 3));
@@ -194,7 +194,7 @@ static void integer_dtypes_round_and_clamp(void **state)
         assert_true(c[i] >= -5 && c[i] <= 5);
         assert_true(isfinite(d[i]));
         assert_true((b[i] < 0) == (a[i] == 0) ||
-                    a[i] < 255); // the same draws: negative ones are clamped to 0
+                    a[i] < 255); // the same values, with negative ones clamped to 0
     }
 }
 

@@ -1,252 +1,477 @@
-// Real sandbox, real compiler, a tiny problem: what each kind of candidate comes to. No verdict
-// here depends on how fast the machine is.
-#include "tests/executor/fixture.h"
+// The order of a measurement's steps, on a fake machine that launches nothing: which step follows
+// which, what ends it, and what the outcome says.
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include "executor/measure.h"
+#include "executor/paired_timing.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define BIT(id) (1U << VERDICT_##id)
-#define ANY UINT32_MAX
+#include <cmocka.h>
 
-struct expectation {
-    const char *candidate;
-    uint32_t verdicts;  // bits of those that are right
-    const char *reason; // part of it; NULL: none is looked for
-    bool short_limit;   // it is expected to run into the limit of a launch
+#define PROBLEM                                                                                    \
+    "{\"name\": \"p\", \"title\": \"y = x\", \"license\": \"MIT\", \"language\": \"c\","           \
+    "\"entry\": \"p\", \"params\": [{\"name\": \"N\", \"type\": \"int\"}],"                        \
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"        \
+    "[\"N\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"            \
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"            \
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"N\": 1}, {\"N\": 100}], \"bench\": ["          \
+    "{\"params\": {\"N\": 1000}, \"weight\": 0.5}, {\"params\": {\"N\": 2000}, \"weight\": 0.5}]," \
+    "\"hidden\": {\"N\": {\"min\": 7, \"max\": 7}}},"                                              \
+    "\"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}"
+
+// The machine.
+struct fake {
+    const char *failing; // the function that does not succeed; NULL: all do
+    int with;            // what that function returns
+    double ns[ARM_COUNT];
+    double noise;    // blocks take turns in taking up to twice this share more
+    double inputs_s; // seconds of inputs that each launch adds
+    bool disturbed;
+    struct measure_fresh fresh;
+    struct measure_peaks peaks;
+    // What the machine has seen:
+    struct measurement *measurement;
+    struct strbuf log;  // its steps; of consecutive blocks of one case only the first
+    const void *timing; // the case whose blocks run
+    enum arm_index against;
+    char order[5];
+    size_t launched, blocks_begun, blocks_ended;
+    int cases_open; // cases whose data has been made and not freed
+    bool closed;
 };
 
-static const struct expectation expectation[] = {
-    {"faster", BIT(FASTER), NULL, false},
-    {"slower", BIT(SLOWER), NULL, false},
-    {"prints", BIT(FASTER), NULL, false},
-    {"flood", BIT(SLOWER) | BIT(FASTER), NULL, false},
-    {"longjmp", ANY, NULL, true}, // undefined: any verdict will do
-    {"wrong", BIT(WRONG), "expected", false},
-    {"wrong_last", BIT(WRONG), "y[0] is", false},
-    {"nothing", BIT(WRONG), "y[0] is", false},
-    {"memo", BIT(WRONG), "expected", false},
-    {"memo_contents", BIT(QUARANTINED), "never seen", false},
-    {"overrun", BIT(WRONG), "outside y", false},
-    {"underrun", BIT(WRONG), "outside y", false},
-    {"far", BIT(CRASH), "SIGSEGV", false},
-    {"segv", BIT(CRASH), "SIGSEGV", false},
-    {"divide", BIT(CRASH), "SIGFPE", false},
-    {"abort", BIT(CRASH), "abort", false},
-    {"deep", BIT(CRASH), "SIGSEGV", false},
-    {"exit", BIT(CRASH), "exit status 0", false},
-    {"exit_later", BIT(CRASH), "exit status 7", false},
-    {"write_input", BIT(CRASH), "SIGSEGV", false},
-    {"hang", BIT(TIMEOUT), "longer than", true},
-    {"futex_sleep", BIT(TIMEOUT), "longer than", true},
-    // What it computes after its "done" is charged, and right if it is in time.
-    {"forge_done", BIT(WRONG) | BIT(FASTER), NULL, true},
-    {"forge_only", BIT(WRONG) | BIT(TIMEOUT), NULL, true},
-    {"scribble", BIT(TIMEOUT) | BIT(CRASH), NULL, true},
-    {"late", BIT(SLOWER) | BIT(QUARANTINED) | BIT(WRONG), NULL, false},
+static int step(struct fake *fake, const char *name, struct err *err)
+{
+    if (fake->failing && strcmp(fake->failing, name) == 0) {
+        return fake->with == MEASURE_STOP
+                   ? measurement_stop(fake->measurement, VERDICT_CRASH, "%s it is", name)
+                   : err_set(err, ERR_SYSTEM, "%s has failed", name);
+    }
+    return 0;
+}
+
+static uint64_t hidden_seed(const struct measure_plan *plan)
+{
+    return plan->seed;
+}
+
+static int open_fake(void *machine, struct measurement *measurement, struct err *err)
+{
+    struct fake *fake = machine;
+
+    fake->measurement = measurement;
+    measurement->seconds.inputs = 0;
+    strbuf_adds(&fake->log, "open");
+    return step(fake, "open", err);
+}
+
+static int start(void *machine, const struct shape_case *hidden, size_t hidden_count,
+                 struct err *err)
+{
+    struct fake *fake = machine;
+
+    (void)hidden;
+    strbuf_addf(&fake->log, " start(%zu)", hidden_count);
+    return step(fake, "start", err);
+}
+
+static void close_fake(void *machine)
+{
+    struct fake *fake = machine;
+
+    assert_int_equal(fake->cases_open, 0);
+    fake->closed = true;
+}
+
+static int data_create(void *machine, const struct measure_case *of, void **ret, struct err *err)
+{
+    struct fake *fake = machine;
+    int rc = step(fake, "data", err);
+
+    if (rc == 0) {
+        fake->cases_open++;
+        *ret = (void *)(uintptr_t)of;
+    }
+    return rc;
+}
+
+static void data_free(void *machine, void *data)
+{
+    struct fake *fake = machine;
+
+    (void)data;
+    fake->cases_open--;
+}
+
+static int verify(void *machine, void *data, bool timed, struct err *err)
+{
+    const struct measure_case *of = data;
+    struct fake *fake = machine;
+
+    strbuf_addf(&fake->log, " %s %llu", timed ? "bench" : "check", (unsigned long long)of->index);
+    return step(fake, timed ? "bench" : "check", err);
+}
+
+static int prepare_control(void *machine, void *data, struct err *err)
+{
+    const struct measure_case *of = data;
+    struct fake *fake = machine;
+
+    strbuf_addf(&fake->log, " control %llu", (unsigned long long)of->index);
+    return step(fake, "control", err);
+}
+
+static int begin_block(void *machine, void *data, enum arm_index second, struct err *err)
+{
+    const struct measure_case *of = data;
+    struct fake *fake = machine;
+
+    if (fake->timing != data || fake->against != second) {
+        strbuf_addf(&fake->log, " time %llu", (unsigned long long)of->index);
+        fake->timing = data;
+        fake->against = second;
+    }
+    fake->blocks_begun++;
+    fake->launched = 0;
+    return step(fake, "block", err);
+}
+
+static int launch(void *machine, void *data, enum arm_index arm, size_t content,
+                  struct launch_time *ret, struct err *err)
+{
+    struct fake *fake = machine;
+    double more = fake->noise * (double)(fake->blocks_begun % 3);
+
+    (void)data;
+    assert_true(content < MEASURE_CONTENTS);
+    fake->order[fake->launched++] = arm == ARM_BASELINE ? 'A' : 'B';
+    fake->measurement->seconds.inputs += fake->inputs_s;
+    *ret = (struct launch_time){.cpu = fake->ns[arm] * (arm == ARM_BASELINE ? 1 : 1 + more),
+                                .wall = 1};
+    return step(fake, "launch", err);
+}
+
+static void end_block(void *machine, enum arm_index second)
+{
+    struct fake *fake = machine;
+
+    assert_int_equal(second, fake->against);
+    fake->blocks_ended++;
+    if (fake->launched == 4) {
+        assert_true(strcmp(fake->order, "ABBA") == 0 || strcmp(fake->order, "BAAB") == 0);
+    }
+}
+
+static bool is_void(void *machine, const struct timing_block *block)
+{
+    const struct fake *fake = machine;
+
+    (void)block;
+    return fake->disturbed;
+}
+
+static double systematic(void *machine, double launch_ns)
+{
+    (void)machine;
+    (void)launch_ns;
+    return 0;
+}
+
+static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
+                       struct measure_fresh *ret, struct err *err)
+{
+    const struct measure_case *of = timed->of;
+    struct fake *fake = machine;
+
+    (void)paired_timing;
+    strbuf_addf(&fake->log, " fresh %llu", (unsigned long long)of->index);
+    *ret = fake->fresh;
+    return step(fake, "fresh", err);
+}
+
+static struct measure_peaks peaks(void *machine, const void *data)
+{
+    const struct fake *fake = machine;
+
+    (void)data;
+    return fake->peaks;
+}
+
+static void outcome(void *machine, struct measure_outcome *ret)
+{
+    struct fake *fake = machine;
+
+    ret->result->trust = xstrdup("none");
+    ret->retire = true;
+    strbuf_adds(&fake->log, " outcome");
+}
+
+static const struct measure_ops ops = {
+    .noun = "fake",
+    .disturbance = "the fake is disturbed",
+    .rng_stream = 1,
+    .hidden_seed = hidden_seed,
+    .open = open_fake,
+    .start = start,
+    .close = close_fake,
+    .data_create = data_create,
+    .data_free = data_free,
+    .verify = verify,
+    .prepare_control = prepare_control,
+    .begin_block = begin_block,
+    .launch = launch,
+    .end_block = end_block,
+    .is_void = is_void,
+    .systematic = systematic,
+    .probe_fresh = probe_fresh,
+    .peaks = peaks,
+    .outcome = outcome,
 };
 
-// What only the sandbox refuses.
-static const struct expectation confined[] = {
-    {"fork", BIT(REJECTED), "called clone", false},
-    {"thread", BIT(REJECTED), "system call", false},
-    {"socket", BIT(REJECTED), "called socket", false},
-    {"open_shadow", BIT(REJECTED), "called openat", false},
-    {"exec", BIT(REJECTED), "called execve", false},
-    {"sleep", BIT(REJECTED), "called clock_nanosleep", false},
-    {"affinity", BIT(REJECTED), "called sched_setaffinity", false},
-    {"unprotect_input", BIT(CRASH), "SIGSEGV", false},
-    {"eat_memory", BIT(CRASH) | BIT(TIMEOUT), NULL, true},
-};
-
-static struct measure_outcome measure_file(const struct fixture *fixture, const char *name,
-                                           bool short_limit)
+// A machine on which the candidate is twice as fast and nothing is wrong.
+static struct fake good(void)
 {
-    char *file = xasprintf("candidates/%s.c", name);
-    struct bytes object = fixture_object(fixture, file, false);
-    struct measure_plan plan = fixture_measure_plan(fixture, &object);
-
-    plan.launch_seconds = short_limit ? 0.2 : 5;
-    struct measure_outcome outcome = fixture_measure(fixture, &plan);
-    bytes_clear(&object);
-    free(file);
-    return outcome;
+    return (struct fake){
+        .ns = {[ARM_BASELINE] = 20000, [ARM_CANDIDATE] = 10000, [ARM_CONTROL] = 20000},
+        .fresh = {.least_ns = 10000, .usual_ns = 10000},
+        .peaks = {.flops = NAN, .bytes = NAN},
+        .log = STRBUF_INIT,
+    };
 }
 
-static void expect(const struct fixture *fixture, const struct expectation *expected)
+static struct measure_plan plan_of(bool control)
 {
-    struct measure_outcome outcome =
-        measure_file(fixture, expected->candidate, expected->short_limit);
-    const struct result *result = outcome.result;
+    struct measure_plan plan;
 
-    if ((expected->verdicts >> result->verdict & 1) == 0) {
-        fail_msg("%s: %s (%s)", expected->candidate, verdict_name(result->verdict),
-                 result->reason ? result->reason : "-");
-    }
-    if (expected->reason && (!result->reason || !strstr(result->reason, expected->reason))) {
-        fail_msg("%s: the reason is \"%s\", expected \"%s\" in it", expected->candidate,
-                 result->reason ? result->reason : "-", expected->reason);
-    }
-    if (!verdict_is_ratio(result->verdict)) {
-        assert_non_null(result->reason);
-    }
-    message_clear(&measure_outcome_message, &outcome);
+    message_init(&measure_plan_message, &plan);
+    plan.problem =
+        (struct bytes){.data = (unsigned char *)(uintptr_t)PROBLEM, .len = strlen(PROBLEM)};
+    plan.seed = 5;
+    plan.max_seconds = 1e6; // so that the speed of this machine decides nothing
+    plan.control = control;
+    return plan;
 }
 
-static void every_kind_of_candidate_gets_its_verdict(void **state)
+// Runs a measurement that must have an outcome. The caller clears it.
+static struct measure_outcome run(const struct measure_ops *with, struct fake *fake,
+                                  const struct measure_plan *plan)
 {
-    for (size_t i = 0; i < ARRAY_LEN(expectation); i++) {
-        expect(*state, &expectation[i]);
-    }
-}
-
-static void confined_candidates_are_rejected_by_name_of_the_call(void **state)
-{
-    fixture_need_sandbox(*state);
-    for (size_t i = 0; i < ARRAY_LEN(confined); i++) {
-        expect(*state, &confined[i]);
-    }
-}
-
-static void result_is_complete_and_packs(void **state)
-{
-    struct measure_outcome outcome = measure_file(*state, "faster", false);
-    struct result *result = outcome.result;
-
-    assert_int_equal(result->verdict, VERDICT_FASTER);
-    assert_non_null(result->speedup);
-    assert_true(result->speedup->lo > 0 && result->speedup->lo <= result->speedup->log2);
-    assert_true(result->speedup->hi >= result->speedup->log2);
-    assert_true(result->speedup->blocks >= 8);
-    assert_int_equal(result->cases_count, 1);
-    assert_string_equal(result->cases[0].params, "N=4096");
-    assert_true(result->cases[0].weight == 1);
-    assert_true(result->candidate_ns->p10 > 0 &&
-                result->candidate_ns->p10 <= result->candidate_ns->p90);
-    assert_true(result->baseline_ns->p50 > result->candidate_ns->p50);
-    assert_int_equal(result->launches, 2 * result->speedup->blocks);
-    assert_true(result->checks >=
-                result->launches + 2 * (2 + 4 + 1)); // check, hidden and bench cases, twice each
-    assert_true(result->max_error >= 0 && result->max_error <= result->error_bound);
-    assert_true(result->error_bound == 24);
-    assert_int_equal(result->seed, 20240607);
-    assert_true(result->overhead_ns > 0);
-    assert_string_equal(result->trust, "c, unsealed");
-    assert_string_equal(result->clock, MEASURE_CLOCK);
-    assert_non_null(result->sandbox);
-    assert_true(result->seconds->held > 0 && result->seconds->time > 0);
-    assert_null(result->control);
-    struct strbuf packed = STRBUF_INIT;
+    struct measure_outcome ret;
     struct err err = ERR_INIT;
-    assert_int_equal(message_pack(&measure_outcome_message, &outcome, &packed, &err), 0);
-    strbuf_release(&packed);
-    message_clear(&measure_outcome_message, &outcome);
-}
 
-static void equal_code_is_not_called_different(void **state)
-{
-    const struct fixture *fixture = *state;
-    struct bytes object = fixture_object(fixture, "candidates/equal.c", false);
-    struct measure_plan plan = fixture_measure_plan(fixture, &object);
-
-    plan.control = true;
-    plan.max_seconds = 3;
-    struct measure_outcome outcome = fixture_measure(fixture, &plan);
-    // Both are the same code; a loaded machine may leave it open, but never far off.
-    assert_true(verdict_is_ratio(outcome.result->verdict));
-    assert_true(fabs(outcome.result->speedup->log2) < 0.1);
-    assert_non_null(outcome.result->control);
-    assert_true(fabs(outcome.result->control->log2) < 0.1);
-    message_clear(&measure_outcome_message, &outcome);
-    bytes_clear(&object);
-}
-
-static void what_a_candidate_prints_is_kept_and_cut(void **state)
-{
-    struct measure_outcome outcome = measure_file(*state, "prints", false);
-
-    assert_non_null(outcome.result->output_tail);
-    assert_non_null(strstr(outcome.result->output_tail, "hello from the candidate\n"));
-    message_clear(&measure_outcome_message, &outcome);
-    outcome = measure_file(*state, "flood", false);
-    assert_true(strlen(outcome.result->output_tail) <= 4096);
-    message_clear(&measure_outcome_message, &outcome);
-}
-
-static void faster_than_physics_is_quarantined(void **state)
-{
-    const struct fixture *fixture = *state;
-    struct bytes object = fixture_object(fixture, "candidates/faster.c", false);
-    struct measure_plan plan = fixture_measure_plan(fixture, &object);
-
-    plan.peak_bytes = 1; // byte per second
-    struct measure_outcome outcome = fixture_measure(fixture, &plan);
-    assert_int_equal(outcome.result->verdict, VERDICT_QUARANTINED);
-    assert_non_null(strstr(outcome.result->reason, "less than"));
-    assert_true(outcome.result->cases[0].floor_ns > 1e9);
-    message_clear(&measure_outcome_message, &outcome);
-    bytes_clear(&object);
-}
-
-static void time_is_capped(void **state)
-{
-    const struct fixture *fixture = *state;
-    struct bytes object = fixture_object(fixture, "candidates/equal.c", false);
-    struct measure_plan plan = fixture_measure_plan(fixture, &object);
-
-    plan.max_seconds = 1e-6;
-    struct measure_outcome outcome = fixture_measure(fixture, &plan);
-    assert_true(verdict_is_ratio(outcome.result->verdict));
-    assert_true(outcome.result->cases[0].speedup->blocks >= 3); // an estimate, though a poor one
-    assert_true(outcome.result->cases[0].speedup->blocks < 8);
-    message_clear(&measure_outcome_message, &outcome);
-    bytes_clear(&object);
-}
-
-// A failing baseline or reference says nothing about the candidate.
-static void failures_of_others_are_errors(void **state)
-{
-    const struct fixture *fixture = *state;
-    static const char *const name[] = {"candidates/segv.c", "candidates/wrong.c",
-                                       "candidates/exit.c"};
-    struct bytes object = fixture_object(fixture, "candidates/faster.c", false);
-
-    for (size_t i = 0; i < ARRAY_LEN(name); i++) {
-        struct measure_plan plan = fixture_measure_plan(fixture, &object);
-        struct bytes bad = fixture_object(fixture, name[i], false);
-
-        plan.baseline = bad;
-        struct measure_outcome outcome;
-        struct err err = ERR_INIT;
-        assert_int_equal(fixture_try_measure(fixture, &plan, &outcome, &err), ERR_INVALID);
-        assert_non_null(strstr(err.text, "baseline"));
-        bytes_clear(&bad);
+    if (measure_run(with, fake, plan, &ret, &err) != 0) {
+        fail_msg("%s", err.text);
     }
-    bytes_clear(&object);
+    assert_true(fake->closed);
+    assert_int_equal(fake->blocks_begun, fake->blocks_ended);
+    return ret;
 }
 
-static void damaged_objects_are_rejected(void **state)
+static void the_steps_follow_each_other(void **state)
 {
-    const struct fixture *fixture = *state;
-    struct bytes garbage = bytes_copy("no object at all", 16);
-    struct measure_plan plan = fixture_measure_plan(fixture, &garbage);
-    struct measure_outcome outcome = fixture_measure(fixture, &plan);
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+    struct measure_outcome ret = run(&ops, &fake, &plan);
 
-    assert_int_equal(outcome.result->verdict, VERDICT_REJECTED);
-    assert_non_null(strstr(outcome.result->reason, "cannot be loaded"));
-    message_clear(&measure_outcome_message, &outcome);
-    bytes_clear(&garbage);
+    (void)state;
+    assert_string_equal(fake.log.data,
+                        "open start(4) check 0 check 1 check 1000 check 1001 check 1002 check 1003 "
+                        "bench 2000 bench 2001 time 2000 time 2001 fresh 2000 fresh 2001 "
+                        "control 2000 time 2000 outcome");
+    assert_int_equal(ret.result->verdict, VERDICT_FASTER);
+    assert_null(ret.result->reason);
+    assert_int_equal(ret.result->cases_count, 2);
+    assert_string_equal(ret.result->cases[1].params, "N=2000");
+    assert_true(isnan(ret.result->cases[1].floor_ns));
+    assert_true(fabs(ret.result->speedup->log2 - 1) < 1e-9);
+    assert_non_null(ret.result->control);
+    assert_true(fabs(ret.result->control->log2) < 1e-9);
+    assert_true(isnan(ret.result->overhead_ns));
+    assert_true(isnan(ret.result->seconds->queue) && ret.result->seconds->held >= 0);
+    assert_int_equal(ret.result->seed, 5);
+    assert_string_equal(ret.result->trust, "none");
+    assert_true(ret.retire);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void without_control_there_is_none(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct fake fake = good();
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+
+    (void)state;
+    assert_null(strstr(fake.log.data, "control"));
+    assert_null(ret.result->control);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static const char *const steps[] = {"open",  "start",  "data",  "check",  "bench",
+                                    "block", "launch", "fresh", "control"};
+
+static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct measure_plan plan = plan_of(true);
+        struct fake fake = good();
+        char *reason = xasprintf("%s it is", steps[i]);
+
+        fake.failing = steps[i];
+        fake.with = MEASURE_STOP;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, VERDICT_CRASH);
+        assert_string_equal(ret.result->reason, reason);
+        // What was timed before is reported.
+        assert_int_equal(ret.result->cases_count, i < 7 ? 0 : 2);
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+        free(reason);
+    }
+}
+
+static void an_error_gives_no_outcome(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct measure_plan plan = plan_of(true);
+        struct fake fake = good();
+        char *text = xasprintf("%s has failed", steps[i]);
+
+        fake.failing = steps[i];
+        fake.with = ERR_SYSTEM;
+        struct measure_outcome ret;
+        struct err err = ERR_INIT;
+        assert_int_equal(measure_run(&ops, &fake, &plan, &ret, &err), ERR_SYSTEM);
+        assert_string_equal(err.text, text);
+        assert_null(strstr(fake.log.data, "outcome"));
+        assert_true(fake.closed);
+        assert_int_equal(fake.blocks_begun, fake.blocks_ended);
+        strbuf_release(&fake.log);
+        free(text);
+    }
+}
+
+static void a_problem_that_cannot_be_read_is_an_error(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct fake fake = good();
+
+    (void)state;
+    plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t) "{}", .len = 2};
+    struct measure_outcome ret;
+    struct err err = ERR_INIT;
+    assert_true(measure_run(&ops, &fake, &plan, &ret, &err) < 0);
+    assert_int_equal(fake.log.len, 0);
+    assert_true(fake.closed);
+    strbuf_release(&fake.log);
+}
+
+static void times_below_the_floor_are_quarantined(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+
+    (void)state;
+    fake.peaks = (struct measure_peaks){.flops = NAN, .bytes = 8e8, .cached_bytes = 4000};
+    struct measure_outcome ret = run(&ops, &fake, &plan); // (8 * 2000 - 4000) / 8e8 s
+    assert_int_equal(ret.result->verdict, VERDICT_QUARANTINED);
+    assert_string_equal(ret.result->reason, "the candidate took 10000 ns for N=2000, less than the "
+                                            "15000 ns that this fake needs at least");
+    assert_true(fabs(ret.result->cases[0].floor_ns - 5000) < 1e-6);
+    assert_null(strstr(fake.log.data, "control"));
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void who_remembers_answers_is_quarantined(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+
+    (void)state;
+    fake.fresh = (struct measure_fresh){.least_ns = 25000, .usual_ns = 10000};
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+    assert_int_equal(ret.result->verdict, VERDICT_QUARANTINED);
+    assert_string_equal(ret.result->reason,
+                        "the candidate is 2.50 times slower on contents it has never seen than on "
+                        "repeated ones, for N=1000");
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+    // As many times slower, but by fewer nanoseconds than are believed.
+    fake = good();
+    fake.fresh = (struct measure_fresh){.least_ns = 2500, .usual_ns = 1000};
+    ret = run(&ops, &fake, &plan);
+    assert_int_equal(ret.result->verdict, VERDICT_FASTER);
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
+}
+
+static void too_little_time_says_so(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+
+    (void)state;
+    plan.max_seconds = 0;
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        struct fake fake = good();
+
+        fake.ns[ARM_CANDIDATE] = 14000;
+        fake.noise = 0.9;
+        fake.disturbed = disturbed;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, VERDICT_INCONCLUSIVE);
+        assert_string_equal(ret.result->reason,
+                            disturbed
+                                ? "no decision within 0 seconds of timing; the fake is disturbed"
+                                : "no decision within 0 seconds of timing");
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
+// Seconds that inputs take are not counted as timing, unless the machine says that they are.
+static void inputs_are_accounted_for_once(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+    struct measure_ops both = ops;
+
+    (void)state;
+    for (int timing = 0; timing < 2; timing++) {
+        struct fake fake = good();
+
+        fake.inputs_s = 1e6; // more than the whole test can take
+        both.inputs_are_timing = timing;
+        fake.failing = "fresh"; // after the paired timing, whose seconds have been summed by then
+        fake.with = MEASURE_STOP;
+        struct measure_outcome ret = run(&both, &fake, &plan);
+        assert_true(timing || ret.result->seconds->time < 0);
+        assert_true(!timing || ret.result->seconds->time >= 0);
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_candidate_gets_its_verdict),
-        cmocka_unit_test(confined_candidates_are_rejected_by_name_of_the_call),
-        cmocka_unit_test(result_is_complete_and_packs),
-        cmocka_unit_test(equal_code_is_not_called_different),
-        cmocka_unit_test(what_a_candidate_prints_is_kept_and_cut),
-        cmocka_unit_test(faster_than_physics_is_quarantined),
-        cmocka_unit_test(time_is_capped),
-        cmocka_unit_test(failures_of_others_are_errors),
-        cmocka_unit_test(damaged_objects_are_rejected),
+        cmocka_unit_test(the_steps_follow_each_other),
+        cmocka_unit_test(without_control_there_is_none),
+        cmocka_unit_test(the_candidate_s_failure_ends_it_with_a_verdict),
+        cmocka_unit_test(an_error_gives_no_outcome),
+        cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
+        cmocka_unit_test(times_below_the_floor_are_quarantined),
+        cmocka_unit_test(who_remembers_answers_is_quarantined),
+        cmocka_unit_test(too_little_time_says_so),
+        cmocka_unit_test(inputs_are_accounted_for_once),
     };
 
-    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

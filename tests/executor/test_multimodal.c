@@ -1,5 +1,5 @@
-// Two samples with modes: their shift is found within the period and in whole periods, and where
-// there are no modes nothing is made of them.
+// Samples with modes: their shift is found within the period and in whole periods. Samples without
+// modes are compared as they are.
 #include "common/mem.h"
 #include "executor/multimodal.h"
 #include "executor/timing.h"
@@ -19,7 +19,7 @@
 #define Z 3.3
 #define PERIOD 170.0
 
-// 5 us and whole periods with falling shares.
+// Times of 5 us plus whole periods. More periods are rarer.
 static double launch(struct stats_rng *rng, double shift, double share)
 {
     double modes = 0;
@@ -97,7 +97,7 @@ static void odd_samples_do_no_harm(void **state)
     assert_true(isinf(shift.hi));
 }
 
-// A caller that has more launches than there is room for gets the estimate of the first ones.
+// Of more launches than are used, the first give the estimate.
 static void more_launches_than_fit_are_left_out(void **state)
 {
     enum { COUNT = MODES_MOST + 88 };
@@ -120,14 +120,15 @@ static void more_launches_than_fit_are_left_out(void **state)
 
 // ---- launches of an H200 ----
 
-// A/A runs of kernels of 4.4, 5.2, 8.9, 15.6 and 25.8 us, eight of each, a line each: 512 times of
-// the baseline and of the candidate by turns, in steps of 32 ns, as CUDA events gave them.
+// The file has A/A runs of kernels of 4.4, 5.2, 8.9, 15.6 and 25.8 us, eight of each, one on a
+// line: 512 times of the baseline and of the candidate in alternation, in steps of 32 ns, as CUDA
+// events gave them.
 #define LAUNCHES 512
 #define PIECE 64
 
 struct recorded {
-    double most;    // ns, of the kernels that belong here
-    double allowed; // standard deviation of the estimate from PIECE launches of each arm
+    double most;    // longest kernel of this class, ns
+    double allowed; // largest standard deviation of the estimate from PIECE launches of each arm
     double square;  // sum of squares of the estimates
     size_t pieces, outside;
 };

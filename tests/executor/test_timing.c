@@ -15,7 +15,7 @@
 
 #define RUNS 2000
 
-// How launches vary: noise per launch, rare slow ones, and a drift over the series.
+// How launches vary: noise of each launch, rare slow launches, and a drift over the series.
 struct world {
     double sigma;   // standard deviation of ln(time)
     double outlier; // share of launches that take 15 % longer
@@ -32,7 +32,8 @@ static double launch(struct stats_rng *rng, const struct world *world, double ln
     return exp(t);
 }
 
-// One measurement of a candidate that is 2^log2 times as fast, by the rule that race.c follows.
+// Simulates one measurement of a candidate that is 2^log2 times as fast, by the rule that
+// executor/paired_timing.c follows.
 static enum verdict simulate(uint64_t seed, const struct world *world, double speedup_log2,
                              struct timing_estimate *ret)
 {
@@ -79,7 +80,8 @@ static void equal_code_is_called_different_in_at_most_one_run_of_twenty(void **s
             outside += estimate.lo > 0 || estimate.hi < 0;
         }
         assert_true(wrong <= RUNS / 20);
-        assert_true(outside <= RUNS / 20); // the interval covers the truth, whichever look stopped
+        assert_true(outside <=
+                    RUNS / 20); // the interval covers the truth whichever look is the last
     }
 }
 
@@ -99,10 +101,10 @@ static void two_percent_are_found_with_their_sign(void **state)
     }
     assert_true(found >= RUNS * 99 / 100);
     assert_true(covered >= RUNS * 95 / 100);
-    assert_true(blocks <= RUNS * 20); // clear cases end at the first looks
+    assert_true(blocks <= RUNS * 20); // large differences end at the first looks
 }
 
-// Launches of 5 us as a GPU's events give them: two modes 8 % apart, in steps of 32 ns.
+// Launches of 5 us as a GPU's events show them: two modes 8 % apart, in steps of 32 ns.
 static double humped_launch(struct stats_rng *rng, double share, double scale)
 {
     double ns = 5000 * scale * (1 + 0.004 * stats_rng_normal(rng));
@@ -148,7 +150,7 @@ static void two_modes_do_not_blur_short_launches(void **state)
             found += slower.hi < 0;
             assert_true(slower.lo <= -log2(scale) + 0.02 && slower.hi >= -log2(scale) - 0.02);
         }
-        assert_true(of_launches * 4 < of_blocks); // half the standard deviation, at least
+        assert_true(of_launches * 4 < of_blocks); // at most half the standard deviation
         assert_true(wrong <= RUNS / 100);         // the level of one look is 0.8 %
         assert_true(found >= RUNS * 99 / 100);
     }
@@ -184,7 +186,7 @@ static void launches_limit_the_looks(void **state)
     assert_int_equal(timing_looks(UINT64_MAX), TIMING_LOOKS);
 }
 
-static void anchor_keeps_the_paired_run_going(void **state)
+static void anchor_keeps_the_timing_going(void **state)
 {
     (void)state;
     struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = NAN};
@@ -244,7 +246,7 @@ static void blocks_are_void_when_the_clocks_disagree_about_the_arms(void **state
     block.wall[1][0] = 1500;
     assert_true(timing_block_void(&block, 100));
     assert_true(timing_block_escape(&block, 100) > 0);
-    block.wall[0][1] = 1500; // both alike
+    block.wall[0][1] = 1500; // the same in both arms
     assert_false(timing_block_void(&block, 100));
     block.wall[1][0] = 1100;
     assert_true(timing_block_escape(&block, 100) < 0);
@@ -314,7 +316,7 @@ int main(void)
         cmocka_unit_test(two_modes_do_not_blur_short_launches),
         cmocka_unit_test(launches_beyond_the_last_look_are_left_out),
         cmocka_unit_test(launches_limit_the_looks),
-        cmocka_unit_test(anchor_keeps_the_paired_run_going),
+        cmocka_unit_test(anchor_keeps_the_timing_going),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),
         cmocka_unit_test(blocks_are_void_when_the_clocks_disagree_about_the_arms),

@@ -2,7 +2,7 @@
 #include "common/file.h"
 #include "common/options.h"
 #include "common/parse.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 
 #include <stdlib.h>
 #include <string.h>

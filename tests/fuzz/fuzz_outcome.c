@@ -1,5 +1,5 @@
 // Any bytes as what a child of kcastd wrote to its pipe: refused, or a report that can be packed again and passes again.
-#include "daemon/run/reply.h"
+#include "daemon/run/outcome.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // Any text as a language model's answer: the programs in it are bounded, and what is normalised once stays as
 // it is.
 #include "common/mem.h"
-#include "problem/source_normal.h"
+#include "problem/normalised_source.h"
 #include "worker/llm/answer_sources.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -67,7 +67,7 @@ int job_run(struct err *err)
     return rc == 0 ? count : rc;
 }
 C
-    cat >tests/daemon/jobs/test_job.c <<'C'
+    cat >tests/daemon/test_job.c <<'C'
 #include "daemon/jobs/job.h"
 #include "tests/support/until.h"
 
@@ -173,8 +173,8 @@ wrong logging common/mem.c 3 'this folder does not log: the function that decide
 sentence='a test does not sleep: it waits for an event, or for a condition through tests/support/until'
 for call in 'sleep(1)' '(void)usleep(1000)' 'nanosleep(&a, NULL)' 'uv_sleep(10)'; do
     good_tree
-    line 4 "static void wait(void) { $call; }" tests/daemon/jobs/test_job.c
-    wrong sleeps tests/daemon/jobs/test_job.c 4 "$sentence"
+    line 4 "static void wait(void) { $call; }" tests/daemon/test_job.c
+    wrong sleeps tests/daemon/test_job.c 4 "$sentence"
 done
 for command in 'sleep 0.1' 'until x; do sleep 1; done' 'read -rt 0.05 <> <(:) || :' 'exec sleep 600' 'sleep "$n"'; do
     good_tree
@@ -187,8 +187,8 @@ good_tree
 printf '#include "daemon/jobs/job.h"\n' >daemon/sched/queue.c
 wrong layers daemon/sched/queue.c 1 '"daemon/jobs/job.h": daemon/sched may not include daemon/jobs'
 good_tree
-printf '\n#include "daemon/daemon.h"\n' >net/rpc/link.c
-wrong layers net/rpc/link.c 2 '"daemon/daemon.h": net may not include daemon'
+printf '\n#include "daemon/daemon.h"\n' >net/link.c
+wrong layers net/link.c 2 '"daemon/daemon.h": net may not include daemon'
 good_tree
 printf '#include "daemon/jobs/job.h"\n#include "net/link.h"\n' >daemon/main.c
 lint --only "$checks" >"$work/said" || complain "what daemon may include: $(cat "$work/said")"

@@ -1,8 +1,8 @@
-// A caller over TLS that is not ours: it does what our own would refuse to do.
+// A TLS caller made with mbedTLS alone, which does what kernelcast's own caller refuses to do.
 #ifndef TESTS_NET_BARE_CALLER_H
 #define TESTS_NET_BARE_CALLER_H
 
-#include "tests/net/tls_scene.h"
+#include "tests/net/tls_fixture.h"
 
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>
@@ -24,7 +24,7 @@ static inline int bare_receive(void *owner, unsigned char *to, size_t len)
                                         : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
-static inline void bare_certificate(struct scene *s, const char *who, mbedtls_x509_crt *cert,
+static inline void bare_certificate(struct tls_fixture *s, const char *who, mbedtls_x509_crt *cert,
                                     mbedtls_pk_context *key)
 {
     char *path = xasprintf("%s/%s/cert.pem", s->dir, who);
@@ -36,10 +36,11 @@ static inline void bare_certificate(struct scene *s, const char *who, mbedtls_x5
     free(path);
 }
 
-// Shakes hands without checking anything, its own certificate neither; the service must not let it
-// get as far as the greeting. who: a folder of the scene's with certificate and key; NULL: it has
-// none. suite 0: any; minor: of the TLS version at most.
-static inline void expect_no_handshake(struct scene *s, const char *who, int suite, int minor,
+// Tries a handshake without checking any certificate, not even its own, and expects that the
+// service refuses it before the greeting, for a reason that contains `reason` unless that is NULL.
+// who is a folder of the fixture with a certificate and a key; NULL: it shows none. suite is the
+// cipher suite, 0 for any. minor is the highest minor version of TLS.
+static inline void expect_no_handshake(struct tls_fixture *s, const char *who, int suite, int minor,
                                        const char *reason)
 {
     uint64_t refusals = service_refusal_count(s->f.service);

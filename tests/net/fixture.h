@@ -1,5 +1,5 @@
-// A service and a remote in one loop on loopback, and bare sockets that talk to the one or the
-// other. Everything waits for events: helpers turn the loop until what they wait for has happened.
+// A service and a remote in one loop on loopback, and bare sockets that talk to one of the two.
+// Nothing sleeps: the helpers turn the loop until what they wait for has happened.
 #ifndef TESTS_NET_FIXTURE_H
 #define TESTS_NET_FIXTURE_H
 
@@ -8,7 +8,7 @@
 #include "net/rpc/frames.h"
 #include "net/rpc/remote.h"
 #include "net/rpc/service.h"
-#include "net/rpc/url.h"
+#include "net/url.h"
 #include "tests/support/until.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,26 +27,25 @@
 #include <cmocka.h>
 
 #define HELD_MAX 2048
-#define CALL_MS 100000             // far beyond what a test takes
-#define BLOB_LEN ((size_t)4 << 20) // of a reply to BLOB_HAVE
+#define CALL_MS 100000             // a deadline far beyond what a test takes
+#define BLOB_LEN ((size_t)4 << 20) // bytes of a reply to BLOB_HAVE
 
 struct fixture {
     uv_loop_t loop;
     struct service *service;
-    struct service_config config; // of the service, for the next open_service
+    struct service_config config; // for the next open_service
     struct remote *remote;
-    struct exchange *held[HELD_MAX]; // by the handler, oldest first: parked, or merely not answered
+    struct exchange *held[HELD_MAX]; // parked or not answered by the handler, oldest first
     size_t held_count;
     size_t drops;
-    bool no_drop; // WAITs park without on_drop
+    bool no_drop; // WAITs are parked without on_drop
     size_t refusals;
-    char refusal[256]; // the last reason
+    char refusal[256]; // the last reason given to on_refusal
     int answers;
     int successes;
     enum err_code last_error;
     char last_text[512];
-    uint64_t last_waits;      // in the last STATUS
-    unsigned char *blob_data; // BLOB_LEN bytes and one
+    unsigned char *blob_data; // BLOB_LEN + 1 bytes
 };
 
 static inline void on_drop(void *waiter)
@@ -67,8 +66,8 @@ static inline void answer_status(struct exchange *exchange, const struct request
     }
 }
 
-// STATUS answers at once, WAIT parks, ACK is held without being parked, BLOB_HAVE answers with
-// BLOB_LEN bytes, everything else fails.
+// STATUS is answered at once, WAIT is parked, ACK is held without being parked, BLOB_HAVE is
+// answered with BLOB_LEN bytes, and everything else fails.
 static inline void on_request(void *owner, struct exchange *exchange, const struct request *request)
 {
     static const char *const features[] = {"one", "two"};
@@ -118,7 +117,7 @@ static inline void open_service(struct fixture *f, const char *url)
     }
 }
 
-// Another service, with the config as it is now, and another remote.
+// Replaces the service by one with the present config, and the remote by a new one.
 static inline void reopen(struct fixture *f)
 {
     remote_close(f->remote);
@@ -228,7 +227,7 @@ static inline void answer_held(struct fixture *f, size_t at)
     exchange_reply(f->held[at], &waited_message, &none);
 }
 
-// --- a bare client's socket
+// --- a bare socket as the client
 
 static inline int raw_connect(const struct fixture *f)
 {
@@ -258,7 +257,7 @@ static inline void raw_send(struct fixture *f, int fd, const void *data, size_t 
             from += sent;
             len -= (size_t)sent;
         } else if (errno == EPIPE || errno == ECONNRESET) {
-            return; // closed already, which is what most of these tests want
+            return; // the service has closed it already, which most of these tests expect
         } else {
             assert_int_equal(errno, EAGAIN);
         }
@@ -266,7 +265,7 @@ static inline void raw_send(struct fixture *f, int fd, const void *data, size_t 
     }
 }
 
-// Until so many bytes have come; false when it was closed before.
+// Reads len bytes; returns false when the connection was closed before that.
 static inline bool raw_read(struct fixture *f, int fd, void *ret, size_t len)
 {
     char *to = ret;
@@ -289,7 +288,7 @@ static inline bool raw_read(struct fixture *f, int fd, void *ret, size_t len)
     return true;
 }
 
-// The greeting comes, then nothing but the end.
+// Expects the greeting and then nothing but the end of the connection.
 static inline void raw_expect_end(struct fixture *f, int fd)
 {
     char bytes[FRAMES_GREETING_LEN + 1];
@@ -311,7 +310,7 @@ static inline void raw_greet(struct fixture *f, int fd)
     raw_send(f, fd, frames_greeting, sizeof(frames_greeting));
 }
 
-// A request without a body, appended as a frame.
+// Appends a request without a body, as a frame.
 static inline void add_request(struct strbuf *to, enum op op, uint64_t id)
 {
     struct strbuf frame = STRBUF_INIT;
@@ -333,7 +332,7 @@ static inline void raw_request(struct fixture *f, int fd, enum op op, uint64_t i
     strbuf_release(&frame);
 }
 
-// The id of the next reply.
+// Reads the next reply and returns its id.
 static inline uint64_t raw_reply(struct fixture *f, int fd)
 {
     unsigned char head[FRAMES_HEAD_LEN];
@@ -354,9 +353,9 @@ static inline uint64_t raw_reply(struct fixture *f, int fd)
     return id;
 }
 
-// --- a bare server's socket
+// --- a bare socket as the server
 
-// Listens on an address of 127.0.0.1; the fixture's remote is a new one that calls there.
+// Listens on 127.0.0.1 and replaces the fixture's remote by one that calls there.
 static inline int raw_listen(struct fixture *f)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -383,7 +382,7 @@ static inline int raw_accept(struct fixture *f, int listener)
     return fd;
 }
 
-// Reads the next request's frame away.
+// Reads the next request and forgets it.
 static inline void raw_skip_request(struct fixture *f, int fd)
 {
     unsigned char head[FRAMES_HEAD_LEN];

@@ -40,7 +40,7 @@ static int64_t truth(const char *text)
     return value_of(text, EXPR_CONDITIONS);
 }
 
-// Parsing fails at this column, with this in the sentence.
+// Parsing fails at this column, and the sentence contains this text.
 static void assert_refused(const char *text, enum expr_kind kind, size_t column, const char *part)
 {
     struct expr *expr = NULL;
@@ -239,7 +239,7 @@ static void unknown_names_are_refused_with_the_known_ones(void **state)
     assert_non_null(strstr(err.text, "no name is"));
 }
 
-// `count` times open, "1", `count` times close.
+// `open` count times, then "1", then `close` count times.
 static char *nest(const char *open, const char *close, size_t count)
 {
     struct strbuf out = STRBUF_INIT;
@@ -257,7 +257,7 @@ static char *nest(const char *open, const char *close, size_t count)
 static void nesting_is_bounded_for_parentheses_calls_and_prefixes(void **state)
 {
     static const char *const pairs[][2] = {{"(", ")"}, {"max(1,", ")"}, {"-(", ")"}, {"!", ""}};
-    static const size_t levels[] = {1, 1, 2, 1}; // that one pair takes
+    static const size_t levels[] = {1, 1, 2, 1}; // levels of nesting of one pair
 
     (void)state;
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {

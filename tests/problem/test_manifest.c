@@ -8,7 +8,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-// Tensors x (in, 2 axes), y (out), z (inout); params rows, cols (int), eps (f64).
+// A problem with the tensors x (in, 2 axes), y (out) and z (inout), the int params rows and cols,
+// and the f64 param eps.
 static const char problem_text[] =
     "{\"name\": \"p\", \"title\": \"t\", \"license\": \"MIT\", \"language\": \"cuda\",\n"
     "\"params\": [{\"name\": \"rows\", \"type\": \"int\"}, {\"name\": \"eps\", \"type\": "
@@ -189,7 +190,7 @@ static void params_are_specialized(void **state)
                    "k.cu:2:16: a param's name is missing here");
 }
 
-// The first definition counts: that of a template's point stands in front of the text.
+// The first definition counts, because those of a template's point stand in front of the text.
 static void macros_are_integers_on_one_line(void **state)
 {
     struct manifest *m =

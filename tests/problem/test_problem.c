@@ -1,72 +1,13 @@
 #include "problem/problem.h"
+#include "tests/support/problem_sample.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 // cmocka.h needs the four above.
 #include <cmocka.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// A problem with every feature; tests change one place of it.
-static const char whole[] =
-    "{'name': 'axpy-2', 'title': 'y = a x + y', 'license': 'MIT', 'language': 'c', 'entry': "
-    "'axpy',\n"
-    " 'params': [{'name': 'M', 'type': 'int'}, {'name': 'a', 'type': 'f64'}, {'name': 'N', 'type': "
-    "'int'}],\n"
-    " 'tensors': [\n"
-    "  {'name': 'x', 'direction': 'in', 'dtype': 'f32', 'shape': ['M', '2*N'],\n"
-    "   'values': {'distribution': 'normal', 'mean': 0, 'stddev': 1}},\n"
-    "  {'name': 'y', 'direction': 'inout', 'dtype': 'f64', 'shape': ['M'], 'tolerance': 8,\n"
-    "   'values': {'distribution': 'uniform', 'low': -1, 'high': 2.5}},\n"
-    "  {'name': 'z', 'direction': 'out', 'dtype': 'i32', 'shape': [], 'tolerance': 0}],\n"
-    " 'cases': {\n"
-    "  'check': [{'M': 17, 'N': 3, 'a': 0.1}, {'M': 1, 'N': 1, 'a': 2}],\n"
-    "  'bench': [{'params': {'M': 384, 'N': 5, 'a': 1}, 'weight': 1}, {'params': {'M': 4, 'N': 5, "
-    "'a': 1}, 'weight': 3}],\n"
-    "  'hidden': {'M': {'min': 1, 'max': 150}, 'N': {'min': 3, 'max': 400, 'multiple': 4}}},\n"
-    " 'cache': 'cold', 'work': {'flops': '2*M*N', 'bytes': '4*(M+N)'}}";
-
-// `whole` with double quotes, and with the first `from` replaced by `to`.
-static char *text_with(const char *from, const char *to)
-{
-    const char *at = strstr(whole, from);
-
-    if (!at) {
-        fail_msg("the test's problem has no %s", from);
-    }
-    struct strbuf out = STRBUF_INIT;
-    strbuf_add(&out, whole, (size_t)(at - whole));
-    strbuf_adds(&out, to);
-    strbuf_adds(&out, at + strlen(from));
-    for (size_t i = 0; i < out.len; i++) {
-        if (out.data[i] == '\'') {
-            out.data[i] = '"';
-        }
-    }
-    return strbuf_detach(&out);
-}
-
-static struct problem *parsed_with(const char *from, const char *to)
-{
-    struct problem *problem = NULL;
-    struct err err = ERR_INIT;
-    char *text = text_with(from, to);
-
-    if (problem_parse(&problem, text, strlen(text), "p/problem.json", &err) != 0) {
-        fail_msg("%s", err.text);
-    }
-    free(text);
-    return problem;
-}
-
-static struct problem *parsed(void)
-{
-    return parsed_with("", "");
-}
 
 static void assert_text_refused(const char *text, size_t len, const char *start)
 {
@@ -82,11 +23,11 @@ static void assert_text_refused(const char *text, size_t len, const char *start)
     assert_int_equal(problem_parse(&problem, text, len, "p/problem.json", NULL), ERR_INVALID);
 }
 
-// With the change the problem is refused, and the sentence begins with the file, the JSON path and
-// this.
+// With `from` replaced by `to` the problem is refused, and the sentence continues with `start`
+// behind the name of the file.
 static void assert_refused(const char *from, const char *to, const char *start)
 {
-    char *text = text_with(from, to),
+    char *text = problem_sample_text(from, to),
          *expected = xasprintf("p/problem.json:%s%s", start[0] == '$' ? " " : "", start);
 
     assert_text_refused(text, strlen(text), expected);
@@ -107,8 +48,8 @@ static void assert_all_refused(const struct change *change, size_t count)
 
 static void whole_problem_is_read(void **state)
 {
-    struct problem *problem = parsed();
-    char *text = text_with("", "");
+    struct problem *problem = problem_sample_with("", "");
+    char *text = problem_sample_text("", "");
     struct digest digest = digest_of(text, strlen(text));
 
     (void)state;
@@ -268,7 +209,8 @@ static void names_used_twice_are_refused(void **state)
 
     (void)state;
     assert_all_refused(changes, sizeof changes / sizeof changes[0]);
-    problem_free(parsed_with("'name': 'x'", "'name': 'z_out'")); // an out tensor has no NAME_out
+    problem_free(
+        problem_sample_with("'name': 'x'", "'name': 'z_out'")); // an out tensor has no NAME_out
 }
 
 static void invalid_json_is_refused_with_its_line(void **state)
@@ -374,7 +316,7 @@ static void distributions_are_checked_against_numbers_and_dtype(void **state)
         assert_refused(normal, bad[i], "$.tensors[0].values: ");
     }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        problem_free(parsed_with(normal, good[i]));
+        problem_free(problem_sample_with(normal, good[i]));
     }
 }
 
@@ -442,164 +384,10 @@ static void hidden_ranges_must_hold_a_shape_that_evaluates(void **state)
     assert_all_refused(changes, sizeof changes / sizeof changes[0]);
 }
 
-static bool is_prime(int64_t n)
-{
-    for (int64_t d = 2; d * d <= n; d++) {
-        if (n % d == 0) {
-            return false;
-        }
-    }
-    return n >= 2;
-}
-
-static void hidden_shapes_are_tiny_prime_odd_and_beside_a_multiple_of_16(void **state)
-{
-    struct problem *problem = parsed();
-
-    (void)state;
-    for (uint64_t seed = 0; seed < 200; seed++) {
-        struct shape_case drawn[PROBLEM_HIDDEN_CASES];
-        assert_int_equal(problem_hidden_cases(problem, seed, drawn), PROBLEM_HIDDEN_CASES);
-        assert_true(drawn[0].i[0] >= 1 && drawn[0].i[0] <= 4);
-        assert_true(drawn[0].i[2] >= 4 && drawn[0].i[2] <= 16);
-        assert_true(is_prime(drawn[1].i[0]));
-        assert_true(drawn[2].i[0] % 2 == 1);
-        assert_true(drawn[3].i[0] % 16 == 1 || drawn[3].i[0] % 16 == 15);
-        for (size_t i = 0; i < PROBLEM_HIDDEN_CASES; i++) {
-            assert_true(drawn[i].i[0] >= 1 && drawn[i].i[0] <= 150);
-            assert_true(drawn[i].i[2] >= 3 && drawn[i].i[2] <= 400 && drawn[i].i[2] % 4 == 0);
-            assert_true(drawn[i].f[1] == 0.1); // of the first check case
-        }
-    }
-    problem_free(problem);
-}
-
-static void hidden_shapes_depend_on_the_seed_only(void **state)
-{
-    struct problem *problem = parsed();
-    struct shape_case a[PROBLEM_HIDDEN_CASES], b[PROBLEM_HIDDEN_CASES];
-
-    (void)state;
-    size_t differing = 0;
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        assert_int_equal(problem_hidden_cases(problem, seed, a),
-                         problem_hidden_cases(problem, seed, b));
-        for (size_t i = 0; i < PROBLEM_HIDDEN_CASES; i++) {
-            assert_true(a[i].i[0] == b[i].i[0] && a[i].i[2] == b[i].i[2]);
-        }
-        (void)problem_hidden_cases(problem, seed + 1000, b);
-        for (size_t i = 0; i < PROBLEM_HIDDEN_CASES; i++) {
-            differing += a[i].i[0] != b[i].i[0];
-        }
-    }
-    assert_true(differing > 40);
-    problem_free(problem);
-}
-
-static void hidden_shapes_that_do_not_evaluate_are_drawn_again(void **state)
-{
-    struct problem *problem = parsed_with("'min': 1, 'max': 150", "'min': 0, 'max': 3");
-
-    (void)state;
-    struct shape_case drawn[PROBLEM_HIDDEN_CASES];
-    for (uint64_t seed = 0; seed < 50; seed++) {
-        size_t count = problem_hidden_cases(problem, seed, drawn);
-        assert_int_equal(count, PROBLEM_HIDDEN_CASES);
-        for (size_t i = 0; i < count; i++) {
-            assert_true(drawn[i].i[0] >= 1);
-        }
-    }
-    problem_free(problem);
-}
-
-static void problem_without_hidden_ranges_draws_none(void **state)
-{
-    struct problem *problem = parsed_with(
-        ",\n  'hidden': {'M': {'min': 1, 'max': 150}, 'N': {'min': 3, 'max': 400, 'multiple': 4}}",
-        "");
-
-    (void)state;
-    assert_false(problem->has_hidden);
-    struct shape_case drawn[PROBLEM_HIDDEN_CASES];
-    assert_int_equal(problem_hidden_cases(problem, 1, drawn), 0);
-    problem_free(problem);
-}
-
-static void elements_extents_and_work_follow_the_case(void **state)
-{
-    struct problem *problem = parsed();
-    const struct shape_case *shape = &problem->check[0];
-    double flops = 0.0, bytes = 0.0;
-
-    (void)state;
-    size_t count = 0;
-    assert_int_equal(problem_elements(problem, 0, shape, &count, NULL), 0);
-    assert_int_equal(count, 17 * 6);
-    assert_int_equal(problem_last_extent(problem, 0, shape, &count, NULL), 0);
-    assert_int_equal(count, 6);
-    assert_int_equal(problem_elements(problem, 2, shape, &count, NULL), 0);
-    assert_int_equal(count, 1);
-    assert_int_equal(problem_last_extent(problem, 2, shape, &count, NULL), 0);
-    assert_int_equal(count, 1);
-    assert_int_equal(problem_work(problem, shape, &flops, &bytes, NULL), 0);
-    assert_true(flops == 2 * 17 * 3 && bytes == 4 * (17 + 3));
-    problem_free(problem);
-}
-
-static void failed_evaluation_leaves_its_results_untouched(void **state)
-{
-    struct problem *problem = parsed();
-    double flops = 99.0, bytes = 99.0;
-
-    (void)state;
-    struct shape_case shape = {.i = {0, 0, INT64_MAX}};
-    struct err err = ERR_INIT;
-    size_t count = 99;
-    assert_int_equal(problem_elements(problem, 0, &shape, &count, &err), ERR_INVALID);
-    assert_int_equal(problem_last_extent(problem, 0, &shape, &count, NULL), ERR_INVALID);
-    assert_int_equal(problem_work(problem, &shape, &flops, &bytes, NULL), ERR_INVALID);
-    assert_true(count == 99 && flops == 99.0 && bytes == 99.0);
-    problem_free(problem);
-}
-
-static void case_name_lists_parameters_in_order(void **state)
-{
-    struct problem *problem = parsed();
-
-    (void)state;
-    struct strbuf out = STRBUF_INIT;
-    problem_case_name(problem, &problem->check[0], &out);
-    assert_string_equal(strbuf_text(&out), "M=17 a=0.1 N=3");
-    strbuf_release(&out);
-    problem_free(problem);
-}
-
-static void dtypes_have_size_name_and_roundoff(void **state)
-{
-    (void)state;
-    assert_int_equal(dtype_size(DTYPE_F32), sizeof(float));
-    assert_int_equal(dtype_size(DTYPE_U8), 1);
-    assert_string_equal(dtype_name(DTYPE_I64), "i64");
-    assert_string_equal(dtype_c_name(DTYPE_U8), "uint8_t");
-    assert_true(dtype_roundoff(DTYPE_F32) == ldexp(1.0, -24) &&
-                dtype_roundoff(DTYPE_F64) == ldexp(1.0, -53));
-    assert_true(dtype_roundoff(DTYPE_I32) == 1.0);
-    assert_true(dtype_size(DTYPE_BF16) == 2 && dtype_size(DTYPE_E4M3) == 1);
-    assert_string_equal(dtype_name(DTYPE_E5M2), "e5m2");
-    assert_string_equal(dtype_cuda_name(DTYPE_BF16), "__nv_bfloat16");
-    assert_null(dtype_c_name(DTYPE_F16));
-    assert_true(dtype_roundoff(DTYPE_F16) == ldexp(1.0, -11) &&
-                dtype_roundoff(DTYPE_BF16) == ldexp(1.0, -8));
-    assert_true(dtype_roundoff(DTYPE_E4M3) == ldexp(1.0, -4) &&
-                dtype_roundoff(DTYPE_E5M2) == ldexp(1.0, -3));
-    assert_true(dtype_roundoff(DTYPE_I8) == 1.0);
-    assert_string_equal(work_unit_name(UNIT_FP8), "fp8");
-}
-
-// `whole` with language cuda, and with this in place of its entry.
+// The sample problem with language cuda, and with `entry` in place of its entry.
 static char *cuda_text(const char *entry, const char *from, const char *to)
 {
-    char *text = text_with(from, to);
+    char *text = problem_sample_text(from, to);
     char *at = strstr(text, "\"c\", \"entry\": \"axpy\",");
 
     assert_non_null(at);
@@ -652,83 +440,6 @@ static void cuda_problems_have_more_dtypes_a_unit_and_no_entry(void **state)
     free(text);
 }
 
-static void header_holds_the_prototype(void **state)
-{
-    struct problem *problem = parsed();
-
-    (void)state;
-    struct strbuf out = STRBUF_INIT;
-    problem_header(problem, false, &out);
-    assert_string_equal(
-        strbuf_text(&out),
-        "#include <stdint.h>\n"
-        "void axpy(const float *x, double *y, int32_t *z, int64_t M, double a, int64_t N);\n");
-    strbuf_reset(&out);
-    problem_header(problem, true, &out);
-    assert_string_equal(strbuf_text(&out), "#include <stdint.h>\n"
-                                           "void reference(const float *x, const double *y, double "
-                                           "*y_out, double *y_scale, double *z, "
-                                           "double *z_scale, int64_t M, double a, int64_t N);\n");
-    strbuf_release(&out);
-    problem_free(problem);
-}
-
-// The compiler's own verdict on glue + definition, strict.
-static void assert_compiles(const struct problem *problem, bool reference, const char *definition)
-{
-    struct strbuf glue = STRBUF_INIT, header = STRBUF_INIT;
-
-    problem_glue(problem, reference, &glue);
-    problem_header(problem, reference, &header);
-    FILE *compiler = NULL;
-    for (int i = 0; i < 2; i++) {
-        compiler = popen("gcc -std=gnu11 -O1 -Wall -Wextra -Wconversion -Wmissing-prototypes "
-                         "-Wno-unused-parameter -Werror "
-                         "-x c -c -o /dev/null -",
-                         "w");
-        assert_non_null(compiler);
-        fputs(i == 0 ? strbuf_text(&glue) : strbuf_text(&header), compiler);
-        fputs(i == 0 ? "" : definition, compiler);
-        assert_int_equal(pclose(compiler), 0);
-    }
-    strbuf_release(&glue);
-    strbuf_release(&header);
-}
-
-static void glue_compiles_alone_and_header_fits_a_candidate(void **state)
-{
-    struct problem *problem = parsed();
-
-    (void)state;
-    assert_compiles(
-        problem, false,
-        "void axpy(const float *x, double *y, int32_t *z, int64_t M, double a, int64_t N) {}\n");
-    assert_compiles(problem, true,
-                    "void reference(const float *x, const double *in, double *y, double *s, double "
-                    "*z, double *t, "
-                    "int64_t M, double a, int64_t N) {}\n");
-    problem_free(problem);
-}
-
-static void glue_passes_pointers_and_parameters_in_call_order(void **state)
-{
-    struct problem *problem = parsed();
-
-    (void)state;
-    struct strbuf out = STRBUF_INIT;
-    problem_glue(problem, false, &out);
-    assert_non_null(strstr(strbuf_text(&out),
-                           " axpy(kcast_pointer[0], kcast_pointer[1], kcast_pointer[2], "
-                           "kcast_integer[0], kcast_scalar[1], kcast_integer[2]);"));
-    strbuf_reset(&out);
-    problem_glue(problem, true, &out);
-    assert_non_null(
-        strstr(strbuf_text(&out), "kcast_pointer[4], kcast_pointer[5], kcast_integer[0]"));
-    assert_null(strstr(strbuf_text(&out), "kcast_pointer[6]"));
-    strbuf_release(&out);
-    problem_free(problem);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -749,18 +460,7 @@ int main(void)
         cmocka_unit_test(lists_are_bounded),
         cmocka_unit_test(weights_must_be_positive_and_bounded),
         cmocka_unit_test(hidden_ranges_must_hold_a_shape_that_evaluates),
-        cmocka_unit_test(hidden_shapes_are_tiny_prime_odd_and_beside_a_multiple_of_16),
-        cmocka_unit_test(hidden_shapes_depend_on_the_seed_only),
-        cmocka_unit_test(hidden_shapes_that_do_not_evaluate_are_drawn_again),
-        cmocka_unit_test(problem_without_hidden_ranges_draws_none),
-        cmocka_unit_test(elements_extents_and_work_follow_the_case),
-        cmocka_unit_test(failed_evaluation_leaves_its_results_untouched),
-        cmocka_unit_test(case_name_lists_parameters_in_order),
-        cmocka_unit_test(dtypes_have_size_name_and_roundoff),
         cmocka_unit_test(cuda_problems_have_more_dtypes_a_unit_and_no_entry),
-        cmocka_unit_test(header_holds_the_prototype),
-        cmocka_unit_test(glue_compiles_alone_and_header_fits_a_candidate),
-        cmocka_unit_test(glue_passes_pointers_and_parameters_in_call_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,8 +99,9 @@ static void every_point_is_found_by_its_values_and_no_other(void **state)
         assert_true(template_find(template, values, &found));
         assert_int_equal(found, i);
     }
-    assert_false(template_find(template, (int64_t[]){128, 16, 1}, &found)); // breaks a condition
-    assert_false(template_find(template, (int64_t[]){16, 16, 3}, &found));  // is not listed
+    assert_false(
+        template_find(template, (int64_t[]){128, 16, 1}, &found)); // does not meet a condition
+    assert_false(template_find(template, (int64_t[]){16, 16, 3}, &found)); // is not listed
     template_free(template);
 }
 
@@ -256,7 +257,7 @@ static void conditions_that_leave_nothing_are_refused(void **state)
                    "t.c:2:1: the conditions leave no");
 }
 
-// `lines` parameters P0, P1, … with the values 0 … count - 1.
+// A template with `lines` parameters P0, P1 and so on, each with the values 0 to count - 1.
 static char *wide_template(size_t lines, size_t count, const char *condition)
 {
     struct strbuf out = STRBUF_INIT;

@@ -15,7 +15,7 @@ static void assert_near(double a, double b, double tolerance)
     }
 }
 
-// Probabilities of every shape: some zero, some concentrated.
+// Draws probabilities of various shapes: with zeros, concentrated, or flat.
 static void random_bins(struct stats_rng *rng, double p[static BIN_COUNT])
 {
     double sum = 0.0;
@@ -149,7 +149,7 @@ static void quantile_survives_probabilities_that_miss_one_by_rounding(void **sta
     assert_true(bins_quantile(p, 1.0) == bin_edge[7]);
 }
 
-// Riemann sums of P(Y > t): an independent way to both figures.
+// Riemann sums of P(Y > t) compute the mean and the expected excess in an independent way.
 static void mean_and_excess_agree_with_numeric_integrals(void **state)
 {
     (void)state;

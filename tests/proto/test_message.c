@@ -1,4 +1,4 @@
-// Every message of the tables: round trips, hostile bytes, limits, unknown and missing keys.
+// All messages of the tables: round trips, hostile bytes, limits, unknown keys, missing keys.
 #include "proto/messages.h"
 #include "tests/support/random_message.h"
 
@@ -68,7 +68,8 @@ static void keys_are_distinct_and_names_too(void **state)
     }
 }
 
-// Cutting a valid message anywhere, or changing any byte, gives an error or another valid message; never a crash or a leak.
+// A valid message that is cut anywhere, or of which any byte is changed, gives an error or another
+// valid message. It never causes a crash or a leak.
 static void every_cut_and_every_changed_byte_is_survived(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static void every_verdict_has_a_distinct_name_and_a_meaning(void **state)
     }
 }
 
-// Numbers are on the wire and in files; this list may only grow.
+// The numbers are on the wire and in files: this list may only grow.
 static void verdict_numbers_and_names_never_change(void **state)
 {
     static const char *const names[] = {"none",         "faster",   "slower",        "equivalent",
@@ -79,6 +79,20 @@ static void unknown_job_state_is_not_terminal(void **state)
     assert_string_equal(job_state_name(UINT64_MAX), "unknown");
 }
 
+static void every_cause_has_a_word_of_its_own(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < JOB_CAUSE_COUNT; i++) {
+        assert_string_not_equal(job_cause_name(i), "unknown");
+        for (uint64_t j = 0; j < i; j++) {
+            assert_string_not_equal(job_cause_name(i), job_cause_name(j));
+        }
+    }
+    assert_string_equal(job_cause_name(JOB_CAUSE_BUDGET), "budget");
+    assert_string_equal(job_cause_name(JOB_CAUSE_COUNT), "unknown");
+    assert_string_equal(job_cause_name(UINT64_MAX), "unknown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +102,7 @@ int main(void)
         cmocka_unit_test(unknown_verdict_is_unknown_and_no_ratio),
         cmocka_unit_test(done_cancelled_and_buried_are_terminal),
         cmocka_unit_test(unknown_job_state_is_not_terminal),
+        cmocka_unit_test(every_cause_has_a_word_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

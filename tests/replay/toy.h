@@ -1,14 +1,21 @@
-// A made-up space: three parameters, a known best point, points that do not compile, are wrong, or have
-// the same object as another one. Measuring takes 0.1 to 0.2 s.
+// A made-up space with three parameters and a known best point. Some points do not compile, some
+// are wrong, and some have the same object as another one. A measurement takes 0.1 to 0.2 s.
 #ifndef TESTS_REPLAY_TOY_H
 #define TESTS_REPLAY_TOY_H
 
 #include "client/space/space.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
+#include "replay/recorded_space.h"
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #define TOY_A 8
 #define TOY_B 6
@@ -58,7 +65,7 @@ static inline struct compiled *toy_compiled(int a, int b, int c)
         return compiled;
     }
     char text[32];
-    // c = 0 and c = 1 give the same object where a is 0
+    // When a is 0, c = 0 and c = 1 give the same object.
     (void)snprintf(text, sizeof(text), "object %d %d %d", a, b, a == 0 && c == 1 ? 0 : c);
     compiled->object = digest_of(text, strlen(text));
     compiled->features = xcalloc(2, sizeof(*compiled->features));
@@ -94,6 +101,16 @@ static inline struct space toy_space(void)
     }
     space.head.candidates = TOY_POINTS;
     return space;
+}
+
+static inline struct recorded_space *make_recorded(void)
+{
+    struct space space = toy_space();
+    struct recorded_space *recorded;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(recorded_space_create(&recorded, &space, "toy", &err), 0);
+    return recorded;
 }
 
 #endif

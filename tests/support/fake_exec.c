@@ -3,7 +3,7 @@
 // source, so that measure sees the words as well.
 //
 //   compile   compile-error, compile-crash, compile-hang, compile-garbage, compile-lie,
-//             compile-gate PATH
+//             compile-gate PATH, pad N (an object of N more MiB)
 //   measure   log2 X, verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
 //             run-kill (as the kernel without memory does), run-close (its output, and stays),
@@ -95,6 +95,17 @@ static char *told_plan(const struct compile_plan *plan)
                      exec_stub.answered);
 }
 
+static void pad(const char *text, struct strbuf *object)
+{
+    char *count = exec_word(text, "pad");
+    size_t len = count ? strtoul(count, NULL, 10) << 20 : 0;
+    char *zeros = xcalloc(1, len + 1);
+
+    strbuf_add(object, zeros, len);
+    free(zeros);
+    free(count);
+}
+
 static void compile(void)
 {
     struct bytes input = exec_plan();
@@ -126,6 +137,7 @@ static void compile(void)
     } else {
         strbuf_adds(&object, "OBJ");
         strbuf_add(&object, text, strlen(text));
+        pad(text, &object);
         outcome.object =
             exec_stub.framed ? cuda_object_of(&plan, &object) : strbuf_detach_bytes(&object);
         compiled.log = exec_stub.framed ? told_plan(&plan) : NULL;
@@ -174,7 +186,7 @@ static char *extra_descriptors(void)
     const struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        int fd = atoi(entry->d_name); // NOLINT: the kernel's numbers
+        int fd = (int)strtol(entry->d_name, NULL, 10);
 
         if (fd > 2 && fd != dirfd(dir)) {
             strbuf_addf(&out, "%d ", fd);

@@ -1,6 +1,6 @@
-// A made-up space of candidates like a blocked matrix product: 480 points of five template
-// parameters, with effects that multiply, interactions, a feature of the compiled code, a little
-// noise, and a rule for what is wrong. For tests.
+// A made-up search space for tests, like that of a blocked matrix product: 480 points of five
+// template parameters, with effects that multiply, interactions, a feature of the compiled code, a
+// little noise, and a rule for which candidates are wrong.
 #ifndef TESTS_WORKER_SPACE_H
 #define TESTS_WORKER_SPACE_H
 
@@ -15,7 +15,7 @@
 
 struct space_point {
     struct fact param[5], feature[2];
-    double log2; // over the baseline
+    double log2; // log2 speedup over the baseline
     bool correct;
 };
 
@@ -44,7 +44,7 @@ static inline struct space_point space_point_at(size_t index, uint64_t seed)
     return point;
 }
 
-// Borrows the point's facts.
+// The candidate at a point, which it borrows from.
 static inline struct candidate_facts space_candidate(struct space_point *point, uint64_t id)
 {
     return (struct candidate_facts){.id = id,
@@ -54,7 +54,7 @@ static inline struct candidate_facts space_candidate(struct space_point *point, 
                                     .params_count = 5};
 }
 
-// What measuring the point gives; borrows candidate.
+// The outcome of measuring the point. Borrows candidate.
 static inline struct outcome space_outcome(const struct space_point *point,
                                            struct candidate_facts *candidate)
 {
@@ -67,7 +67,7 @@ static inline struct outcome space_outcome(const struct space_point *point,
     return outcome;
 }
 
-// A permutation of the points.
+// A random permutation of the points.
 static inline void space_order(size_t order[static SPACE_POINTS], uint64_t seed)
 {
     struct stats_rng rng;

@@ -1,6 +1,6 @@
-// The engine of language models and the static model, against a model that knows what the features
-// do not, one that says anything, one that says the opposite, and one that is not there; each beside
-// the static engine that is told the same.
+// The engine both, with four language models: one that knows what the features do not, one that
+// forecasts at random, one that forecasts the opposite, and one that does not answer. Each is
+// compared with engine static, which gets the same outcomes.
 #include "worker/engine_both.h"
 
 #include "common/file.h"
@@ -33,7 +33,7 @@ struct fixture {
     struct llm_config config;
     void *both, *alone;
     enum model model;
-    // Of the last call:
+    // The result of the last call:
     size_t done;
     struct err err;
     struct forecast_reply reply;
@@ -136,7 +136,7 @@ static void on_status(void *owner, const struct err *error, const void *reply)
 static void wait(struct fixture *f)
 {
     while (f->done == 0) {
-        (void)uv_run(&f->loop, UV_RUN_DEFAULT); // until uv_stop
+        (void)uv_run(&f->loop, UV_RUN_DEFAULT); // returns after uv_stop
     }
     f->done = 0;
     assert_int_equal(f->err.code, ERR_NONE);
@@ -171,7 +171,7 @@ static void forecast(struct fixture *f, const struct engine_ops *ops, size_t fro
     assert_int_equal(f->reply.forecasts_count, count);
 }
 
-// The outcomes of what f->reply forecasts, with what was forecast.
+// Adds the outcomes of the candidates in f->reply, with their forecasts.
 static void observe(struct fixture *f, const struct engine_ops *ops)
 {
     struct observe observe;
@@ -213,7 +213,7 @@ static void learn(struct fixture *f, const struct engine_ops *ops)
     }
 }
 
-// Mean absolute error of forecasts that are not told.
+// The mean absolute error of forecasts whose outcomes are not added.
 static double error_of(struct fixture *f, const struct engine_ops *ops)
 {
     forecast(f, ops, 1000, FRESH);
@@ -224,7 +224,7 @@ static double error_of(struct fixture *f, const struct engine_ops *ops)
     return sum / FRESH;
 }
 
-// ---- life ----
+// ---- opening and closing ----
 
 static void open_both(struct fixture *f)
 {
@@ -391,14 +391,14 @@ static void a_restart_knows_the_same(void **state)
     }
     message_clear(&forecast_reply_message, &before);
     observe(f, &engine_both);
-    observe(f, &engine_both); // told again
+    observe(f, &engine_both); // the same outcomes again
     assert_int_equal(f->observed.added, 0);
     engine_both.status(f->both, on_status, f);
     wait(f);
     assert_string_equal(f->status.engine, "both");
     assert_int_equal(f->status.outcomes, LEARNT + BATCH);
     assert_int_equal(f->status.endpoints_count, 1);
-    assert_int_equal(f->status.cache_hits, BATCH); // they were paid for before
+    assert_int_equal(f->status.cache_hits, BATCH); // the answers were paid for before
 }
 
 static void closing_answers_what_waits(void **state)
@@ -411,7 +411,7 @@ static void closing_answers_what_waits(void **state)
         (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     }
     assert_int_equal(f->done, 1);
-    if (f->err.code != ERR_STOPPED) { // the learner had begun with it
+    if (f->err.code != ERR_STOPPED) { // engine static had begun with it
         assert_int_equal(f->reply.forecasts_count, BATCH);
     }
     f->done = 0;

@@ -1,17 +1,20 @@
+// Design note. The fit is Newton's method on three terms: the mean of a and b, half their
+// difference, and c. The common faults of a forecaster (overconfident, underconfident, biased to
+// one side) need no difference.
 #include "worker/calibration/beta_map.h"
+
 #include <math.h>
 
-// Fitted in the mean of a and b, half their difference, and c, since the common faults (too sure, not sure
-// enough, leaning to one side) need no difference.
 #define TERMS 3
 #define STEPS 30
-#define STEP_MAX 2.0    // of a parameter at once: far away the likelihood is no parabola
-#define STATED_MIN 1e-4 // what is stated as impossible or certain is worth no more than this
+#define STEP_MAX 2.0    // of a parameter in one step, since far away the likelihood is no parabola
+#define STATED_MIN 1e-4 // stated probabilities are clamped to this distance from 0 and 1
 
-static const double deviation[TERMS] = {0.7, 0.2, 0.7};
+static const double deviation[TERMS] = {0.7, 0.2, 0.7}; // of the prior
 
 const struct beta_map beta_map_identity = {.a = 1, .b = 1, .c = 0};
 
+// What the three parameters are multiplied by.
 static void terms_of(double stated, double ret[static TERMS])
 {
     double p = fmin(fmax(stated, STATED_MIN), 1 - STATED_MIN);
@@ -21,12 +24,13 @@ static void terms_of(double stated, double ret[static TERMS])
     ret[2] = 1;
 }
 
+// The mapped probability.
 static double event_share(const double map[static TERMS], const double x[static TERMS])
 {
     return 1 / (1 + exp(-(map[0] * x[0] + map[1] * x[1] + map[2] * x[2])));
 }
 
-// Solves m s = g for a symmetric positive definite m; Gauss, without pivots.
+// Solves m s = g for a symmetric positive definite m, by Gaussian elimination without pivots.
 static void solve(double m[static TERMS][TERMS], double g[static TERMS], double s[static TERMS])
 {
     for (size_t i = 0; i < TERMS; i++) {

@@ -1,16 +1,18 @@
-// Design. In terms of u = F(y) a calibrated forecast has density 1 on [0, 1]; a bet is a beta
-// density, so its factor integrates to 1 whatever its shape. Bets on correctness multiply the odds.
+// Design note. For a calibrated forecast u = F(y) has density 1 on [0, 1]. A bet on the speed is a
+// beta density, so that its factor integrates to 1 whatever its shape. A bet on correctness
+// multiplies the stated odds.
 #include "worker/calibration/drift.h"
 
 #include <math.h>
 #include <stddef.h>
 
-#define EDGE 1e-9   // u is at least so far from 0 and 1, where a density is infinite
+#define EDGE 1e-9   // u is clamped to this distance from 0 and 1, where a density is infinite
 #define ODDS 3.0    // bets on correctness multiply the stated odds by this or divide by it
-#define P_EDGE 0.01 // stated probabilities of correctness are at least so far from 0 and 1
+#define P_EDGE 0.01 // stated probabilities of correctness are clamped likewise
 
 enum bet { BET_FASTER, BET_SLOWER, BET_NARROW, BET_WIDE, BET_CORRECT, BET_WRONG };
 
+// The factor of the bet that the odds of correctness are `odds` times those stated.
 static double correct_factor(double p, bool correct, double odds)
 {
     p = fmin(fmax(p, P_EDGE), 1 - P_EDGE);
@@ -18,6 +20,7 @@ static double correct_factor(double p, bool correct, double odds)
     return correct ? bet / p : (1 - bet) / (1 - p);
 }
 
+// Writes the factor of each bet for one outcome.
 static void factors(double ret[static DRIFT_BETS], double p_correct, bool correct, double u)
 {
     for (size_t i = 0; i < DRIFT_BETS; i++) {
@@ -31,10 +34,10 @@ static void factors(double ret[static DRIFT_BETS], double p_correct, bool correc
         return;
     }
     u = fmin(fmax(u, EDGE), 1 - EDGE);
-    ret[BET_FASTER] = 2 * u;                          // Beta(2, 1): faster than forecast
-    ret[BET_SLOWER] = 2 * (1 - u);                    // Beta(1, 2)
-    ret[BET_NARROW] = 1 / (M_PI * sqrt(u * (1 - u))); // Beta(1/2, 1/2): forecasts too narrow
-    ret[BET_WIDE] = 6 * u * (1 - u);                  // Beta(2, 2)
+    ret[BET_FASTER] = 2 * u;       // Beta(2, 1): candidates are faster than forecast
+    ret[BET_SLOWER] = 2 * (1 - u); // Beta(1, 2): they are slower
+    ret[BET_NARROW] = 1 / (M_PI * sqrt(u * (1 - u))); // Beta(1/2, 1/2): forecasts are too narrow
+    ret[BET_WIDE] = 6 * u * (1 - u);                  // Beta(2, 2): they are too wide
 }
 
 void drift_init(struct drift *drift, uint64_t next)

@@ -1,15 +1,16 @@
-// Design. Rows are kept in the order in which they came, each with what a refit needs: the forecast
-// at every temperature, the two probabilities, the outcome, the weight, and the deepest node of the
-// tree that it belongs to. A refit (recalibrate_fit.c) sorts them by u = F(y) and by each
-// probability and hands them in that order to their node and those above it, so that every fit is
-// linear. It does so three times: with all, and with either half.
+// Design note. Rows are kept in the order in which they came. Each has what a refit needs: the
+// forecast at every temperature, the two probabilities, the outcome, the weight and the deepest
+// node of the tree that it belongs to. A refit (recalibrate_fit.c) sorts them by u = F(y) and by
+// each probability and hands them in that order to their node and those above it, so that every fit
+// is linear. It does so three times: with all rows and with either half.
 //
-// What a map costs a calibrated forecaster: with n outcomes R̂(u) - u has mean 0 and variance
-// u (1 - u) / n, so R - id has variance n u (1 - u) / (n + κ)². For true F the CRPS of R ∘ F
-// exceeds that of F by the integral of (R(F) - F)², whose mean is n / (n + κ)² times the integral
-// of F (1 - F), which is the expected CRPS of F itself. The factor is largest, 1 / (4 κ), at n = κ.
-// With the independent noise v of the levels above it becomes (n + κ² v) / (n + κ)², which is at
-// most 1 / (3 κ) for two levels and 3 / (8 κ) for three of equal κ.
+// The cost of a map for a calibrated forecaster: with n outcomes Rhat(u) - u has mean 0 and
+// variance u (1 - u) / n, so that R(u) - u has variance n u (1 - u) / (n + kappa)^2. If F is the
+// truth, the CRPS of R(F) exceeds that of F by the integral of (R(F) - F)^2. The mean of that is n
+// / (n + kappa)^2 times the integral of F (1 - F), which is the expected CRPS of F itself. The
+// factor is largest, 1 / (4 kappa), at n = kappa. With the independent noise v of the levels above
+// it becomes (n + kappa^2 v) / (n + kappa)^2, which is at most 1 / (3 kappa) for two levels and 3 /
+// (8 kappa) for three of equal kappa.
 #include "worker/calibration/recalibrate.h"
 
 #include "common/mem.h"
@@ -19,11 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WEIGHT_NONE 1e-9
+#define WEIGHT_NONE 1e-9 // sums of weights below this are rounding errors
 
 const struct recal_config recal_defaults = {
     .kappa = {60, 60, 60}, .kappa_event = {300, 300, 300}, .kappa_temperature = 20};
 
+// Makes a node. Until the next refit it uses the maps of its parent.
 static struct node *node_new(struct recalibration *in, char *name_take, struct node *parent)
 {
     struct node *node = xcalloc(1, sizeof *node);
@@ -37,7 +39,8 @@ static struct node *node_new(struct recalibration *in, char *name_take, struct n
         if (above) {
             memcpy(own, above->hypothesis, sizeof above->hypothesis);
         } else {
-            temperature_scaling_weights(own, node->fit[fold].evidence); // none yet: the prior
+            // There is no evidence yet, which gives the prior.
+            temperature_scaling_weights(own, node->fit[fold].evidence);
         }
         node->fit[fold].beta_correct = above ? above->beta_correct : beta_map_identity;
         node->fit[fold].beta_improves = above ? above->beta_improves : beta_map_identity;
@@ -75,8 +78,7 @@ void recal_free(struct recalibration *recalibration)
     free(recalibration);
 }
 
-// The tree
-// -------------------------------------------------------------------------------------------------
+// ---- The tree ----
 
 static struct node *find(const struct recalibration *in, const char *name)
 {
@@ -85,7 +87,7 @@ static struct node *find(const struct recalibration *in, const char *name)
     return node;
 }
 
-// Lengths in front make the joined name unambiguous.
+// The name of a scope's node at this level. Lengths in front make the joined name unambiguous.
 static char *name_of(const struct recal_scope *scope, enum recal_level level)
 {
     return level == RECAL_MODEL
@@ -94,7 +96,7 @@ static char *name_of(const struct recal_scope *scope, enum recal_level level)
                            strlen(scope->device_class), scope->device_class, scope->problem);
 }
 
-// The nodes of a scope; NULL where there is none (yet).
+// Finds the nodes of a scope, from the root down; NULL where there is none.
 static void find_chain(const struct recalibration *in, const struct recal_scope *scope,
                        struct node *chain[static RECAL_LEVELS])
 {
@@ -106,6 +108,7 @@ static void find_chain(const struct recalibration *in, const struct recal_scope 
     }
 }
 
+// The same, and makes those that are missing, up to RECAL_NODES_MAX.
 static void make_chain(struct recalibration *in, const struct recal_scope *scope,
                        struct node *chain[static RECAL_LEVELS])
 {
@@ -117,8 +120,17 @@ static void make_chain(struct recalibration *in, const struct recal_scope *scope
     }
 }
 
-// Adding
-// -------------------------------------------------------------------------------------------------
+// The root is always there.
+static struct node *deepest_of(struct node *const chain[static RECAL_LEVELS])
+{
+    size_t level = RECAL_PROBLEM;
+    while (!chain[level]) {
+        level--;
+    }
+    return chain[level];
+}
+
+// ---- Adding ----
 
 enum recal_fold recal_fold_without(uint64_t key)
 {
@@ -132,9 +144,12 @@ static void forget_oldest(struct recalibration *in)
     memmove(in->row, in->row + gone, in->row_count * sizeof *in->row);
 }
 
-// Whether this outcome, against the forecast as the maps of now correct it, sets off the alarm.
-static bool watch(struct recalibration *in, const struct recal_scope *scope, struct node *problem,
-                  const struct recal_forecast *forecast, const struct recal_outcome *outcome)
+// Adds the outcome to the problem's drift detector, with the forecast as the present maps
+// recalibrate it. Returns whether the alarm went off; the problem then drops the outcomes before
+// the change.
+static bool detect_drift(struct recalibration *in, const struct recal_scope *scope,
+                         struct node *problem, const struct recal_forecast *forecast,
+                         const struct recal_outcome *outcome)
 {
     const struct pit_map *own = &problem->fit[RECAL_FOLD_ALL].bins;
     if (own->weight * own->weight < RECAL_DRIFT_AFTER * own->weight_square || own->count == 0) {
@@ -157,11 +172,9 @@ bool recal_add(struct recalibration *recalibration, const struct recal_scope *sc
 {
     struct node *chain[RECAL_LEVELS];
     make_chain(recalibration, scope, chain);
-    struct node *deepest = chain[RECAL_PROBLEM] ? chain[RECAL_PROBLEM]
-                           : chain[RECAL_MODEL] ? chain[RECAL_MODEL]
-                                                : chain[RECAL_ALL];
+    struct node *deepest = deepest_of(chain);
     bool alarm = chain[RECAL_PROBLEM] &&
-                 watch(recalibration, scope, chain[RECAL_PROBLEM], forecast, outcome);
+                 detect_drift(recalibration, scope, chain[RECAL_PROBLEM], forecast, outcome);
     if (recalibration->row_count == RECAL_ROWS_MAX) {
         forget_oldest(recalibration);
     }
@@ -187,8 +200,7 @@ bool recal_add(struct recalibration *recalibration, const struct recal_scope *sc
     return alarm;
 }
 
-// Applying
-// -------------------------------------------------------------------------------------------------
+// ---- Applying ----
 
 double recal_effective(double weight, double square, double weight_below, double square_below)
 {
@@ -197,6 +209,7 @@ double recal_effective(double weight, double square, double weight_below, double
                                                                : 0;
 }
 
+// The fit of a level; an empty one where there is no node or no such level.
 static const struct fit *fit_of(struct node *const chain[static RECAL_LEVELS], size_t level,
                                 enum recal_fold fold)
 {
@@ -204,6 +217,7 @@ static const struct fit *fit_of(struct node *const chain[static RECAL_LEVELS], s
     return level < RECAL_LEVELS && chain[level] ? &chain[level]->fit[fold] : &none;
 }
 
+// Writes the bins of the answer. stated: after shift and temperature.
 static void apply_bins(const struct recalibration *in,
                        struct node *const chain[static RECAL_LEVELS], enum recal_fold fold,
                        const double stated[static BIN_COUNT], struct recal_answer *ret)
@@ -234,22 +248,19 @@ static void apply_bins(const struct recalibration *in,
     }
 }
 
+// The stated probability after the beta map of the deepest node.
 static double beta_of(struct node *const chain[static RECAL_LEVELS], enum recal_fold fold,
                       bool improves, double stated)
 {
-    size_t level = RECAL_LEVELS;
-    while (level > 1 && !chain[level - 1]) {
-        level--;
-    }
-    const struct fit *fit = &chain[level - 1]->fit[fold];
+    const struct fit *fit = &deepest_of(chain)->fit[fold];
     const struct beta_map *map = improves ? &fit->beta_improves : &fit->beta_correct;
-    bool as_it_is =
-        map->a == 1 && map->b == 1 && map->c == 0; // without the bounds of the map, then
-    return as_it_is ? stated : beta_map_apply(map, stated);
+    // The identity leaves 0 and 1 alone, which beta_map_apply would clamp.
+    bool identity = map->a == 1 && map->b == 1 && map->c == 0;
+    return identity ? stated : beta_map_apply(map, stated);
 }
 
-// One probability through the levels: what the deepest node's beta map makes of it is the prior of the
-// highest, with width 1.
+// Recalibrates one probability. What the deepest node's beta map makes of it is what the top level
+// is shrunk to, with width 1.
 static void apply_event(const struct recalibration *in,
                         struct node *const chain[static RECAL_LEVELS], enum recal_fold fold,
                         bool improves, double stated, double *ret_p, double *ret_width)
@@ -284,9 +295,7 @@ void recal_apply(const struct recalibration *recalibration, const struct recal_s
     struct tempered tempered;
     double mixed[BIN_COUNT];
     if (temperature_scaling_prepare(&tempered, forecast->bins)) {
-        const struct node *deepest = chain[RECAL_PROBLEM] ? chain[RECAL_PROBLEM]
-                                     : chain[RECAL_MODEL] ? chain[RECAL_MODEL]
-                                                          : chain[RECAL_ALL];
+        const struct node *deepest = deepest_of(chain);
         temperature_scaling_mix(mixed, &tempered, deepest->fit[fold].hypothesis);
         apply_bins(recalibration, chain, fold, mixed, ret);
     }
@@ -294,8 +303,7 @@ void recal_apply(const struct recalibration *recalibration, const struct recal_s
                 &ret->p_correct_width);
     apply_event(recalibration, chain, fold, true, forecast->p_improves, &ret->p_improves,
                 &ret->p_improves_width);
-    if (ret->p_improves > ret->p_correct) // false when either was not forecast
-    {
+    if (ret->p_improves > ret->p_correct) { // false when either one was not forecast
         ret->p_improves = ret->p_correct;
     }
 }

@@ -1,31 +1,35 @@
-// Forecasts made honest by their own record: what a forecaster says (P(correct), P(improves),
-// probabilities over the bins of proto/bins.h) is mapped to what has come true when it said so.
-// Pure numbers; no I/O, no clock, not shared between threads.
+// Recalibration: maps what a forecaster states (P(correct), P(improves), probabilities over the
+// bins of proto/bins.h) to what has come true when it stated such things. Called by the group and
+// by the history. Pure numbers: no I/O and no clock. Not shared between threads.
 //
-// The record is a tree of three levels: everything; a model on a device class; a problem there.
-// A level's map is shrunk to that of the level above, the highest to "leave it as it is":
+// The outcomes form a tree of three levels: all; one model on one device class; one problem there.
+// The map of a level is shrunk to the map of the level above, and that of the top level to the
+// identity:
 //
-//   R(u) = (n R̂(u) + κ R_above(u)) / (n + κ)
+//   R(u) = (n Rhat(u) + kappa R_above(u)) / (n + kappa)
 //
-// with R̂ from the level's own outcomes and n their effective number, (sum w)² / sum w² (Kish 1965),
-// an outcome's weight being 1 / propensity. What a level takes from the one above comes from the
-// others there: n and R̂ above leave out the outcomes that the lower level has itself, so that
-// nothing is counted twice. (The isotonic fits, which cannot be subtracted, are of all outcomes
-// above, but trusted for the others' number only.)
+// Rhat is the map that fits the level's own outcomes. n is their effective number, (sum w)^2 / sum
+// w^2 (Kish 1965), where the weight w of an outcome is 1 / propensity. kappa is a pseudo-count: the
+// number of outcomes that the level above is worth. What a level takes from the one above comes
+// from the other outcomes there: n and Rhat above leave out those of the lower level, so that
+// nothing is counted twice. (Isotonic fits cannot be subtracted. They are of all outcomes above,
+// but are trusted only as far as the number of the others.)
 //
-//   bins         first a shift and a temperature (worker/calibration/temperature_scaling.h), from the level's own outcomes
-//                and at most kappa_temperature of the others' at each level above; what that leaves is in
-//                the distribution of u = F(y) (worker/calibration/pit_map.h): calibrated F = R ∘ F
-//   P(correct),
-//   P(improves)  first a beta map (worker/calibration/beta_map.h), pulled towards that of the level above as far
-//                as others' outcomes made that one, else towards what that one was pulled to; then
-//                Venn-Abers (worker/calibration/venn_abers.h), shrunk likewise, but slowly: an isotonic fit of a
-//                hundred outcomes is noisier than the three parameters of a beta map
+//   bins         First a shift and a temperature (temperature_scaling.h). They are chosen by the
+//                level's own outcomes and, at each level above, by at most kappa_temperature of the
+//                others. Then the distribution of u = F(y) under the result (pit_map.h): the
+//                calibrated distribution is R(F).
+//   P(correct),  First a beta map (beta_map.h). Its prior is the map of the level above, as far as
+//   P(improves)  other outcomes made that one, and otherwise that map's own prior. Then a
+//                Venn-Abers predictor (venn_abers.h), shrunk in the same way but more slowly, since
+//                an isotonic fit of a hundred outcomes is noisier than the three parameters of a
+//                beta map.
 //
-// For a forecaster that is calibrated already the price is its map's noise: with one level in use
-// mean CRPS rises by the factor n / (n + κ)², never more than 1 / (4 κ), with all three never more
-// than 3 / (8 κ); see recalibrate.c. (The choice of a shift and a temperature adds at most 0.02 in
-// all to the summed log score, and a floor of TEMPERATURE_SCALING_FLOOR under every bin.)
+// The price for a forecaster that is calibrated already is the noise of its map. With one level in
+// use the mean CRPS (continuous ranked probability score) rises by the factor n / (n + kappa)^2,
+// which is at most 1 / (4 kappa); with all three levels by at most 3 / (8 kappa). See
+// recalibrate.c. The choice of a shift and a temperature costs at most 0.02 in all of the summed
+// log score, and a floor of TEMPERATURE_SCALING_FLOOR under every bin.
 #ifndef WORKER_CALIBRATION_RECALIBRATE_H
 #define WORKER_CALIBRATION_RECALIBRATE_H
 
@@ -34,29 +38,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECAL_ROWS_MAX 8192    // outcomes kept; then the oldest quarter is forgotten
-#define RECAL_NODES_MAX 4096   // places in the tree; beyond it a new one shares its parent
-#define RECAL_WEIGHT_MAX 20.0  // of one outcome
-#define RECAL_DRIFT_AFTER 60.0 // effective outcomes of a problem before its alarm is armed
+#define RECAL_ROWS_MAX 8192  // outcomes kept; when there are so many, the oldest quarter is dropped
+#define RECAL_NODES_MAX 4096 // nodes of the tree; beyond them a new scope shares its parent's node
+#define RECAL_WEIGHT_MAX 20.0  // weight of one outcome
+#define RECAL_DRIFT_AFTER 60.0 // effective outcomes of a problem before its drift alarm is armed
 
 enum recal_level { RECAL_ALL, RECAL_MODEL, RECAL_PROBLEM, RECAL_LEVELS };
 
-// Of which outcomes a map is made: all of them, or the half that an outcome does not belong to.
+// The outcomes that a map is fitted to: all of them, or one half (a fold of cross-validation).
 enum recal_fold { RECAL_FOLD_EVEN, RECAL_FOLD_ODD, RECAL_FOLD_ALL, RECAL_FOLDS };
-// The fold for a forecast whose own outcome (with this key) may be in the record: the other half.
+// The fold whose map has not seen the outcome with this key: the other half.
 enum recal_fold recal_fold_without(uint64_t key);
 
 struct recal_config {
-    double kappa[RECAL_LEVELS];       // > 0: so many outcomes weigh as much as the level above
+    double kappa[RECAL_LEVELS];       // > 0: outcomes that the level above is worth, for the bins
     double kappa_event[RECAL_LEVELS]; // the same for the two probabilities
-    double
-        kappa_temperature; // so many of the others' outcomes at a level above choose shift and temperature
+    // Most of the others' outcomes at each level above that count for the shift and the
+    // temperature.
+    double kappa_temperature;
 };
 extern const struct recal_config recal_defaults;
 
-// Who forecast what. Texts are borrowed for the call.
+// Which forecaster forecast what. The texts are borrowed for the call.
 struct recal_scope {
-    const char *model; // engine, or engine and its model
+    const char *model; // the engine, or the engine and its language model
     const char *device_class;
     const char *problem;
 };
@@ -64,47 +69,51 @@ struct recal_scope {
 struct recal_forecast {
     double p_correct;       // in [0, 1]; NaN: not forecast
     double p_improves;      // in [0, 1]; NaN: not forecast
-    double bins[BIN_COUNT]; // >= 0, given that it is correct; normalised here; all 0: not forecast
+    double bins[BIN_COUNT]; // >= 0, given that it is correct; any sum; all 0: not forecast
 };
 
 struct recal_outcome {
     bool correct;
     bool improved;
     double log2;       // finite when correct
-    double propensity; // of being measured, in (0, 1]; anything else counts as 1
-    uint64_t key;      // of search and candidate; its hash decides between even and odd
+    double propensity; // probability of being measured, in (0, 1]; else counts as 1
+    uint64_t key;      // of the search and the candidate; its hash chooses the fold
 };
 
+// A recalibrated forecast.
 struct recal_answer {
-    double p_correct, p_correct_width;   // width: 1 without a record, towards 0 with one
+    double p_correct, p_correct_width;   // width of uncertainty: from 1 without outcomes towards 0
     double p_improves, p_improves_width; // at most p_correct
     double bins[BIN_COUNT];              // sum 1, all > 0; all 0 when they were not forecast
-    uint64_t version;                    // of the map; 0 before the first refit
-    double effective[RECAL_LEVELS];      // outcomes that each level of the bins' map rests on
+    uint64_t version;                    // of the maps; 0 before the first refit
+    double effective[RECAL_LEVELS];      // number of outcomes behind each level of the bins' map
 };
 
 struct recalibration;
 
-// config NULL: recal_defaults.
+// config is copied; NULL: recal_defaults.
 struct recalibration *recal_create(const struct recal_config *config);
-void recal_free(struct recalibration *recalibration);
+void recal_free(struct recalibration *recalibration); // NULL is fine
 
-// Notes a forecast (as the forecaster made it) and its outcome. Maps stay as they are until
-// recal_refit. True when the problem's drift alarm went off: its forecasts, corrected by the maps
-// of now, do not fit its outcomes any more. Then the problem's level forgets all outcomes before
-// the change (the levels above keep them). worker/calibration/drift.h has the rate of false alarms.
+// Adds a forecast, as the forecaster made it, and its outcome. The maps stay as they are until
+// recal_refit. Returns true when the problem's drift alarm went off: its forecasts, recalibrated
+// with the present maps, no longer fit its outcomes. The problem's level then drops all outcomes
+// before the change; the levels above keep them. worker/calibration/drift.h has the rate of false
+// alarms.
 bool recal_add(struct recalibration *recalibration, const struct recal_scope *scope,
                const struct recal_forecast *forecast, const struct recal_outcome *outcome);
 
-// Makes all maps anew and raises the version. O(n log n).
+// Fits all maps anew and raises the version. O(n log n).
 void recal_refit(struct recalibration *recalibration);
 
+// Recalibrates a forecast with the maps of this fold.
 void recal_apply(const struct recalibration *recalibration, const struct recal_scope *scope,
                  const struct recal_forecast *forecast, enum recal_fold fold,
                  struct recal_answer *ret);
 
 uint64_t recal_version(const struct recalibration *recalibration);
-size_t recal_rows(const struct recalibration *recalibration); // kept
+size_t recal_rows(const struct recalibration *recalibration); // outcomes kept
+// How often the drift alarm went off.
 uint64_t recal_alarms(const struct recalibration *recalibration);
 
 #endif

@@ -1,18 +1,18 @@
-// The refit: first the hypotheses about shift and temperature at every node, since where an outcome
-// lay depends on them, then the maps.
+// The refit of all maps. The hypotheses about shift and temperature come first at every node, since
+// u = F(y) of an outcome depends on them. The maps come second.
 #include "common/mem.h"
 #include "worker/calibration/recalibrate_state.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+// Whether the row counts for this node and fold.
 static bool belongs(const struct row *row, const struct node *node, enum recal_fold fold)
 {
     return (fold == RECAL_FOLD_ALL || row->half == fold) && row->number >= node->since;
 }
 
-// Hypotheses
-// -------------------------------------------------------------------------------------------------
+// ---- Hypotheses ----
 
 static void clear_evidence(struct recalibration *in)
 {
@@ -26,6 +26,7 @@ static void clear_evidence(struct recalibration *in)
     }
 }
 
+// Adds the log scores of every row to its node and those above.
 static void add_evidence(struct recalibration *in)
 {
     for (size_t i = 0; i < in->row_count; i++) {
@@ -46,7 +47,8 @@ static void add_evidence(struct recalibration *in)
     }
 }
 
-// The node's own evidence, and of the others at each level above as much as kappa_temperature outcomes have.
+// Weighs the hypotheses by the node's own evidence and, at each level above, by that of at most
+// kappa_temperature of the others.
 static void weigh_hypotheses(const struct recalibration *in, struct node *node,
                              enum recal_fold fold)
 {
@@ -67,10 +69,9 @@ static void weigh_hypotheses(const struct recalibration *in, struct node *node,
     temperature_scaling_weights(node->fit[fold].hypothesis, evidence);
 }
 
-// Maps
-// -------------------------------------------------------------------------------------------------
+// ---- Maps ----
 
-enum list { LIST_BINS, LIST_CORRECT, LIST_IMPROVES, LISTS };
+enum quantity { QUANTITY_BINS, QUANTITY_CORRECT, QUANTITY_IMPROVES, QUANTITIES };
 
 struct sorted {
     double value;
@@ -86,10 +87,11 @@ static int by_value(const void *a, const void *b)
     return (left->row->number > right->row->number) - (left->row->number < right->row->number);
 }
 
-static double value_of(const struct row *row, enum list list, enum recal_fold fold)
+// The value by which rows are sorted and maps are made; NaN: the row has none.
+static double value_of(const struct row *row, enum quantity quantity, enum recal_fold fold)
 {
-    if (list != LIST_BINS) {
-        return list == LIST_CORRECT ? row->p_correct : row->p_improves;
+    if (quantity != QUANTITY_BINS) {
+        return quantity == QUANTITY_CORRECT ? row->p_correct : row->p_improves;
     }
     if (!row->binned) {
         return NAN;
@@ -99,7 +101,8 @@ static double value_of(const struct row *row, enum list list, enum recal_fold fo
     return bins_cdf(p, row->log2);
 }
 
-static size_t sort_rows(struct sorted *to, const struct recalibration *in, enum list list,
+// Writes the rows of the fold that have a value, in its order. Returns how many.
+static size_t sort_rows(struct sorted *to, const struct recalibration *in, enum quantity quantity,
                         enum recal_fold fold)
 {
     size_t count = 0;
@@ -108,7 +111,7 @@ static size_t sort_rows(struct sorted *to, const struct recalibration *in, enum 
         if (fold != RECAL_FOLD_ALL && row->half != fold) {
             continue;
         }
-        double value = value_of(row, list, fold);
+        double value = value_of(row, quantity, fold);
         if (!isnan(value)) {
             to[count++] = (struct sorted){value, row};
         }
@@ -119,43 +122,46 @@ static size_t sort_rows(struct sorted *to, const struct recalibration *in, enum 
     return count;
 }
 
-// Room for one list: everything, everything by node, and the points of one node as columns.
-struct room {
+// Scratch memory for the fits of one quantity: all rows sorted, the same by node, and the points of
+// one node as arrays.
+struct workspace {
     struct sorted *all, *by_node;
     double *value, *weight;
     bool *event;
 };
 
-// What a node's beta map is pulled towards: the map of the node above, as far as that is made of
-// others' outcomes; as far as it is made of the node's own, what that one was pulled towards.
-static struct beta_map pull_of(const struct fit *above, const struct fit *own, bool correct)
+// The prior of a node's beta map: the map of the node above as far as that one is made of other
+// outcomes, and its prior as far as it is made of the node's own.
+static struct beta_map prior_of(const struct fit *above, const struct fit *own, bool correct)
 {
     const struct beta_map *map = correct ? &above->beta_correct : &above->beta_improves;
-    const struct beta_map *pull = correct ? &above->pull_correct : &above->pull_improves;
+    const struct beta_map *prior = correct ? &above->prior_correct : &above->prior_improves;
     const struct venn_abers *all = correct ? &above->correct : &above->improves;
     const struct venn_abers *mine = correct ? &own->correct : &own->improves;
     double share = all->weight > 0 ? fmax(1 - mine->weight / all->weight, 0) : 0;
-    return (struct beta_map){.a = pull->a + share * (map->a - pull->a),
-                             .b = pull->b + share * (map->b - pull->b),
-                             .c = pull->c + share * (map->c - pull->c)};
+    return (struct beta_map){.a = prior->a + share * (map->a - prior->a),
+                             .b = prior->b + share * (map->b - prior->b),
+                             .c = prior->c + share * (map->c - prior->c)};
 }
 
-// The node above was fitted before.
-static void fit_event(struct node *node, enum recal_fold fold, enum list list,
-                      const struct room *room, size_t count)
+// Fits the Venn-Abers predictor and the beta map of one probability. The node above must have been
+// fitted before.
+static void fit_event(struct node *node, enum recal_fold fold, enum quantity quantity,
+                      const struct workspace *workspace, size_t count)
 {
     struct fit *fit = &node->fit[fold];
-    bool correct = list == LIST_CORRECT;
-    struct beta_map *pull = correct ? &fit->pull_correct : &fit->pull_improves;
-    venn_abers_fit(correct ? &fit->correct : &fit->improves, room->value, room->weight, room->event,
-                   count);
-    *pull = !node->parent ? beta_map_identity : pull_of(&node->parent->fit[fold], fit, correct);
-    beta_map_fit(correct ? &fit->beta_correct : &fit->beta_improves, pull, room->value,
-                 room->weight, room->event, count);
+    bool correct = quantity == QUANTITY_CORRECT;
+    struct beta_map *prior = correct ? &fit->prior_correct : &fit->prior_improves;
+    venn_abers_fit(correct ? &fit->correct : &fit->improves, workspace->value, workspace->weight,
+                   workspace->event, count);
+    *prior = !node->parent ? beta_map_identity : prior_of(&node->parent->fit[fold], fit, correct);
+    beta_map_fit(correct ? &fit->beta_correct : &fit->beta_improves, prior, workspace->value,
+                 workspace->weight, workspace->event, count);
 }
 
-static void fit_node(struct node *node, enum recal_fold fold, enum list list,
-                     const struct sorted *mine, size_t rows, struct room *room)
+// Fits one node to its sorted rows.
+static void fit_node(struct node *node, enum recal_fold fold, enum quantity quantity,
+                     const struct sorted *mine, size_t rows, struct workspace *workspace)
 {
     struct fit *fit = &node->fit[fold];
     size_t count = 0;
@@ -164,44 +170,45 @@ static void fit_node(struct node *node, enum recal_fold fold, enum list list,
         if (!belongs(row, node, fold)) {
             continue;
         }
-        room->value[count] = mine[i].value;
-        room->weight[count] = row->weight;
-        room->event[count++] = list == LIST_CORRECT ? row->correct : row->improved;
+        workspace->value[count] = mine[i].value;
+        workspace->weight[count] = row->weight;
+        workspace->event[count++] = quantity == QUANTITY_CORRECT ? row->correct : row->improved;
     }
-    if (list == LIST_BINS) {
-        pit_map_fit(&fit->bins, room->value, room->weight, count);
+    if (quantity == QUANTITY_BINS) {
+        pit_map_fit(&fit->bins, workspace->value, workspace->weight, count);
     } else {
-        fit_event(node, fold, list, room, count);
+        fit_event(node, fold, quantity, workspace, count);
     }
 }
 
-// Sorts once and hands every row, in that order, to its node and those above.
-static void fit_list(struct recalibration *in, enum list list, enum recal_fold fold,
-                     struct room *room)
+// Fits one quantity at every node. Sorts once and hands every row, in that order, to its node and
+// those above. A parent is before its children in the hash table's order of insertion.
+static void fit_quantity(struct recalibration *in, enum quantity quantity, enum recal_fold fold,
+                         struct workspace *workspace)
 {
-    size_t count = sort_rows(room->all, in, list, fold), begin = 0;
+    size_t count = sort_rows(workspace->all, in, quantity, fold), begin = 0;
     struct node *node, *next;
     HASH_ITER (hh, in->nodes, node, next) {
         node->rows = 0;
     }
     for (size_t i = 0; i < count; i++) {
-        for (node = room->all[i].row->node; node; node = node->parent) {
+        for (node = workspace->all[i].row->node; node; node = node->parent) {
             node->rows++;
         }
     }
     HASH_ITER (hh, in->nodes, node, next) {
         size_t rows = node->rows;
-        node->rows = begin; // now the place of its next row
+        node->rows = begin; // now the index of its next row
         begin += rows;
     }
     for (size_t i = 0; i < count; i++) {
-        for (node = room->all[i].row->node; node; node = node->parent) {
-            room->by_node[node->rows++] = room->all[i];
+        for (node = workspace->all[i].row->node; node; node = node->parent) {
+            workspace->by_node[node->rows++] = workspace->all[i];
         }
     }
     begin = 0;
     HASH_ITER (hh, in->nodes, node, next) {
-        fit_node(node, fold, list, room->by_node + begin, node->rows - begin, room);
+        fit_node(node, fold, quantity, workspace->by_node + begin, node->rows - begin, workspace);
         begin = node->rows;
     }
 }
@@ -209,11 +216,13 @@ static void fit_list(struct recalibration *in, enum list list, enum recal_fold f
 void recal_refit(struct recalibration *recalibration)
 {
     size_t count = recalibration->row_count + 1;
-    struct room room = {.all = xcalloc(count, sizeof *room.all),
-                        .by_node = xcalloc(RECAL_LEVELS * count, sizeof *room.by_node),
-                        .value = xcalloc(count, sizeof *room.value),
-                        .weight = xcalloc(count, sizeof *room.weight),
-                        .event = xcalloc(count, sizeof *room.event)};
+    struct workspace workspace = {
+        .all = xcalloc(count, sizeof(struct sorted)),
+        .by_node = xcalloc(RECAL_LEVELS * count, sizeof(struct sorted)),
+        .value = xcalloc(count, sizeof(double)),
+        .weight = xcalloc(count, sizeof(double)),
+        .event = xcalloc(count, sizeof(bool)),
+    };
     struct node *node, *next;
     clear_evidence(recalibration);
     add_evidence(recalibration);
@@ -221,14 +230,14 @@ void recal_refit(struct recalibration *recalibration)
         HASH_ITER (hh, recalibration->nodes, node, next) {
             weigh_hypotheses(recalibration, node, fold);
         }
-        for (enum list list = 0; list < LISTS; list++) {
-            fit_list(recalibration, list, fold, &room);
+        for (enum quantity quantity = 0; quantity < QUANTITIES; quantity++) {
+            fit_quantity(recalibration, quantity, fold, &workspace);
         }
     }
-    free(room.all);
-    free(room.by_node);
-    free(room.value);
-    free(room.weight);
-    free(room.event);
+    free(workspace.all);
+    free(workspace.by_node);
+    free(workspace.value);
+    free(workspace.weight);
+    free(workspace.event);
     recalibration->version++;
 }

@@ -1,5 +1,5 @@
-// Inside of worker/recalibrate: the tree, the rows and the fits. Only worker/recalibrate*.c include
-// this.
+// The inside of struct recalibration: the tree, the rows and the fits. Only recalibrate.c, which
+// adds and applies, and recalibrate_fit.c, which fits, include this.
 #ifndef WORKER_CALIBRATION_RECALIBRATE_STATE_H
 #define WORKER_CALIBRATION_RECALIBRATE_STATE_H
 
@@ -11,31 +11,33 @@
 #include "worker/calibration/venn_abers.h"
 #include <uthash.h>
 
+// The maps of one node and fold.
 struct fit {
-    double evidence[TEMPERATURE_SCALING_COUNT]; // summed log scores of the hypotheses, weighted
-    double weight, weight_square;               // of the outcomes behind them
-    double hypothesis
-        [TEMPERATURE_SCALING_COUNT]; // their weights, for forecasts whose deepest node this is
+    double evidence[TEMPERATURE_SCALING_COUNT]; // weighted sums of the hypotheses' log scores
+    double weight, weight_square;               // of the outcomes behind the evidence
+    // Weights of the hypotheses, for forecasts whose deepest node this is.
+    double hypothesis[TEMPERATURE_SCALING_COUNT];
     struct pit_map bins;
     struct venn_abers correct, improves;
     struct beta_map beta_correct, beta_improves;
-    struct beta_map pull_correct, pull_improves; // what they were pulled towards
+    struct beta_map prior_correct, prior_improves; // of the beta maps
 };
 
 struct node {
-    char *name; // of the level and all above, the key
+    char *name; // key: names the level and all above
     enum recal_level level;
     struct node *parent; // NULL for RECAL_ALL
-    uint64_t since;      // of a problem: outcomes before this number are forgotten
-    struct drift drift;  // of a problem
-    size_t rows;         // under it, during a refit
+    uint64_t since;      // outcomes before this number do not count here; set at RECAL_PROBLEM only
+    struct drift drift;  // used at RECAL_PROBLEM only
+    size_t rows;         // scratch of a refit
     struct fit fit[RECAL_FOLDS];
     UT_hash_handle hh;
 };
 
+// One outcome with its forecast.
 struct row {
     uint64_t number;
-    struct node *node; // deepest
+    struct node *node; // the deepest one that it belongs to
     bool binned;       // correct, and bins were forecast: the next four are valid
     size_t bin;        // of the outcome
     double log2;
@@ -49,7 +51,7 @@ struct row {
 
 struct recalibration {
     struct recal_config config;
-    struct node *nodes; // by name
+    struct node *nodes; // hash table by name
     struct node *root;
     struct row *row; // oldest first
     size_t row_count;
@@ -58,7 +60,8 @@ struct recalibration {
     uint64_t alarms;
 };
 
-// Kish's effective number of the outcomes above that are not below; 0 when there are none.
+// The effective number (Kish) of the outcomes at a level that are not at the level below; 0 when
+// there are none. weight, square: sums of the weights and of their squares.
 double recal_effective(double weight, double square, double weight_below, double square_below);
 
 #endif

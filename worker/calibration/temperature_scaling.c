@@ -1,13 +1,14 @@
-// Design. Hypothesis h has shift h / TEMPERATURE_SCALING_DEGREES - 2 and temperature number h % TEMPERATURE_SCALING_DEGREES.
-// A shift of +1 says that outcomes fall one bin above what was named; probability that would leave
-// the table stays in the outer bin.
+// Design note. Hypothesis h has the shift h / TEMPERATURE_SCALING_DEGREES - 2 and temperature
+// number h % TEMPERATURE_SCALING_DEGREES. A shift of +1 means that outcomes fall one bin above the
+// forecast; probability that would leave the table stays in the outer bin.
 #include "worker/calibration/temperature_scaling.h"
 
 #include <math.h>
 
+// The hypothesis that leaves the forecast as it is: shift 0, temperature 1.
 #define AS_IT_IS (TEMPERATURE_SCALING_SHIFTS / 2 * TEMPERATURE_SCALING_DEGREES + 1)
 #define PRIOR_AS_IT_IS 0.98
-#define WEIGHT_MIN 1e-4 // hypotheses below are left out of the mixture
+#define WEIGHT_MIN 1e-4 // hypotheses of smaller weight are left out of the mixture
 
 static const double temperature[TEMPERATURE_SCALING_DEGREES] = {0.67, 1, 1.5, 2.2, 3.3, 4.7, 6.6};
 
@@ -33,6 +34,7 @@ bool temperature_scaling_prepare(struct tempered *ret, const double p[static BIN
     return true;
 }
 
+// The bin that `bin` moves to with shift number `shift`.
 static size_t shifted(size_t bin, size_t shift)
 {
     size_t to = bin + shift;
@@ -43,6 +45,7 @@ static size_t shifted(size_t bin, size_t shift)
     return to < BIN_COUNT ? to : BIN_COUNT - 1;
 }
 
+// Adds the floor to one bin of a distribution over BIN_COUNT bins, and normalises.
 static double floored(double p)
 {
     return (p + TEMPERATURE_SCALING_FLOOR) / (1 + BIN_COUNT * TEMPERATURE_SCALING_FLOOR);

@@ -1,9 +1,10 @@
-// Design. Pooling adjacent violators gives the same fit in whatever order violators are pooled.
-// So the fits to all points before a place and to all points after it can be made once, for every
-// place: the walk that fits the whole list from the left has, after k groups, the fit to those k,
-// and what lies below its last block is the fit to the groups before that block. One array holds
-// them all, [k] being the last block; the same from the right. A question sets its point between
-// the two and pools outwards until it is in order.
+// Design note. Isotonic regression by pooling adjacent violators gives the same fit in whatever
+// order violators are pooled. The fits to all points before a position and to all points after it
+// can therefore be made once for every position: a walk that fits the whole list from the left has,
+// after k groups, the fit to those k, and the blocks below its last one are the fit to the groups
+// before that block. One array holds them all, entry k being the last block; a second array holds
+// the same from the right. A prediction puts its point between the two fits and pools outwards
+// until the values are in order.
 #include "worker/calibration/venn_abers.h"
 
 #include "common/mem.h"
@@ -11,9 +12,12 @@
 
 struct venn_abers_block {
     double weight, events; // sums
-    size_t far;            // group where it begins (before) or ends (after); the next block's index
+    // In `before` the group where the block begins, in `after` the group behind its end. This is
+    // also the index of the neighbouring block.
+    size_t far;
 };
 
+// The value that the fit gives to the block.
 static double mean(const struct venn_abers_block *block)
 {
     return block->events / block->weight;
@@ -25,6 +29,7 @@ static void absorb(struct venn_abers_block *block, const struct venn_abers_block
     block->events += other->events;
 }
 
+// Joins points with equal scores to groups, and adds up the weights.
 static void group_points(struct venn_abers *to, const double *score, const double *weight,
                          const bool *event, size_t count)
 {
@@ -84,8 +89,8 @@ void venn_abers_release(struct venn_abers *predictor)
     *predictor = (struct venn_abers){0};
 }
 
-// The first group with at least this score.
-static size_t place_of(const struct venn_abers *predictor, double score)
+// The first group with at least this score; group_count when there is none.
+static size_t group_at(const struct venn_abers *predictor, double score)
 {
     size_t low = 0, high = predictor->group_count;
     while (low < high) {
@@ -99,11 +104,13 @@ static size_t place_of(const struct venn_abers *predictor, double score)
     return low;
 }
 
-static double fit_with(const struct venn_abers *predictor, size_t place, bool equal, bool event)
+// The value that the fit gives to a point with the score of group `at` (equal) or just below it, if
+// the point is an event or is none.
+static double fit_with(const struct venn_abers *predictor, size_t at, bool equal, bool event)
 {
     double own = predictor->weight_square / predictor->weight;
     struct venn_abers_block block = {own, event ? own : 0, 0};
-    size_t left = place, right = place;
+    size_t left = at, right = at;
     if (equal) {
         absorb(&block, &predictor->group[right++]);
     }
@@ -125,10 +132,10 @@ struct venn_abers_answer venn_abers_ask(const struct venn_abers *predictor, doub
 {
     struct venn_abers_answer answer = {.p0 = 0, .p1 = 1};
     if (predictor->group_count > 0) {
-        size_t place = place_of(predictor, score);
-        bool equal = place < predictor->group_count && !(predictor->score[place] > score);
-        answer.p0 = fit_with(predictor, place, equal, false);
-        answer.p1 = fit_with(predictor, place, equal, true);
+        size_t at = group_at(predictor, score);
+        bool equal = at < predictor->group_count && !(predictor->score[at] > score);
+        answer.p0 = fit_with(predictor, at, equal, false);
+        answer.p1 = fit_with(predictor, at, equal, true);
     }
     answer.width = answer.p1 > answer.p0 ? answer.p1 - answer.p0 : 0;
     answer.p = answer.p1 / (1 - answer.p0 + answer.p1);

@@ -1,7 +1,8 @@
-// The probability of an event from a score, by isotonic regression: an inductive Venn-Abers
-// predictor (Vovk & Petej 2014, UAI; Vovk, Petej & Fedorova 2015, NeurIPS). Two fits hold the asked
-// score once as an event and once as none; one of the two values p0 <= p1 is calibrated under
-// exchangeability, whatever the score is worth. Pure numbers.
+// An inductive Venn-Abers predictor: the probability of an event from a score, by isotonic
+// regression (Vovk & Petej 2014, UAI; Vovk, Petej & Fedorova 2015, NeurIPS). To predict for a
+// score, two fits are made that include it, once as an event and once as none, giving p1 and p0.
+// One of these two probabilities is calibrated if the outcomes are exchangeable, however bad the
+// score is. Called by the recalibration. Pure numbers.
 #ifndef WORKER_CALIBRATION_VENN_ABERS_H
 #define WORKER_CALIBRATION_VENN_ABERS_H
 
@@ -10,31 +11,32 @@
 
 struct venn_abers_block;
 
-// Embedded by value; zeroed memory is a predictor without points.
+// Embedded by value; zeroed memory is a predictor without points. A group is the points with equal
+// scores; a block is neighbouring groups to which the isotonic fit gives one value.
 struct venn_abers {
-    double *score;                   // of each group of equal scores, ascending
-    struct venn_abers_block *group;  // its own weight and events
-    struct venn_abers_block *before; // [k]: last block of the fit to groups 0 … k - 1
-    struct venn_abers_block *after;  // [k]: first block of the fit to groups k …
+    double *score;                   // of each group, ascending
+    struct venn_abers_block *group;  // weight and events of each group
+    struct venn_abers_block *before; // [k]: last block of the fit to groups 0 ... k - 1
+    struct venn_abers_block *after;  // [k]: first block of the fit to groups k ...
     size_t group_count;
     double weight;        // sum over all points
-    double weight_square; // sum of squares
+    double weight_square; // sum of the squared weights
 };
 
-// Points i = 0 … count - 1: finite scores in ascending order, weights > 0, whether the event
-// happened. Replaces what was there.
+// Replaces the predictor by points i = 0 ... count - 1: finite scores in ascending order, weights >
+// 0, and whether the event happened.
 void venn_abers_fit(struct venn_abers *predictor, const double *score, const double *weight,
                     const bool *event, size_t count);
 void venn_abers_release(struct venn_abers *predictor);
 
 struct venn_abers_answer {
-    double p0, p1;
-    double p;     // p1 / (1 - p0 + p1), the minimax choice for log loss
-    double width; // p1 - p0: how much the one unknown outcome matters
+    double p0, p1; // p0 <= p1
+    double p;      // p1 / (1 - p0 + p1), the minimax choice for log loss
+    double width;  // p1 - p0: how much the one unknown outcome matters
 };
 
-// O(log n) and the blocks that are merged. Without points p0 = 0, p1 = 1. The asked point has the
-// weight of one effective observation, sum w² / sum w.
+// Predicts for a score. The score has the weight of one effective observation, sum w^2 / sum w.
+// Without points p0 = 0 and p1 = 1. O(log n) plus the number of blocks that are merged.
 struct venn_abers_answer venn_abers_ask(const struct venn_abers *predictor, double score);
 
 #endif

@@ -1,7 +1,8 @@
-// An object counts as a forecast when it has a "p" with usable probabilities or a "bin". Of several in
-// one text the last counts: models think first and answer then. Tool calls come before content, content
-// before reasoning.
+// Design note. A JSON object is a forecast when it has a "p" with usable probabilities or a "bin".
+// Of several in one text the last one counts, since models reason first and answer then. Tool calls
+// are searched before the content and the content before the reasoning.
 #include "worker/llm/answer.h"
+
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "worker/llm/json_find.h"
@@ -10,24 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATED_SHARE 0.6 // of a bin that was named without probabilities …
-#define NEXT_SHARE 0.15  // … and of each beside it; the rest is spread evenly
-#define QUOTE_MAX 160
-
-const char *answer_place_name(enum answer_place place)
-{
-    static const char *const name[] = {
-#define X(id, text) [ANSWER_##id] = text,
-        ANSWER_PLACES(X)
-#undef X
-    };
-
-    return name[place];
-}
+// When a bin was named without probabilities, it gets the first share and each bin beside it the
+// second; the rest is spread evenly.
+#define STATED_SHARE 0.6
+#define NEXT_SHARE 0.15
+#define QUOTE_MAX 160 // bytes that are quoted of an endpoint's error message
 
 // ---- numbers ----
 
-// A number, or a text that is one, with a per cent sign or not. NaN: neither.
+// The value of a number or of a text that is one, with or without a per cent sign. NaN: it is
+// neither.
 static double number_of(const json_t *value)
 {
     if (json_is_number(value)) {
@@ -52,6 +45,7 @@ static double number_of(const json_t *value)
     return *end == '\0' ? number : NAN;
 }
 
+// The bin that a letter, perhaps in blanks and quotes, names; -1: none.
 static int letter_bin(const char *text)
 {
     while (text && (*text == ' ' || *text == '"')) {
@@ -64,7 +58,7 @@ static int letter_bin(const char *text)
     return text[0] - ANSWER_FIRST_LETTER;
 }
 
-// The probability of a bin in {"A": …} or […]; 0 where an object leaves it out.
+// The probability of a bin in an object of letters or in a list; 0 where an object leaves it out.
 static double probability(const json_t *p, size_t bin)
 {
     const char letter[2] = {(char)(ANSWER_FIRST_LETTER + (int)bin), '\0'};
@@ -73,7 +67,8 @@ static double probability(const json_t *p, size_t bin)
     return value ? number_of(value) : 0;
 }
 
-// Reads the probabilities of an object's "p". Neither negative nor all 0, in any unit.
+// Reads the probabilities of an object's "p" and normalises them. ERR_INVALID when one is negative
+// or all are 0.
 static int read_bins(const json_t *p, struct answer_forecast *ret, struct err *why)
 {
     if (json_is_array(p) && json_array_size(p) != BIN_COUNT) {
@@ -101,6 +96,7 @@ static int read_bins(const json_t *p, struct answer_forecast *ret, struct err *w
     return 0;
 }
 
+// Makes a distribution from the bin that was named.
 static void spread_stated(struct answer_forecast *forecast)
 {
     double rest = 1 - STATED_SHARE;
@@ -124,6 +120,7 @@ static void spread_stated(struct answer_forecast *forecast)
 
 // ---- one object ----
 
+// Reads an object that has a "p" or a "bin". Returns whether it is a forecast; *why says why not.
 static bool read_object(const json_t *object, struct answer_forecast *ret, struct err *why)
 {
     const json_t *p = json_object_get(object, "p"), *bin = json_object_get(object, "bin");
@@ -151,13 +148,14 @@ static bool read_object(const json_t *object, struct answer_forecast *ret, struc
     if (correct) {
         double value = number_of(correct);
 
-        // A share, or per cent; what is neither was not said.
+        // It may be in per cent. A value that is no probability counts as not stated.
         value = value > 1 && value <= 100 ? value / 100 : value;
         ret->p_correct = value >= 0 && value <= 1 ? value : NAN;
     }
     return true;
 }
 
+// The search for a forecast in one text.
 struct finding {
     struct answer_forecast forecast;
     bool found;
@@ -166,6 +164,7 @@ struct finding {
 
 static void consider(struct finding *finding, const json_t *object, unsigned depth);
 
+// Considers every object in the text.
 static void consider_text(struct finding *finding, const char *text, unsigned depth)
 {
     struct json_find find;
@@ -178,7 +177,7 @@ static void consider_text(struct finding *finding, const char *text, unsigned de
     }
 }
 
-// The object itself, or the arguments of a call that it describes.
+// Considers an object: as a forecast, or as the description of a tool call whose arguments are one.
 static void consider(struct finding *finding, const json_t *object, unsigned depth)
 {
     static const char *const wrap[] = {"arguments", "parameters", "input", "function"};
@@ -204,11 +203,14 @@ static void consider(struct finding *finding, const json_t *object, unsigned dep
 
 // ---- log-probabilities ----
 
-// The share of each bin at the token that names it; false when the tokens do not say. Servers that
-// hold a model to a schema may give the log-probabilities from before (llama.cpp's does): then the
-// letters are few of what the model thought of, and yet, among themselves, what it chose from. That
-// counts where the object names this bin (`named`) and most of the letters' share is in sight: a
-// letter that is not listed has at most what the least of the list has.
+// Reads the distribution over the bins at the token that names one. Returns false when the listed
+// alternatives are not enough to know it.
+//
+// Normally the letters have most of the probability there. Servers that hold a model to a schema,
+// like llama.cpp's, may list the log-probabilities from before the schema was applied. The letters
+// are then a small part of the alternatives, but still those that the model chose from. They count
+// when the object names this bin (named) and most of the letters' probability is listed; a letter
+// that is not listed has at most the probability of the least alternative that is.
 static bool letters_of(const json_t *token, bool named, double bins[static BIN_COUNT])
 {
     const json_t *top = json_object_get(token, "top_logprobs");
@@ -230,11 +232,11 @@ static bool letters_of(const json_t *token, bool named, double bins[static BIN_C
         hidden += bins[i] > 0 ? 0 : least;
         bins[i] /= sum;
     }
-    // The letters are most of what the model thought of there, or most of the letters are in sight.
     return sum > 0.5 || (named && sum > hidden);
 }
 
-// The first token behind "bin" that is a letter: its alternatives are a distribution over the bins.
+// Finds the first token behind "bin" that is a letter, and takes the distribution over the bins
+// from its alternatives. Returns whether that succeeded.
 static bool read_logprobs(const json_t *choice, struct answer_forecast *forecast)
 {
     const json_t *tokens = json_object_get(json_object_get(choice, "logprobs"), "content");
@@ -259,7 +261,7 @@ static bool read_logprobs(const json_t *choice, struct answer_forecast *forecast
             forecast->raw_sum = 1;
             return true;
         }
-        // "bin" may be one token or several: remember the last letters.
+        // "bin" may be one token or several, so that the last letters are remembered.
         for (const char *c = text; *c != '\0'; c++) {
             memmove(recent, recent + 1, 3);
             recent[3] = *c;
@@ -272,6 +274,7 @@ static bool read_logprobs(const json_t *choice, struct answer_forecast *forecast
 
 // ---- the completion ----
 
+// A count under either name; 0 when there is none.
 static uint64_t count_of(const json_t *object, const char *name, const char *other)
 {
     const json_t *value = json_object_get(object, name);
@@ -297,7 +300,8 @@ static void read_usage(const json_t *root, struct answer_usage *ret)
     };
 }
 
-// The text of "content": a string, or a list of parts with "text".
+// The text of "content", which is a string or a list of parts with "text". NULL when there is none.
+// The caller frees it.
 static char *content_of(const json_t *message)
 {
     const json_t *content = json_object_get(message, "content");
@@ -323,6 +327,7 @@ static const char *reasoning_of(const json_t *message)
     return text ? text : json_string_value(json_object_get(message, "reasoning"));
 }
 
+// Sets the answer's forecast, or *why.
 static void find_forecast(const json_t *choice, struct answer *answer, struct err *why)
 {
     const json_t *message = json_object_get(choice, "message");
@@ -356,7 +361,8 @@ static void find_forecast(const json_t *choice, struct answer *answer, struct er
     }
 }
 
-// Made printable: what a foreign server says ends up in logs.
+// ERR_INVALID for a body that is no completion. An error message is made printable, since it goes
+// into logs.
 static int refuse(const json_t *root, struct err *err)
 {
     const json_t *error = json_object_get(root, "error");
@@ -381,7 +387,6 @@ int answer_read(struct answer *ret, const char *body, size_t len, struct err *wh
 {
     json_error_t where;
     json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &where);
-    const json_t *choice, *finish;
 
     *ret = (struct answer){.forecast = {.stated = -1, .p_correct = NAN}};
     if (!root) {
@@ -389,21 +394,22 @@ int answer_read(struct answer *ret, const char *body, size_t len, struct err *wh
                        where.column);
     }
     read_usage(root, &ret->usage);
-    choice = json_array_get(json_object_get(root, "choices"), 0);
-    const char *reasoning;
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *message = json_object_get(choice, "message");
     int rc = 0;
-    if (!json_is_object(json_object_get(choice, "message"))) {
+    if (!json_is_object(message)) {
         rc = refuse(root, err);
-    } else {
-        ret->text = content_of(json_object_get(choice, "message"));
-        finish = json_object_get(choice, "finish_reason");
-        ret->finish = json_is_string(finish) ? xstrdup(json_string_value(finish)) : NULL;
-        find_forecast(choice, ret, why);
-        reasoning = reasoning_of(json_object_get(choice, "message"));
-        if (!ret->text && reasoning) {
-            ret->text = xstrdup(reasoning);
-        }
+        goto out;
     }
+    ret->text = content_of(message);
+    const json_t *finish = json_object_get(choice, "finish_reason");
+    ret->finish = json_is_string(finish) ? xstrdup(json_string_value(finish)) : NULL;
+    find_forecast(choice, ret, why);
+    const char *reasoning = reasoning_of(message);
+    if (!ret->text && reasoning) {
+        ret->text = xstrdup(reasoning);
+    }
+out:
     json_decref(root);
     return rc;
 }

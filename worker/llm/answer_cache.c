@@ -1,4 +1,6 @@
+// The cache as an SQLite file without synchronous writes.
 #include "worker/llm/answer_cache.h"
+
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -7,34 +9,36 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define APPLICATION_ID "0x6b636163" // "kcac"
-#define ANSWER_MAX ((size_t)4 << 20)
+#define APPLICATION_ID "0x6b636163"  // "kcac"
+#define ANSWER_MAX ((size_t)4 << 20) // bytes of one packed answer
 
-struct cache {
+struct answer_cache {
     sqlite3 *db;
     sqlite3_stmt *find, *add;
 };
 
-static bool execute(struct cache *cache, const char *sql)
+static bool execute(struct answer_cache *cache, const char *sql)
 {
     return sqlite3_exec(cache->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-static void shut(struct cache *cache)
+// Closes the file. Half-opened ones too.
+static void shut(struct answer_cache *cache)
 {
     sqlite3_finalize(cache->find);
     sqlite3_finalize(cache->add);
     sqlite3_close(cache->db);
-    *cache = (struct cache){.db = NULL};
+    *cache = (struct answer_cache){.db = NULL};
 }
 
-static bool try_open(struct cache *cache, const char *path)
+// Opens or creates the file and deletes the oldest entries beyond the maximum.
+static bool try_open(struct answer_cache *cache, const char *path)
 {
     char trim[160];
 
     (void)snprintf(trim, sizeof(trim),
                    "DELETE FROM answer WHERE id <= (SELECT max(id) FROM answer) - %d",
-                   CACHE_ENTRIES_MAX);
+                   ANSWER_CACHE_ENTRIES_MAX);
     return sqlite3_open_v2(path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==
                SQLITE_OK &&
            execute(cache, "PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL;"
@@ -62,9 +66,9 @@ static void remove_files(const char *path)
     }
 }
 
-int cache_open(struct cache **ret, const char *path, struct err *err)
+int answer_cache_open(struct answer_cache **ret, const char *path, struct err *err)
 {
-    struct cache *cache = xcalloc(1, sizeof(*cache));
+    struct answer_cache *cache = xcalloc(1, sizeof(*cache));
     bool open = try_open(cache, path);
 
     if (!open) {
@@ -76,14 +80,14 @@ int cache_open(struct cache **ret, const char *path, struct err *err)
     }
     if (!open) {
         (void)err_set(err, ERR_SYSTEM, "%s cannot be made: %s", path, sqlite3_errmsg(cache->db));
-        cache_close(cache);
+        answer_cache_close(cache);
         return ERR_SYSTEM;
     }
     *ret = cache;
     return 0;
 }
 
-void cache_close(struct cache *cache)
+void answer_cache_close(struct answer_cache *cache)
 {
     if (cache) {
         shut(cache);
@@ -91,8 +95,8 @@ void cache_close(struct cache *cache)
     }
 }
 
-bool cache_find(struct cache *cache, const struct digest *question, const struct message *message,
-                void *ret)
+bool answer_cache_find(struct answer_cache *cache, const struct digest *question,
+                       const struct message *message, void *ret)
 {
     sqlite3_bind_blob(cache->find, 1, question->byte, DIGEST_LEN, SQLITE_STATIC);
     struct err err = ERR_INIT;
@@ -105,8 +109,8 @@ bool cache_find(struct cache *cache, const struct digest *question, const struct
     return found;
 }
 
-void cache_add(struct cache *cache, const struct digest *question, const struct message *message,
-               const void *answer)
+void answer_cache_add(struct answer_cache *cache, const struct digest *question,
+                      const struct message *message, const void *answer)
 {
     struct strbuf body;
 
@@ -115,7 +119,7 @@ void cache_add(struct cache *cache, const struct digest *question, const struct 
     if (message_pack(message, answer, &body, &err) == 0 && !body.truncated) {
         sqlite3_bind_blob(cache->add, 1, question->byte, DIGEST_LEN, SQLITE_STATIC);
         sqlite3_bind_blob64(cache->add, 2, body.data, body.len, SQLITE_STATIC);
-        (void)sqlite3_step(cache->add); // a full disk only means paying again
+        (void)sqlite3_step(cache->add); // a full disk only means to pay again
         sqlite3_reset(cache->add);
         sqlite3_clear_bindings(cache->add);
     }

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The programs found so far.
 struct sources {
     char **ret;
     size_t count, max;
 };
 
+// Adds a program, unless it cannot be one.
 static void add(struct sources *sources, const char *text, size_t len)
 {
     if (sources->count < sources->max && len <= ANSWER_SOURCE_MAX && memchr(text, '{', len)) {
@@ -16,8 +18,8 @@ static void add(struct sources *sources, const char *text, size_t len)
     }
 }
 
-// How many of the line's first characters are a fence; 0: it is none. Up to three blanks may stand
-// before it.
+// How long the fence is with which the line begins, and its character; 0: it is no fence. Up to
+// three blanks may stand before it.
 static size_t fence_of(const char *line, char *ret_mark)
 {
     size_t blank = strspn(line, " "), len = 0;
@@ -39,6 +41,7 @@ static const char *next_line(const char *at)
     return *at == '\n' ? at + 1 : at;
 }
 
+// Adds the contents of the fenced blocks.
 static void find_blocks(struct sources *sources, const char *text, bool whole)
 {
     const char *at = text;
@@ -64,6 +67,7 @@ static void find_blocks(struct sources *sources, const char *text, bool whole)
     }
 }
 
+// Adds the strings "source" and "code" of an object and of what it contains.
 static void find_strings(struct sources *sources, json_t *value, unsigned depth)
 {
     static const char *const names[] = {"source", "code"};
@@ -95,14 +99,15 @@ size_t answer_sources(const char *text, bool whole, char **ret, size_t max)
     struct sources sources = {.ret = ret, .max = max};
 
     find_blocks(&sources, text, whole);
+    if (sources.count > 0) {
+        return sources.count;
+    }
     struct json_find find;
     json_t *object;
-    if (sources.count == 0) {
-        json_find_init(&find, text);
-        while ((object = json_find_next(&find))) {
-            find_strings(&sources, object, 3);
-            json_decref(object);
-        }
+    json_find_init(&find, text);
+    while ((object = json_find_next(&find))) {
+        find_strings(&sources, object, 3);
+        json_decref(object);
     }
     return sources.count;
 }

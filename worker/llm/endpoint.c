@@ -1,59 +1,48 @@
-// Design note.
+// Design note. The states of a call, which a waiter stands for:
 //
-//   post ─▶ WAITING ─a place at some endpoint─▶ UNDER WAY ─▶ done
-//              ▲                                    │
-//              └── not before … ── passing failure ─┘
+//   posted --> WAITING --an endpoint takes it--> OPEN --> done
+//                 ^                               |
+//                 +---- not before a time ---- passing failure
 //
-// Whether there is a place depends on four things of an endpoint: its breaker, its window (calls at
-// once), its buckets, and until when it asked to be left alone. pump() places what can be placed
-// and sets the timer for the moment when more might be. Waiting calls are a list in the order of
-// posting.
+// Whether an endpoint takes a call depends on four things: its circuit breaker, its window (how
+// many calls may be open at once), its token buckets, and until when it asked the client to wait.
+// dispatch() starts the calls that can be started and sets the timer for the moment when more might
+// be. Waiters are a list in the order of posting.
 #include "worker/llm/endpoint.h"
+
 #include "common/clock.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "worker/llm/endpoint_state.h"
 #include "worker/llm/rate_limit.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BODY_MAX ((size_t)8 << 20)
+#define BODY_MAX ((size_t)8 << 20) // bytes of an answer
 #define CONNECT_MS 10000
-#define WINDOW_FIRST 8.0
 
-struct endpoint {
-    struct endpoint_config config;
-    char *authorization; // "Authorization: Bearer …"; NULL: none
-    struct window window;
-    struct breaker breaker;
-    struct bucket requests, tokens;
-    uint64_t rest_until_ms;
-    struct endpoint_status status;
-};
-
+// A call that is not done.
 struct endpoint_waiter {
     struct endpoints *all;
     struct endpoint_waiter *next, **before;
     struct endpoint_call call;
     struct endpoint_result result;
     uint64_t posted_ms, not_before_ms;
-    struct http_call *http; // under way
-    bool trial;             // it is the call by which an open breaker is tried
+    struct http_call *http; // the open request; NULL: the call is waiting
 };
 
 struct endpoints {
     struct http *http;
     struct endpoint *endpoint;
     size_t count;
-    struct endpoint_waiter *waiter, **last;
+    struct endpoint_waiter *waiter, **last; // list; last is where the next one is linked
     struct stats_rng rng;
     uv_timer_t timer;
     bool closing;
 };
 
-static void pump(struct endpoints *all);
+static void dispatch(struct endpoints *all);
 
 static uint64_t now_ms(void)
 {
@@ -87,76 +76,7 @@ static void finish(struct endpoint_waiter *waiter)
     free(waiter);
 }
 
-// ---- what came ----
-
-static bool passes(const struct http_reply *reply)
-{
-    switch (reply->status) {
-    case 408:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-    case 529:
-        return true;
-    default:
-        // What is too large, or comes from whom it should not, will be so again.
-        return reply->err.code != ERR_NONE && reply->err.code != ERR_LIMIT &&
-               reply->err.code != ERR_DENIED;
-    }
-}
-
-static void fail(struct endpoint *endpoint, uint64_t now)
-{
-    if (breaker_failure(&endpoint->breaker, now)) {
-        log_event(LOG_WARNING, "endpoint-rests endpoint=%s failures=%u", endpoint->config.url,
-                  endpoint->breaker.failures);
-    }
-}
-
-static void note(struct endpoint_waiter *waiter, struct endpoint *endpoint,
-                 const struct http_reply *reply)
-{
-    uint64_t now = now_ms();
-    double retry = rate_limit_retry_ms(reply->headers, (double)clock_wall_ns(&clock_system) * 1e-9);
-    bool crowded = reply->status == 429 || reply->status == 503 || reply->status == 529;
-
-    endpoint->status.in_flight--;
-    if (reply->status == 401 || reply->status == 403) {
-        if (breaker_open(&endpoint->breaker, now)) {
-            log_event(LOG_WARNING,
-                      "endpoint-refuses endpoint=%s status=%ld reason=\"its key is missing or not"
-                      " accepted\"",
-                      endpoint->config.url, reply->status);
-        }
-        return;
-    }
-    if (reply->err.code == ERR_LIMIT || reply->err.code == ERR_DENIED) {
-        endpoint->status.failures++;
-        waiter->result.maybe_billed += reply->sent;
-        fail(endpoint, now);
-        return;
-    }
-    if (!passes(reply)) {
-        window_success(&endpoint->window);
-        breaker_success(&endpoint->breaker);
-        return;
-    }
-    endpoint->status.failures++;
-    waiter->result.maybe_billed += reply->err.code != ERR_NONE && reply->sent;
-    if (crowded || reply->err.code == ERR_TIMED_OUT) {
-        window_refused(&endpoint->window, now);
-    }
-    if (crowded && !isnan(retry)) {
-        uint64_t until = now + (uint64_t)retry;
-
-        endpoint->rest_until_ms = until > endpoint->rest_until_ms ? until : endpoint->rest_until_ms;
-        endpoint->breaker.trying = false; // it answers, so it is there
-        return;
-    }
-    fail(endpoint, now);
-}
+// ---- results ----
 
 static void on_reply(void *owner, const struct http_reply *reply)
 {
@@ -167,10 +87,13 @@ static void on_reply(void *owner, const struct http_reply *reply)
     bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
 
     waiter->http = NULL;
-    note(waiter, endpoint, reply);
+    endpoint_update(endpoint, reply, now_ms());
+    if (reply->err.code != ERR_NONE && reply->status != 401 && reply->status != 403) {
+        result->maybe_billed += reply->sent;
+    }
     result->status = reply->status;
     result->seconds = reply->seconds;
-    if (passes(reply) || (refused && all->count > 1)) {
+    if (endpoint_failure_passes(reply) || (refused && all->count > 1)) {
         result->err = reply->err;
         if (reply->err.code == ERR_NONE) {
             (void)err_set(&result->err, ERR_UNREACHABLE, "the endpoint answers with status %ld",
@@ -183,33 +106,12 @@ static void on_reply(void *owner, const struct http_reply *reply)
         result->body = reply->body;
         finish(waiter);
     }
-    pump(all);
+    dispatch(all);
 }
 
-// ---- placing ----
+// ---- dispatching ----
 
-// When this endpoint could take the call: 0 now (a place is then taken), else a time.
-static uint64_t place(struct endpoint *endpoint, const struct endpoint_waiter *waiter, uint64_t now)
-{
-    if (!breaker_allows(&endpoint->breaker, now)) {
-        return endpoint->breaker.trying ? UINT64_MAX : endpoint->breaker.until_ms;
-    }
-    if (endpoint->rest_until_ms > now) {
-        return endpoint->rest_until_ms;
-    }
-    if ((double)endpoint->status.in_flight + 1 > endpoint->window.limit) {
-        return UINT64_MAX; // until one comes back
-    }
-    double wait = bucket_take(&endpoint->requests, 1, now);
-    if (wait == 0) {
-        wait = bucket_take(&endpoint->tokens, waiter->call.tokens, now);
-        if (wait > 0) {
-            bucket_give_back(&endpoint->requests, 1);
-        }
-    }
-    return wait > 0 ? now + (uint64_t)wait : 0;
-}
-
+// Makes a request of the call to an endpoint that has taken it.
 static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
 {
     struct endpoints *all = waiter->all;
@@ -227,7 +129,6 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     endpoint->status.retries += waiter->result.attempts > 0;
     endpoint->status.in_flight++;
     breaker_begins(&endpoint->breaker);
-    waiter->trial = endpoint->breaker.trying;
     waiter->result.attempts++;
     waiter->result.waited_s = (double)(now - waiter->posted_ms) / 1000;
     waiter->http = http_start(all->http, &request, on_reply, waiter);
@@ -235,22 +136,19 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     free(url);
 }
 
-static bool has_model(const struct endpoint *endpoint, const char *model)
-{
-    return model && strcmp(endpoint->config.model, model) == 0;
-}
-
-// Whether a comes before b: one with the wanted model, then the one with fewer calls for its weight.
+// Whether a is preferred to b. An endpoint with the wanted model is; otherwise the one with fewer
+// open calls for its weight.
 static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
 {
-    if (has_model(a, model) != has_model(b, model)) {
-        return has_model(a, model);
+    if (endpoint_has_model(a, model) != endpoint_has_model(b, model)) {
+        return endpoint_has_model(a, model);
     }
     return ((double)a->status.in_flight + 1) * b->config.weight <
            ((double)b->status.in_flight + 1) * a->config.weight;
 }
 
-// The first endpoint that takes it; *ret_when when none does.
+// The most preferred endpoint that takes the call. NULL when none does; *ret_when is then when one
+// can.
 static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
                                uint64_t now, uint64_t *ret_when)
 {
@@ -267,7 +165,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
             }
         }
         tried[best - all->endpoint] = true;
-        uint64_t when = place(best, waiter, now);
+        uint64_t when = endpoint_reserve(best, waiter->call.tokens, now);
         if (when == 0) {
             return best;
         }
@@ -276,6 +174,7 @@ static struct endpoint *choose(struct endpoints *all, const struct endpoint_wait
     return NULL;
 }
 
+// Ends a call whose deadline has passed.
 static void give_up(struct endpoint_waiter *waiter)
 {
     struct endpoint_result *result = &waiter->result;
@@ -290,10 +189,11 @@ static void give_up(struct endpoint_waiter *waiter)
 
 static void on_timer(uv_timer_t *timer)
 {
-    pump(timer->data);
+    dispatch(timer->data);
 }
 
-static void pump(struct endpoints *all)
+// Starts the calls that can be started, ends those whose deadline has passed and sets the timer.
+static void dispatch(struct endpoints *all)
 {
     uint64_t now = now_ms(), next = UINT64_MAX;
     struct endpoint_waiter *waiter, *following;
@@ -308,7 +208,7 @@ static void pump(struct endpoints *all)
         }
         if (now >= deadline) {
             give_up(waiter);
-            following = all->waiter; // whoever was told may have posted or cancelled
+            following = all->waiter; // the callback may have posted calls or closed the set
             continue;
         }
         next = deadline < next ? deadline : next;
@@ -317,7 +217,7 @@ static void pump(struct endpoints *all)
             continue;
         }
         if (full) {
-            continue; // what does not take this one does not take the next
+            continue; // endpoints that did not take a call before do not take this one
         }
         struct endpoint *endpoint = choose(all, waiter, now, &when);
         if (endpoint) {
@@ -334,7 +234,7 @@ static void pump(struct endpoints *all)
     }
 }
 
-struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpoint_call *call)
+void endpoints_post(struct endpoints *all, const struct endpoint_call *call)
 {
     struct endpoint_waiter *waiter = xcalloc(1, sizeof(*waiter));
 
@@ -344,42 +244,11 @@ struct endpoint_waiter *endpoints_post(struct endpoints *all, const struct endpo
     waiter->posted_ms = now_ms();
     append(all, waiter);
     (void)uv_timer_start(&all->timer, on_timer, 0, 0);
-    return waiter;
 }
 
-void endpoints_cancel(struct endpoint_waiter *waiter)
-{
-    struct endpoints *all = waiter->all;
-    struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
+// ---- opening and closing ----
 
-    if (waiter->http) {
-        http_cancel(waiter->http);
-        endpoint->status.in_flight--;
-        endpoint->breaker.trying &= !waiter->trial;
-    }
-    take_out(waiter);
-    free(waiter);
-    (void)uv_timer_start(&all->timer, on_timer, 0, 0); // there is a place now
-}
-
-// ---- life ----
-
-static void copy_config(struct endpoint *endpoint, const struct endpoint_config *config)
-{
-    uint64_t now = now_ms();
-
-    endpoint->config = *config;
-    endpoint->config.url = xstrdup(config->url);
-    endpoint->config.model = xstrdup(config->model);
-    endpoint->config.key = NULL;
-    endpoint->authorization =
-        config->key ? xasprintf("Authorization: Bearer %s", config->key) : NULL;
-    window_init(&endpoint->window, WINDOW_FIRST, config->in_flight);
-    bucket_init(&endpoint->requests, config->requests_per_minute, now);
-    bucket_init(&endpoint->tokens, config->tokens_per_minute, now);
-}
-
-// The url goes into logs and has the path appended.
+// The URL goes into logs, so that it must hold no key, and gets a path appended.
 static int check_url(const char *url, size_t number, struct err *err)
 {
     const char *host = strstr(url, "://");
@@ -414,17 +283,17 @@ int endpoints_create(struct endpoints **ret, uv_loop_t *loop, const struct endpo
             return ERR_USAGE;
         }
     }
-    struct endpoints *all;
-    all = xcalloc(1, sizeof(*all));
-    if (http_create(&all->http, loop, &http, err) != 0) {
+    struct endpoints *all = xcalloc(1, sizeof(*all));
+    int rc = http_create(&all->http, loop, &http, err);
+    if (rc != 0) {
         free(all);
-        return (int)err->code;
+        return rc;
     }
     all->last = &all->waiter;
     all->endpoint = xcalloc(count, sizeof(*all->endpoint));
     all->count = count;
     for (size_t i = 0; i < count; i++) {
-        copy_config(&all->endpoint[i], &config[i]);
+        endpoint_init(&all->endpoint[i], &config[i], now_ms());
     }
     stats_rng_init(&all->rng, stats_entropy(), 1);
     (void)uv_timer_init(loop, &all->timer);
@@ -457,14 +326,7 @@ static void on_closed(uv_handle_t *handle)
     struct endpoints *all = handle->data;
 
     for (size_t i = 0; i < all->count; i++) {
-        struct endpoint *e = &all->endpoint[i];
-
-        free((char *)(uintptr_t)e->config.url);
-        free((char *)(uintptr_t)e->config.model);
-        if (e->authorization) {
-            explicit_bzero(e->authorization, strlen(e->authorization));
-            free(e->authorization);
-        }
+        endpoint_release(&all->endpoint[i]);
     }
     free(all->endpoint);
     free(all);

@@ -1,10 +1,12 @@
-// Everything is on the loop thread. A FORECAST is answered when the questions of all its candidates
-// are; one that has no answer is a forecast with confidence 0 and a reason, so that its candidate is
-// measured and never lost. OBSERVE waits for the disk, which is milliseconds.
+// Design note. Everything runs on the loop thread. A FORECAST is a batch of questions, one per
+// candidate, and is answered when all of them are. A question without an answer becomes a forecast
+// with confidence 0 and a reason, so that its candidate is measured and not lost. OBSERVE blocks
+// the loop until the disk has the outcomes, which takes milliseconds.
 #include "worker/llm/engine_llm.h"
+
 #include "common/mem.h"
 #include "worker/llm/llm.h"
-#include "worker/track_record.h"
+#include "worker/outcomes/history.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@ struct engine {
     uv_loop_t *loop;
     struct llm *llm;
     struct history *history;
-    char *model; // "llm MODEL"
+    char *model; // "llm MODEL", the name under which forecasts are recalibrated
     uint64_t forecasts;
 };
 
@@ -24,17 +26,17 @@ struct batch {
     struct engine *engine;
     struct forecast_request request;
     struct forecast_reply reply;
-    size_t open;
+    size_t open; // questions without an answer
     struct question {
         struct batch *batch;
         size_t index;
     } * question;
     engine_done *done;
     void *owner;
-    bool asked; // all questions are
+    bool asked; // all questions have been asked
 };
 
-// A call that is answered from the loop, never inside itself.
+// A call whose reply is known at once. It is answered from the loop, never inside itself.
 struct later {
     uv_timer_t timer;
     struct err err;
@@ -48,7 +50,7 @@ struct later {
     void *owner;
 };
 
-// ---- answers that are there already ----
+// ---- replies that are known at once ----
 
 static void free_later(uv_handle_t *handle)
 {
@@ -65,6 +67,7 @@ static void on_later(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, free_later);
 }
 
+// Answers the call in the loop's next round. The caller fills reply or err before.
 static struct later *begin_later(struct engine *engine, const struct message *message,
                                  engine_done *done, void *owner)
 {
@@ -95,6 +98,7 @@ static void finish_if_done(struct batch *batch)
     free(batch);
 }
 
+// Turns the answer about one candidate into its forecast.
 static void fill(struct batch *batch, size_t index, const struct llm_answer *answer)
 {
     struct forecast *forecast = &batch->reply.forecasts[index];
@@ -115,8 +119,8 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     forecast->raw->bins = xcalloc(BIN_COUNT, sizeof(double));
     forecast->raw->bins_count = BIN_COUNT;
     memcpy(forecast->raw->bins, answer->bins, sizeof(answer->bins));
-    forecast->rung = xstrdup(answer->rung);
-    history_judge(batch->engine->history, &batch->request, forecast);
+    forecast->rung = xstrdup(answer->format);
+    history_recalibrate(batch->engine->history, &batch->request, forecast);
     batch->engine->forecasts++;
 }
 
@@ -155,7 +159,7 @@ static void llm_engine_forecast(void *opaque, struct forecast_request *request_t
         llm_forecast(engine->llm, &batch->request, i, on_answer, &batch->question[i]);
     }
     batch->asked = true;
-    if (count == 0) { // nobody would call back
+    if (count == 0) { // no question would end the batch
         (void)begin_later(engine, &forecast_reply_message, done, owner);
         message_clear(&forecast_request_message, &batch->request);
         message_clear(&forecast_reply_message, &batch->reply);
@@ -189,7 +193,7 @@ static void llm_engine_propose(void *opaque, struct propose_request *request_tak
     llm_propose(engine->llm, request_take, on_proposed, proposing);
 }
 
-// ---- the others ----
+// ---- OBSERVE and status ----
 
 static void llm_engine_observe(void *opaque, struct observe *request_take, engine_done *done,
                                void *owner)
@@ -199,10 +203,10 @@ static void llm_engine_observe(void *opaque, struct observe *request_take, engin
     struct later *later = begin_later(engine, &observed_message, done, owner);
 
     memset(request_take, 0, sizeof(*request_take));
-    if (history_tell(engine->history, &request, &later->reply.observed, &later->err) != 0) {
-        later->reply.observed = (struct observed){.added = 0}; // later->err says why
+    if (history_add(engine->history, &request, &later->reply.observed, &later->err) != 0) {
+        later->reply.observed = (struct observed){.added = 0}; // later->err is the error
     } else {
-        llm_tell(engine->llm, &request);
+        llm_observe(engine->llm, &request);
     }
     message_clear(&observe_message, &request);
 }
@@ -219,7 +223,7 @@ static void llm_engine_status(void *opaque, engine_done *done, void *owner)
     llm_status(engine->llm, status);
 }
 
-// ---- life ----
+// ---- opening and closing ----
 
 static void free_engine(struct engine *engine)
 {
@@ -235,8 +239,7 @@ static int llm_engine_open(void **ret, const struct engine_config *config, struc
             err, ERR_USAGE,
             "--engine llm needs --endpoint and --model: there is no language model to ask");
     }
-    struct engine *engine;
-    engine = xcalloc(1, sizeof(*engine));
+    struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/llm.db", config->state_dir);
     engine->loop = config->loop;
     int rc = history_open(&engine->history, path, err);
@@ -255,7 +258,8 @@ static int llm_engine_open(void **ret, const struct engine_config *config, struc
     return 0;
 }
 
-// What is open is answered inside llm_close; answers that wait for the loop own what they need.
+// llm_close ends the open questions and so the open calls. Replies that wait for the loop own what
+// they need.
 static void llm_engine_close(void *opaque)
 {
     struct engine *engine = opaque;

@@ -1,10 +1,12 @@
 // Design note. curl says which sockets to watch and when to be called again; one uv_poll_t per
-// socket and one timer do so. A transfer that is over is taken from curl's queue and its callback
-// runs last, when nothing of curl is on the stack. curl does not follow redirects here: this module
-// does, when they stay at the same scheme, host and port.
+// socket and one timer do so. A transfer that has ended is taken from curl's queue, and its
+// callback runs when no function of curl is on the stack. curl does not follow redirects here. This
+// module does, when they stay at the same origin (worker/llm/origin.h).
 #include "worker/llm/http.h"
+
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "worker/llm/origin.h"
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -14,11 +16,11 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 1024
-#define HEADERS_MAX ((size_t)64 << 10) // bytes, all of an answer's
-#define SEND_BYTES 16384L              // the least that curl takes
-#define RECEIVE_BYTES 4096L            // answers are short
-#define HOPS_MAX 3                     // redirects
+#define CONNECTIONS_MAX 1024           // kept open
+#define HEADERS_MAX ((size_t)64 << 10) // bytes of all headers of an answer
+#define SEND_BYTES 16384L              // of the send buffer, the least that curl allows
+#define RECEIVE_BYTES 4096L            // of the receive buffer; answers are short
+#define REDIRECTS_MAX 3
 
 struct http {
     uv_loop_t *loop;
@@ -26,9 +28,9 @@ struct http {
     uv_timer_t timer;
     char *user_agent, *ca_file;
     size_t body_max;
-    struct http_call *call; // list of those under way
+    struct http_call *call; // list of the open requests
     size_t count;
-    unsigned handles; // of libuv that are not closed yet
+    unsigned handles; // libuv handles that are not closed yet
     bool closing;
 };
 
@@ -39,22 +41,23 @@ struct http_call {
     struct curl_slist *headers;
     struct strbuf body;
     size_t header_bytes;
-    size_t over;   // the bound that the answer passed; 0: none
-    char *request; // its body
+    size_t over;   // the limit that the answer exceeded; 0: none
+    char *request; // body; NULL: GET
     uint64_t deadline_ns;
-    unsigned hops;
+    unsigned redirects;
     struct http_reply reply;
     void (*done)(void *owner, const struct http_reply *reply);
     void *owner;
 };
 
+// A socket that curl wants watched.
 struct watch {
     uv_poll_t poll;
     struct http *http;
     curl_socket_t socket;
 };
 
-// ---- life ----
+// ---- freeing ----
 
 static void free_when_closed(struct http *http)
 {
@@ -102,8 +105,9 @@ static void free_call(struct http_call *call)
     free(call);
 }
 
-// ---- what came of a transfer ----
+// ---- the end of a transfer ----
 
+// Sets the error of a transfer that failed.
 static void explain(struct http_call *call, CURLcode code)
 {
     static const struct {
@@ -145,35 +149,8 @@ static void explain(struct http_call *call, CURLcode code)
     (void)err_set(err, ERR_UNREACHABLE, "the endpoint: %s", curl_easy_strerror(code));
 }
 
-// One part of a url, NULL when it has none; curl_free it.
-static char *part_of(CURLU *url, CURLUPart part)
-{
-    char *text = NULL;
-
-    return curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK ? text : NULL;
-}
-
-static bool same_origin(const char *a, const char *b)
-{
-    static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
-    CURLU *x = curl_url(), *y = curl_url();
-    bool same = x && y && curl_url_set(x, CURLUPART_URL, a, 0) == CURLUE_OK &&
-                curl_url_set(y, CURLUPART_URL, b, 0) == CURLUE_OK;
-
-    for (size_t i = 0; i < ARRAY_LEN(parts) && same; i++) {
-        char *p = part_of(x, parts[i]), *q = part_of(y, parts[i]);
-
-        same = p && q && strcasecmp(p, q) == 0;
-        curl_free(p);
-        curl_free(q);
-    }
-    curl_url_cleanup(x);
-    curl_url_cleanup(y);
-    return same;
-}
-
-// Sends the same request to where the answer points, if that is the same server; else false. 303
-// asks for something else than what was asked.
+// Sends the same request to where the answer points, if that has the same origin. Returns whether
+// it did. Status 303 is not followed, since it wants a different request.
 static bool follow(struct http_call *call)
 {
     char *from = NULL, *to = NULL;
@@ -185,15 +162,15 @@ static bool follow(struct http_call *call)
     }
     (void)curl_easy_getinfo(call->easy, CURLINFO_EFFECTIVE_URL, &from);
     (void)curl_easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &to);
-    if (!from || !to || !same_origin(from, to) || call->hops == HOPS_MAX ||
+    if (!from || !to || !origin_is_same(from, to) || call->redirects == REDIRECTS_MAX ||
         call->deadline_ns < now + 1000000) {
         return false;
     }
-    call->hops++;
+    call->redirects++;
     call->header_bytes = 0;
     strbuf_reset(&call->body);
     curl_multi_remove_handle(call->http->multi, call->easy);
-    to = xstrdup(to); // it belongs to the handle, which is about to forget it
+    to = xstrdup(to); // curl frees its own copy when the URL is set
     curl_easy_setopt(call->easy, CURLOPT_URL, to);
     curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)((call->deadline_ns - now) / 1000000));
     curl_multi_add_handle(call->http->multi, call->easy);
@@ -201,6 +178,7 @@ static bool follow(struct http_call *call)
     return true;
 }
 
+// Ends a call, unless a redirect is followed.
 static void finish(struct http_call *call, CURLcode code)
 {
     void (*done)(void *, const struct http_reply *) = call->done;
@@ -317,7 +295,7 @@ static int on_wanted_socket(CURL *easy, curl_socket_t socket, int what, void *op
     return 0;
 }
 
-// ---- an answer comes in ----
+// ---- receiving ----
 
 static size_t on_body(char *data, size_t size, size_t count, void *opaque)
 {
@@ -332,7 +310,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *opaque)
     return len;
 }
 
-// Keeps what says when to come again, and what the body is.
+// Keeps the headers that say when to ask again and what the body is.
 static size_t on_header(char *data, size_t size, size_t count, void *opaque)
 {
     static const char *const kept[] = {"retry-after", "x-ratelimit-reset", "x-ratelimit-remaining",
@@ -350,7 +328,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *opaque)
         line--;
     }
     if (line > 5 && strncmp(data, "HTTP/", 5) == 0) {
-        to[0] = '\0'; // of an answer before this one
+        to[0] = '\0'; // drops the headers of a response before this one
         return len;
     }
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
@@ -378,9 +356,10 @@ static void set_options(struct http_call *call, const struct http_request *reque
 
     curl_easy_setopt(e, CURLOPT_URL, request->url);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // see follow
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); // follow() does
     curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, RECEIVE_BYTES); // each request in flight has its own
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE,
+                     RECEIVE_BYTES); // every open request has a buffer of its own
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES);
     curl_easy_setopt(e, CURLOPT_USERAGENT, http->user_agent);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, call->headers);
@@ -389,7 +368,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
     curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    // Over TLS the handshake says whether one connection bears them all; else only an answer would.
+    // Waiting for a connection to share helps over TLS only, whose handshake says whether the
+    // server speaks HTTP/2. Without TLS only the first answer would.
     curl_easy_setopt(e, CURLOPT_PIPEWAIT, strncasecmp(request->url, "https:", 6) == 0 ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)request->deadline_ms);
@@ -422,7 +402,7 @@ struct http_call *http_start(struct http *http, const struct http_request *reque
     strbuf_init(&call->body, http->body_max);
     call->easy = curl_easy_init();
     if (!call->easy) {
-        abort(); // out of memory, as everywhere
+        abort(); // out of memory, as in xmalloc
     }
     for (const char *const *header = request->headers; header && *header; header++) {
         call->headers = curl_slist_append(call->headers, *header);
@@ -464,15 +444,14 @@ int http_create(struct http **ret, uv_loop_t *loop, const struct http_config *co
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(err, ERR_SYSTEM, "libcurl cannot be started");
     }
-    struct http *http;
-    http = xcalloc(1, sizeof(*http));
+    struct http *http = xcalloc(1, sizeof(*http));
     http->loop = loop;
     http->body_max = config->body_max;
     http->user_agent = xstrdup(config->user_agent);
     http->ca_file = config->ca_file ? xstrdup(config->ca_file) : NULL;
     http->multi = curl_multi_init();
     if (!http->multi) {
-        abort(); // out of memory, as everywhere
+        abort(); // out of memory, as in xmalloc
     }
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_wanted_socket);
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);

@@ -8,13 +8,14 @@ void json_find_init(struct json_find *find, const char *text)
 
 json_t *json_find_next(struct json_find *find)
 {
-    // Bounded: a text of nothing but braces would cost its length squared.
+    // The tries are limited, since a text of nothing but braces would take the square of its
+    // length.
     while (find->tries++ < JSON_FIND_TRIES && (find->at = strchr(find->at, '{'))) {
         json_error_t where;
         json_t *object = json_loads(find->at, JSON_DISABLE_EOF_CHECK, &where);
 
         if (object) {
-            find->at += where.position; // behind it
+            find->at += where.position; // goes on behind the object
             return object;
         }
         find->at++;

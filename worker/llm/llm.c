@@ -1,12 +1,15 @@
-// Design note. A question is one candidate; it asks `samples` times, one after another, because most of
-// the prompt is then in the endpoint's cache. Each sample may be refused (the ladder goes down and the
-// same sample is asked again), be unusable (asked again, TRIES in all), or fail (the question ends
-// with what samples it has, or with a reason).
+// Design note. This file asks for forecasts and owns struct llm. A forecast question is about one
+// candidate. It asks for `samples` answers, one after another, since most of the prompt is then in
+// the endpoint's prompt cache; the mean of the answers is the forecast. A request can
+//   - be refused: the request style changes and the same sample is asked again;
+//   - have an unusable answer: the same sample is asked again, TRIES times in all;
+//   - fail: the question ends with the samples that it has, or with a reason.
 //
-// Money: before a question is asked its search must be below its caps; what an attempt used is added
-// when it is known, and an attempt that got no answer but may have been served is charged its input, as
-// estimated.
+// Spending: before a request the search must be below its limits. What a request used is charged
+// when it is known. A request without an answer that may have been served is charged its estimated
+// input.
 #include "worker/llm/llm.h"
+
 #include "common/mem.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/llm_state.h"
@@ -16,183 +19,187 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES 8
+#define TRIES 8 // requests for one sample
 
-struct question {
-    struct llm_talk talk; // first
-    uint64_t samples;     // usable ones so far
-    double correct_sum, bins[BIN_COUNT];
-    uint64_t correct_count;
-    bool cached;
-    enum ask_rung rung;
+struct forecast_question {
+    struct llm_question question;        // first, so that it can be cast
+    uint64_t samples;                    // usable answers so far
+    double correct_sum, bins[BIN_COUNT]; // sums over the samples
+    uint64_t correct_count;              // samples that state p_correct
+    bool cached;                         // the answer was known or is an equal question's
+    enum output_format format;
     void (*done)(void *owner, const struct llm_answer *answer);
     void *owner;
 };
 
 // ---- the end of a question ----
 
-static double mean_correct(const struct question *question)
+static double mean_correct(const struct forecast_question *self)
 {
-    return question->correct_count > 0 ? question->correct_sum / (double)question->correct_count
-                                       : NAN;
+    return self->correct_count > 0 ? self->correct_sum / (double)self->correct_count : NAN;
 }
 
-static void mean_bins(const struct question *question, double ret[static BIN_COUNT])
+static void mean_bins(const struct forecast_question *self, double ret[static BIN_COUNT])
 {
     for (size_t i = 0; i < BIN_COUNT; i++) {
-        ret[i] = question->bins[i] / (double)question->samples;
+        ret[i] = self->bins[i] / (double)self->samples;
     }
 }
 
-static void remember(const struct question *question)
+// Adds the forecast to the cache.
+static void remember(const struct forecast_question *self)
 {
     double bins[BIN_COUNT];
 
-    mean_bins(question, bins);
+    mean_bins(self, bins);
     struct forecast forecast;
     message_init(&forecast_message, &forecast);
-    forecast.p_correct = mean_correct(question);
+    forecast.p_correct = mean_correct(self);
     forecast.bins = bins;
     forecast.bins_count = BIN_COUNT;
-    forecast.rung = (char *)(uintptr_t)ask_rung_name(question->rung);
-    cache_add(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
+    forecast.rung = (char *)(uintptr_t)output_format_name(self->format);
+    answer_cache_add(self->question.llm->cache, &self->question.key, &forecast_message, &forecast);
 }
 
-static void finish(struct llm_talk *talk)
+static void finish(struct llm_question *question)
 {
-    struct question *question = (struct question *)talk;
+    struct forecast_question *self = (struct forecast_question *)question;
     struct llm_answer answer = {
-        .input_tokens = talk->input_tokens,
-        .output_tokens = talk->output_tokens,
-        .cost = talk->cost,
-        .seconds = talk->seconds,
-        .cached = question->cached,
+        .input_tokens = question->input_tokens,
+        .output_tokens = question->output_tokens,
+        .cost = question->cost,
+        .seconds = question->seconds,
+        .cached = self->cached,
     };
 
-    if (question->samples > 0) {
-        mean_bins(question, answer.bins);
-        answer.p_correct = mean_correct(question);
-        answer.rung = ask_rung_name(question->rung);
-        if (!question->cached) {
-            remember(question);
+    if (self->samples > 0) {
+        mean_bins(self, answer.bins);
+        answer.p_correct = mean_correct(self);
+        answer.format = output_format_name(self->format);
+        if (!self->cached) {
+            remember(self);
         }
     } else {
-        answer.reason = talk->reason;
+        answer.reason = question->reason;
     }
-    question->done(question->owner, &answer);
-    llm_talk_release(talk);
-    free(question);
+    self->done(self->owner, &answer);
+    llm_question_release(question);
+    free(self);
 }
 
 // ---- answers ----
 
-static void pool(struct question *question, const struct answer_forecast *forecast)
+// Adds one sample.
+static void add_sample(struct forecast_question *self, const struct answer_forecast *forecast)
 {
     for (size_t i = 0; i < BIN_COUNT; i++) {
-        question->bins[i] += forecast->bins[i];
+        self->bins[i] += forecast->bins[i];
     }
     if (!isnan(forecast->p_correct)) {
-        question->correct_sum += forecast->p_correct;
-        question->correct_count++;
+        self->correct_sum += forecast->p_correct;
+        self->correct_count++;
     }
-    question->samples++;
+    self->samples++;
 }
 
-// Whether the question goes on with another request.
-static bool read_answer(struct question *question, const struct endpoint_result *result)
+// Reads an answer with status 200. Returns whether the question goes on with another request.
+static bool read_answer(struct forecast_question *self, const struct endpoint_result *result)
 {
-    struct llm_talk *talk = &question->talk;
-    struct ask_style *style = &talk->style[result->endpoint];
+    struct llm_question *question = &self->question;
+    struct request_style *style = &question->style[result->endpoint];
     struct err err = ERR_INIT, why = ERR_INIT;
     struct answer answer;
     int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
 
-    llm_talk_charge(talk, result->endpoint, &answer.usage);
+    llm_question_charge(question, result->endpoint, &answer.usage);
     if (rc == 0 && answer.has_forecast) {
-        ask_usable(style, &talk->used);
-        question->rung = talk->used.rung;
-        pool(question, &answer.forecast);
-        talk->tries = 0;
+        request_style_usable(style, &question->used);
+        self->format = question->used.format;
+        add_sample(self, &answer.forecast);
+        question->tries = 0;
     } else {
-        ask_unusable(style, &talk->used);
-        (void)snprintf(talk->reason, sizeof(talk->reason), "%s", rc == 0 ? why.text : err.text);
+        request_style_unusable(style, &question->used);
+        (void)snprintf(question->reason, sizeof(question->reason), "%s",
+                       rc == 0 ? why.text : err.text);
     }
     answer_release(&answer);
-    return question->samples < talk->llm->config.samples && talk->tries < TRIES;
+    return self->samples < question->llm->config.samples && question->tries < TRIES;
 }
 
-static bool share(struct llm_talk *talk, const struct llm_talk *from)
+static bool take_answer(struct llm_question *question, const struct llm_question *from)
 {
-    struct question *question = (struct question *)talk;
-    const struct question *first = (const struct question *)from;
+    struct forecast_question *self = (struct forecast_question *)question;
+    const struct forecast_question *first = (const struct forecast_question *)from;
 
     if (first->samples == 0) {
         return false;
     }
-    question->samples = first->samples;
-    memcpy(question->bins, first->bins, sizeof(question->bins));
-    question->correct_sum = first->correct_sum;
-    question->correct_count = first->correct_count;
-    question->rung = first->rung;
-    question->cached = true;
+    self->samples = first->samples;
+    memcpy(self->bins, first->bins, sizeof(self->bins));
+    self->correct_sum = first->correct_sum;
+    self->correct_count = first->correct_count;
+    self->format = first->format;
+    self->cached = true;
     return true;
 }
 
-static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
+static bool answered(struct llm_question *question, const struct endpoint_result *result)
 {
     bool refused = result->status == 400 || result->status == 404 || result->status == 415 ||
                    result->status == 422;
 
     if (result->status == 200) {
-        return read_answer((struct question *)talk, result);
+        return read_answer((struct forecast_question *)question, result);
     }
-    if (refused && ask_refused(&talk->style[result->endpoint], &talk->used,
-                               (const char *)result->body.data, result->body.len)) {
-        (void)snprintf(talk->reason, sizeof(talk->reason),
+    if (refused && request_style_refused(&question->style[result->endpoint], &question->used,
+                                         (const char *)result->body.data, result->body.len)) {
+        (void)snprintf(question->reason, sizeof(question->reason),
                        "the endpoint refuses every way to ask (status %ld)", result->status);
-        return talk->tries < TRIES;
+        return question->tries < TRIES;
     }
-    (void)snprintf(talk->reason, sizeof(talk->reason), "the endpoint answers with status %ld",
-                   result->status);
+    (void)snprintf(question->reason, sizeof(question->reason),
+                   "the endpoint answers with status %ld", result->status);
     return false;
 }
 
 // ---- questions ----
 
-static struct digest key_of(const struct llm_talk *talk)
+// The digest of everything that the answer depends on.
+static struct digest key_of(const struct llm_question *question)
 {
-    const struct llm *llm = talk->llm;
+    const struct llm *llm = question->llm;
     struct digest_state *state = digest_begin();
 
     digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
     digest_add_text(state, llm_model(llm));
-    digest_add_text(state, talk->search);
-    digest_add_text(state, talk->last);
+    digest_add_text(state, question->search);
+    digest_add_text(state, question->last);
     digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
     digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
     return digest_end(state);
 }
 
-static bool known(struct question *question)
+// Takes the answer from the cache. Returns whether it was there.
+static bool find_cached(struct forecast_question *self)
 {
     struct forecast forecast;
-    bool found =
-        cache_find(question->talk.llm->cache, &question->talk.key, &forecast_message, &forecast);
+    bool found = answer_cache_find(self->question.llm->cache, &self->question.key,
+                                   &forecast_message, &forecast);
 
     if (!found) {
         return false;
     }
     found = forecast.bins_count == BIN_COUNT && forecast.rung;
     if (found) {
-        question->samples = 1;
-        memcpy(question->bins, forecast.bins, sizeof(question->bins));
+        self->samples = 1;
+        memcpy(self->bins, forecast.bins, sizeof(self->bins));
         if (!isnan(forecast.p_correct)) {
-            question->correct_sum = forecast.p_correct;
-            question->correct_count = 1;
+            self->correct_sum = forecast.p_correct;
+            self->correct_count = 1;
         }
-        question->rung = ask_rung_of(forecast.rung);
-        question->cached = true;
-        question->talk.llm->hits++;
+        self->format = output_format_of(forecast.rung);
+        self->cached = true;
+        self->question.llm->hits++;
     }
     message_clear(&forecast_message, &forecast);
     return found;
@@ -201,38 +208,38 @@ static bool known(struct question *question)
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner)
 {
-    struct question *question = xcalloc(1, sizeof(*question));
-    struct llm_talk *talk = &question->talk;
+    struct forecast_question *self = xcalloc(1, sizeof(*self));
+    struct llm_question *question = &self->question;
     struct strbuf search = STRBUF_INIT, candidate = STRBUF_INIT;
 
-    *talk = (struct llm_talk){
+    *question = (struct llm_question){
         .llm = llm,
         .rules = strbuf_text(&llm->rules),
         .spend = xstrdup(request->search ? request->search : ""),
         .forecast = true,
         .style = llm->style,
         .answered = answered,
-        .share = share,
+        .take_answer = take_answer,
         .finish = finish,
     };
-    question->done = done;
-    question->owner = owner;
+    self->done = done;
+    self->owner = owner;
     if (!request->context || request->candidates[index].source.len == 0) {
-        (void)snprintf(talk->reason, sizeof(talk->reason),
+        (void)snprintf(question->reason, sizeof(question->reason),
                        "the request has no %s for a language model to read",
                        request->context ? "source of the candidate" : "context");
-        llm_talk_finish_soon(talk);
+        llm_question_finish_soon(question);
         return;
     }
     prompt_search(&search, request);
     prompt_candidate(&candidate, request, &request->candidates[index]);
-    talk->search = strbuf_detach(&search);
-    talk->last = strbuf_detach(&candidate);
-    talk->key = key_of(talk);
-    if (known(question)) {
-        llm_talk_finish_soon(talk);
+    question->search = strbuf_detach(&search);
+    question->last = strbuf_detach(&candidate);
+    question->key = key_of(question);
+    if (find_cached(self)) {
+        llm_question_finish_soon(question);
     } else {
-        llm_talk_begin(talk);
+        llm_question_begin(question);
     }
 }
 
@@ -256,8 +263,8 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->in_flight = now.in_flight;
         info->at_once = now.limit;
         info->open = now.open;
-        info->rung = xstrdup(ask_rung_name(llm->style[i].rung));
-        writers_status(llm->writers, config->model, info);
+        info->rung = xstrdup(output_format_name(llm->style[i].format));
+        model_choice_status(llm->model_choice, config->model, info);
     }
     status->input_tokens = llm->book.input_tokens;
     status->output_tokens = llm->book.output_tokens;
@@ -265,7 +272,7 @@ void llm_status(const struct llm *llm, struct worker_status *status)
     status->cache_hits = llm->hits;
 }
 
-// ---- life ----
+// ---- opening and closing ----
 
 const char *llm_model(const struct llm *llm)
 {
@@ -276,7 +283,7 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
                const char *cache_path, struct err *err)
 {
     struct llm *llm = xcalloc(1, sizeof(*llm));
-    int rc = cache_open(&llm->cache, cache_path, err);
+    int rc = answer_cache_open(&llm->cache, cache_path, err);
 
     llm->config = *config;
     llm->config.endpoints = NULL;
@@ -288,11 +295,11 @@ int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *confi
                               config->ca_file, err);
     }
     if (rc != 0) {
-        cache_close(llm->cache);
+        answer_cache_close(llm->cache);
         free(llm);
         return rc;
     }
-    llm->writers = writers_create(config->endpoints, config->count);
+    llm->model_choice = model_choice_create(config->endpoints, config->count);
     prompt_rules(&llm->rules);
     llm->rules_digest = digest_of(llm->rules.data, llm->rules.len);
     (void)uv_timer_init(loop, &llm->timer);
@@ -306,9 +313,9 @@ static void on_closed(uv_handle_t *handle)
     struct llm *llm = handle->data;
 
     spend_book_release(&llm->book);
-    cache_close(llm->cache);
+    answer_cache_close(llm->cache);
     strbuf_release(&llm->rules);
-    writers_free(llm->writers);
+    model_choice_free(llm->model_choice);
     free(llm);
 }
 
@@ -318,7 +325,7 @@ void llm_close(struct llm *llm)
         return;
     }
     llm->closing = true;
-    endpoints_close(llm->endpoints); // answers what is under way
-    llm_talk_finish_all(llm);
+    endpoints_close(llm->endpoints); // ends the open questions
+    llm_question_finish_all(llm);
     uv_close((uv_handle_t *)&llm->timer, on_closed);
 }

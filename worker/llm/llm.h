@@ -1,5 +1,7 @@
-// Asks language models for forecasts and for candidates: prompt, ladder, samples, caps, cache; endpoints and their manners
-// are endpoint.h's business, what is made of the answers record.h's.
+// Asks language models for forecasts and for candidates. Owns the prompts, the request styles, the
+// samples, the limits on spending and the cache of answers. Owned and called by engine llm. How
+// endpoints are reached is the business of endpoint.h, and recalibration that of
+// worker/outcomes/history.h. All functions run on the loop thread.
 #ifndef WORKER_LLM_LLM_H
 #define WORKER_LLM_LLM_H
 
@@ -13,47 +15,54 @@ struct llm_config {
     struct endpoint_config *endpoints; // [count]; texts are borrowed until llm_create returns
     size_t count;
     const char *ca_file;
-    uint64_t samples; // of each candidate, pooled
-    uint64_t max_tokens;
+    uint64_t samples;    // answers per candidate, whose mean is the forecast
+    uint64_t max_tokens; // of one answer
     double temperature;
     uint64_t deadline_ms; // of one question, retries included
-    // Caps for one search since this process began; 0: none.
+    // Limits on the spending of one search since this process started; 0: none.
     double tokens_per_search, cost_per_search;
 };
 
 struct llm;
 
-// One candidate's forecast, or why there is none.
+// The forecast for one candidate, or the reason why there is none.
 struct llm_answer {
     const char *reason; // NULL: there is a forecast
-    double p_correct;   // mean of those that said it; NaN: none did
+    double p_correct;   // mean of the answers that state it; NaN: none does
     double bins[BIN_COUNT];
-    const char *rung;
-    uint64_t input_tokens, output_tokens; // of every attempt
-    double cost, seconds;
-    bool cached;
+    const char *format;                   // name of the output format
+    uint64_t input_tokens, output_tokens; // of all requests
+    double cost, seconds;                 // likewise
+    bool cached;                          // the answer was known
 };
 
-// cache_path: a file of answers that were paid for (worker/llm/answer_cache.h).
+// cache_path: the file of worker/llm/answer_cache.h. Errors of answer_cache_open and
+// endpoints_create.
 MUST_CHECK int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
                           const char *cache_path, struct err *err);
-const char *llm_model(const struct llm *llm); // of the first endpoint
-// Asks about candidate `index` of the request, which outlives the call. A question that is open already
-// is not asked twice: its answer is cached then. done runs once, on the loop,
-// not inside this call.
+// The model of the first endpoint, whose name stands for all; owned by llm.
+const char *llm_model(const struct llm *llm);
+
+// Asks for a forecast of candidate `index` of the request, which must outlive the question. A
+// question that is open already is not asked a second time. done runs once, on the loop, never
+// inside this function; *answer is valid during it.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner);
-// Asks for new candidates, first of all the model that worker/llm/writers.h chooses. *request_take is taken (its insides; the struct is zeroed). done runs once,
-// on the loop, not inside this call; reply is valid during it, and has a reason when it has no
-// proposals.
+
+// Asks for new candidates, first of all the model that worker/llm/model_choice.h chooses. Takes
+// what *request_take owns and zeroes the struct. done runs once, on the loop, never inside this
+// function; *reply is valid during it, and has a reason when it has no proposals.
 void llm_propose(struct llm *llm, struct propose_request *request_take,
                  void (*done)(void *owner, const struct propose_reply *reply), void *owner);
-// Learns from outcomes whose candidates bring something (worker/llm/writers.h).
-void llm_tell(struct llm *llm, const struct observe *observe);
-// Adds endpoints and sums.
+
+// Teaches the choice of models (worker/llm/model_choice.h) which candidates were improvements.
+void llm_observe(struct llm *llm, const struct observe *observe);
+
+// Sets the list of endpoints and the sums in *status, which owns them.
 void llm_status(const struct llm *llm, struct worker_status *status);
-// Questions that are open get their answer (a reason) inside this call. llm is gone when the loop has
-// nothing of it left.
+
+// Open questions are done, with a reason, inside this function. llm frees itself when the loop has
+// closed its handles. NULL is fine.
 void llm_close(struct llm *llm);
 
 #endif

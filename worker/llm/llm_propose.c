@@ -1,6 +1,6 @@
-// A wish is one PROPOSE: one question, asked again only when its answer held no program. Its answer
-// is remembered under everything that was said, so that a search that was killed gets the same
-// candidates again and pays once.
+// Design note. A proposal question is one PROPOSE. It is asked again only when its answer held no
+// program. Its answer is cached under everything that was asked, so that a search that was killed
+// and started again gets the same candidates and pays once.
 #include "common/mem.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/answer_sources.h"
@@ -11,130 +11,134 @@
 #include <string.h>
 
 #define PROPOSALS_MAX 64
-#define TRIES 3 // answers without a program, requests of another form included
+#define TRIES 3 // requests in all
 
-struct wish {
-    struct llm_talk talk; // first
+struct proposal_question {
+    struct llm_question question; // first, so that it can be cast
     struct propose_request request;
-    char *rules;
+    char *rules; // of the prompt
     struct propose_reply reply;
     void (*done)(void *owner, const struct propose_reply *reply);
     void *owner;
 };
 
-static const char *model_of(const struct llm_talk *talk)
+// The model that was asked last.
+static const char *model_of(const struct llm_question *question)
 {
-    return endpoints_config(talk->llm->endpoints, talk->endpoint)->model;
+    return endpoints_config(question->llm->endpoints, question->endpoint)->model;
 }
 
-static void finish(struct llm_talk *talk)
+static void finish(struct llm_question *question)
 {
-    struct wish *wish = (struct wish *)talk;
+    struct proposal_question *self = (struct proposal_question *)question;
 
-    if (talk->tries > 0) {
-        wish->reply.model = xstrdup(model_of(talk));
+    if (question->tries > 0) {
+        self->reply.model = xstrdup(model_of(question));
     }
-    if (wish->reply.proposals_count == 0) {
-        wish->reply.reason = xasprintf("%.500s", talk->reason);
+    if (self->reply.proposals_count == 0) {
+        self->reply.reason = xasprintf("%.500s", question->reason);
     }
-    wish->reply.input_tokens = talk->input_tokens;
-    wish->reply.output_tokens = talk->output_tokens;
-    wish->reply.cost = talk->cost;
-    wish->reply.seconds = talk->seconds;
-    if (talk->model) {
-        writers_asked(talk->llm->writers, talk->model, talk->tries > 0 ? model_of(talk) : NULL,
-                      wish->reply.proposals_count > 0, talk->cost,
-                      talk->input_tokens + talk->output_tokens);
+    self->reply.input_tokens = question->input_tokens;
+    self->reply.output_tokens = question->output_tokens;
+    self->reply.cost = question->cost;
+    self->reply.seconds = question->seconds;
+    if (question->model) {
+        model_choice_add(question->llm->model_choice, question->model,
+                         question->tries > 0 ? model_of(question) : NULL,
+                         self->reply.proposals_count > 0, question->cost,
+                         question->input_tokens + question->output_tokens);
     }
-    if (!wish->reply.cached) {
-        wish->reply.first_tokens = talk->input_tokens + talk->output_tokens;
-        wish->reply.first_cost = talk->cost;
+    if (!self->reply.cached) {
+        self->reply.first_tokens = question->input_tokens + question->output_tokens;
+        self->reply.first_cost = question->cost;
     }
-    wish->done(wish->owner, &wish->reply);
-    message_clear(&propose_request_message, &wish->request);
-    message_clear(&propose_reply_message, &wish->reply);
-    llm_talk_release(talk);
-    free(wish->rules);
-    free(wish);
+    self->done(self->owner, &self->reply);
+    message_clear(&propose_request_message, &self->request);
+    message_clear(&propose_reply_message, &self->reply);
+    llm_question_release(question);
+    free(self->rules);
+    free(self);
 }
 
 // ---- answers ----
 
-// True when there is at least one program.
-static bool read_answer(struct wish *wish, const struct endpoint_result *result)
+// Reads an answer with status 200. Returns whether it holds a program.
+static bool read_answer(struct proposal_question *self, const struct endpoint_result *result)
 {
-    struct llm_talk *talk = &wish->talk;
+    struct llm_question *question = &self->question;
     struct err err = ERR_INIT, why = ERR_INIT;
     struct answer answer;
     int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
     bool whole = !answer.finish || strcmp(answer.finish, "length") != 0;
 
-    llm_talk_charge(talk, result->endpoint, &answer.usage);
+    llm_question_charge(question, result->endpoint, &answer.usage);
     char *source[PROPOSALS_MAX];
     size_t count = 0;
     if (rc != 0) {
-        (void)snprintf(talk->reason, sizeof(talk->reason), "%s", err.text);
+        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
     } else {
         count = answer.text ? answer_sources(answer.text, whole, source, PROPOSALS_MAX) : 0;
-        (void)snprintf(talk->reason, sizeof(talk->reason), "the answer holds no program%s",
+        (void)snprintf(question->reason, sizeof(question->reason), "the answer holds no program%s",
                        whole ? "" : ": it was cut off at --max-tokens");
     }
-    free(wish->reply.proposals); // none of an answer before
-    wish->reply.proposals = xcalloc(count + 1, sizeof(*wish->reply.proposals));
-    wish->reply.proposals_count = count;
+    free(self->reply.proposals); // an earlier answer had none
+    self->reply.proposals = xcalloc(count + 1, sizeof(*self->reply.proposals));
+    self->reply.proposals_count = count;
     for (size_t i = 0; i < count; i++) {
-        wish->reply.proposals[i].source =
+        self->reply.proposals[i].source =
             (struct bytes){.data = (unsigned char *)source[i], .len = strlen(source[i])};
     }
     answer_release(&answer);
     return count > 0;
 }
 
-static void remember(const struct wish *wish)
+// Adds the proposals to the cache.
+static void remember(const struct proposal_question *self)
 {
-    struct propose_reply reply = wish->reply; // borrows its insides
+    struct propose_reply reply = self->reply; // borrows what it owns
 
-    reply.model = (char *)(uintptr_t)model_of(&wish->talk);
-    reply.cached = true; // and its tokens and cost are 0, as they will be then
-    reply.first_tokens = wish->talk.input_tokens + wish->talk.output_tokens;
-    reply.first_cost = wish->talk.cost;
-    cache_add(wish->talk.llm->cache, &wish->talk.key, &propose_reply_message, &reply);
+    reply.model = (char *)(uintptr_t)model_of(&self->question);
+    reply.cached = true; // read from the cache it costs nothing: its tokens and cost are 0
+    reply.first_tokens = self->question.input_tokens + self->question.output_tokens;
+    reply.first_cost = self->question.cost;
+    answer_cache_add(self->question.llm->cache, &self->question.key, &propose_reply_message,
+                     &reply);
 }
 
-static bool share(struct llm_talk *talk, const struct llm_talk *from)
+static bool take_answer(struct llm_question *question, const struct llm_question *from)
 {
-    struct wish *wish = (struct wish *)talk;
-    const struct wish *first = (const struct wish *)from;
+    struct proposal_question *self = (struct proposal_question *)question;
+    const struct proposal_question *first = (const struct proposal_question *)from;
 
     if (first->reply.proposals_count == 0) {
         return false;
     }
-    message_copy(&propose_reply_message, &wish->reply, &first->reply);
-    wish->reply.model = xstrdup(model_of(from));
-    wish->reply.cached = true;
-    wish->reply.first_tokens = from->input_tokens + from->output_tokens;
-    wish->reply.first_cost = from->cost;
+    message_copy(&propose_reply_message, &self->reply, &first->reply);
+    self->reply.model = xstrdup(model_of(from));
+    self->reply.cached = true;
+    self->reply.first_tokens = from->input_tokens + from->output_tokens;
+    self->reply.first_cost = from->cost;
     return true;
 }
 
-static bool answered(struct llm_talk *talk, const struct endpoint_result *result)
+static bool answered(struct llm_question *question, const struct endpoint_result *result)
 {
-    struct wish *wish = (struct wish *)talk;
+    struct proposal_question *self = (struct proposal_question *)question;
     bool again;
 
     if (result->status == 200) {
-        again = !read_answer(wish, result);
+        again = !read_answer(self, result);
         if (!again) {
-            remember(wish);
+            remember(self);
         }
     } else {
-        again =
-            result->status == 400 && ask_refused(&talk->style[result->endpoint], &talk->used,
-                                                 (const char *)result->body.data, result->body.len);
-        (void)snprintf(talk->reason, sizeof(talk->reason), "the endpoint answers with status %ld",
-                       result->status);
+        again = result->status == 400 &&
+                request_style_refused(&question->style[result->endpoint], &question->used,
+                                      (const char *)result->body.data, result->body.len);
+        (void)snprintf(question->reason, sizeof(question->reason),
+                       "the endpoint answers with status %ld", result->status);
     }
-    return again && talk->tries < TRIES;
+    return again && question->tries < TRIES;
 }
 
 // ---- questions ----
@@ -148,57 +152,59 @@ static char *text_of(void (*write)(struct strbuf *out, const struct propose_requ
     return strbuf_detach(&text);
 }
 
-static struct digest key_of(const struct llm_talk *talk)
+// The digest of everything that the answer depends on.
+static struct digest key_of(const struct llm_question *question)
 {
     struct digest_state *state = digest_begin();
 
     digest_add_text(state, "propose");
-    digest_add_text(state, llm_model(talk->llm));
-    digest_add_text(state, talk->rules);
-    digest_add_text(state, talk->search);
-    digest_add_text(state, talk->last);
-    digest_add(state, &talk->llm->config.temperature, sizeof(talk->llm->config.temperature));
+    digest_add_text(state, llm_model(question->llm));
+    digest_add_text(state, question->rules);
+    digest_add_text(state, question->search);
+    digest_add_text(state, question->last);
+    digest_add(state, &question->llm->config.temperature,
+               sizeof(question->llm->config.temperature));
     return digest_end(state);
 }
 
 void llm_propose(struct llm *llm, struct propose_request *request_take,
                  void (*done)(void *owner, const struct propose_reply *reply), void *owner)
 {
-    struct wish *wish = xcalloc(1, sizeof(*wish));
-    struct llm_talk *talk = &wish->talk;
+    struct proposal_question *self = xcalloc(1, sizeof(*self));
+    struct llm_question *question = &self->question;
 
-    wish->request = *request_take;
+    self->request = *request_take;
     memset(request_take, 0, sizeof(*request_take));
-    wish->done = done;
-    wish->owner = owner;
-    message_init(&propose_reply_message, &wish->reply);
-    wish->reply.cost = wish->reply.seconds = 0;
-    const char *language = wish->request.context->language;
+    self->done = done;
+    self->owner = owner;
+    message_init(&propose_reply_message, &self->reply);
+    self->reply.cost = self->reply.seconds = 0;
+    const char *language = self->request.context->language;
     struct strbuf rules = STRBUF_INIT;
     prompt_propose_rules(&rules, language ? language : "C");
-    wish->rules = strbuf_detach(&rules);
-    *talk = (struct llm_talk){
+    self->rules = strbuf_detach(&rules);
+    *question = (struct llm_question){
         .llm = llm,
-        .rules = wish->rules,
-        .search = text_of(prompt_propose_search, &wish->request),
-        .last = text_of(prompt_parent, &wish->request),
-        .spend = xstrdup(wish->request.search ? wish->request.search : ""),
+        .rules = self->rules,
+        .search = text_of(prompt_propose_search, &self->request),
+        .last = text_of(prompt_parent, &self->request),
+        .spend = xstrdup(self->request.search ? self->request.search : ""),
         .style = llm->propose_style,
         .answered = answered,
-        .share = share,
+        .take_answer = take_answer,
         .finish = finish,
     };
-    talk->key = key_of(talk);
-    if (cache_find(llm->cache, &talk->key, &propose_reply_message, &wish->reply)) {
+    question->key = key_of(question);
+    if (answer_cache_find(llm->cache, &question->key, &propose_reply_message, &self->reply)) {
         llm->hits++;
-        llm_talk_finish_soon(talk);
+        llm_question_finish_soon(question);
     } else {
-        talk->model = writers_choose(llm->writers, &talk->key);
-        llm_talk_begin(talk);
+        question->model = model_choice_next(llm->model_choice, &question->key);
+        llm_question_begin(question);
     }
 }
 
-void llm_tell(struct llm *llm, const struct observe *observe)
+void llm_observe(struct llm *llm, const struct observe *observe)
 {
-    writers_tell(llm->writers, observe);
+    model_choice_observe(llm->model_choice, observe);
 }

@@ -1,4 +1,5 @@
 #include "worker/llm/llm_settings.h"
+
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
@@ -7,9 +8,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define KEY_MAX 4096
+#define KEY_MAX 4096 // bytes of a key file
 
-// The key is one line; blanks round it do not belong to it.
+// Wipes and frees a text that holds a key. NULL is fine.
+static void free_key(char *text)
+{
+    if (text) {
+        explicit_bzero(text, strlen(text));
+        free(text);
+    }
+}
+
+// The text without the blanks around it. Changes the text.
 static char *trim(char *text)
 {
     size_t len = strlen(text);
@@ -23,6 +33,7 @@ static char *trim(char *text)
     return text;
 }
 
+// ERR_INVALID when the key cannot be one. where: what it was read from.
 static int check_key(const char *key, const char *where, struct err *err)
 {
     if (key[0] == '\0') {
@@ -38,41 +49,52 @@ static int check_key(const char *key, const char *where, struct err *err)
     return 0;
 }
 
+// Reads the text of a key file, which only its owner may read.
+static int read_key_file(char **ret, const char *path, struct err *err)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+        return err_set(err, ERR_DENIED,
+                       "%s can be read by others; chmod 600 it, for it holds a key", path);
+    }
+    struct bytes bytes = {.data = NULL};
+    int rc = file_read(&bytes, path, KEY_MAX, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *ret = xstrndup((const char *)bytes.data, bytes.len);
+    explicit_bzero(bytes.data, bytes.len);
+    bytes_clear(&bytes);
+    return 0;
+}
+
+// Gives the key from the file, or else from the environment. NULL when there is none, as for local
+// servers. The caller wipes and frees it.
 static int read_key(char **ret, const char *path, struct err *err)
 {
     const char *variable = getenv(LLM_KEY_VARIABLE);
+    char *text = NULL;
+    int rc = 0;
 
     *ret = NULL;
-    struct bytes bytes = {.data = NULL};
-    struct stat stat_of;
-    char *text;
-    int rc = 0;
     if (path) {
-        if (stat(path, &stat_of) == 0 && (stat_of.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-            return err_set(err, ERR_DENIED,
-                           "%s can be read by others; chmod 600 it, for it holds a key", path);
-        }
-        rc = file_read(&bytes, path, KEY_MAX, err);
-        if (rc != 0) {
-            return rc;
-        }
-        text = xstrndup((const char *)bytes.data, bytes.len);
-        explicit_bzero(bytes.data, bytes.len);
-        bytes_clear(&bytes);
+        rc = read_key_file(&text, path, err);
     } else if (variable && variable[0] != '\0') {
         text = xstrdup(variable);
-    } else {
-        return 0; // local servers need none
     }
-    rc = check_key(trim(text), path ? path : "$" LLM_KEY_VARIABLE, err);
+    if (rc != 0 || !text) {
+        return rc;
+    }
+    const char *key = trim(text);
+    rc = check_key(key, path ? path : "$" LLM_KEY_VARIABLE, err);
     if (rc == 0) {
-        *ret = xstrdup(trim(text));
+        *ret = xstrdup(key);
     }
-    explicit_bzero(text, strlen(text));
-    free(text);
+    free_key(text);
     return rc;
 }
 
+// Reads one "URL[*WEIGHT]". Changes the text.
 static int read_endpoint(struct endpoint_config *endpoint, char *text,
                          const struct llm_settings *settings, struct err *err)
 {
@@ -107,8 +129,6 @@ static int read_endpoint(struct endpoint_config *endpoint, char *text,
 
 int llm_settings_read(struct llm_config *ret, const struct llm_settings *settings, struct err *err)
 {
-    char *list, *next, *text, *key = NULL;
-
     *ret = (struct llm_config){
         .ca_file = settings->ca_file,
         .samples = settings->samples,
@@ -124,9 +144,10 @@ int llm_settings_read(struct llm_config *ret, const struct llm_settings *setting
     if (!settings->model) {
         return err_set(err, ERR_USAGE, "--endpoint needs --model: which model is to be asked");
     }
+    char *key = NULL;
     int rc = read_key(&key, settings->key_file, err);
     ret->endpoints = xcalloc(ENDPOINTS_MAX, sizeof(*ret->endpoints));
-    next = list = xstrdup(settings->endpoint);
+    char *list = xstrdup(settings->endpoint), *next = list, *text;
     while (rc == 0 && (text = strsep(&next, ","))) {
         if (ret->count == ENDPOINTS_MAX) {
             rc = err_set(err, ERR_USAGE, "--endpoint names more than %d", ENDPOINTS_MAX);
@@ -137,10 +158,7 @@ int llm_settings_read(struct llm_config *ret, const struct llm_settings *setting
             ret->endpoints[ret->count++].key = key ? xstrdup(key) : NULL;
         }
     }
-    if (key) {
-        explicit_bzero(key, strlen(key));
-        free(key);
-    }
+    free_key(key);
     free(list);
     if (rc != 0) {
         llm_settings_release(ret);
@@ -151,13 +169,8 @@ int llm_settings_read(struct llm_config *ret, const struct llm_settings *setting
 void llm_settings_release(struct llm_config *config)
 {
     for (size_t i = 0; i < config->count; i++) {
-        char *key = (char *)(uintptr_t)config->endpoints[i].key;
-
         free((char *)(uintptr_t)config->endpoints[i].url);
-        if (key) {
-            explicit_bzero(key, strlen(key));
-            free(key);
-        }
+        free_key((char *)(uintptr_t)config->endpoints[i].key);
     }
     free(config->endpoints);
     config->endpoints = NULL;

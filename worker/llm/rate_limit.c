@@ -8,13 +8,15 @@
 #define BACKOFF_MOST_MS 30000.0
 #define OPEN_FIRST_MS 5000.0
 #define OPEN_MOST_MS 300000.0
-#define CUT_PAUSE_MS 1000
-#define EPOCH_S 1e9   // a bare reset from here on is a moment in seconds since 1970, not a duration
-#define EPOCH_MS 1e11 // and from here on in milliseconds
+#define CUT_PAUSE_MS 1000 // between two refusals that both count
+// A bare number from here on is a moment in seconds or milliseconds since 1970, not a duration.
+#define EPOCH_S 1e9
+#define EPOCH_MS 1e11
 
-// ---- when to come again ----
+// ---- pauses ----
 
-// "6m0s", "1.5s", "20ms", "30": milliseconds, a bare number counts `unit`. NaN: none of these.
+// "6m0s", "1.5s", "20ms" or "30" in milliseconds. The unit of a bare number is `unit` milliseconds.
+// NaN when the text is none of these.
 static double duration_ms(const char *text, double unit)
 {
     double sum = 0;
@@ -54,7 +56,7 @@ static double duration_ms(const char *text, double unit)
     return any ? sum : NAN;
 }
 
-// "Wed, 21 Oct 2026 07:28:00 GMT".
+// The milliseconds until "Wed, 21 Oct 2026 07:28:00 GMT". NaN when the text is no such date.
 static double date_ms(const char *text, double wall_s)
 {
     while (*text == ' ') {
@@ -65,6 +67,7 @@ static double date_ms(const char *text, double wall_s)
     return end ? ((double)timegm(&tm) - wall_s) * 1000 : NAN;
 }
 
+// The pause that one header asks for; NaN: none.
 static double value_ms(const char *name, size_t len, const char *value, double wall_s)
 {
     static const char seconds[] = "retry-after", milliseconds[] = "retry-after-ms";
@@ -81,7 +84,7 @@ static double value_ms(const char *name, size_t len, const char *value, double w
     if (len >= strlen(reset) && strncmp(name, reset, strlen(reset)) == 0) {
         double number = duration_ms(value, 1000) / 1000;
 
-        // Some say when, not how long.
+        // Some endpoints give a moment instead of a duration.
         if (number >= EPOCH_MS) {
             return number - wall_s * 1000;
         }
@@ -90,8 +93,8 @@ static double value_ms(const char *name, size_t len, const char *value, double w
     return NAN;
 }
 
-// Whether the limit of "x-ratelimit-reset<kind>" is known not to be used up: then its reset says
-// nothing about when to come again. kind: "-requests", "-tokens", "".
+// Whether the limit of "x-ratelimit-reset<kind>" is known not to be used up. Its reset then asks
+// for no pause. kind: "-requests", "-tokens" or "".
 static bool has_rest(const char *headers, const char *kind, size_t len)
 {
     static const char remaining[] = "x-ratelimit-remaining";
@@ -205,7 +208,7 @@ bool breaker_open(struct breaker *breaker, uint64_t now_ms)
     double ms = fmin(OPEN_FIRST_MS * exp2(breaker->openings), OPEN_MOST_MS);
 
     if (breaker->until_ms != 0 && !breaker->trying) {
-        return false; // a call from before it opened: it has been counted
+        return false; // the request began before it opened
     }
     breaker->openings += breaker->openings < 16;
     breaker->until_ms = now_ms + (uint64_t)ms;

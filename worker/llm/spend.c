@@ -5,11 +5,12 @@
 #include <uthash.h>
 
 struct spend {
-    char search[129];
+    char search[129]; // key
     double tokens, cost;
     UT_hash_handle hh;
 };
 
+// The spending of a search, made if it is missing.
 static struct spend *spend_of(struct spend_book *book, const char *search)
 {
     struct spend *spend = NULL;

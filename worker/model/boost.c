@@ -1,7 +1,7 @@
-// XGBoost keeps the last error in a thread-local string and prints warnings to stderr unless
-// verbosity is 0. Its matrices live only as long as one call here. nthread is 1 everywhere:
-// matrices of a few hundred rows are slower with more, and the sums then always run in the same
-// order.
+// Design note. XGBoost keeps the last error in a thread-local string, and prints warnings to stderr
+// unless verbosity is 0. Its matrices live only as long as one call here. nthread is 1 everywhere,
+// since matrices of a few hundred rows are slower with more threads, and so that sums are always
+// added in the same order.
 #include "worker/model/boost.h"
 
 #include "common/mem.h"
@@ -14,7 +14,7 @@
 
 struct boost {
     BoosterHandle handle;
-    pthread_mutex_t lock; // of predictions, which XGBoost keeps in the model
+    pthread_mutex_t lock; // guards predictions, whose buffer belongs to the XGBoost model
 };
 
 static int xgboost_failed(struct err *err, const char *what)
@@ -95,12 +95,13 @@ int boost_train(struct boost **ret, const struct boost_config *config, const flo
     return boost_train_until(ret, config, x, rows, columns, label, NULL, NULL, err);
 }
 
+// Adds trees until enough() says so or all rounds are done.
 static int grow(struct boost *boost, const struct boost_config *config, DMatrixHandle matrix,
                 boost_enough *enough, void *owner, struct err *err)
 {
     bool more = true;
     for (unsigned round = 0; more && round < config->rounds; round++) {
-        const float *value = NULL; // XGBoost's
+        const float *value = NULL; // owned by XGBoost
         if (XGBoosterUpdateOneIter(boost->handle, (int)round, matrix) != 0) {
             return xgboost_failed(err, "train");
         }
@@ -156,7 +157,7 @@ int boost_predict(struct boost *boost, const float *x, size_t rows, size_t colum
                   struct err *err)
 {
     DMatrixHandle matrix = NULL;
-    const float *value = NULL; // XGBoost's
+    const float *value = NULL; // owned by XGBoost
     int rc = make_matrix(&matrix, x, rows, columns, err);
     if (rc < 0) {
         return rc;

@@ -1,17 +1,23 @@
-// Two lanes. OBSERVE is a task on the learning lane: outcomes are committed first, then added to their
-// group, then the group's model is fitted, then the call is answered. When more OBSERVEs wait behind
-// it the fit is left to the last of them (or to a FORECAST): several outcomes arriving together cost
-// one fit. A FORECAST is a task on the asking lane, answered by the model that there is while the next
-// one is learnt, so it knows at least the outcomes whose OBSERVE was answered before. Where there is no
-// model yet it waits its turn on the learning lane. Groups are read from the store at the start and
-// fitted when first asked.
+// Design note. The engine has two work queues, one that learns and one that forecasts.
+//
+// OBSERVE runs on the learning queue: the outcomes are committed to the store, added to their
+// group, the group's model is fitted, and the call is answered. When more OBSERVE calls wait behind
+// it, the fit is left to the last of them (or to a FORECAST), so that outcomes that arrive together
+// cost one fit.
+//
+// FORECAST runs on the forecasting queue and uses the latest model, while the next one may be in
+// training. It is therefore made with at least the outcomes whose OBSERVE was answered before.
+// Where there is no model yet, it waits its turn on the learning queue and fits the model itself.
+//
+// Groups are read from the store when the engine is opened, and fitted when a forecast needs them.
 #include "worker/model/engine_static.h"
 
 #include "common/mem.h"
 #include "proto/verdict.h"
-#include "worker/group.h"
-#include "worker/lane.h"
-#include "worker/store.h"
+#include "worker/model/group.h"
+#include "worker/outcomes/outcome.h"
+#include "worker/outcomes/outcome_store.h"
+#include "worker/work_queue.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,32 +27,31 @@
 
 #define ENGINE_NAME "static"
 #define GROUPS_MAX 1024
-#define IDENTITY_MAX 512
 
 struct entry {
-    char identity[IDENTITY_MAX]; // of the problem, '\n', device class
-    int64_t id;                  // in the store
+    char key[OUTCOME_GROUP_KEY_MAX];
+    int64_t id; // in the store
     struct group *group;
     UT_hash_handle hh;
 };
 
 struct engine {
-    struct lane *learning, *asking;
-    unsigned closed; // lanes
-    bool recalibrates;
-    struct store *store;
-    pthread_mutex_t lock; // of the next two; entries stay until the end
-    struct entry *entry;  // hash table
-    uint64_t forecasts;   // candidates forecast since the start
-    unsigned observes;    // OBSERVE tasks in the lane; loop thread writes, lane reads
+    struct work_queue *learning, *forecasting;
+    unsigned closed;             // queues that are closed
+    bool recalibrates;           // groups recalibrate their forecasts
+    struct outcome_store *store; // used by the learning queue only
+    pthread_mutex_t lock;        // guards the next two; an entry stays until the engine is freed
+    struct entry *entry;         // hash table by key
+    uint64_t forecasts;          // candidates forecast since the start
+    unsigned observes;           // OBSERVE calls that are not done; atomic
 };
 
 struct call {
-    struct lane_task task; // first: cast back
+    struct work_item item; // first, so that an item can be cast to its call
     struct engine *engine;
     engine_done *done;
     void *owner;
-    bool learns; // on the learning lane
+    bool learns; // runs on the learning queue
     struct err err;
     struct forecast_request forecast_request;
     struct observe observe;
@@ -61,34 +66,34 @@ struct call {
 static struct entry *find_entry(struct engine *engine, const char *problem,
                                 const struct digest *digest, const char *device_class)
 {
-    char part[STORE_IDENTITY_MAX], identity[IDENTITY_MAX];
-    store_identity(problem, digest, part);
-    snprintf(identity, sizeof(identity), "%s\n%s", part, device_class);
+    char identity[OUTCOME_IDENTITY_MAX], key[OUTCOME_GROUP_KEY_MAX];
+    outcome_identity(problem, digest, identity);
+    outcome_group_key(identity, device_class, key);
     pthread_mutex_lock(&engine->lock);
     struct entry *entry = NULL;
-    HASH_FIND_STR(engine->entry, identity, entry);
+    HASH_FIND_STR(engine->entry, key, entry);
     pthread_mutex_unlock(&engine->lock);
     return entry;
 }
 
-static struct entry *add_entry(struct engine *engine, int64_t id, const char *part,
+static struct entry *add_entry(struct engine *engine, int64_t id, const char *identity,
                                const char *problem, const char *device_class)
 {
     struct entry *entry = xcalloc(1, sizeof(*entry));
-    snprintf(entry->identity, sizeof(entry->identity), "%s\n%s", part, device_class);
+    outcome_group_key(identity, device_class, entry->key);
     entry->id = id;
     entry->group = group_create(problem, device_class);
     if (engine->recalibrates) {
         group_recalibrate(entry->group);
     }
     pthread_mutex_lock(&engine->lock);
-    HASH_ADD_STR(engine->entry, identity, entry);
+    HASH_ADD_STR(engine->entry, key, entry);
     pthread_mutex_unlock(&engine->lock);
     return entry;
 }
 
-// The group of an observation, made if missing.
-static int demand_entry(struct engine *engine, const struct observe *observe, struct entry **ret,
+// Finds the group of an observation, or makes it.
+static int ensure_entry(struct engine *engine, const struct observe *observe, struct entry **ret,
                         struct err *err)
 {
     *ret = find_entry(engine, observe->problem, &observe->problem_digest, observe->device_class);
@@ -99,25 +104,27 @@ static int demand_entry(struct engine *engine, const struct observe *observe, st
         return err_set(err, ERR_LIMIT, "this worker knows %d problems on device classes already",
                        GROUPS_MAX);
     }
-    char part[STORE_IDENTITY_MAX];
-    store_identity(observe->problem, &observe->problem_digest, part);
+    char identity[OUTCOME_IDENTITY_MAX];
+    outcome_identity(observe->problem, &observe->problem_digest, identity);
     int64_t id = 0;
-    int rc = store_group(engine->store, part, observe->problem, observe->device_class, &id, err);
+    int rc = outcome_store_group(engine->store, identity, observe->problem, observe->device_class,
+                                 &id, err);
     if (rc == 0) {
-        *ret = add_entry(engine, id, part, observe->problem, observe->device_class);
+        *ret = add_entry(engine, id, identity, observe->problem, observe->device_class);
     }
     return rc;
 }
 
-static void work_forecast(struct lane_task *task)
+// Errors of the work functions are in call->err.
+static void work_forecast(struct work_item *item)
 {
-    struct call *call = (struct call *)task;
+    struct call *call = (struct call *)item;
     const struct forecast_request *request = &call->forecast_request;
     uint64_t begun_ns = uv_hrtime();
     struct entry *entry =
         find_entry(call->engine, request->problem, &request->problem_digest, request->device_class);
-    struct group *nothing = entry ? NULL : group_create(request->problem, request->device_class);
-    struct group *group = entry ? entry->group : nothing;
+    struct group *empty = entry ? NULL : group_create(request->problem, request->device_class);
+    struct group *group = entry ? entry->group : empty;
     int rc = call->learns ? group_fit(group, &call->err) : 0;
     if (rc == 0) {
         rc = group_forecast(group, request, &call->reply.forecast, &call->err);
@@ -133,11 +140,11 @@ static void work_forecast(struct lane_task *task)
         call->engine->forecasts += reply->forecasts_count;
         pthread_mutex_unlock(&call->engine->lock);
     }
-    group_free(nothing);
+    group_free(empty);
 }
 
-// Refuses what cannot be an outcome. What is one but teaches nothing (compile-error, quarantined)
-// is passed over.
+// ERR_INVALID when one cannot be an outcome. Sets take[i] for the outcomes to be learnt from; those
+// that teach nothing (compile-error, quarantined) are left out.
 static int check_outcomes(const struct observe *observe, bool *take, struct err *err)
 {
     for (size_t i = 0; i < observe->outcomes_count; i++) {
@@ -149,7 +156,7 @@ static int check_outcomes(const struct observe *observe, bool *take, struct err 
             return err_set(err, ERR_INVALID, "outcome %zu has the unknown verdict %llu", i,
                            (unsigned long long)outcome->verdict);
         }
-        take[i] = group_takes(outcome);
+        take[i] = outcome_is_usable(outcome);
         if (verdict_is_ratio(outcome->verdict) && !take[i]) {
             return err_set(err, ERR_INVALID, "outcome %zu is %s with no usable log2", i,
                            verdict_name(outcome->verdict));
@@ -158,30 +165,31 @@ static int check_outcomes(const struct observe *observe, bool *take, struct err 
     return 0;
 }
 
-static void work_observe(struct lane_task *task)
+static void work_observe(struct work_item *item)
 {
-    struct call *call = (struct call *)task;
+    struct call *call = (struct call *)item;
     const struct observe *observe = &call->observe;
     struct entry *entry = NULL;
     bool *take = xcalloc(observe->outcomes_count + 1, sizeof(*take));
     bool *added = xcalloc(observe->outcomes_count + 1, sizeof(*added));
     int rc = check_outcomes(observe, take, &call->err);
-    if (rc == 0) {
-        rc = demand_entry(call->engine, observe, &entry, &call->err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        rc = store_add(call->engine->store, entry->id, observe, take, added, &call->err);
+    rc = ensure_entry(call->engine, observe, &entry, &call->err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc < 0) {
+    rc = outcome_store_add(call->engine->store, entry->id, observe, take, added, &call->err);
+    if (rc != 0) {
         goto out;
     }
     call->reply.observed = (struct observed){.added = 0};
     for (size_t i = 0; i < observe->outcomes_count; i++) {
-        if (!added[i]) {
-            continue;
+        if (added[i]) {
+            group_add(entry->group, observe, &observe->outcomes[i]);
+            call->reply.observed.added++;
         }
-        group_add(entry->group, observe, &observe->outcomes[i]);
-        call->reply.observed.added++;
     }
     if (__atomic_load_n(&call->engine->observes, __ATOMIC_RELAXED) <= 1) {
         rc = group_fit(entry->group, &call->err);
@@ -193,11 +201,12 @@ out:
     free(added);
 }
 
-static void work_status(struct lane_task *task)
+static void work_status(struct work_item *item)
 {
-    struct call *call = (struct call *)task;
+    struct call *call = (struct call *)item;
     struct engine *engine = call->engine;
     struct worker_status *status = &call->reply.status;
+
     pthread_mutex_lock(&engine->lock);
     *status =
         (struct worker_status){.engine = xstrdup(ENGINE_NAME), .forecasts = engine->forecasts};
@@ -212,9 +221,9 @@ static void work_status(struct lane_task *task)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static void on_done(struct lane_task *task, bool worked)
+static void on_done(struct work_item *item, bool worked)
 {
-    struct call *call = (struct call *)task;
+    struct call *call = (struct call *)item;
     if (call->observe.problem) {
         __atomic_sub_fetch(&call->engine->observes, 1, __ATOMIC_RELAXED);
     }
@@ -229,16 +238,16 @@ static void on_done(struct lane_task *task, bool worked)
     free(call);
 }
 
-static void post(struct engine *engine, struct call *call, void (*work)(struct lane_task *),
+static void post(struct engine *engine, struct call *call, void (*work)(struct work_item *),
                  const struct message *reply, engine_done *done, void *owner)
 {
-    call->task.work = work;
-    call->task.done = on_done;
+    call->item.work = work;
+    call->item.done = on_done;
     call->engine = engine;
     call->done = done;
     call->owner = owner;
     call->answer = reply;
-    lane_post(call->learns ? engine->learning : engine->asking, &call->task);
+    work_queue_post(call->learns ? engine->learning : engine->forecasting, &call->item);
 }
 
 static void static_forecast(void *opaque, struct forecast_request *request_take, engine_done *done,
@@ -280,12 +289,12 @@ static void free_engine(struct engine *engine)
         group_free(entry->group);
         free(entry);
     }
-    store_close(engine->store);
+    outcome_store_close(engine->store);
     pthread_mutex_destroy(&engine->lock);
     free(engine);
 }
 
-static void on_lane_closed(void *opaque)
+static void on_queue_closed(void *opaque)
 {
     struct engine *engine = opaque;
     if (++engine->closed == 2) {
@@ -296,8 +305,8 @@ static void on_lane_closed(void *opaque)
 static void static_close(void *opaque)
 {
     struct engine *engine = opaque;
-    lane_close(engine->asking, on_lane_closed, engine);
-    lane_close(engine->learning, on_lane_closed, engine);
+    work_queue_close(engine->forecasting, on_queue_closed, engine);
+    work_queue_close(engine->learning, on_queue_closed, engine);
 }
 
 static int load_group(void *owner, int64_t id, const char *identity, const char *problem,
@@ -310,29 +319,40 @@ static int load_group(void *owner, int64_t id, const char *identity, const char 
 
 static void load_outcome(void *owner, const struct observe *observe)
 {
-    if (group_takes(&observe->outcomes[0])) {
+    if (outcome_is_usable(&observe->outcomes[0])) {
         group_add(owner, observe, &observe->outcomes[0]);
     }
 }
 
+static int load_outcomes(struct outcome_store *store, struct entry *entry, struct err *err)
+{
+    uint64_t count = 0;
+    int rc = outcome_store_count(store, entry->id, &count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (count > GROUP_ROWS_MAX) {
+        group_skip(entry->group, count - GROUP_ROWS_MAX);
+    }
+    return outcome_store_each_outcome(store, entry->id, GROUP_ROWS_MAX, load_outcome, entry->group,
+                                      err);
+}
+
+// Reads all groups from the store.
 static int load(struct engine *engine, struct err *err)
 {
-    int rc = store_each_group(engine->store, load_group, engine, err);
+    int rc = outcome_store_each_group(engine->store, load_group, engine, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct entry *entry, *next;
     HASH_ITER (hh, engine->entry, entry, next) {
-        uint64_t count = 0;
-        if (rc == 0) {
-            rc = store_count(engine->store, entry->id, &count, err);
-        }
-        if (rc == 0 && count > GROUP_ROWS_MAX) {
-            group_skip(entry->group, count - GROUP_ROWS_MAX);
-        }
-        if (rc == 0) {
-            rc = store_each_outcome(engine->store, entry->id, GROUP_ROWS_MAX, load_outcome,
-                                    entry->group, err);
+        rc = load_outcomes(engine->store, entry, err);
+        if (rc != 0) {
+            return rc;
         }
     }
-    return rc;
+    return 0;
 }
 
 static int static_open(void **ret, const struct engine_config *config, struct err *err)
@@ -341,7 +361,7 @@ static int static_open(void **ret, const struct engine_config *config, struct er
     char *path = xasprintf("%s/worker.db", config->state_dir);
     engine->recalibrates = config->recalibrate_static;
     pthread_mutex_init(&engine->lock, NULL);
-    int rc = store_open(&engine->store, path, err);
+    int rc = outcome_store_open(&engine->store, path, err);
     free(path);
     if (rc == 0) {
         rc = load(engine, err);
@@ -350,8 +370,8 @@ static int static_open(void **ret, const struct engine_config *config, struct er
         free_engine(engine);
         return rc;
     }
-    engine->learning = lane_create(config->loop);
-    engine->asking = lane_create(config->loop);
+    engine->learning = work_queue_create(config->loop);
+    engine->forecasting = work_queue_create(config->loop);
     *ret = engine;
     return 0;
 }

@@ -95,13 +95,14 @@ static const struct column *add(struct feature_columns *columns, const char *nam
     return column;
 }
 
-// A row while it is filled. learn is NULL when the dictionary must not change.
+// A row that is being filled. learn is columns, or NULL when the dictionary must not change.
 struct filling {
     const struct feature_columns *columns;
     struct feature_columns *learn;
     struct feature_row row;
 };
 
+// Sets the column "prefix:fact" of the row, unless it is set or the value is unusable.
 static void put(struct filling *fill, const char *prefix, const char *fact, double value)
 {
     char name[COLUMN_NAME_MAX];
@@ -150,7 +151,7 @@ static const struct fact *find_fact(const struct fact *fact, size_t count, const
     return NULL;
 }
 
-// What another forecaster says of the candidate.
+// Adds the columns of another forecaster's forecast.
 static void put_forecast(struct filling *fill, const struct raw_forecast *raw)
 {
     double sum = 0, mean = 0, square = 0;

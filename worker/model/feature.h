@@ -1,16 +1,16 @@
-// From named facts about a candidate to a row of numbers. The columns of one group of outcomes (a
-// problem on a class of devices) are a dictionary that only grows, in order of first appearance;
-// what a row lacks is missing (NaN), never zero.
+// Features: turns named facts about a candidate into a row of numbers for a model. Each group
+// (worker/model/group.h) has its own columns, a dictionary that only grows, in the order of first
+// appearance. A value that a row lacks is missing (NaN), never zero. Knows nothing of models.
 //
-// Column            from                          value
-// object:NAME       feature of the compiled code  log2(1 + v) when v >= 0, else v
-// ratio:NAME        the same over the baseline's  log2((1 + v) / (1 + baseline)), when both are >=
-// 0 param:NAME        parameter of the template     log2(v) when v > 0, else v device:NAME fact
-// about the device         like param
-// forecast:NAME         another forecaster's words     mean_log2, spread, p_correct, p_improves as they are
+// Column         comes from                      value
+// object:NAME    a feature of the compiled code  log2(1 + v) where v >= 0, else v
+// ratio:NAME     the same and the baseline's     log2((1 + v) / (1 + baseline)), if both are >= 0
+// param:NAME     a parameter of the template     log2(v) where v > 0, else v
+// device:NAME    a fact about the device         log2(v) where v > 0, else v
+// forecast:NAME  another forecaster's forecast   mean_log2, spread, p_correct, p_improves as given
 //
-// Counts and sizes act by their ratios, hence the logarithms. What the problem is needs no column:
-// it names the group.
+// Counts and sizes matter by their ratios, hence the logarithms. The problem is not a column, since
+// all rows of a group have the same.
 #ifndef WORKER_MODEL_FEATURE_H
 #define WORKER_MODEL_FEATURE_H
 
@@ -18,21 +18,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FEATURE_COLUMN_MAX 640
-#define FEATURE_MAGNITUDE_MAX 1e30 // a fact beyond this (or not finite) is missing
+#define FEATURE_COLUMN_MAX 640     // columns of a group; further names are left out
+#define FEATURE_MAGNITUDE_MAX 1e30 // a value beyond this, or not finite, is missing
 
-struct feature_columns;
+struct feature_columns; // the dictionary of one group
 
 struct feature_columns *feature_columns_create(void);
-void feature_columns_free(struct feature_columns *columns);
+void feature_columns_free(struct feature_columns *columns); // NULL is fine
 size_t feature_columns_count(const struct feature_columns *columns);
 const char *feature_columns_name(const struct feature_columns *columns, size_t column);
-// The column is a parameter of the template, or as telling: another forecaster's mean.
+// Whether the column is a parameter of the template, or another forecaster's mean, which is as
+// informative as one.
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column);
-// The columns' numbers in the order of their names, malloc'd, feature_columns_count() of them.
+// The indices of all columns in the order of their names, feature_columns_count() of them. The
+// caller frees the array.
 size_t *feature_columns_sorted(const struct feature_columns *columns);
 
-// What is known about one candidate and its surroundings; all of it borrowed.
+// What is known about one candidate, the baseline and the device. Everything is borrowed.
 struct feature_facts {
     const struct candidate_facts *candidate;
     const struct fact *baseline; // features of the compiled baseline
@@ -41,15 +43,15 @@ struct feature_facts {
     size_t device_count;
 };
 
-// One row. Columns from `count` on are missing: the dictionary has grown since.
+// One row. Columns from `count` on are missing: they were added to the dictionary later.
 struct feature_row {
-    float *value; // malloc'd
+    float *value; // owned; [count]
     size_t count;
 };
 
-// Builds the row of facts. learn: names that are new become columns (until there are
-// FEATURE_COLUMN_MAX); otherwise they are passed over and columns is not changed. Of a name that
-// comes twice the first counts.
+// Both build the row of the facts. feature_row_learn makes new names columns, up to
+// FEATURE_COLUMN_MAX; feature_row_of leaves them out and does not change columns. When a name comes
+// twice, the first value counts.
 struct feature_row feature_row_learn(struct feature_columns *columns,
                                      const struct feature_facts *facts);
 struct feature_row feature_row_of(const struct feature_columns *columns,

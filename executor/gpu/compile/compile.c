@@ -1,10 +1,10 @@
-// Design note. A source that specialises is compiled once for every set of values of the specialised params
-// among the cases that it will meet: a candidate meets check, hidden and benchmark cases, a baseline only
-// benchmark cases. Everything else is compiled once.
+// Design note. A source that specialises is compiled once for every set of values of the
+// specialised params among the cases that it will meet: a candidate meets check, hidden and
+// benchmark cases, a baseline only benchmark cases. Everything else is compiled once.
 #include "executor/gpu/compile/compile.h"
 #include "common/clock.h"
-#include "executor/compiled.h"
-#include "executor/facts.h"
+#include "executor/compile_result.h"
+#include "executor/fact_list.h"
 #include "executor/frame.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
@@ -139,7 +139,7 @@ static void check_arguments(struct compilation *c, const struct cuda_kernel *ker
             continue;
         }
         if (launch->arg_count != kernel->sizes_count) {
-            compiled_refuse(
+            compile_result_refuse(
                 c->compiled, VERDICT_COMPILE_ERROR,
                 xasprintf("%s:%u: %s has %zu parameters, this line gives it %zu arguments", c->name,
                           launch->line, launch->kernel, kernel->sizes_count, launch->arg_count));
@@ -147,7 +147,7 @@ static void check_arguments(struct compilation *c, const struct cuda_kernel *ker
         }
         for (size_t k = 0; k < launch->arg_count; k++) {
             if (!fits(&launch->arg[k], kernel->sizes[k])) {
-                compiled_refuse(
+                compile_result_refuse(
                     c->compiled, VERDICT_COMPILE_ERROR,
                     xasprintf("%s:%u: argument %zu does not fit the parameter of %s, which has"
                               " %llu bytes",
@@ -191,8 +191,9 @@ static int take_variant(struct compilation *c, const struct nvrtc_input *input,
         return rc;
     }
     if (forbidden[0] != '\0') {
-        compiled_refuse(c->compiled, VERDICT_REJECTED,
-                        xasprintf("it calls %s, which sealed candidates may not use", forbidden));
+        compile_result_refuse(
+            c->compiled, VERDICT_REJECTED,
+            xasprintf("it calls %s, which sealed candidates may not use", forbidden));
     }
     if (rc != 0) {
         return rc;
@@ -215,22 +216,22 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   c->plan->facts_count, &compiled->features, &compiled->features_count);
     struct err ignored = ERR_INIT;
     if (cubin_sizes(&variant->cubin, &code, &constants, &ignored) == 0) {
-        facts_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
-        facts_add(&compiled->features, &compiled->features_count, "constant_bytes",
-                  (double)constants);
+        fact_list_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
+        fact_list_add(&compiled->features, &compiled->features_count, "constant_bytes",
+                      (double)constants);
     }
-    facts_add(&compiled->features, &compiled->features_count, "source_bytes",
-              (double)c->plan->source.len);
-    facts_add(&compiled->features, &compiled->features_count, "kernels",
-              (double)variant->kernels_count);
+    fact_list_add(&compiled->features, &compiled->features_count, "source_bytes",
+                  (double)c->plan->source.len);
+    fact_list_add(&compiled->features, &compiled->features_count, "kernels",
+                  (double)variant->kernels_count);
 }
 
 static void harness_end(struct compilation *c, enum cuda_jail_end end)
 {
     if (end == CUDA_JAIL_TIMEOUT) {
-        compiled_refuse_slow(c->compiled, c->plan);
+        compile_result_refuse_slow(c->compiled, c->plan);
     } else if (end == CUDA_JAIL_DIED) {
-        compiled_refuse(
+        compile_result_refuse(
             c->compiled, VERDICT_COMPILE_ERROR,
             xasprintf("the compiler does not survive it, or needs more than the %llu MiB of"
                       " memory allowed",
@@ -260,8 +261,8 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     int rc = cuda_jail_compile(c->jail, &input, &limits, &end, &output, err);
     harness_end(c, end);
     if (rc == 0 && end == CUDA_JAIL_DONE && !output.compiled) {
-        compiled_clean(output.log, strlen(output.log));
-        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(output.log));
+        compile_result_clean(output.log, strlen(output.log));
+        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(output.log));
         if (!c->compiled->log) {
             c->compiled->log = xstrndup(output.log, 65000);
         }
@@ -314,7 +315,7 @@ static int take_object(struct compilation *c, struct bytes *ret, struct err *err
     c->object.source = (struct bytes){.len = 0};
     c->object.target = NULL;
     if (rc == 0 && (packed.truncated || packed.len > c->plan->max_output)) {
-        compiled_refuse_large(c->compiled, c->plan);
+        compile_result_refuse_large(c->compiled, c->plan);
     } else if (rc == 0) {
         c->compiled->object = digest_of(packed.data, packed.len);
         *ret = strbuf_detach_bytes(&packed);
@@ -339,7 +340,7 @@ static int compile_all(struct compilation *c, struct bytes *ret_object, struct e
     if (manifest_parse(
             &c->manifest, (const char *)plan->source.data, plan->source.len, c->name, c->problem,
             plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE, &why) != 0) {
-        compiled_refuse(c->compiled, VERDICT_COMPILE_ERROR, xstrdup(why.text));
+        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, xstrdup(why.text));
         return 0;
     }
     c->source = xstrndup((const char *)plan->source.data, plan->source.len);

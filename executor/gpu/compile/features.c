@@ -1,8 +1,8 @@
-// Counts are static: of the PTX as it stands, all kernels together. ptxas's table (in the log) gives
-// registers, spills and shared memory of each kernel; the greatest counts. Occupancy is that of the launch
-// with the most threads in the case.
+// Counts are static: of the PTX as it stands, all kernels together. ptxas's table (in the log)
+// gives registers, spills and shared memory of each kernel; the greatest counts. Occupancy is that
+// of the launch with the most threads in the case.
 #include "executor/gpu/compile/features.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/compile/sass.h"
 #include <math.h>
 #include <stdio.h>
@@ -95,10 +95,10 @@ static void add_ptx(const char *ptx, struct fact **list, size_t *count)
         line = end ? end + 1 : NULL;
     }
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
-        facts_add(list, count, classes[i].name, counted[i]);
+        fact_list_add(list, count, classes[i].name, counted[i]);
     }
-    facts_add(list, count, "ptx_vector_loads", vector_loads);
-    facts_add(list, count, "ptx_instructions", lines);
+    fact_list_add(list, count, "ptx_vector_loads", vector_loads);
+    fact_list_add(list, count, "ptx_instructions", lines);
 }
 
 // ---- ptxas ----
@@ -149,10 +149,11 @@ static double blocks_at_once(const struct usage *usage, double threads, double s
 {
     double warps = ceil(threads / 32);
     double units = ceil(usage->registers * 32 / REGISTER_UNIT) * REGISTER_UNIT;
-    double by_threads = floor(facts_find(device, count, "threads_per_multiprocessor") / threads);
+    double by_threads =
+        floor(fact_list_find(device, count, "threads_per_multiprocessor") / threads);
     double by_registers =
-        floor(facts_find(device, count, "registers_per_multiprocessor") / (units * warps));
-    double by_shared = floor(facts_find(device, count, "shared_bytes_per_multiprocessor") /
+        floor(fact_list_find(device, count, "registers_per_multiprocessor") / (units * warps));
+    double by_shared = floor(fact_list_find(device, count, "shared_bytes_per_multiprocessor") /
                              (smem + usage->shared + SHARED_RESERVED));
 
     return fmin(fmin(BLOCKS_MOST, by_threads), fmin(by_registers, by_shared));
@@ -164,7 +165,7 @@ static void add_launches(const struct usage *usage, const struct manifest *manif
                          size_t *count)
 {
     double most = 0, blocks = 0, threads = 0, smem = 0, launches = 0, at_once;
-    double multiprocessors = facts_find(device, device_count, "multiprocessors");
+    double multiprocessors = fact_list_find(device, device_count, "multiprocessors");
 
     for (size_t i = 0; i < manifest->launch_count; i++) {
         struct err ignored = ERR_INIT;
@@ -185,19 +186,20 @@ static void add_launches(const struct usage *usage, const struct manifest *manif
             smem = form.smem;
         }
     }
-    facts_add(list, count, "launches", launches);
-    facts_add(list, count, "grid_blocks", blocks);
-    facts_add(list, count, "block_threads", threads);
-    facts_add(list, count, "shared_dynamic_bytes", smem);
+    fact_list_add(list, count, "launches", launches);
+    fact_list_add(list, count, "grid_blocks", blocks);
+    fact_list_add(list, count, "block_threads", threads);
+    fact_list_add(list, count, "shared_dynamic_bytes", smem);
     if (threads <= 0 || isnan(multiprocessors)) {
         return;
     }
     at_once = blocks_at_once(usage, threads, smem, device, device_count);
-    facts_add(list, count, "blocks_per_multiprocessor", at_once);
-    facts_add(list, count, "occupancy",
-              at_once * threads / facts_find(device, device_count, "threads_per_multiprocessor"));
+    fact_list_add(list, count, "blocks_per_multiprocessor", at_once);
+    fact_list_add(list, count, "occupancy",
+                  at_once * threads /
+                      fact_list_find(device, device_count, "threads_per_multiprocessor"));
     if (at_once > 0) {
-        facts_add(list, count, "waves", blocks / (at_once * multiprocessors));
+        fact_list_add(list, count, "waves", blocks / (at_once * multiprocessors));
     }
 }
 
@@ -213,11 +215,11 @@ static void add_roofline(const struct problem *problem, const struct shape_case 
     }
     char name[32];
     (void)snprintf(name, sizeof(name), "peak_flops_%s", work_unit_name(problem->unit));
-    seconds = fmax(flops / facts_find(device, device_count, name),
-                   bytes / facts_find(device, device_count, "peak_bytes"));
-    facts_add(list, count, "flops_per_byte", flops / fmax(bytes, 1));
+    seconds = fmax(flops / fact_list_find(device, device_count, name),
+                   bytes / fact_list_find(device, device_count, "peak_bytes"));
+    fact_list_add(list, count, "flops_per_byte", flops / fmax(bytes, 1));
     if (isfinite(seconds) && seconds > 0) {
-        facts_add(list, count, "roofline_ns", seconds * 1e9);
+        fact_list_add(list, count, "roofline_ns", seconds * 1e9);
     }
 }
 
@@ -229,12 +231,12 @@ void cuda_features(const struct nvrtc_output *output, const struct manifest *man
     struct usage usage;
 
     read_usage(output->log, &usage);
-    facts_add(list, count, "registers", usage.registers);
-    facts_add(list, count, "spill_store_bytes", usage.spill_stores);
-    facts_add(list, count, "spill_load_bytes", usage.spill_loads);
-    facts_add(list, count, "stack_bytes", usage.stack);
-    facts_add(list, count, "shared_static_bytes", usage.shared);
-    facts_add(list, count, "barriers", usage.barriers);
+    fact_list_add(list, count, "registers", usage.registers);
+    fact_list_add(list, count, "spill_store_bytes", usage.spill_stores);
+    fact_list_add(list, count, "spill_load_bytes", usage.spill_loads);
+    fact_list_add(list, count, "stack_bytes", usage.stack);
+    fact_list_add(list, count, "shared_static_bytes", usage.shared);
+    fact_list_add(list, count, "barriers", usage.barriers);
     add_launches(&usage, manifest, problem, shape, device, device_count, list, count);
     add_roofline(problem, shape, device, device_count, list, count);
     add_ptx(output->ptx, list, count);

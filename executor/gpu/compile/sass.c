@@ -6,7 +6,7 @@
 // directive (".word") there.
 #include "executor/gpu/compile/sass.h"
 #include "common/mem.h"
-#include "executor/facts.h"
+#include "executor/fact_list.h"
 #include <stdbool.h>
 #include <string.h>
 
@@ -162,10 +162,10 @@ void sass_features(const char *text, size_t len, struct fact **list, size_t *cou
     if (mix.total == 0) {
         return;
     }
-    facts_add(list, count, "sass_total", mix.total);
-    facts_add(list, count, "sass_predicated", mix.predicated);
-    facts_add(list, count, "sass_global_128", mix.wide);
+    fact_list_add(list, count, "sass_total", mix.total);
+    fact_list_add(list, count, "sass_predicated", mix.predicated);
+    fact_list_add(list, count, "sass_global_128", mix.wide);
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
-        facts_add(list, count, classes[i].name, mix.count[i]);
+        fact_list_add(list, count, classes[i].name, mix.count[i]);
     }
 }

@@ -1,4 +1,5 @@
 // A daemon pool whose daemons are killed, stopped, drained, full, or cannot be used.
+#include "client/pool/job_client.h"
 #include "tests/client/pool/daemon_pool_fixture.h"
 
 static void jobs_are_spread_evenly(void **state)
@@ -261,6 +262,25 @@ static void busy_daemon_counts_as_answering(void **state)
     free(f);
 }
 
+// The sentence is for people; a daemon that tells no cause is not guessed at.
+static void over_budget_is_what_the_cause_says(void **state)
+{
+    (void)state;
+    struct job_info info;
+    message_init(&job_info_message, &info);
+    info.state = JOB_CANCELLED;
+    info.cause = JOB_CAUSE_BUDGET;
+    info.reason = (char *)(uintptr_t) "search s has used its device-seconds";
+    assert_true(job_client_is_over_budget(&info));
+    info.reason = NULL;
+    assert_true(job_client_is_over_budget(&info));
+    info.cause = JOB_CAUSE_CLIENT;
+    info.reason = (char *)(uintptr_t) "BUDGET: no longer mine";
+    assert_false(job_client_is_over_budget(&info));
+    info.cause = JOB_CAUSE_NONE;
+    assert_false(job_client_is_over_budget(&info));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +296,7 @@ int main(void)
         cmocka_unit_test(pool_gives_up_when_all_daemons_are_gone),
         cmocka_unit_test(single_daemon_that_is_gone_is_waited_for_and_given_up),
         cmocka_unit_test(busy_daemon_counts_as_answering),
+        cmocka_unit_test(over_budget_is_what_the_cause_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

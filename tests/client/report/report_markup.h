@@ -98,7 +98,8 @@ static inline bool markup_balanced(const char *text)
             if (depth == MARKUP_DEPTH) {
                 return markup_complain("too deep", c);
             }
-            strcpy(open[depth++], name);
+            (void)snprintf(open[depth], sizeof(open[depth]), "%s", name);
+            depth++;
             if (strcmp(name, "style") == 0) {
                 end = strstr(end, "</style>");
                 if (!end) {

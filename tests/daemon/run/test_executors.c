@@ -4,12 +4,15 @@
 #include "daemon/run/executors.h"
 #include "proto/messages.h"
 #include "tests/support/program.h"
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -143,7 +146,7 @@ static struct executor_config cuda_config(const char *search)
         .outcome_max = (size_t)1 << 20,
         .deadline_ms = PROGRAM_LIMIT_MS,
         .grace_ms = 100,
-        .is_last = is_last,
+        .read = is_last,
         .on_end = on_end,
     };
 }
@@ -480,6 +483,181 @@ static void when_stopped_nothing_stays(void **state)
     }
 }
 
+// A run that counts how often and where its report is read.
+struct reading {
+    struct run run; // first: on_end gets it
+    pthread_t loop_thread;
+    atomic_uint here, elsewhere;
+    bool last; // what to say
+};
+
+static bool count_reading(void *owner, const struct bytes *outcome)
+{
+    struct reading *reading = owner;
+
+    assert_true(outcome->len > 0);
+    if (pthread_equal(pthread_self(), reading->loop_thread)) {
+        reading->here++;
+    } else {
+        reading->elsewhere++;
+    }
+    return reading->last;
+}
+
+static struct executor_config compile_config(bool stays)
+{
+    return (struct executor_config){
+        .mode = stays ? "cuda-compile" : "compile",
+        .keep = stays ? "" : NULL,
+        .outcome_max = (size_t)8 << 20,
+        .deadline_ms = PROGRAM_LIMIT_MS,
+        .grace_ms = PROGRAM_LIMIT_MS,
+        .read = count_reading,
+        .on_end = on_end,
+    };
+}
+
+static void start_reading(struct fixture *f, struct reading *reading, bool stays, bool last,
+                          const char *source)
+{
+    struct executor_config config = compile_config(stays);
+
+    *reading = (struct reading){.run = {.fixture = f}, .loop_thread = pthread_self(), .last = last};
+    struct compile_plan plan;
+    message_init(&compile_plan_message, &plan);
+    plan.source = (struct bytes){(unsigned char *)(uintptr_t)source, strlen(source)};
+    plan.header = plan.glue = plan.name = (char *)(uintptr_t) "x";
+    plan.language = stays ? (char *)(uintptr_t) "cuda" : NULL;
+    plan.max_seconds = 1;
+    plan.max_memory = plan.max_output = 1;
+    struct bytes packed = pack(&compile_plan_message, &plan);
+    config.owner = reading;
+    f->pending++;
+    struct err err = ERR_INIT;
+    if (executor_start(&reading->run.executor, f->pool, &config, &packed, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void a_outcome_is_read_once_and_a_long_one_beside_the_loop(void **state)
+{
+    struct fixture *f = *state;
+
+    open_pool(f);
+    for (unsigned i = 0; i < 8; i++) {
+        bool stays = (i & 1) != 0;
+        bool last = (i & 2) != 0;
+        bool is_long = (i & 4) != 0;
+        struct reading reading;
+
+        start_reading(f, &reading, stays, last, is_long ? "//! pad 1\n" : "int a;\n");
+        wait_for(f);
+        if (!reading.run.end.ok) {
+            fail_msg("%s", reading.run.end.reason);
+        }
+        assert_int_equal(reading.run.end.outcome.len > EXECUTOR_READ_HERE, is_long);
+        assert_int_equal(reading.here, is_long ? 0 : 1);
+        assert_int_equal(reading.elsewhere, is_long ? 1 : 0);
+        assert_int_equal(executor_pool_count(f->pool), stays && !last ? 1 : 0);
+        bytes_clear(&reading.run.end.outcome);
+        if (stays && !last) { // so that the next one has a new process
+            executor_pool_kill(f->pool);
+            while (executor_pool_count(f->pool) > 0) {
+                (void)uv_run(&f->loop, UV_RUN_ONCE);
+            }
+        }
+    }
+}
+
+// Whatever comes first, the report or the signal: it ends once, and nothing of it is left.
+static void a_run_that_is_read_can_be_stopped(void **state)
+{
+    struct fixture *f = *state;
+
+    open_pool(f);
+    for (unsigned i = 0; i < 2; i++) {
+        struct reading reading;
+
+        start_reading(f, &reading, i == 1, false, "//! pad 4\n");
+        while (f->pending > 0 && reading.elsewhere == 0) {
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        }
+        if (f->pending > 0) {
+            executor_stop(reading.run.executor);
+            executor_stop(reading.run.executor);
+        }
+        wait_for(f);
+        assert_int_equal(reading.here + reading.elsewhere, 1);
+        bytes_clear(&reading.run.end.outcome);
+    }
+}
+
+// Nothing may be opened any more until the old limit is back.
+static struct rlimit take_descriptors(void)
+{
+    int fd = dup(STDERR_FILENO);
+
+    assert_true(fd >= 0);
+    close(fd);
+    struct rlimit old;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    struct rlimit none = (struct rlimit){.rlim_cur = (rlim_t)fd, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return old;
+}
+
+static void expect_no_start(struct fixture *f, struct executor_config config, unsigned held)
+{
+    struct bytes plan = plan_of("", config.keep);
+    struct rlimit old = take_descriptors();
+    struct executor *executor = NULL;
+    struct err err = ERR_INIT;
+    int rc = executor_start(&executor, f->pool, &config, &plan, &err);
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_not_equal(rc, 0);
+    assert_null(executor);
+    assert_null(plan.data);
+    assert_non_null(strstr(err.text, "too many open files"));
+    assert_int_equal(executor_pool_held(f->pool), held);
+}
+
+static void tick(struct fixture *f, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        executor_pool_tick(f->pool);
+    }
+}
+
+static void starts_that_fail_are_spread_out(void **state)
+{
+    struct fixture *f = *state;
+    struct executor_config config = cuda_config("search");
+    struct executor_config alone = config;
+
+    open_pool(f);
+    alone.mode = "measure";
+    alone.argument = alone.keep = NULL;
+    assert_int_equal(executor_pool_held(f->pool), 0);
+    expect_no_start(f, config, 1);
+    expect_no_start(f, alone, 1); // at the same time: the same misfortune
+    unsigned longest = 1;
+    for (; longest < 64; longest *= 2) {
+        tick(f, longest);
+        assert_int_equal(executor_pool_held(f->pool), 0);
+        expect_no_start(f, longest % 3 == 1 ? alone : config, 2 * longest);
+    }
+    tick(f, 64);
+    expect_no_start(f, config, 64); // and no longer
+    tick(f, 63);
+    assert_int_equal(executor_pool_held(f->pool), 1);
+    tick(f, 1);
+    (void)pid_of(f, config, 0); // and it works again
+    assert_int_equal(executor_pool_held(f->pool), 0);
+    config.fresh = true;
+    expect_no_start(f, config, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -492,6 +670,9 @@ int main(void)
         TEST(the_group_used_longest_ago_makes_room),
         TEST(a_run_that_goes_wrong_takes_its_process_along),
         TEST(a_process_that_talks_unasked_is_ended),
+        TEST(a_outcome_is_read_once_and_a_long_one_beside_the_loop),
+        TEST(a_run_that_is_read_can_be_stopped),
+        TEST(starts_that_fail_are_spread_out),
         TEST(a_retired_process_is_gone_before_its_outcome_is_told),
         TEST(stopping_a_run_ends_its_process),
         TEST(one_that_does_not_start_is_a_lost_run),

@@ -1,5 +1,5 @@
 // Who goes next: priority and age within a search, charged seconds between searches and between
-// tenants, classes, bounds, gates, several devices at once. Shares over time: test_shares.c.
+// tenants, classes, bounds, gates. Shares over time: test_shares.c.
 #include "common/mem.h"
 #include "common/stats.h"
 #include "daemon/sched/queue.h"
@@ -17,14 +17,14 @@ struct item {
     uint64_t number;
 };
 
-static const struct fair_terms plenty = {.devices = 0, .idle = 1000};
+static const struct fair_terms plenty = {.devices = 0};
 
 static void add_as(struct queue *queue, struct item *item, enum queue_class in,
-                   const struct fair_who *who, uint64_t number, uint32_t devices)
+                   const struct fair_who *who, uint64_t number)
 {
     item->search = who->search;
     item->number = number;
-    queue_add(queue, &item->entry, in, who, 0, number, devices);
+    queue_add(queue, &item->entry, in, who, 0, number);
 }
 
 static void add(struct queue *queue, struct item *item, uint64_t search, uint64_t priority,
@@ -34,7 +34,7 @@ static void add(struct queue *queue, struct item *item, uint64_t search, uint64_
 
     item->search = search;
     item->number = number;
-    queue_add(queue, &item->entry, QUEUE_NORMAL, &who, priority, number, 1);
+    queue_add(queue, &item->entry, QUEUE_NORMAL, &who, priority, number);
 }
 
 static struct item *take(struct queue *queue, struct queue_ticket *ticket)
@@ -262,7 +262,7 @@ static void tenants_share_before_their_searches_do(void **state)
                                .tenant_weight = alone ? 3 : 1,
                                .weight = 1};
 
-        add_as(queue, &items[i], QUEUE_NORMAL, &who, i, 1);
+        add_as(queue, &items[i], QUEUE_NORMAL, &who, i);
     }
     size_t served = 0;
     for (int i = 0; i < 800; i++) {
@@ -283,10 +283,10 @@ static void one_search_holds_a_bounded_number_while_others_wait(void **state)
         add(queue, &item[i], 1, 0, i);
     }
     struct queue_ticket ticket[12];
-    struct fair_terms terms = {.devices = 8, .idle = 8};
+    struct fair_terms terms = {.devices = 8};
     size_t held = 0;
     // Alone it may have all but one of what there is, and then the last one too.
-    for (; held < 7; held++, terms.idle--) {
+    for (; held < 7; held++) {
         assert_int_equal(next(queue, &terms, 0, &ticket[held]), held);
     }
     // Another one comes; the bound of the first is now ceil(8 / 2) + 1.
@@ -312,7 +312,7 @@ static bool is_even(void *owner, uint64_t search)
 static void a_search_behind_a_closed_gate_waits(void **state)
 {
     struct queue *queue = queue_create();
-    struct fair_terms terms = {.devices = 1, .idle = 1, .may = is_even};
+    struct fair_terms terms = {.devices = 1, .may = is_even};
 
     (void)state;
     struct item item[2] = {0};
@@ -339,9 +339,9 @@ static void interactive_goes_first_within_its_share(void **state)
     for (uint64_t i = 0; i < MANY; i++) {
         struct fair_who who = {.tenant = 1, .search = i % 2, .tenant_weight = 1, .weight = 1};
 
-        add_as(queue, &items[i], i % 2 ? QUEUE_INTERACTIVE : QUEUE_NORMAL, &who, i, 1);
+        add_as(queue, &items[i], i % 2 ? QUEUE_INTERACTIVE : QUEUE_NORMAL, &who, i);
     }
-    struct fair_terms terms = {.devices = 1, .idle = 1};
+    struct fair_terms terms = {.devices = 1};
     struct queue_ticket ticket;
     double now_s = 0;
     // The burst: a fifth of a minute.
@@ -367,38 +367,15 @@ static void scavenge_begins_only_where_nothing_else_could(void **state)
     struct item item[3] = {0};
     struct fair_who who[2] = {{.tenant = 1, .search = 1, .tenant_weight = 1, .weight = 1},
                               {.tenant = 2, .search = 2, .tenant_weight = 9, .weight = 9}};
-    add_as(queue, &item[0], QUEUE_SCAVENGE, &who[1], 0, 1);
-    add_as(queue, &item[1], QUEUE_NORMAL, &who[0], 1, 1);
-    add_as(queue, &item[2], QUEUE_NORMAL, &who[0], 2, 1);
-    struct fair_terms terms = {.devices = 2, .idle = 2};
+    add_as(queue, &item[0], QUEUE_SCAVENGE, &who[1], 0);
+    add_as(queue, &item[1], QUEUE_NORMAL, &who[0], 1);
+    add_as(queue, &item[2], QUEUE_NORMAL, &who[0], 2);
+    struct fair_terms terms = {.devices = 2};
     struct queue_ticket ticket;
     for (uint64_t i = 1; i <= 3; i++) {
         assert_int_equal(next(queue, &terms, 0, &ticket), i % 3);
         queue_settle(queue, &ticket, 100, false);
     }
-    queue_free(queue);
-}
-
-static void a_removed_entry_for_several_devices_keeps_none_free(void **state)
-{
-    struct queue *queue = queue_create();
-
-    (void)state;
-    struct item item[2] = {0};
-    struct fair_who who = {.tenant = 1, .search = 1, .tenant_weight = 1, .weight = 1};
-    add_as(queue, &item[0], QUEUE_NORMAL, &who, 0, 4);
-    struct fair_terms terms = {.devices = 4, .idle = 1};
-    struct queue_ticket ticket;
-    assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
-    struct fair_who other = {.tenant = 1, .search = 2, .tenant_weight = 1, .weight = 1};
-    add_as(queue, &item[1], QUEUE_NORMAL, &other, 1, 1);
-    assert_int_equal(next(queue, &terms, 100, &ticket), NONE); // kept free
-    terms.devices = 3; // a device went: it cannot ever fit now, and keeps nobody waiting
-    assert_true(queue_has(queue, &terms, 100));
-    terms.devices = 4;
-    queue_remove(queue, &item[0].entry);
-    assert_int_equal(next(queue, &terms, 100, &ticket), 1);
-    queue_settle(queue, &ticket, 1, false);
     queue_free(queue);
 }
 
@@ -414,7 +391,7 @@ static void who_avoids_a_device_lets_others_past(void **state)
     }
     item[0].entry.fair.avoid = item[1].entry.fair.avoid = 1;
     struct queue_ticket ticket;
-    struct fair_terms terms = {.devices = 2, .idle = 1, .sole = 1};
+    struct fair_terms terms = {.devices = 2, .sole = 1};
     assert_int_equal(next(queue, &terms, 0, &ticket), 2); // of the same search, and younger
     queue_settle(queue, &ticket, 1, false);
     assert_int_equal(next(queue, &terms, 0, &ticket), NONE);
@@ -425,7 +402,7 @@ static void who_avoids_a_device_lets_others_past(void **state)
     terms.sole = 2;
     assert_int_equal(next(queue, &terms, 0, &ticket), 0); // the other device
     queue_settle(queue, &ticket, 1, false);
-    terms = (struct fair_terms){.devices = 1, .idle = 1, .sole = 1};
+    terms = (struct fair_terms){.devices = 1, .sole = 1};
     assert_int_equal(next(queue, &terms, 0, &ticket), 1); // there is no other any more
     queue_settle(queue, &ticket, 1, false);
     queue_free(queue);
@@ -452,7 +429,7 @@ static void random_operations_keep_the_invariants(void **state)
 
             who.search = who.tenant * 10 + stats_rng_below(&rng, 7);
             add_as(queue, item, (enum queue_class)stats_rng_below(&rng, QUEUE_CLASS_COUNT), &who,
-                   round, 1);
+                   round);
             held++;
         } else if (stats_rng_below(&rng, 2) == 0) {
             queue_remove(queue, &item->entry);
@@ -489,7 +466,6 @@ int main(void)
         cmocka_unit_test(a_search_behind_a_closed_gate_waits),
         cmocka_unit_test(interactive_goes_first_within_its_share),
         cmocka_unit_test(scavenge_begins_only_where_nothing_else_could),
-        cmocka_unit_test(a_removed_entry_for_several_devices_keeps_none_free),
         cmocka_unit_test(who_avoids_a_device_lets_others_past),
         cmocka_unit_test(random_operations_keep_the_invariants),
     };

@@ -21,14 +21,13 @@ struct item {
     struct queue_entry entry; // first
     struct source *source;
     double arrived_s;
-    double seconds; // it will hold its devices
+    double seconds; // it will hold its device
 };
 
 // A search that submits.
 struct source {
     struct fair_who who;
     enum queue_class in;
-    uint32_t devices; // of each of its jobs
     size_t in_flight; // always so many; 0: at random times
     double rate;      // … so many a second
     double (*cost)(struct stats_rng *rng);
@@ -47,7 +46,7 @@ struct device {
 
 struct pool {
     struct queue *queue;
-    struct device device[DEVICES]; // a job of several devices runs on the first of them
+    struct device device[DEVICES];
     uint32_t idle;
     struct source *source[SOURCES_MAX];
     size_t sources;
@@ -95,8 +94,7 @@ static void submit(struct pool *pool, struct source *source)
     item->source = source;
     item->arrived_s = pool->now_s;
     item->seconds = source->cost(&pool->rng);
-    queue_add(pool->queue, &item->entry, source->in, &source->who, 0, pool->order++,
-              source->devices);
+    queue_add(pool->queue, &item->entry, source->in, &source->who, 0, pool->order++);
 }
 
 static void finish(struct pool *pool, struct device *device)
@@ -104,8 +102,8 @@ static void finish(struct pool *pool, struct device *device)
     struct item *item = device->item;
     double held_s = pool->now_s - device->began_s;
 
-    item->source->used_s += held_s * item->source->devices;
-    pool->idle += item->source->devices;
+    item->source->used_s += held_s;
+    pool->idle++;
     queue_settle(pool->queue, &device->ticket, held_s, false);
     device->item = NULL;
     if (item->source->in_flight > 0) {
@@ -127,7 +125,7 @@ static struct device *free_slot(struct pool *pool)
 
 static void start_all(struct pool *pool)
 {
-    struct fair_terms terms = {.devices = DEVICES, .idle = pool->idle};
+    struct fair_terms terms = {.devices = DEVICES};
     struct queue_ticket ticket;
     struct item *item;
 
@@ -136,7 +134,6 @@ static void start_all(struct pool *pool)
         struct device *device = free_slot(pool);
         struct source *source = item->source;
 
-        assert_true(source->devices <= pool->idle);
         if (source->waits < WAITS_MAX) {
             source->wait_s[source->waits++] = pool->now_s - item->arrived_s;
         }
@@ -144,8 +141,7 @@ static void start_all(struct pool *pool)
                                   .began_s = pool->now_s,
                                   .ends_s = pool->now_s + item->seconds,
                                   .ticket = ticket};
-        pool->idle -= source->devices;
-        terms.idle = pool->idle;
+        pool->idle--;
     }
 }
 
@@ -212,7 +208,6 @@ static void begin(struct pool *pool, uint64_t seed)
         struct source *source = pool->source[i];
 
         source->who.search = source->who.search ? source->who.search : i + 1;
-        source->devices = source->devices ? source->devices : 1;
         for (size_t k = 0; k < source->in_flight; k++) {
             submit(pool, source);
         }
@@ -238,7 +233,7 @@ static void end(struct pool *pool)
             finish(pool, &pool->device[i]);
         }
     }
-    const struct fair_terms all = {.devices = 0, .idle = UINT32_MAX};
+    const struct fair_terms all = {.devices = 0};
     struct queue_ticket ticket;
     struct item *item;
     while ((item = (struct item *)queue_take(pool->queue, &all, pool->now_s, &ticket))) {
@@ -379,39 +374,12 @@ static void a_flood_of_one_search_leaves_the_wait_of_another(void **state)
     assert_true(flood <= 1); // what is left of one job
 }
 
-// Searches whose jobs want one device each keep it full; one that wants all eight gets its turn.
-static void a_job_of_several_devices_starts_within_a_bound(void **state)
-{
-    (void)state;
-    struct pool pool = {.sources = 4};
-    for (size_t i = 0; i < 3; i++) {
-        pool.source[i] = new_source(1, 100, i == 2 ? cost_hangs : cost_short);
-    }
-    pool.source[3] = new_source(1, 0, cost_second);
-    pool.source[3]->devices = DEVICES;
-    pool.source[3]->rate = 0.005; // far less than its share
-    pool.source[3]->next_s = 50;
-    begin(&pool, 5);
-    run_until(&pool, END_S);
-    assert_true(pool.source[3]->waits > 20);
-    // Twice the mean job (at most 26 s while hangs come together), the longest one to its end, and
-    // what its search was charged before.
-    print_message("eight devices at once: longest wait %.1f s of %zu\n",
-                  wait_quantile(pool.source[3], 1), pool.source[3]->waits);
-    assert_true(wait_quantile(pool.source[3], 1) < 2 * 26 + 60 + 10);
-    end(&pool);
-    for (size_t i = 0; i < 4; i++) {
-        free(pool.source[i]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_follow_the_weights),
         cmocka_unit_test(tenants_and_searches_nest),
         cmocka_unit_test(a_flood_of_one_search_leaves_the_wait_of_another),
-        cmocka_unit_test(a_job_of_several_devices_starts_within_a_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,7 @@ struct fixture {
     char key[8][32];
     char tenant[8][32];
     char reason[64];
+    uint64_t cause[8];
     uint64_t wanted_class; // of the first one
 };
 
@@ -118,6 +119,7 @@ static int on_row(void *owner, const struct ledger_job *job, struct err *err)
     fixture->wanted_class = i == 0 ? job->wanted_class : fixture->wanted_class;
     (void)snprintf(fixture->key[i], sizeof(fixture->key[i]), "%s/%s", job->search, job->key);
     (void)snprintf(fixture->tenant[i], sizeof(fixture->tenant[i]), "%s", job->tenant);
+    fixture->cause[i] = job->cause;
     if (job->reason) {
         (void)snprintf(fixture->reason, sizeof(fixture->reason), "%s", job->reason);
     }
@@ -276,8 +278,11 @@ static void a_ledger_without_accounts_gets_them(void **state)
     open_ledger(fixture);
     submit(fixture, 1, "a", NULL, NULL);
     close_ledger(fixture);
-    change_file(fixture, "DROP TABLE device_order; DROP TABLE account;"
-                         " ALTER TABLE job DROP COLUMN class; PRAGMA user_version = 2");
+    change_file(fixture, "DROP INDEX result_used; ALTER TABLE result DROP COLUMN used;"
+                         " DROP INDEX compiled_used; ALTER TABLE compiled DROP COLUMN used;"
+                         " DROP TABLE device_order; DROP TABLE account;"
+                         " ALTER TABLE job DROP COLUMN class;"
+                         " ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 2");
     load_accounts(fixture);
     assert_int_equal(rows, 0);
     reload(fixture);
@@ -486,6 +491,215 @@ static void caches_keep_the_newest_entries(void **state)
     close_ledger(fixture);
     assert_int_not_equal(fixture->answer.len, 0);
     assert_int_equal(fixture->failures, 0);
+}
+
+static void wait_calls(struct fixture *fixture, int calls)
+{
+    while (fixture->calls < calls) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+}
+
+static void keep_compiled(struct fixture *fixture, int from, int to)
+{
+    struct bytes bytes = {.data = (unsigned char *)(uintptr_t) "bytes", .len = 5};
+
+    for (int i = from; i < to; i++) {
+        struct digest key = numbered(i);
+
+        ledger_keep_compiled(fixture->ledger, &key, &bytes, on_done, fixture);
+    }
+}
+
+struct found {
+    bool told;
+    bool is_there;
+};
+
+static void on_found(void *owner, const struct err *error, struct bytes *answer, size_t count)
+{
+    struct found *found = owner;
+
+    assert_null(error);
+    found->told = true;
+    found->is_there = count > 0 && answer[0].len > 0;
+}
+
+static bool until_found(struct fixture *fixture, const struct found *found)
+{
+    while (!found->told) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+    return found->is_there;
+}
+
+static bool has_compiled(struct fixture *fixture, int number)
+{
+    struct digest key = numbered(number);
+    struct found found = {.told = false};
+
+    ledger_read_compiled(fixture->ledger, &key, on_found, &found);
+    return until_found(fixture, &found);
+}
+
+// Jobs with the numbers from + 1 to `to`, each with a cached result under "k" and its number.
+static void keep_results(struct fixture *fixture, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        submit(fixture, (uint64_t)i + 1, key, NULL, NULL);
+        finish(fixture, (uint64_t)i + 1, JOB_DONE, "result", key, NULL);
+    }
+}
+
+static bool has_result(struct fixture *fixture, const char *name)
+{
+    struct digest key = digest_of(name, strlen(name));
+    struct bytes spec = {.data = (unsigned char *)(uintptr_t) "spec", .len = 4};
+    struct found found = {.told = false};
+
+    ledger_read_cached(fixture->ledger, &key, &spec, accept_and_change, on_found, &found);
+    return until_found(fixture, &found);
+}
+
+static void what_was_dropped_makes_a_cache_no_smaller(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->entries = 10;
+    open_ledger(fixture);
+    keep_compiled(fixture, 0, 10);
+    for (int i = 3; i < 8; i++) {
+        struct digest key = numbered(i);
+
+        ledger_drop_compiled(fixture->ledger, &key);
+    }
+    keep_compiled(fixture, 10, 15);
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(has_compiled(fixture, i), i < 3 || i >= 8);
+    }
+    keep_compiled(fixture, 15, 16);
+    assert_false(has_compiled(fixture, 0));
+    assert_true(has_compiled(fixture, 1));
+    assert_int_equal(fixture->failures, 0);
+}
+
+static void a_refreshed_result_does_not_go_first(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->entries = 10;
+    open_ledger(fixture);
+    keep_results(fixture, 0, 11); // k0 has gone
+    submit(fixture, 50, "again", NULL, NULL);
+    finish(fixture, 50, JOB_DONE, "result", "k1", NULL);
+    keep_results(fixture, 11, 12);
+    wait_calls(fixture, 26);
+    assert_int_equal(ledger_results(fixture->ledger), 10);
+    assert_false(has_result(fixture, "k2"));
+    assert_true(has_result(fixture, "k1"));
+    assert_int_equal(fixture->failures, 0);
+}
+
+static void what_is_used_stays_and_what_is_refused_is_not_used(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->entries = 3;
+    open_ledger(fixture);
+    keep_results(fixture, 0, 3);
+    keep_compiled(fixture, 0, 3);
+    assert_true(has_compiled(fixture, 0)); // in a batch that writes nothing
+    submit(fixture, 50, "refused", "k0", accept_nothing);
+    submit(fixture, 51, "answered", "k1", accept_and_change);
+    keep_results(fixture, 3, 5);
+    keep_compiled(fixture, 3, 5);
+    assert_true(has_compiled(fixture, 0));
+    assert_false(has_compiled(fixture, 1));
+    assert_false(has_compiled(fixture, 2));
+    assert_false(has_result(fixture, "k0"));
+    assert_true(has_result(fixture, "k1"));
+    assert_false(has_result(fixture, "k2"));
+    assert_int_equal(fixture->failures, 0);
+}
+
+// Entries of before have no time of use: they go in the order in which they came.
+static void caches_of_a_ledger_of_before_are_trimmed_oldest_first(void **state)
+{
+    struct fixture *fixture = *state;
+    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, mark, NULL, NULL, NULL), SQLITE_OK);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(sqlite3_exec(db, ledger_migration[i], NULL, NULL, NULL), SQLITE_OK);
+    }
+    for (int i = 0; i < 5; i++) {
+        struct digest key = numbered(i);
+        char hex[DIGEST_HEX_LEN + 1];
+
+        digest_hex(&key, hex);
+        char *insert =
+            xasprintf("INSERT INTO compiled (key, created_at, compiled) VALUES (x'%s', 1,"
+                      " x'0102')",
+                      hex);
+        assert_int_equal(sqlite3_exec(db, insert, NULL, NULL, NULL), SQLITE_OK);
+        free(insert);
+    }
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 4", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    free(mark);
+    fixture->entries = 4;
+    open_ledger(fixture);
+    keep_compiled(fixture, 5, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(has_compiled(fixture, i), i >= 2);
+    }
+    assert_int_equal(fixture->failures, 0);
+}
+
+static void the_cause_of_an_end_is_kept(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    submit(fixture, 1, "a", NULL, NULL);
+    submit(fixture, 2, "b", NULL, NULL);
+    struct ledger_end end = {
+        .job = 1, .state = JOB_CANCELLED, .reason = "in whatever words", .cause = JOB_CAUSE_BUDGET};
+    ledger_finish(fixture->ledger, &end, on_done, fixture);
+    close_ledger(fixture);
+    reload(fixture);
+    assert_int_equal(fixture->cause[0], JOB_CAUSE_BUDGET);
+    assert_int_equal(fixture->cause[1], JOB_CAUSE_NONE);
+}
+
+// What was said in sentences alone.
+static void a_ledger_without_causes_gets_them(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_ledger(fixture);
+    for (uint64_t i = 1; i <= 4; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", (int)i);
+        submit(fixture, i, key, NULL, NULL);
+    }
+    finish(fixture, 1, JOB_CANCELLED, NULL, NULL, "BUDGET: search s has used its 1 device-seconds");
+    finish(fixture, 2, JOB_CANCELLED, NULL, NULL, "cancelled by its client");
+    finish(fixture, 3, JOB_BURIED, NULL, NULL, "its executor was lost 2 times");
+    close_ledger(fixture);
+    change_file(fixture, "ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 5");
+    reload(fixture);
+    assert_int_equal(fixture->loaded, 4);
+    assert_int_equal(fixture->cause[0], JOB_CAUSE_BUDGET);
+    assert_int_equal(fixture->cause[1], JOB_CAUSE_CLIENT);
+    assert_int_equal(fixture->cause[2], JOB_CAUSE_NONE);
+    assert_int_equal(fixture->cause[3], JOB_CAUSE_NONE);
 }
 
 // A limit that was lowered does not hold up everybody: the rest goes with the next entries.
@@ -751,7 +965,13 @@ int main(void)
         TEST(compilations_are_kept_replaced_and_dropped),
         TEST(ten_thousand_forgotten_jobs_take_no_room),
         TEST(caches_keep_the_newest_entries),
+        TEST(what_was_dropped_makes_a_cache_no_smaller),
+        TEST(a_refreshed_result_does_not_go_first),
+        TEST(what_is_used_stays_and_what_is_refused_is_not_used),
+        TEST(caches_of_a_ledger_of_before_are_trimmed_oldest_first),
         TEST(a_lowered_limit_is_reached_step_by_step),
+        TEST(the_cause_of_an_end_is_kept),
+        TEST(a_ledger_without_causes_gets_them),
         TEST(one_bad_operation_does_not_spoil_the_batch),
         TEST(a_full_disk_refuses_inserts_and_lets_deletes_pass),
         TEST(a_file_that_is_no_database_is_refused_and_kept),

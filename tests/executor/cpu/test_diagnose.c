@@ -1,5 +1,5 @@
-// From compiler logs to sentences.
-#include "executor/compiled.h"
+// Compiler logs and the sentences made of them.
+#include "executor/compile_result.h"
 #include "executor/cpu/diagnose.h"
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void text_becomes_valid(void **state)
 {
     (void)state;
     char text[] = "a\x01\x7f\xff\xc3\xa4\xe2\x82\xed\xa0\x80\n\t\xc0\x80z";
-    compiled_clean(text, sizeof(text) - 1);
+    compile_result_clean(text, sizeof(text) - 1);
     assert_string_equal(text, "a???\xc3\xa4?????\n\t??z");
 }
 

@@ -1,4 +1,4 @@
-// Facts from a listing: hand-made lines whose counts are known, and text that is no listing.
+// Features of hand-made listings whose counts are known, and of text that is no listing.
 #include "executor/cpu/features.h"
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void known_listing_gives_known_counts(void **state)
 #if defined(__x86_64__)
     (void)state;
     features_read(listing, sizeof(listing) - 1, value);
-    expect(FEATURE_functions, 2); // neither stub nor glue
+    expect(FEATURE_functions, 2); // neither the linkage stub nor the glue
     expect(FEATURE_instructions, 2 + 24 - 1);
     expect(FEATURE_scalar_fp, 3);
     expect(FEATURE_vector_512, 7);
@@ -128,13 +128,15 @@ static void no_listing_gives_zeros(void **state)
 static void overlong_lines_and_many_loops_are_bounded(void **state)
 {
     size_t lines = 50000, len = 0;
-    char *text = malloc(lines * 64 + 100000);
+    size_t size = lines * 64 + 100000;
+    char *text = malloc(size);
 
     (void)state;
     assert_non_null(text);
-    len += (size_t)sprintf(text + len, "0000000000001000 <f>:\n");
+    len += (size_t)snprintf(text + len, size - len, "0000000000001000 <f>:\n");
     for (size_t i = 0; i < lines; i++) {
-        len += (size_t)sprintf(text + len, "    %zx:\tjne    1000 <f>\n", 0x1000 + 4 * i);
+        len +=
+            (size_t)snprintf(text + len, size - len, "    %zx:\tjne    1000 <f>\n", 0x1000 + 4 * i);
     }
     memset(text + len, 'x', 50000);
     len += 50000;

@@ -1,4 +1,4 @@
-// The error bound, element by element.
+// The error bound of outputs.
 #include "executor/cpu/verify.h"
 #include <float.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static void bound_is_tolerance_times_roundoff_times_scale(void **state)
     assert_true(fabs(one_f32(4, 1.0f, 1.0 + 3 * u, 1.0).max_error - 3) < 1e-6);
     assert_int_equal(one_f32(4, 0.0f, 0.0, 0.0).wrong, 0);
     assert_int_equal(one_f32(4, 1e-30f, 0.0, 0.0).wrong, 1);
-    assert_int_equal(one_f32(4, 1.0f, 1.0, NAN).wrong, 0); // equal needs no scale
+    assert_int_equal(one_f32(4, 1.0f, 1.0, NAN).wrong, 0); // equal values need no scale
     assert_int_equal(one_f32(4, 1.5f, 1.0, NAN).wrong, 1);
     assert_int_equal(one_f32(0, 1.0f, 1.0, 1.0).wrong, 0);
     assert_int_equal(one_f32(0, nextafterf(1.0f, 2), 1.0, 1.0).wrong, 1);
@@ -44,7 +44,8 @@ static void nan_and_infinity_pass_only_where_they_are_expected(void **state)
     assert_int_equal(one_f32(4, INFINITY, INFINITY, INFINITY).wrong, 0);
     assert_int_equal(one_f32(4, -INFINITY, INFINITY, INFINITY).wrong, 1);
     assert_int_equal(one_f32(4, INFINITY, 1.0, INFINITY).wrong, 1);
-    assert_int_equal(one_f32(4, INFINITY, 1e300, 1e300).wrong, 0); // rounds to infinity
+    assert_int_equal(one_f32(4, INFINITY, 1e300, 1e300).wrong,
+                     0); // the expected value rounds to infinity
     assert_int_equal(one_f32(4, FLT_MAX, 1.0, 1.0).wrong, 1);
 }
 

@@ -1,4 +1,5 @@
-// Objects: what a real one is found to have, and that a damaged one never leads out of its bytes.
+// Inspection of objects: the facts of a real one; and a damaged one never makes it read outside the
+// object's bytes.
 #include "common/stats.h"
 #include "executor/sandbox/elf.h"
 #include "tests/executor/fixture.h"
@@ -30,7 +31,7 @@ static void what_is_no_object_is_refused(void **state)
     }
 }
 
-// Random bytes of a real object are changed, in its headers most of all; the sanitizers watch.
+// Changes random bytes of a real object, mostly in its headers. Sanitizers find a read outside it.
 static void damaged_objects_are_read_within_bounds(void **state)
 {
     const struct fixture *fixture = *state;

@@ -1,4 +1,4 @@
-// Waiting for children, and ending them.
+// Waiting for children with and without a time limit.
 #include "executor/sandbox/process.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define LONG_S 60.0 // no test takes so long
+#define LONG_S 60.0 // longer than any test takes
 
 static pid_t child_that_exits(int code)
 {

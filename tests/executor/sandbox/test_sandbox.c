@@ -1,10 +1,10 @@
-// The compile jail with sources that mean it ill, and the pre-flight's checks of both sandboxes.
+// The compile jail with hostile sources, and the probe's checks of both sandboxes.
 #include "tests/executor/fixture.h"
 
 struct expectation {
     const char *candidate;
     enum verdict verdict;
-    const char *reason; // part of it
+    const char *reason; // part of the reason
 };
 
 static const struct expectation expectation[] = {
@@ -26,7 +26,7 @@ static const struct expectation expectation[] = {
     {"ifunc", VERDICT_REJECTED, "ifunc"},
 };
 
-// What the host's files are safe from only in the sandbox.
+// Sources from which only the sandbox protects the host's files.
 static const struct expectation confined[] = {
     {"include_shadow", VERDICT_COMPILE_ERROR, "/etc/shadow: No such file"},
     {"incbin_passwd", VERDICT_COMPILE_ERROR, "/etc/passwd"},
@@ -87,7 +87,7 @@ static void flags_and_name_are_used(void **state)
     message_clear(&compile_outcome_message, &outcome);
     plan = fixture_compile_plan(*state, "candidates/faster.c", false);
     plan.flags = xstrdup("-O1  -DN=5 ");
-    plan.name = xstrdup("../../etc/passwd.c"); // not taken
+    plan.name = xstrdup("../../etc/passwd.c"); // replaced by the usual name
     outcome = fixture_compile(*state, &plan);
     assert_non_null(outcome.compiled->reason);
     message_clear(&compile_outcome_message, &outcome);
@@ -127,7 +127,7 @@ static void object_comes_back_with_its_digest_and_features(void **state)
     plan = fixture_compile_plan(*state, "candidates/faster.c", false);
     again = fixture_compile(*state, &plan);
     assert_true(digest_equal(&again.compiled->object,
-                             &outcome.compiled->object)); // the same source, the same object
+                             &outcome.compiled->object)); // the same source gives the same object
     message_clear(&compile_outcome_message, &again);
     message_clear(&compile_outcome_message, &outcome);
 }

@@ -1,4 +1,4 @@
-// The tokens file, who is admitted by it, and where a server may listen.
+// The tokens file, whom a server admits by it, and where a server may listen.
 #include "common/file.h"
 #include "common/mem.h"
 #include "net/auth/identity.h"
@@ -73,7 +73,7 @@ static void every_other_token_is_refused(void **state)
     assert_int_equal(tokens_check(tokens, right, NOW + 10, &row, &err), ERR_DENIED);
     assert_non_null(strstr(err.text, "has expired"));
     char *wrong;
-    for (size_t i = 0; i < strlen(right); i++) { // each of its characters counts
+    for (size_t i = 0; i < strlen(right); i++) { // every character counts
         wrong = xstrdup(right);
         wrong[i] = wrong[i] == '1' ? '2' : '1';
         assert_int_equal(tokens_check(tokens, wrong, NOW, &row, NULL), ERR_DENIED);
@@ -81,7 +81,7 @@ static void every_other_token_is_refused(void **state)
         assert_int_equal(tokens_check(tokens, wrong, NOW, &row, NULL), ERR_DENIED);
         free(wrong);
     }
-    wrong = xasprintf("kc1.alice%s", strrchr(other, '.')); // another's secret
+    wrong = xasprintf("kc1.alice%s", strrchr(other, '.')); // the secret of another tenant
     err_clear(&err);
     assert_int_equal(tokens_check(tokens, wrong, NOW, &row, &err), ERR_DENIED);
     assert_null(strstr(err.text, strrchr(wrong, '.') + 1));
@@ -156,7 +156,7 @@ static void a_file_that_others_may_read_is_refused(void **state)
 static void every_operation_has_a_role(void **state)
 {
     (void)state;
-#define X(number, id, request, reply, text) assert_true(caller_knows(OP_##id));
+#define X(number, id, request, reply, text) assert_true(caller_op_is_listed(OP_##id));
     DAEMON_OPS(X)
     WORKER_OPS(X)
 #undef X
@@ -199,12 +199,12 @@ static void a_connection_has_the_right_of_its_token(void **state)
     assert_int_equal(admit(&identity, &holder, NULL, OP_DRAIN, NOW, NULL), ERR_DENIED);
     assert_int_equal(admit(&identity, &holder, NULL, OP_SUBMIT, NOW + 100, NULL), ERR_DENIED);
     assert_int_equal(admit(&identity, &holder, NULL, OP_SUBMIT, NOW, NULL), 0);
-    assert_true(identity_stands(&identity, &holder));
-    // Another token for the same tenant is another right.
+    assert_true(identity_token_is_listed(&identity, &holder));
+    // A new token of the same tenant does not renew the old one.
     assert_int_equal(tokens_remove(identity.tokens, "worker", NULL), 0);
     free(worker);
     worker = add(identity.tokens, "worker", CALLER_SUBMIT, 0);
-    assert_false(identity_stands(&identity, &holder));
+    assert_false(identity_token_is_listed(&identity, &holder));
     err_clear(&err);
     assert_int_equal(admit(&identity, &holder, NULL, OP_STATUS, NOW, &err), ERR_DENIED);
     assert_non_null(strstr(err.text, "was revoked"));
@@ -220,7 +220,7 @@ static void on_loopback_nobody_is_asked(void **state)
     struct holder holder = {0};
     assert_int_equal(admit(&identity, &holder, NULL, OP_DRAIN, NOW, NULL), 0);
     assert_int_equal(admit(&identity, &holder, "whatever", OP_DRAIN, NOW, NULL), 0);
-    assert_true(identity_stands(&identity, &holder));
+    assert_true(identity_token_is_listed(&identity, &holder));
 }
 
 static void listening_anywhere_takes_all_four_files(void **state)

@@ -1,5 +1,5 @@
-// The server for those who watch: what it answers, what it refuses, and that it stays bounded. A
-// caller is a bare socket; the loop turns in this thread until the server has closed or answered.
+// The HTTP server for monitoring: what it answers, what it refuses, and that it stays bounded. The
+// caller is a bare socket; the loop turns in this thread until the server has answered or closed.
 #include "net/http/http_request.h"
 #include "net/http/http_server.h"
 #include <arpa/inet.h>
@@ -87,7 +87,7 @@ static void send_text(int fd, const char *text)
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-// Everything until the server has shut its side; the loop turns meanwhile.
+// Reads until the server has shut its side, turning the loop meanwhile.
 static const char *receive(struct fixture *fixture, int fd)
 {
     size_t len = 0;
@@ -203,7 +203,7 @@ static void pieces_are_put_together(void **state)
     assert_true(begins(receive(fixture, fd), "HTTP/1.1 200 "));
 }
 
-static void who_says_nothing_is_cut_off(void **state)
+static void an_incomplete_request_is_closed_after_the_time_limit(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -257,7 +257,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_plain_get_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_long_head_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pieces_are_put_together, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_says_nothing_is_cut_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_incomplete_request_is_closed_after_the_time_limit,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_connections_are_closed_and_service_goes_on, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(only_loopback_is_listened_on, set_up, tear_down),

@@ -1,4 +1,4 @@
-// Frames cut from bytes that arrive in any pieces.
+// Frames are cut from bytes that arrive in pieces of any size.
 #include "net/rpc/frames.h"
 
 #include "common/mem.h"
@@ -13,7 +13,7 @@
 
 #define FRAME_MAX ((size_t)1 << 20)
 
-// As a socket would: into the room that there is, in as many pieces as it takes.
+// Writes data into the room of frames as a socket would, in as many pieces as necessary.
 static void feed(struct frames *frames, const void *data, size_t len)
 {
     const char *from = data;
@@ -62,7 +62,7 @@ static void greet(struct frames *frames)
     assert_true(frames->greeted);
 }
 
-// Three frames, of 1, 300 and 70,000 bytes, each full of its number.
+// Appends three frames of 1, 300 and 70,000 bytes, each filled with its number.
 static void add_three(struct strbuf *buf)
 {
     static const size_t len[] = {1, 300, 70000};
@@ -135,7 +135,7 @@ static void a_frame_stays_until_it_is_taken(void **state)
     strbuf_release(&bytes);
 }
 
-static void strangers_are_known_by_their_first_wrong_byte(void **state)
+static void a_wrong_greeting_is_refused_at_its_first_wrong_byte(void **state)
 {
     static const char *const first[] = {"G", "KC0", "KCAST ", "\x16\x03\x01", "KCAST\n"};
 
@@ -153,7 +153,7 @@ static void strangers_are_known_by_their_first_wrong_byte(void **state)
     frames_release(&frames);
 }
 
-static void lengths_that_cannot_be_are_refused(void **state)
+static void impossible_lengths_are_refused(void **state)
 {
     static const struct {
         unsigned char head[FRAMES_HEAD_LEN];
@@ -176,7 +176,7 @@ static void lengths_that_cannot_be_are_refused(void **state)
     }
 }
 
-// The room follows what arrived, not what was announced, and is given back.
+// The memory follows what has arrived, not what was announced, and is freed afterwards.
 static void memory_follows_what_arrived(void **state)
 {
     static const unsigned char head[FRAMES_HEAD_LEN] = {0, 0, 0x10, 0}; // 1 MiB
@@ -209,8 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_come_out_whole_however_they_arrive),
         cmocka_unit_test(a_frame_stays_until_it_is_taken),
-        cmocka_unit_test(strangers_are_known_by_their_first_wrong_byte),
-        cmocka_unit_test(lengths_that_cannot_be_are_refused),
+        cmocka_unit_test(a_wrong_greeting_is_refused_at_its_first_wrong_byte),
+        cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(memory_follows_what_arrived),
     };
 

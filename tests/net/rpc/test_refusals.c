@@ -1,9 +1,10 @@
-// Every kind of stranger, one after the other: each is refused, counted and named to the log, and
-// who was there before goes on being served over the same connection, as is who comes afterwards.
+// Every kind of unwanted caller, one after the other. Each is refused, counted and told to
+// on_refusal. A good caller from before is served on over the same connection, and a later one is
+// served too.
 #include "tests/net/bare_caller.h"
 
-// A fresh service, which tells its first refusal at once, and a good caller that has been served.
-static void open_small_service(struct scene *s)
+// Opens a new service, which tells its first refusal at once, and lets a good caller be served.
+static void open_small_service(struct tls_fixture *s)
 {
     remote_close(s->f.remote);
     s->f.remote = NULL;
@@ -17,8 +18,8 @@ static void open_small_service(struct scene *s)
     s->f.remote = NULL;
 }
 
-// Whatever the stranger did is over. reason: what the log has been told.
-static void expect_refused(struct scene *s, const char *reason)
+// Expects one refusal whose reason contains `reason`, and that good callers are served.
+static void expect_refused(struct tls_fixture *s, const char *reason)
 {
     while (service_refusal_count(s->f.service) == 0) {
         (void)uv_run(&s->f.loop, UV_RUN_ONCE);
@@ -29,7 +30,7 @@ static void expect_refused(struct scene *s, const char *reason)
         fail_msg("\"%s\" instead of \"%s\"", s->f.refusal, reason);
     }
     remote_close(s->f.remote);
-    s->f.remote = s->other; // its connection: ERR_UNREACHABLE if that had been lost
+    s->f.remote = s->other; // its call would end with ERR_UNREACHABLE if its connection were lost
     s->other = NULL;
     expect_success(&s->f);
     connect_as(s, "ours", "alice", s->submit_token);
@@ -37,13 +38,13 @@ static void expect_refused(struct scene *s, const char *reason)
     assert_int_equal(service_refusal_count(s->f.service), 1);
 }
 
-static void certificates(void **state)
+static void bad_certificates_are_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
 
     issue(s, ours, "late", NULL, 0, -2 * DAY, -DAY);
-    issue(s, ours, "early", NULL, 0, DAY, 2 * DAY); // or its clock, or ours, is wrong
+    issue(s, ours, "early", NULL, 0, DAY, 2 * DAY); // as with a wrong clock
     authority_free(ours);
     open_small_service(s);
     expect_no_handshake(s, NULL, 0, 3, NULL);
@@ -61,14 +62,14 @@ static void certificates(void **state)
     expect_no_handshake(s, "server", 0, 3, NULL);
     expect_refused(s, "its certificate is not for this side of a connection");
     struct err err = ERR_INIT;
-    // Our own programs say so before they call.
+    // Our own programs refuse such a certificate before they call.
     assert_null(try_tls(s, "ours", "early", &err));
     assert_non_null(strstr(err.text, "is not valid yet (is the clock right?)"));
 }
 
-static void tokens_and_roles(void **state)
+static void bad_tokens_and_small_roles_are_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *wrong = xstrdup(s->submit_token);
     uint64_t job = 1;
     struct job_ids ids = {.jobs = &job, .jobs_count = 1};
@@ -84,7 +85,8 @@ static void tokens_and_roles(void **state)
     call_status(&s->f);
     run_until(&s->f, answers + 1);
     assert_int_equal(s->f.last_error, ERR_DENIED);
-    assert_true(service_refusal_count(s->f.service) >= 1); // the token's HELLO, and the call
+    assert_true(service_refusal_count(s->f.service) >=
+                1); // the HELLO with the token, and perhaps the call
     assert_non_null(strstr(s->f.refusal, "its token is not known here"));
     assert_null(strstr(s->f.refusal, strrchr(wrong, '.') + 1));
     remote_close(s->other);
@@ -99,9 +101,9 @@ static void tokens_and_roles(void **state)
     free(wrong);
 }
 
-static void bytes_that_are_none_of_ours(void **state)
+static void bytes_of_other_protocols_are_refused(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct blob_put put = {.digest = digest_of("x", 1), .data = {s->f.blob_data, 200000}};
 
     open_small_service(s);
@@ -126,9 +128,9 @@ static void bytes_that_are_none_of_ours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TLS_TEST(certificates),
-        TLS_TEST(tokens_and_roles),
-        TLS_TEST(bytes_that_are_none_of_ours),
+        TLS_TEST(bad_certificates_are_refused),
+        TLS_TEST(bad_tokens_and_small_roles_are_refused),
+        TLS_TEST(bytes_of_other_protocols_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

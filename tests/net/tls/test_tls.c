@@ -1,16 +1,16 @@
-// A service and remotes over TLS: what works, what a reload changes, and the authority's files.
-#include "tests/net/tls_scene.h"
+// A service and remotes over TLS: what is served, what a reload changes, and the authority's files.
+#include "tests/net/tls_fixture.h"
 
-// --- who gets in
+// --- what is served
 
 static void a_good_caller_is_served(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     struct hello_reply hello;
     struct err err = ERR_INIT;
-    assert_int_equal(remote_hello(s->f.remote, "kcastd", &hello, &err), 0);
+    assert_int_equal(remote_hello_sync(s->f.remote, "kcastd", &hello, &err), 0);
     message_clear(&hello_reply_message, &hello);
     for (int i = 0; i < 100; i++) {
         call_status(&s->f);
@@ -20,10 +20,10 @@ static void a_good_caller_is_served(void **state)
     assert_int_equal(service_refusal_count(s->f.service), 0);
 }
 
-// Many records both ways, more than the kernel takes at once.
+// Each message takes many TLS records and more bytes than the kernel takes at once.
 static void large_messages_are_whole(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct digest digest = digest_of("x", 1);
     struct blob_have have = {.digests = &digest, .digests_count = 1};
 
@@ -38,10 +38,10 @@ static void large_messages_are_whole(void **state)
     assert_int_equal(s->f.successes, 6);
 }
 
-// A name is compared as well as an address.
+// The certificate is also checked against a name, and not only against an address.
 static void a_name_is_checked_too(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct err err = ERR_INIT;
     struct tls *tls = try_tls(s, "ours", "alice", &err);
     char *url = xasprintf("tls://localhost%s", strrchr(service_url(s->f.service), ':'));
@@ -53,12 +53,12 @@ static void a_name_is_checked_too(void **state)
     free(url);
 }
 
-static void the_job_table_may_be_full(void **state)
+static void a_full_service_reads_on_when_there_is_room(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
-    for (int i = 0; i < 40; i++) { // eight fit, the others wait encrypted
+    for (int i = 0; i < 40; i++) { // eight fit, and the others wait encrypted
         call(&s->f, OP_ACK, &empty_message, &(struct empty){0}, &waited_message, CALL_MS);
     }
     for (size_t done = 0; done < 40; done++) {
@@ -73,7 +73,7 @@ static void the_job_table_may_be_full(void **state)
 
 static void a_revoked_token_loses_its_right_at_once(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
@@ -94,7 +94,7 @@ static void a_revoked_token_loses_its_right_at_once(void **state)
 
 static void a_reload_that_fails_changes_nothing(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
 
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
@@ -110,7 +110,7 @@ static void a_reload_that_fails_changes_nothing(void **state)
 static void new_certificates_are_taken_up(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *theirs = open_authority(s, "theirs");
 
     connect_as(s, "ours", "alice", s->submit_token);
@@ -127,7 +127,7 @@ static void new_certificates_are_taken_up(void **state)
     }
     struct err err = ERR_INIT;
     assert_int_equal(service_reload(s->f.service, &err), 0);
-    expect_success(&s->f); // the connection that is there goes on
+    expect_success(&s->f); // the old connection goes on
     s->other = s->f.remote;
     s->f.remote = NULL;
     connect_as(s, "theirs", "mallory", s->submit_token);
@@ -138,9 +138,9 @@ static void new_certificates_are_taken_up(void **state)
 
 static void nothing_is_overwritten(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
-    struct authority_order order = {.name = "alice", .from_s = s->now_s, .to_s = s->now_s + DAY};
+    struct certificate_spec spec = {.name = "alice", .from_s = s->now_s, .to_s = s->now_s + DAY};
     char *dir = xasprintf("%s/alice", s->dir);
     char *cert = xasprintf("%s/cert.pem", dir);
     struct bytes before = {0};
@@ -148,7 +148,7 @@ static void nothing_is_overwritten(void **state)
 
     assert_int_equal(file_read(&before, cert, 8192, &err), 0);
     bool made = true;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_false(made);
     struct bytes after = {0};
     assert_int_equal(file_read(&after, cert, 8192, &err), 0);
@@ -157,9 +157,9 @@ static void nothing_is_overwritten(void **state)
     struct stat info;
     assert_int_equal(stat(cert, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    // Half of one that is there is not touched either.
+    // A folder with only some of the files is not touched either.
     assert_int_equal(unlink(cert), 0);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_SYSTEM);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_SYSTEM);
     assert_non_null(strstr(err.text, "ca.pem"));
     bytes_clear(&before);
     bytes_clear(&after);
@@ -171,18 +171,18 @@ static void nothing_is_overwritten(void **state)
 static void wrong_hosts_are_named(void **state)
 {
     static const char *const bad[] = {"a b", "", "x/y", "ho\nst"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
     char *dir = xasprintf("%s/bad", s->dir);
     bool made;
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct authority_order order = {.name = "bad",
+        struct certificate_spec spec = {.name = "bad",
                                         .hosts = &bad[i],
                                         .host_count = 1,
                                         .from_s = s->now_s,
                                         .to_s = s->now_s + DAY};
-        assert_int_equal(authority_issue(ours, dir, &order, &made, NULL), ERR_INVALID);
+        assert_int_equal(authority_issue(ours, dir, &spec, &made, NULL), ERR_INVALID);
     }
     free(dir);
     authority_free(ours);
@@ -194,36 +194,36 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     static const char *const same[] = {"::1", "GPU1.example", "10.0.0.5"};
     static const char *const other[] = {"gpu1.example", "gpu2.example"};
     static const char *const address[] = {"10.0.0.6"};
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     struct authority *ours = open_authority(s, "ours");
     struct authority *theirs = open_authority(s, "theirs");
     char *dir = xasprintf("%s/kept", s->dir);
     char *old = xasprintf("%s/old", s->dir);
-    struct authority_order order = {.name = "server", .from_s = s->now_s, .to_s = s->now_s + DAY};
-    struct authority_order past = {
+    struct certificate_spec spec = {.name = "server", .from_s = s->now_s, .to_s = s->now_s + DAY};
+    struct certificate_spec past = {
         .name = "old", .from_s = s->now_s - 2 * DAY, .to_s = s->now_s - DAY};
 
-    order.hosts = made_for;
-    order.host_count = ARRAY_LEN(made_for);
+    spec.hosts = made_for;
+    spec.host_count = ARRAY_LEN(made_for);
     struct err err = ERR_INIT;
     bool made;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_true(made);
-    order.hosts = same;
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), 0);
+    spec.hosts = same;
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), 0);
     assert_false(made);
-    order.hosts = other;
-    order.host_count = ARRAY_LEN(other);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = other;
+    spec.host_count = ARRAY_LEN(other);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "does not name \"gpu2.example\""));
     err_clear(&err);
-    order.hosts = address;
-    order.host_count = ARRAY_LEN(address);
-    assert_int_equal(authority_issue(ours, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = address;
+    spec.host_count = ARRAY_LEN(address);
+    assert_int_equal(authority_issue(ours, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "does not name \"10.0.0.6\""));
     err_clear(&err);
-    order.hosts = made_for;
-    assert_int_equal(authority_issue(theirs, dir, &order, &made, &err), ERR_INVALID);
+    spec.hosts = made_for;
+    assert_int_equal(authority_issue(theirs, dir, &spec, &made, &err), ERR_INVALID);
     assert_non_null(strstr(err.text, "not signed by"));
     err_clear(&err);
     assert_int_equal(authority_issue(ours, old, &past, &made, &err), 0);
@@ -235,10 +235,10 @@ static void what_is_kept_is_what_was_asked_for(void **state)
     authority_free(ours);
 }
 
-// It says so itself, instead of calling a certificate that it has signed old.
+// The error names the expired authority and not a certificate that it has signed.
 static void an_old_authority_is_not_used(void **state)
 {
-    struct scene *s = *state;
+    struct tls_fixture *s = *state;
     char *dir = xasprintf("%s/long-ago", s->dir);
     struct err err = ERR_INIT;
 
@@ -259,7 +259,7 @@ int main(void)
         TLS_TEST(a_good_caller_is_served),
         TLS_TEST(large_messages_are_whole),
         TLS_TEST(a_name_is_checked_too),
-        TLS_TEST(the_job_table_may_be_full),
+        TLS_TEST(a_full_service_reads_on_when_there_is_room),
         TLS_TEST(a_revoked_token_loses_its_right_at_once),
         TLS_TEST(a_reload_that_fails_changes_nothing),
         TLS_TEST(new_certificates_are_taken_up),

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <math.h>
 
@@ -13,7 +13,7 @@
 static double stated[COUNT], weight[COUNT];
 static bool event[COUNT];
 
-// Points whose events follow from this map.
+// Makes points whose events follow this map.
 static void make(const struct beta_map *truth, uint64_t seed)
 {
     struct stats_rng rng;
@@ -61,7 +61,8 @@ static void it_never_falls_and_never_says_certainly(void **state)
         struct stats_rng rng;
 
         stats_rng_init(&rng, seed, 2);
-        for (size_t i = 0; i < 60; i++) { // against what is stated, and all alike
+        // Events that contradict the stated probabilities, and events that are all alike.
+        for (size_t i = 0; i < 60; i++) {
             stated[i] = seed % 3 == 0 ? 1 : stats_rng_unit(&rng);
             weight[i] = 20 * stats_rng_unit(&rng) + 1e-3;
             event[i] = seed % 2 == 0 ? stats_rng_unit(&rng) > stated[i] : true;

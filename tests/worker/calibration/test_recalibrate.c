@@ -1,18 +1,17 @@
-// Recalibration on made-up forecasters, thirty seeds each: a shifted, over-confident one becomes
-// honest, a perfect one loses no more than the noise of its map, and the alarm tells a broken one.
+// Recalibration of made-up forecasters, thirty seeds each. A shifted, overconfident one becomes
+// calibrated, a perfect one loses no more than the noise of its map, and the alarm notices one that
+// breaks.
 #include "client/eval/score.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "tests/worker/spoilt.h"
+#include "tests/worker/calibration/miscalibrated.h"
 #include "worker/calibration/drift.h"
-#include "worker/calibration/pit_map.h"
 #include "worker/calibration/recalibrate.h"
-#include "worker/calibration/venn_abers.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +19,8 @@
 #include <string.h>
 
 #define SEEDS 30
-#define BAR 0.5    // log2 speedup that an improvement has to beat
-#define FRESH 2000 // forecasts that a map is judged by, none of which it has seen
+#define BAR 0.5    // log2 speedup that an improvement must exceed
+#define FRESH 2000 // forecasts for scoring a map, none of which it has seen
 
 static const struct recal_scope scope = {"llm", "gpu: H200", "softmax"};
 
@@ -32,7 +31,7 @@ static void assert_near(double a, double b, double tolerance)
     }
 }
 
-// What is said of one candidate, and what it turns out to be.
+// A forecast of one candidate, and its outcome.
 struct made {
     struct recal_forecast forecast;
     struct recal_outcome outcome;
@@ -58,7 +57,7 @@ static void make_truth(struct stats_rng *rng, struct made *to)
     to->outcome.improved = to->outcome.correct && to->outcome.log2 > BAR;
 }
 
-// Says everything 0.6 octaves too slow, and normal with half the spread.
+// Forecasts everything 0.6 octaves too slow, as a normal distribution with half the spread.
 static void slip(struct recal_forecast *forecast)
 {
     double *p = forecast->bins, mean = bins_mean(p) - 0.6, sum = 0;
@@ -72,14 +71,14 @@ static void slip(struct recal_forecast *forecast)
     }
 }
 
-enum kind { PERFECT, SPOILT, SLIPPED };
+enum kind { PERFECT, MISCALIBRATED, SLIPPED };
 
 static struct made make(struct stats_rng *rng, enum kind kind)
 {
     struct made made;
     make_truth(rng, &made);
-    if (kind == SPOILT) {
-        spoil(&made.forecast, BAR);
+    if (kind == MISCALIBRATED) {
+        miscalibrate(&made.forecast, BAR);
     }
     if (kind == SLIPPED) {
         slip(&made.forecast);
@@ -102,7 +101,7 @@ struct judged {
     struct score_value raw[SCORE_COUNT], mapped[SCORE_COUNT];
 };
 
-// Fresh forecasts of the same forecaster, as they are said and as they are corrected.
+// Scores fresh forecasts of the same forecaster, as they are stated and as they are recalibrated.
 static void judge_scope(struct judged *ret, const struct recalibration *recal,
                         const struct recal_scope *of, struct stats_rng *rng, enum kind kind)
 {
@@ -132,7 +131,7 @@ static void a_shifted_and_overconfident_forecaster_becomes_honest(void **state)
     (void)state;
     static const struct {
         enum score_metric metric;
-        double before, after; // mean over the seeds: above, below
+        double before, after; // the mean over the seeds is above this, then below that
     } ece[] = {{SCORE_ECE_BIN, 0.2, 0.05},
                {SCORE_ECE_CORRECT, 0.2, 0.05}, // mean here 0.047, over 300 seeds 0.043
                {SCORE_ECE_IMPROVES, 0.2, 0.05}};
@@ -140,9 +139,9 @@ static void a_shifted_and_overconfident_forecaster_becomes_honest(void **state)
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct stats_rng rng;
         stats_rng_init(&rng, seed, 1);
-        struct recalibration *recal = learnt(&rng, 100, SPOILT);
+        struct recalibration *recal = learnt(&rng, 100, MISCALIBRATED);
         struct judged judged;
-        judge(&judged, recal, &rng, SPOILT);
+        judge(&judged, recal, &rng, MISCALIBRATED);
         for (size_t i = 0; i < 3; i++) {
             raw[i] += judged.raw[ece[i].metric].value / SEEDS;
             mapped[i] += judged.mapped[ece[i].metric].value / SEEDS;
@@ -158,7 +157,7 @@ static void a_shifted_and_overconfident_forecaster_becomes_honest(void **state)
     }
 }
 
-// The fault is none of those that worker/calibration/temperature_scaling.c has a hypothesis for.
+// The fault is not among those that worker/calibration/temperature_scaling.c has a hypothesis for.
 static void a_fault_that_nobody_thought_of_is_corrected_too(void **state)
 {
     (void)state;
@@ -179,17 +178,17 @@ static void a_fault_that_nobody_thought_of_is_corrected_too(void **state)
     }
 }
 
-// One problem's outcomes are also those of its model and of everything: the three levels' maps are
-// the same then, since nothing else is known at any of them.
+// With the outcomes of one problem only, they are also all outcomes of its model and all outcomes.
+// The maps of the three levels are then the same.
 static void outcomes_count_once_on_their_way_down_the_levels(void **state)
 {
     (void)state;
     const struct recal_scope stranger = {"static", scope.device_class, "gemm"};
     struct stats_rng rng;
     stats_rng_init(&rng, 1, 9);
-    struct recalibration *recal = learnt(&rng, 100, SPOILT);
+    struct recalibration *recal = learnt(&rng, 100, MISCALIBRATED);
     for (size_t i = 0; i < 50; i++) {
-        struct made made = make(&rng, SPOILT);
+        struct made made = make(&rng, MISCALIBRATED);
         struct recal_answer own, above;
         recal_apply(recal, &scope, &made.forecast, RECAL_FOLD_ALL, &own);
         recal_apply(recal, &stranger, &made.forecast, RECAL_FOLD_ALL, &above);
@@ -199,10 +198,11 @@ static void outcomes_count_once_on_their_way_down_the_levels(void **state)
     recal_free(recal);
 }
 
-// A perfect forecaster's CRPS rises by n / (n + κ)² in the mean (recalibrate.c derives it), n being
-// its correct outcomes, about two of three here. The mean over the seeds has a standard error of
-// about a fifth of that. One seed's rise is a quadratic form of noise, like the Cramér-von Mises
-// statistic, whose 99.9 % point is 7 times its mean: 7 / (4 κ) is a bound for all thirty.
+// The mean CRPS of a perfect forecaster rises by the factor n / (n + kappa)^2 (recalibrate.c
+// derives it), where n are its correct outcomes, about two of three here. The mean over the seeds
+// has a standard error of about a fifth of that. The rise with one seed is a quadratic form of
+// noise, like the Cramér-von Mises statistic, whose 99.9 % point is 7 times its mean. 7 / (4 kappa)
+// therefore bounds all thirty.
 static void a_perfect_forecaster_loses_no_more_than_the_noise_of_its_map(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void without_a_history_forecasts_stay_as_they_are(void **state)
     stats_rng_init(&rng, 1, 5);
     struct recal_answer answer;
     for (size_t i = 0; i < 50; i++) {
-        struct made made = make(&rng, i % 2 == 0 ? PERFECT : SPOILT);
+        struct made made = make(&rng, i % 2 == 0 ? PERFECT : MISCALIBRATED);
         recal_apply(recal, &scope, &made.forecast, RECAL_FOLD_ALL, &answer);
         assert_near(answer.p_correct, made.forecast.p_correct, 1e-12);
         assert_near(answer.p_correct_width, 1, 1e-12);
@@ -265,8 +265,8 @@ static void a_new_problem_starts_from_its_model_and_then_speaks_for_itself(void 
     const struct recal_scope stranger = {"static", scope.device_class, "gemm"};
     struct stats_rng rng;
     stats_rng_init(&rng, 1, 6);
-    struct recalibration *recal = learnt(&rng, 300, SPOILT);
-    struct made made = make(&rng, SPOILT);
+    struct recalibration *recal = learnt(&rng, 300, MISCALIBRATED);
+    struct made made = make(&rng, MISCALIBRATED);
     struct recal_answer answer;
     recal_apply(recal, &scope, &made.forecast, RECAL_FOLD_ALL, &answer);
     assert_true(answer.effective[RECAL_PROBLEM] > 150);
@@ -277,7 +277,7 @@ static void a_new_problem_starts_from_its_model_and_then_speaks_for_itself(void 
     assert_near(bins_mean(answer.bins), known, 0.15);
     recal_apply(recal, &stranger, &made.forecast, RECAL_FOLD_ALL, &answer);
     assert_true(answer.effective[RECAL_MODEL] == 0 && answer.effective[RECAL_ALL] > 150);
-    // On the other problem the same model is perfect, and says so by outcomes.
+    // On the other problem the same model is perfect, as its outcomes show.
     struct judged before, after;
     for (size_t i = 0; i < 150; i++) {
         struct made one = make(&rng, PERFECT);
@@ -286,7 +286,7 @@ static void a_new_problem_starts_from_its_model_and_then_speaks_for_itself(void 
     recal_refit(recal);
     judge_scope(&after, recal, &other, &rng, PERFECT);
     assert_true(after.mapped[SCORE_CRPS].value < 1.1 * after.raw[SCORE_CRPS].value);
-    judge_scope(&before, recal, &scope, &rng, SPOILT);
+    judge_scope(&before, recal, &scope, &rng, MISCALIBRATED);
     assert_true(before.mapped[SCORE_CRPS].value < 0.7 * before.raw[SCORE_CRPS].value);
     recal_free(recal);
 }
@@ -302,7 +302,7 @@ static void a_row_does_not_calibrate_itself(void **state)
         struct made mine = {0};
         size_t even = 0;
         for (size_t i = 0; i < 60; i++) {
-            struct made made = make(&rng, SPOILT);
+            struct made made = make(&rng, MISCALIBRATED);
             even += recal_fold_without(made.outcome.key) == RECAL_FOLD_EVEN;
             if (i == 30) {
                 made.outcome.correct = turn == 0;
@@ -362,11 +362,11 @@ static void the_alarm_tells_a_broken_forecaster_and_is_quiet_otherwise(void **st
     size_t quiet = 0, outcomes = 0, late = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct stats_rng rng;
-        bool spoilt = seed % 2 == 1, alarm = false;
+        bool miscalibrated = seed % 2 == 1, alarm = false;
         stats_rng_init(&rng, seed, 3);
         struct recalibration *recal = recal_create(NULL);
         for (size_t i = 0; i < 400; i++, outcomes++) {
-            struct made made = make(&rng, spoilt ? SPOILT : PERFECT);
+            struct made made = make(&rng, miscalibrated ? MISCALIBRATED : PERFECT);
             recal_add(recal, &scope, &made.forecast, &made.outcome);
             if (i % 20 == 19) {
                 recal_refit(recal);
@@ -375,12 +375,12 @@ static void the_alarm_tells_a_broken_forecaster_and_is_quiet_otherwise(void **st
         quiet += recal_alarms(recal);
         size_t delay = 0;
         for (; delay < 300 && !alarm; delay++) {
-            struct made made = make(&rng, spoilt ? PERFECT : SPOILT);
+            struct made made = make(&rng, miscalibrated ? PERFECT : MISCALIBRATED);
             alarm = recal_add(recal, &scope, &made.forecast, &made.outcome);
         }
         assert_true(alarm);
         late += delay > 100;
-        // The problem's level keeps the outcomes from about the break on.
+        // The problem's level keeps the outcomes from about the change on.
         struct made made = make(&rng, PERFECT);
         recal_refit(recal);
         struct recal_answer answer;
@@ -389,107 +389,9 @@ static void the_alarm_tells_a_broken_forecaster_and_is_quiet_otherwise(void **st
         assert_true(answer.effective[RECAL_MODEL] > 150);
         recal_free(recal);
     }
-    // 12 000 outcomes at one false alarm in at least DRIFT_RUN.
+    // One false alarm in at least DRIFT_RUN outcomes is allowed, of 12 000.
     assert_true((double)quiet <= (double)outcomes / DRIFT_RUN);
     assert_true(late <= SEEDS / 10);
-}
-
-static void bets_do_not_pay_against_calibrated_forecasts(void **state)
-{
-    (void)state;
-    // The mean of every factor over what was forecast is 1: by quadrature over u and both outcomes.
-    const size_t steps = 20000;
-    double mean[DRIFT_BETS] = {0};
-    for (size_t i = 0; i < steps; i++) {
-        for (int correct = 0; correct < 2; correct++) {
-            struct drift drift;
-            drift_init(&drift, 0);
-            for (size_t b = 0; b < DRIFT_BETS; b++) {
-                drift.wealth[b] = 100; // so that no loss is cut off at 1
-            }
-            double u = ((double)i + 0.5) / (double)steps, p = 0.7;
-            uint64_t since;
-            drift_add(&drift, 0, p, correct, u, &since);
-            for (size_t b = 0; b < DRIFT_BETS; b++) {
-                mean[b] += drift.wealth[b] / 100 * (correct ? p : 1 - p) / (double)steps;
-            }
-        }
-    }
-    for (size_t b = 0; b < DRIFT_BETS; b++) {
-        assert_near(mean[b], 1, 0.01);
-    }
-}
-
-// The least-squares fit that does not fall, at one place: the largest mean over what begins at or
-// before it of the smallest mean over what ends at or after it.
-static double isotonic(const double *y, const double *w, size_t n, size_t at)
-{
-    double best = -INFINITY;
-    for (size_t a = 0; a <= at; a++) {
-        double least = INFINITY, sum = 0, weight = 0;
-        for (size_t b = a; b < n; b++) {
-            sum += w[b] * y[b];
-            weight += w[b];
-            if (b >= at) {
-                least = fmin(least, sum / weight);
-            }
-        }
-        best = fmax(best, least);
-    }
-    return best;
-}
-
-static void venn_abers_is_two_isotonic_fits(void **state)
-{
-    (void)state;
-    struct stats_rng rng;
-    stats_rng_init(&rng, 1, 9);
-    struct venn_abers predictor = {0};
-    for (size_t round = 0; round < 300; round++) {
-        double score[30], weight[30], y[31], w[31], sum = 0, square = 0;
-        bool event[30];
-        size_t n = 1 + stats_rng_below(&rng, 30), groups = 0, at = 0;
-        double asked = 1 + (double)stats_rng_below(&rng, 41) / 2; // between scores, too
-        for (size_t i = 0; i < n; i++) {
-            score[i] = (i > 0 ? score[i - 1] : 1) + (double)stats_rng_below(&rng, 2);
-            weight[i] = 1 + (double)stats_rng_below(&rng, 3);
-            event[i] = stats_rng_unit(&rng) < score[i] / 20;
-            sum += weight[i];
-            square += weight[i] * weight[i];
-        }
-        venn_abers_fit(&predictor, score, weight, event, n);
-        struct venn_abers_answer answer = venn_abers_ask(&predictor, asked);
-        for (int as = 0; as < 2; as++) { // the asked point goes in, equal scores become one
-            double own = square / sum, last = -1;
-            groups = 0;
-            bool in = false;
-            for (size_t i = 0; i <= n; i++) {
-                if (!in && (i == n || score[i] >= asked)) {
-                    at = groups++;
-                    w[at] = own;
-                    y[at] = as;
-                    in = true;
-                    last = asked;
-                }
-                if (i == n) {
-                    break;
-                }
-                if (groups == 0 || score[i] > last || score[i] < last) {
-                    w[groups] = y[groups] = 0;
-                    groups++;
-                    last = score[i];
-                }
-                size_t g = groups - 1;
-                y[g] = (y[g] * w[g] + weight[i] * event[i]) / (w[g] + weight[i]);
-                w[g] += weight[i];
-            }
-            assert_near(as == 0 ? answer.p0 : answer.p1, isotonic(y, w, groups, at), 1e-12);
-        }
-        assert_true(answer.p >= answer.p0 - 1e-12 && answer.p <= answer.p1 + 1e-12);
-    }
-    venn_abers_release(&predictor);
-    struct venn_abers_answer empty = venn_abers_ask(&predictor, 0.3);
-    assert_true(empty.p0 == 0 && empty.p1 == 1 && empty.p == 0.5 && empty.width == 1);
 }
 
 int main(void)
@@ -504,8 +406,6 @@ int main(void)
         cmocka_unit_test(a_row_does_not_calibrate_itself),
         cmocka_unit_test(every_refit_is_a_new_version_and_audits_stand_for_many),
         cmocka_unit_test(the_alarm_tells_a_broken_forecaster_and_is_quiet_otherwise),
-        cmocka_unit_test(bets_do_not_pay_against_calibrated_forecasts),
-        cmocka_unit_test(venn_abers_is_two_isotonic_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

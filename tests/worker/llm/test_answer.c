@@ -1,4 +1,4 @@
-// Answers of endpoints, good and bad: where the forecast is found, and what is refused.
+// Answers of endpoints, good and bad: where the forecast is found, and which answers are refused.
 #include "common/strbuf.h"
 #include "worker/llm/answer.h"
 #include <math.h>
@@ -46,7 +46,7 @@ static void a_forecast_is_found_wherever_it_is(void **state)
     expect_bin(
         MESSAGE("\"content\":\"I think {it is} so:\\n```json\\n{\\\"p\\\":{\\\"B\\\":1}}\\n```\""),
         1, 1, ANSWER_CONTENT);
-    // The last one is the answer.
+    // The last object counts.
     expect_bin(MESSAGE("\"content\":\"{\\\"p\\\":{\\\"B\\\":1}} no, {\\\"p\\\":{\\\"D\\\":1}}\""),
                3, 1, ANSWER_CONTENT);
     expect_bin(
@@ -184,8 +184,9 @@ static void one_token_is_a_whole_distribution(void **state)
     answer_release(&answer);
 }
 
-// Log-probabilities from before the schema was enforced: most of the mass is on what it forbids.
-// letter: what the object names; listed: how many of the letters from C on are in the list.
+// An answer with log-probabilities from before the schema was enforced: most of the probability is
+// on tokens that the schema forbids. letter: the one that the object names. listed: how many of the
+// letters from C on are among the alternatives.
 static struct answer before_schema(char letter, int listed)
 {
     struct strbuf body = STRBUF_INIT;
@@ -209,18 +210,18 @@ static struct answer before_schema(char letter, int listed)
 static void letters_count_when_most_of_them_are_in_sight(void **state)
 {
     (void)state;
-    struct answer answer =
-        before_schema('C', 5); // 0.18 in sight, ten letters of at most 0.02 are not
+    // 0.18 is listed; ten letters of at most 0.02 are not.
+    struct answer answer = before_schema('C', 5);
     assert_false(answer.forecast.from_logprobs);
     assert_true(answer.forecast.bins[14] == 1);
     answer_release(&answer);
-    answer = before_schema('C', 7); // 0.22, and at most 0.16
+    answer = before_schema('C', 7); // 0.22 is listed, and at most 0.16 is not
     assert_true(answer.forecast.from_logprobs);
     assert_int_equal(answer.forecast.stated, 2);
     assert_true(fabs(answer.forecast.bins[2] - 0.1 / 0.22) < 1e-6);
     assert_true(fabs(answer.forecast.bins[8] - 0.02 / 0.22) < 1e-6);
     answer_release(&answer);
-    answer = before_schema('D', 7); // the token was some other letter than the object's
+    answer = before_schema('D', 7); // the token is another letter than the object's
     assert_false(answer.forecast.from_logprobs);
     answer_release(&answer);
 }

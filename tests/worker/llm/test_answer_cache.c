@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 
 struct fixture {
     char *dir, *path;
-    struct cache *cache;
+    struct answer_cache *cache;
 };
 
 static void open_cache(struct fixture *f)
 {
     struct err err = ERR_INIT;
 
-    if (cache_open(&f->cache, f->path, &err) != 0) {
+    if (answer_cache_open(&f->cache, f->path, &err) != 0) {
         fail_msg("%s", err.text);
     }
 }
@@ -40,7 +40,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
-    cache_close(f->cache);
+    answer_cache_close(f->cache);
     assert_int_equal(file_remove_tree(f->dir, NULL), 0);
     free(f->dir);
     free(f->path);
@@ -55,11 +55,11 @@ static void add(struct fixture *f, const char *question, const char *model)
 
     message_init(&propose_reply_message, &reply);
     reply.model = xstrdup(model);
-    cache_add(f->cache, &digest, &propose_reply_message, &reply);
+    answer_cache_add(f->cache, &digest, &propose_reply_message, &reply);
     message_clear(&propose_reply_message, &reply);
 }
 
-// The answer's model, or "".
+// The model of the cached answer; "" when there is none.
 static const char *find(struct fixture *f, const char *question)
 {
     static char model[64];
@@ -67,7 +67,7 @@ static const char *find(struct fixture *f, const char *question)
 
     model[0] = '\0';
     struct propose_reply reply;
-    if (cache_find(f->cache, &digest, &propose_reply_message, &reply)) {
+    if (answer_cache_find(f->cache, &digest, &propose_reply_message, &reply)) {
         (void)snprintf(model, sizeof(model), "%s", reply.model);
         message_clear(&propose_reply_message, &reply);
     }
@@ -81,10 +81,10 @@ static void what_is_added_is_found_and_stays(void **state)
     assert_string_equal(find(f, "one"), "");
     add(f, "one", "m1");
     add(f, "two", "m2");
-    add(f, "one", "other"); // the first answer counts
+    add(f, "one", "other"); // the first answer stays
     assert_string_equal(find(f, "one"), "m1");
     assert_string_equal(find(f, "two"), "m2");
-    cache_close(f->cache);
+    answer_cache_close(f->cache);
     open_cache(f);
     assert_string_equal(find(f, "one"), "m1");
 }
@@ -94,7 +94,7 @@ static void a_file_that_is_none_is_made_anew(void **state)
     struct fixture *f = *state;
 
     add(f, "one", "m1");
-    cache_close(f->cache);
+    answer_cache_close(f->cache);
     FILE *file = fopen(f->path, "w");
     assert_non_null(file);
     for (int i = 0; i < 1000; i++) {
@@ -112,9 +112,9 @@ static void a_place_that_does_not_exist_is_an_error(void **state)
     struct fixture *f = *state;
 
     (void)f;
-    struct cache *cache = NULL;
+    struct answer_cache *cache = NULL;
     struct err err = ERR_INIT;
-    assert_int_equal(cache_open(&cache, "/nowhere/at/all/answers.db", &err), ERR_SYSTEM);
+    assert_int_equal(answer_cache_open(&cache, "/nowhere/at/all/answers.db", &err), ERR_SYSTEM);
     assert_non_null(strstr(err.text, "/nowhere/at/all/answers.db cannot be made"));
     assert_null(cache);
 }

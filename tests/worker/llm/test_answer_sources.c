@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +27,12 @@ static void blocks_are_programs(void **state)
     assert_int_equal(
         find("Two ways.\n```c\nint f() {}\n```\nand\n~~~~\nint g() {}\n```\n~~~~\n", true), 2);
     assert_string_equal(found[0], "int f() {}\n");
-    assert_string_equal(found[1], "int g() {}\n```\n"); // another mark does not end it
+    // Another fence character does not end the block.
+    assert_string_equal(found[1], "int g() {}\n```\n");
     assert_int_equal(find("```\nmake all\n```\n```cuda\n//@ launch f\nvoid f() {}\n```", true), 1);
     assert_string_equal(found[0], "//@ launch f\nvoid f() {}\n");
-    assert_int_equal(find("  ```c\n{1}\n  ```\n{\"source\": \"{2}\"}", true),
-                     1); // blocks come first
+    // Fenced blocks are preferred to JSON.
+    assert_int_equal(find("  ```c\n{1}\n  ```\n{\"source\": \"{2}\"}", true), 1);
 }
 
 static void a_cut_off_program_is_none(void **state)
@@ -69,7 +70,7 @@ static void nothing_and_too_much(void **state)
     memcpy(large + 5 + ANSWER_SOURCE_MAX, "\n```\n", 6);
     assert_int_equal(find(large, true), 0);
     free(large);
-    assert_int_equal(find("", true), 0); // frees
+    assert_int_equal(find("", true), 0); // frees the programs found before
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-// Requests to endpoints that answer well, badly or not at all (tests/support/endpoint_stub): each has a
-// stated outcome, and the key is in none of them.
+// Requests to endpoints that answer well, badly or not at all (tests/support/endpoint_stub). Each
+// has the expected result, and none of the results contains the key.
 #include "common/mem.h"
 #include "tests/support/endpoint_stub.h"
 #include "worker/llm/endpoint.h"
@@ -14,7 +14,7 @@
 
 #define KEY "secret-4711"
 
-// What the stub does, request by request; the last one is repeated.
+// What the stub answers, request by request. The last answer is repeated.
 struct script {
     struct stub_reply reply[8];
     size_t count;
@@ -115,7 +115,7 @@ static void a_good_answer_comes_through(void **state)
         .raw = text, .raw_len = sizeof(text) - 1, .cut = true                                      \
     }
 
-// Status, headers: all are tried again, and the next answer counts.
+// A status and headers. All of these are tried again, and the next answer counts.
 static void passing_failures_are_tried_again(void **state)
 {
     static const struct stub_reply bad[] = {
@@ -294,7 +294,7 @@ static void one_that_fails_is_replaced_by_the_other(void **state)
 
         run_many(counter, weight, 60);
         assert_int_equal(counter[1].requests, 60);
-        assert_true(counter[0].requests < 60); // its breaker opens
+        assert_true(counter[0].requests < 60); // its circuit breaker opens
     }
 }
 

@@ -1,6 +1,6 @@
-// HTTP/2 with a server that is not ours: nghttp2's proxy, with TLS and ALPN, in front of
-// tests/support/endpoint_stub. What the protocol was and over how many connections is read from the
-// proxy's log.
+// HTTP/2 with a foreign server: nghttp2's proxy, with TLS and ALPN, in front of
+// tests/support/endpoint_stub. The protocol and the number of connections are read from the proxy's
+// log.
 #include "common/mem.h"
 #include "tests/support/endpoint_stub.h"
 #include "tests/support/program.h"
@@ -21,14 +21,14 @@
 #define AT_ONCE 40
 #define PORT_TRIES 5
 #define PATIENT_MS 60000 // a deadline that no test reaches
-#define SHORT_MS 300     // one that is to be reached
+#define SHORT_MS 300     // a deadline that is to be reached
 
 struct rig {
     uv_loop_t loop;
     struct stub *stub;
     struct program proxy;
     struct http *http;
-    char *url; // of the proxy
+    char *url; // the proxy's
     unsigned open;
 };
 
@@ -38,13 +38,13 @@ struct end {
     struct http_reply reply;
 };
 
-// What the proxy has served.
+// What the proxy has served, by its log.
 struct served {
     size_t requests, connections;
     bool all_http2, none_http2;
 };
 
-// By the request's path: never, later, or at once.
+// Answers never, later or at once, by the path of the request.
 static void answer(void *owner, const struct stub_request *request, struct stub_reply *reply)
 {
     (void)owner;
@@ -70,7 +70,8 @@ static unsigned free_port(void)
     return ntohs(address.sin_port);
 }
 
-// Another process may take the port before the proxy does; then it ends, and the next one is tried.
+// Another process may take the port before the proxy does. The proxy then ends, and another port is
+// tried.
 static void start_proxy(struct rig *rig, const char *protocols, const char *key, const char *cert)
 {
     const char *stub = strrchr(stub_url(rig->stub), ':') + 1;
@@ -116,7 +117,7 @@ static void write_text(const char *path, const char *text)
 
 static void open_rig(struct rig *rig, const char *protocols)
 {
-    struct tls_stub *tls = tls_stub_start(TLS_STUB_GOOD); // for its certificate
+    struct tls_stub *tls = tls_stub_start(TLS_STUB_GOOD); // only its certificate is used
     struct http_config config = {.user_agent = "test/1", .body_max = 65536};
     char *key, *cert;
 
@@ -140,7 +141,7 @@ static void open_rig(struct rig *rig, const char *protocols)
 static struct served close_rig(struct rig *rig)
 {
     http_close(rig->http);
-    (void)program_stop(&rig->proxy); // its log is whole then
+    (void)program_stop(&rig->proxy); // its log is complete then
     char *log = program_output(&rig->proxy);
     struct served served = {.all_http2 = true, .none_http2 = true};
     unsigned long port[AT_ONCE * 2];
@@ -197,11 +198,11 @@ static struct http_call *begin(struct rig *rig, struct end *end, const char *pat
     return call;
 }
 
-// Until no more than so many are open.
+// Runs the loop until no more than so many requests are open.
 static void wait(struct rig *rig, unsigned open)
 {
     while (rig->open > open) {
-        (void)uv_run(&rig->loop, UV_RUN_DEFAULT); // until uv_stop
+        (void)uv_run(&rig->loop, UV_RUN_DEFAULT); // returns after uv_stop
     }
 }
 
@@ -214,8 +215,8 @@ static void expect_answer(const struct end *end, long status)
     assert_true(end->reply.sent);
 }
 
-// The first of all gets no answer, so that nothing after it can be answered on its connection
-// unless requests share it.
+// The first request gets no answer. Requests after it can therefore be answered on its connection
+// only when requests share it.
 static void requests_share_one_connection(void **state)
 {
     struct end silent, end[AT_ONCE];
@@ -232,7 +233,7 @@ static void requests_share_one_connection(void **state)
     for (size_t i = 0; i < AT_ONCE; i++) {
         expect_answer(&end[i], 200);
     }
-    http_cancel(call); // of the many: its stream ends, the connection stays
+    http_cancel(call); // its stream ends and the connection stays
     rig.open--;
     (void)begin(&rig, &end[0], "/chat/completions", PATIENT_MS);
     wait(&rig, 0);
@@ -251,7 +252,7 @@ static void a_deadline_ends_one_stream_only(void **state)
     struct rig rig;
     open_rig(&rig, "h2,http/1.1");
     (void)begin(&rig, &other, "/chat/completions", PATIENT_MS);
-    wait(&rig, 0); // the connection is there
+    wait(&rig, 0); // the connection is established
     (void)begin(&rig, &silent, "/silent", SHORT_MS);
     wait(&rig, 0);
     assert_int_equal(silent.reply.err.code, ERR_TIMED_OUT);
@@ -279,7 +280,7 @@ static void what_says_when_to_come_again_comes_along(void **state)
     assert_true(served.all_http2 && served.requests == 1);
 }
 
-// Requests wait for the handshake only, not for the first answer.
+// Requests wait for the handshake only, not for the first answer on the connection.
 static void without_http2_each_has_its_own_connection(void **state)
 {
     struct end silent, end[4];
@@ -296,7 +297,7 @@ static void without_http2_each_has_its_own_connection(void **state)
         expect_answer(&end[i], 200);
     }
     assert_false(silent.done);
-    struct served served = close_rig(&rig); // cancels the silent one
+    struct served served = close_rig(&rig); // cancels the request that has no answer
     assert_true(served.none_http2 && served.requests >= ARRAY_LEN(end));
 }
 

@@ -1,4 +1,4 @@
-// Manners towards endpoints, with a clock that the test moves.
+// The limits of requests to an endpoint, with a clock that the test moves.
 #include "worker/llm/rate_limit.h"
 #include <math.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@ static void waits_are_understood_in_every_spelling(void **state)
 {
     static const struct {
         const char *headers;
-        double ms; // < 0: none
+        double ms; // < 0: no pause
     } row[] = {
         {"", -1},
         {"retry-after: 5\n", 5000},
@@ -77,7 +77,8 @@ static void a_bucket_gives_what_flows_in(void **state)
     assert_true(fabs(bucket_take(&bucket, 1, 1000) - 1000) < 1);
     assert_true(bucket_take(&bucket, 1, 1500) > 0);
     assert_true(bucket_take(&bucket, 1, 2001) == 0);
-    assert_true(bucket_take(&bucket, 1e9, 62001) == 0); // more than it holds: when it is full
+    // More than the bucket holds is given when it is full.
+    assert_true(bucket_take(&bucket, 1e9, 62001) == 0);
     assert_true(bucket_take(&bucket, 1, 62001) > 0);
     bucket_init(&open, 0, 0);
     assert_true(bucket_take(&open, 1e9, 0) == 0);
@@ -91,14 +92,14 @@ static void the_window_grows_slowly_and_shrinks_at_once(void **state)
     for (int i = 0; i < 8; i++) {
         window_success(&window);
     }
-    assert_true(window.limit == 16); // doubled in one round
+    assert_true(window.limit == 16); // doubled after as many successes as the limit
     window_refused(&window, 5000);
-    window_refused(&window, 5100); // of the same crowd
+    window_refused(&window, 5100); // belongs to the same burst
     assert_true(window.limit == 8);
     for (int i = 0; i < 8; i++) {
         window_success(&window);
     }
-    assert_true(window.limit > 8.9 && window.limit <= 9); // one more
+    assert_true(window.limit > 8.9 && window.limit <= 9); // one more after a window of successes
     for (int i = 0; i < 20; i++) {
         window_refused(&window, 10000 + 2000 * (uint64_t)i);
     }
@@ -120,9 +121,9 @@ static void the_breaker_lets_one_try(void **state)
     assert_false(breaker_allows(&breaker, 5999));
     assert_true(breaker_allows(&breaker, 6000));
     breaker_begins(&breaker);
-    assert_false(breaker_allows(&breaker, 6000)); // one only
+    assert_false(breaker_allows(&breaker, 6000)); // only one request may try
     breaker_failure(&breaker, 7000);
-    assert_false(breaker_allows(&breaker, 16999)); // twice as long
+    assert_false(breaker_allows(&breaker, 16999)); // it stays open twice as long
     assert_true(breaker_allows(&breaker, 17000));
     breaker_begins(&breaker);
     breaker_success(&breaker);

@@ -1,4 +1,4 @@
-// XGBoost behind boost.h: it learns, it is deterministic, it refuses with a sentence.
+// Boosted trees: they learn, training is deterministic, and errors have a sentence.
 #include "worker/model/boost.h"
 
 #include "common/stats.h"
@@ -47,7 +47,7 @@ static void a_known_function_is_learnt(void **state)
     for (int i = 0; i < ROWS; i++) {
         square += (p[i] - y[i]) * (p[i] - y[i]) / ROWS;
     }
-    assert_true(sqrt(square) < 0.25); // the labels themselves spread by more than 1
+    assert_true(sqrt(square) < 0.25); // the standard deviation of the labels is above 1
     boost_free(boost);
 }
 
@@ -87,10 +87,10 @@ static void logistic_predictions_are_probabilities(void **state)
     boost_free(boost);
 }
 
-// Asked after each tree; enough once it is the last one wanted.
+// Stops after the last tree wanted.
 struct asked {
     unsigned rounds, last;
-    float first[2]; // the second tree's predictions of two rows
+    float first[2]; // predictions of two rows after the second tree
 };
 
 static bool enough_trees(void *owner, unsigned round, const float *prediction)
@@ -119,7 +119,7 @@ static void ranking_puts_rows_in_order_until_it_is_enough(void **state)
     struct asked asked = {.last = 39};
     assert_int_equal(
         boost_train_until(&boost, &config, x, ROWS, COLUMNS, y, enough_trees, &asked, NULL), 0);
-    assert_int_equal(asked.rounds, 40); // of 60
+    assert_int_equal(asked.rounds, 40); // of 60 rounds
     assert_int_equal(boost_predict(boost, x, ROWS, COLUMNS, p, NULL), 0);
     boost_free(boost);
     for (int i = 0; i < ROWS; i++) {
@@ -129,7 +129,7 @@ static void ranking_puts_rows_in_order_until_it_is_enough(void **state)
         }
     }
     assert_true(right > 0.95 * pairs);
-    config.rounds = 2; // what was told after two trees is what two trees say
+    config.rounds = 2; // two rounds give the predictions that were reported after two
     assert_int_equal(boost_train(&boost, &config, x, ROWS, COLUMNS, y, NULL), 0);
     assert_int_equal(boost_predict(boost, x, ROWS, COLUMNS, two, NULL), 0);
     boost_free(boost);

@@ -20,7 +20,7 @@ struct fixture {
         int count;
         enum err_code code;
         char text[ERR_TEXT_MAX];
-        struct forecast_reply forecast; // deep copies
+        struct forecast_reply forecast; // deep copies of the replies
         struct observed observed;
         struct worker_status status;
     } answer;
@@ -103,10 +103,10 @@ static void on_status(void *owner, const struct err *error, const void *reply)
     }
 }
 
-// What an OBSERVE says besides the point.
+// The parts of an OBSERVE besides the point.
 struct told {
     double p_improves, incumbent, propensity;
-    bool turned; // the opposite of a fast candidate and the other way round
+    bool turned; // fast and slow candidates are exchanged
 };
 
 static void post_observe(struct fixture *f, size_t from, size_t to, const struct told *told)
@@ -134,7 +134,7 @@ static void post_observe(struct fixture *f, size_t from, size_t to, const struct
         message_copy(&outcome_message, &observe.outcomes[i - from], &outcome);
     }
     engine_static.observe(f->engine, &observe, on_observed, f);
-    assert_null(observe.problem); // taken
+    assert_null(observe.problem); // the request was taken
 }
 
 static void observe(struct fixture *f, size_t from, size_t to, const struct told *told)
@@ -166,7 +166,7 @@ static const struct forecast *forecast(struct fixture *f, size_t index, double i
 {
     forget(f);
     post_forecast(f, index, incumbent);
-    assert_int_equal(f->answer.count, 0); // never inside the call
+    assert_int_equal(f->answer.count, 0); // the callback never runs inside the call
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(f->answer.code, 0);
     assert_int_equal(f->answer.forecast.forecasts_count, 1);
@@ -189,7 +189,7 @@ static void it_learns_what_is_fast(void **state)
     struct fixture *f = *state;
     struct space_point slow = space_point_at(0, 1), fast = space_point_at(13, 1);
     assert_true(fast.log2 > slow.log2 + 2);
-    observe(f, 20, 100, NULL); // neither of the two is among them
+    observe(f, 20, 100, NULL); // neither of the two candidates is among them
     assert_int_equal(f->answer.observed.added, 80);
     assert_int_equal(f->answer.observed.rows, 80);
     assert_int_equal(f->answer.observed.model_version, 80);
@@ -317,7 +317,7 @@ static void groups_do_not_mix(void **state)
     forget(f);
     engine_static.status(f->engine, on_status, f);
     uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(f->answer.status.models_count, 1); // asking makes no group
+    assert_int_equal(f->answer.status.models_count, 1); // a forecast makes no group
     assert_int_equal(f->answer.status.outcomes, 40);
     assert_string_equal(f->answer.status.models[0].problem, "sgemm");
 }

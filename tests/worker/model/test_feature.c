@@ -1,4 +1,4 @@
-// Facts become columns; what is unknown or absurd is missing.
+// Facts become columns. An unknown or absurd value is missing.
 #include "worker/model/feature.h"
 
 #include "common/mem.h"
@@ -58,9 +58,10 @@ static void a_name_keeps_its_column(void **state)
     struct feature_row y = feature_row_learn(columns, &(struct feature_facts){.candidate = &two});
     assert_int_equal(feature_columns_count(columns), 3);
     assert_string_equal(feature_columns_name(columns, 1), "object:b");
-    assert_float_equal(feature_row_value(&y, 1), 4, 1e-6); // the first of two of the same name
+    assert_float_equal(feature_row_value(&y, 1), 4,
+                       1e-6); // of two values of one name the first counts
     assert_true(isnan(feature_row_value(&y, 0)));
-    assert_true(isnan(feature_row_value(&x, 2))); // a column younger than the row
+    assert_true(isnan(feature_row_value(&x, 2))); // the column was added after the row
     feature_row_clear(&x);
     feature_row_clear(&y);
     feature_columns_free(columns);

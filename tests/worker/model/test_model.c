@@ -1,5 +1,5 @@
-// The model of one group: honest with a dozen rows, sharp with a hundred, and aware of what is
-// never correct.
+// The model of one group: calibrated with a dozen rows, sharp with a hundred, and able to learn
+// which candidates are never correct.
 #include "worker/model/model.h"
 
 #include "common/stats.h"
@@ -25,8 +25,8 @@ struct data {
     double y[ROWS_MAX];
 };
 
-// Two parameters matter, a feature says one of them again, one is noise. What has the first at 3
-// and the second at 0 is wrong.
+// Two parameters matter, one feature repeats one of them, and one is noise. Candidates with the
+// first parameter at 3 and the second at 0 or 1 are wrong.
 static void fill(struct data *data, size_t rows, uint64_t seed)
 {
     struct stats_rng rng;
@@ -54,27 +54,27 @@ static struct model *fit(const struct data *data, size_t rows)
     return model;
 }
 
-// Root mean square error, share of outcomes inside the central 80 %, mean width of that, over fresh
-// correct rows.
+// Computes, over fresh correct rows, the root mean square error, the share of outcomes inside the
+// central 80 % of their prediction, and the mean width of that interval.
 static void judge(size_t rows, double *ret_error, double *ret_inside, double *ret_width)
 {
     static struct data train, test;
-    static struct outlook outlook[ROWS_MAX];
+    static struct prediction prediction[ROWS_MAX];
     double square = 0, inside = 0, width = 0, count = 0;
     for (uint64_t seed = 0; seed < 4; seed++) {
         fill(&train, rows, seed);
         fill(&test, ROWS_MAX, seed + 100);
         struct model *model = fit(&train, rows);
-        assert_int_equal(model_predict(model, test.x, ROWS_MAX, outlook, NULL), 0);
+        assert_int_equal(model_predict(model, test.x, ROWS_MAX, prediction, NULL), 0);
         for (size_t i = 0; i < ROWS_MAX; i++) {
             if (!test.correct[i]) {
                 continue;
             }
-            double u = outlook_cdf(&outlook[i], test.y[i]),
-                   error = outlook_mean(&outlook[i]) - test.y[i];
+            double u = prediction_cdf(&prediction[i], test.y[i]),
+                   error = prediction_mean(&prediction[i]) - test.y[i];
             square += error * error;
             inside += u > 0.1 && u < 0.9;
-            width += outlook[i].scale;
+            width += prediction[i].scale;
             count++;
         }
         model_free(model);
@@ -100,7 +100,7 @@ static void equal_data_give_equal_forecasts(void **state)
 {
     (void)state;
     static struct data data;
-    struct outlook a[10], b[10];
+    struct prediction a[10], b[10];
     fill(&data, 60, 1);
     struct model *one = fit(&data, 60), *two = fit(&data, 60);
     assert_int_equal(model_predict(one, data.x, 10, a, NULL), 0);
@@ -108,7 +108,7 @@ static void equal_data_give_equal_forecasts(void **state)
     for (int i = 0; i < 10; i++) {
         assert_true(a[i].p_correct == b[i].p_correct && a[i].centre == b[i].centre &&
                     a[i].scale == b[i].scale);
-        assert_true(outlook_cdf(&a[i], 1) == outlook_cdf(&b[i], 1));
+        assert_true(prediction_cdf(&a[i], 1) == prediction_cdf(&b[i], 1));
     }
     model_free(one);
     model_free(two);
@@ -120,7 +120,7 @@ static void a_rule_of_correctness_is_learnt(void **state)
     static struct data data;
     fill(&data, 100, 2);
     struct model *model = fit(&data, 100);
-    struct outlook out[2];
+    struct prediction out[2];
     const float x[2 * COLUMNS] = {3, 0, 16, 0.5F, 2, 3, 14, 0.5F};
     assert_int_equal(model_predict(model, x, 2, out, NULL), 0);
     assert_true(out[0].p_correct < 0.5);
@@ -137,7 +137,7 @@ static void few_wrong_rows_give_the_base_rate(void **state)
         data.correct[i] = i != 4;
     }
     struct model *model = fit(&data, 20);
-    struct outlook out[2];
+    struct prediction out[2];
     const float x[2 * COLUMNS] = {3, 0, 16, 0.5F, 2, 3, 14, 0.5F};
     assert_int_equal(model_predict(model, x, 2, out, NULL), 0);
     assert_true(out[0].p_correct == out[1].p_correct);
@@ -177,15 +177,15 @@ static void rows_without_any_information_give_their_own_distribution(void **stat
         data.y[i] = (double)(i % 2);
     }
     struct model *model = fit(&data, 40);
-    struct outlook out;
+    struct prediction out;
     assert_int_equal(model_predict(model, data.x, 1, &out, NULL), 0);
-    assert_float_equal(outlook_mean(&out), 0.5, 0.05);
+    assert_float_equal(prediction_mean(&out), 0.5, 0.05);
     assert_true(out.scale > 0.3);
     struct model_data none = {data.x, 40, 0, NULL, data.param, data.correct, data.y, 0, SCHEDULE};
     model_free(model);
     assert_int_equal(model_fit(&model, NULL, &none, NULL), 0); // no columns at all
     assert_int_equal(model_predict(model, data.x, 1, &out, NULL), 0);
-    assert_float_equal(outlook_mean(&out), 0.5, 0.05);
+    assert_float_equal(prediction_mean(&out), 0.5, 0.05);
     model_free(model);
 }
 
@@ -195,19 +195,19 @@ static void the_distribution_is_one(void **state)
     static struct data data;
     fill(&data, 50, 4);
     struct model *model = fit(&data, 50);
-    struct outlook out;
+    struct prediction out;
     assert_int_equal(model_predict(model, data.x, 1, &out, NULL), 0);
     double before = 0, integral = 0;
     for (double y = -20; y <= 20; y += 0.01) {
-        double cdf = outlook_cdf(&out, y);
+        double cdf = prediction_cdf(&out, y);
         assert_true(cdf >= before);
         before = cdf;
         integral += y >= 1 ? (1 - cdf) * 0.01 : 0;
     }
-    assert_true(outlook_cdf(&out, -40) < 1e-6 && outlook_cdf(&out, 40) > 1 - 1e-6);
-    assert_float_equal(outlook_excess(&out, 1), integral,
+    assert_true(prediction_cdf(&out, -40) < 1e-6 && prediction_cdf(&out, 40) > 1 - 1e-6);
+    assert_float_equal(prediction_excess(&out, 1), integral,
                        0.01); // E max(Y - 1, 0) = integral of 1 - F from 1
-    assert_float_equal(outlook_excess(&out, -30), outlook_mean(&out) + 30, 1e-6);
+    assert_float_equal(prediction_excess(&out, -30), prediction_mean(&out) + 30, 1e-6);
     model_free(model);
 }
 

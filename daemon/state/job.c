@@ -1,0 +1,85 @@
+// Design note. The edges:
+//
+//   QUEUED     COMPILING   it is being prepared: its problem is read, its sources are compiled
+//              DONE        answered from the cache of results
+//              BURIED      after a restart: what it is to do can no longer be read
+//   COMPILING  READY       everything is compiled
+//              DONE        a COMPILE job; or candidate, baseline or reference do not compile
+//              BURIED      the compile jail was lost twice, or its problem has gone
+//   READY      RUNNING     a device is held, the ledger knows
+//              DONE        an equal job has been measured in the meantime
+//              QUEUED      a compiled object has gone from the store: compile again
+//   RUNNING    DONE        reported
+//              READY       the executor was lost for the first time, or could not be started
+//              BURIED      the executor was lost twice, or its plan is too large to be sent
+//   any of these four -> CANCELLED
+//
+// A restart does not use edges: it makes new jobs, all of them QUEUED or terminal.
+#include "daemon/state/job.h"
+#include "common/log.h"
+#include "proto/messages.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define TO(state) (1U << JOB_##state)
+
+static const unsigned edge_table[JOB_STATE_COUNT] = {
+    [JOB_QUEUED] = TO(COMPILING) | TO(DONE) | TO(CANCELLED) | TO(BURIED),
+    [JOB_COMPILING] = TO(READY) | TO(DONE) | TO(CANCELLED) | TO(BURIED),
+    [JOB_READY] = TO(RUNNING) | TO(DONE) | TO(QUEUED) | TO(CANCELLED),
+    [JOB_RUNNING] = TO(DONE) | TO(READY) | TO(CANCELLED) | TO(BURIED),
+    [JOB_DONE] = 0,
+    [JOB_CANCELLED] = 0,
+    [JOB_BURIED] = 0,
+};
+
+bool job_edge_allowed(enum job_state from, enum job_state to)
+{
+    if ((unsigned)from >= JOB_STATE_COUNT || (unsigned)to >= JOB_STATE_COUNT) {
+        return false;
+    }
+    return (edge_table[from] >> to & 1U) != 0;
+}
+
+void job_set_state(struct job *job, enum job_state state)
+{
+    struct job_census *census = job->search->census;
+    enum job_state from = (enum job_state)job->state;
+
+    if (!job_edge_allowed(from, state)) {
+        log_event(LOG_ERROR, "job-defect job=%llu from=%s to=%s reason=\"no such edge\"",
+                  (unsigned long long)job->id, job_state_name(from), job_state_name(state));
+        abort();
+    }
+    census->state[from]--;
+    census->state[state]++;
+    if (job_state_is_terminal(state)) {
+        job->search->unfinished--;
+    }
+    job->state = (uint8_t)state;
+    if (state != JOB_READY && state != JOB_RUNNING) {
+        job_drop_compiled(job);
+    }
+}
+
+void job_carry_compiled(struct job *job, struct compiled *compiled_taken)
+{
+    char *log = compiled_taken->log;
+
+    if (log && strlen(log) > JOB_LOG_MAX) {
+        compiled_taken->log = xstrndup(log, JOB_LOG_MAX);
+        free(log);
+    }
+    job_drop_compiled(job);
+    job->compiled = xmemdup(compiled_taken, sizeof(*compiled_taken));
+    message_init(&compiled_message, compiled_taken);
+}
+
+void job_drop_compiled(struct job *job)
+{
+    if (job->compiled) {
+        message_clear(&compiled_message, job->compiled);
+        free(job->compiled);
+        job->compiled = NULL;
+    }
+}

@@ -1,0 +1,93 @@
+// Design note. What is needed is noted on the loop, in one moment; the walk takes its time on a
+// thread. What becomes needed meanwhile was asked for meanwhile, and so is new to the walk.
+#include "daemon/upkeep/sweeper.h"
+#include "common/log.h"
+#include <stdlib.h>
+
+#define SWEEP_TICKS 600
+#define EARLY_TICKS 60
+
+struct list {
+    struct digest *digest;
+    size_t count;
+};
+
+static void keep(void *owner, const struct digest *digest)
+{
+    struct list *list = owner;
+
+    if (digest_is_zero(digest)) {
+        return;
+    }
+    list->digest = xgrow(list->digest, list->count, sizeof(*list->digest));
+    list->digest[list->count++] = *digest;
+}
+
+static struct list needed(const struct sweeper *sweeper)
+{
+    struct list list = {0};
+    const struct job *job = job_table_first(sweeper->jobs);
+
+    setups_visit_blobs(sweeper->setups, keep, &list);
+    for (; job; job = job->by_id.next) {
+        if (!job_state_is_terminal(job->state)) {
+            keep(&list, &job->candidate);
+            if (job->compiled) {
+                keep(&list, &job->compiled->object);
+            }
+        }
+    }
+    return list;
+}
+
+static void on_swept(void *owner, const struct blob_swept *swept)
+{
+    struct sweeper *sweeper = owner;
+
+    sweeper->sweeping = false;
+    if (swept->removed > 0) {
+        log_event(LOG_NOTICE, "blobs-swept removed=%llu removed_bytes=%llu left=%llu bytes=%llu",
+                  (unsigned long long)swept->removed, (unsigned long long)swept->removed_bytes,
+                  (unsigned long long)swept->files, (unsigned long long)swept->bytes);
+    }
+    if (swept->bytes > sweeper->max_bytes && !sweeper->stop) {
+        log_event(LOG_WARNING,
+                  "blobs-over bytes=%llu max=%llu reason=\"they are in use, or were within the last"
+                  " hour\"",
+                  (unsigned long long)swept->bytes, (unsigned long long)sweeper->max_bytes);
+    }
+}
+
+void sweeper_tick(struct sweeper *sweeper)
+{
+    uint64_t now = sweeper->ticks++;
+    bool full = blob_store_full(sweeper->blobs) != sweeper->full && now >= sweeper->early;
+
+    if ((full || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
+        struct list list = needed(sweeper);
+        struct blob_sweep sweep = {
+            .root = blob_store_root(sweeper->blobs),
+            .max_bytes = sweeper->max_bytes,
+            .full = full,
+            .grace_s = SWEEPER_GRACE_S,
+            .keep = list.digest,
+            .keep_count = list.count,
+            .stop = &sweeper->stop,
+        };
+
+        sweeper->full = blob_store_full(sweeper->blobs);
+        sweeper->early = full ? now + EARLY_TICKS : sweeper->early;
+        sweeper->sweeping = true;
+        blob_sweep(sweeper->loop, &sweep, on_swept, sweeper);
+    }
+}
+
+void sweeper_stop(struct sweeper *sweeper)
+{
+    atomic_store(&sweeper->stop, true);
+}
+
+bool sweeper_busy(const struct sweeper *sweeper)
+{
+    return sweeper->sweeping;
+}

@@ -1,0 +1,136 @@
+#include "problem/normalised_source.h"
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct scan {
+    struct strbuf *out;
+    const char *at;  // next byte of the source
+    const char *end; // behind its last byte
+    char last;       // the character that was written last, 0: none
+    bool blank;      // blanks or a comment were left out since then
+    bool line;       // a line has ended since then
+    bool directive;  // inside a line that begins with '#' or "//@", whose end must be kept
+};
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool starts(const struct scan *scan, const char *text)
+{
+    size_t len = strlen(text);
+
+    return (size_t)(scan->end - scan->at) >= len && memcmp(scan->at, text, len) == 0;
+}
+
+static void put(struct scan *scan, char c)
+{
+    strbuf_add(scan->out, &c, 1);
+    scan->last = c;
+}
+
+// Writes a character of the source. Writes a blank or a line end before it when leaving that out
+// would change the meaning: between two words, between two operators that would become another one,
+// in "#define F (x)".
+static void write_char(struct scan *scan, char c)
+{
+    if (scan->directive && scan->line) {
+        put(scan, '\n');
+        scan->directive = false;
+    } else if (scan->blank && ((is_word(scan->last) && is_word(c)) ||
+                               (scan->last == c && strchr("+-&|<>=*/", c)) ||
+                               (scan->last == '*' && c == '/') || (scan->last == '/' && c == '*') ||
+                               (scan->directive && (c == '(' || is_word(scan->last))))) {
+        put(scan, ' ');
+    }
+    scan->blank = scan->line = false;
+    put(scan, c);
+}
+
+// The byte behind the line end that this backslash continues. Blanks may stand between them, as
+// compilers allow. NULL when the backslash does not end its line.
+static const char *line_end(const struct scan *scan)
+{
+    const char *at = scan->at + 1;
+
+    while (at < scan->end && *at != '\n' && isspace((unsigned char)*at)) {
+        at++;
+    }
+    return at < scan->end && *at == '\n' ? at + 1 : NULL;
+}
+
+static void skip_comment(struct scan *scan)
+{
+    scan->at += 2;
+    while (scan->at < scan->end && !starts(scan, "*/")) {
+        scan->at++;
+    }
+    scan->at += scan->at < scan->end ? 2 : 0;
+    scan->blank = true;
+}
+
+static void copy_literal(struct scan *scan)
+{
+    char quote = *scan->at++;
+
+    write_char(scan, quote);
+    while (scan->at < scan->end && *scan->at != quote && *scan->at != '\n') {
+        if (*scan->at == '\\' && scan->at + 1 < scan->end) {
+            put(scan, *scan->at++);
+        }
+        put(scan, *scan->at++);
+    }
+    if (scan->at < scan->end) {
+        put(scan, *scan->at); // the closing quote, or the end of the line in an unclosed literal
+        scan->at += *scan->at == quote;
+    }
+}
+
+void source_normalise(struct strbuf *out, const void *source, size_t len)
+{
+    struct scan scan = {.out = out, .at = source, .end = (const char *)source + len, .line = true};
+
+    while (scan.at < scan.end) {
+        const char *after;
+        char c = *scan.at;
+
+        if (starts(&scan, "/*")) {
+            skip_comment(&scan);
+        } else if (starts(&scan, "//") && !starts(&scan, "//@")) {
+            while (scan.at < scan.end && *scan.at != '\n') {
+                scan.at++;
+            }
+        } else if (c == '\\' && (after = line_end(&scan))) {
+            scan.at = after;
+            scan.blank = true;
+        } else if (isspace((unsigned char)c)) {
+            scan.blank = true;
+            scan.line |= c == '\n';
+            scan.at++;
+        } else if (c == '"' || (c == '\'' && !is_word(scan.last))) {
+            copy_literal(&scan);
+        } else {
+            bool begins = (c == '#' || starts(&scan, "//@")) && (scan.line || scan.last == '\0');
+
+            if (begins && scan.last != '\0' && scan.last != '\n') {
+                put(&scan, '\n');
+                scan.blank = scan.line = scan.directive = false;
+            }
+            write_char(&scan, c);
+            scan.directive |= begins;
+            scan.at++;
+        }
+    }
+}
+
+struct digest source_normalised_digest(const void *source, size_t len)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    source_normalise(&text, source, len);
+    struct digest digest = digest_of(strbuf_text(&text), text.len);
+    strbuf_release(&text);
+    return digest;
+}

@@ -1,0 +1,43 @@
+// What came of one search of a recorded space, as plain numbers that processes pass to each other
+// through shared memory. replay/sim_search.h and the methods of replay/search_methods.h fill it;
+// replay/compare.h and the summaries read it.
+#ifndef REPLAY_SEARCH_OUTCOME_H
+#define REPLAY_SEARCH_OUTCOME_H
+
+#include <stdint.h>
+
+#define SEARCH_STEPS_MAX 64
+
+// A new incumbent, with what the search had used until then.
+struct search_step {
+    double device_seconds;
+    double log2; // speedup of the incumbent
+    uint64_t considered;
+    uint64_t measured;
+};
+
+struct search_outcome {
+    uint64_t considered, measured, audited, trusted, records; // candidates, as the run counts them
+    uint64_t improvers;     // considered candidates that beat the incumbent of their decision
+    uint64_t missed;        // improvers that were not measured
+    double device_seconds;  // used
+    double compile_seconds; // used
+    double given_seconds;   // the budget of device time; what was used when there was none
+    double seconds;         // simulated time
+    double best_log2;       // speedup of the last incumbent; 0 is the baseline
+    // The incumbents in order. When there are more than SEARCH_STEPS_MAX, each further one replaces
+    // the last.
+    struct search_step step[SEARCH_STEPS_MAX];
+    uint64_t steps;
+};
+
+// Appends an incumbent to the steps.
+void search_outcome_add_step(struct search_outcome *outcome, const struct search_step *step);
+// Returns the first step whose speedup was at least log2. NULL when there is none, and when the
+// baseline, with a log2 of 0, is enough.
+const struct search_step *search_outcome_step(const struct search_outcome *outcome, double log2);
+// Returns the device seconds that were used when the speedup first was at least log2: 0 when the
+// baseline is enough, infinite when it never was.
+double search_outcome_reached(const struct search_outcome *outcome, double log2);
+
+#endif

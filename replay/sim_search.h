@@ -1,0 +1,44 @@
+// One search of a recorded space in simulated time. It is the pipeline of a live search; its run is
+// kept in memory, and a simulated daemon and a simulated worker take the places of the real ones.
+// replay/tasks.c is the only caller. It does not know with what other searches it is compared.
+#ifndef REPLAY_SIM_SEARCH_H
+#define REPLAY_SIM_SEARCH_H
+
+#include "common/err.h"
+#include "replay/recorded_space.h"
+#include "replay/search_outcome.h"
+#include "replay/sim.h"
+#include "replay/sim_daemon.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_search;
+
+// Settings of a search. Pointers are borrowed and must outlive the search. Fields without a comment
+// are the options of `kcast search` with that name.
+struct sim_search_config {
+    const struct recorded_space *recorded;
+    const char *strategy, *policy;
+    bool surrogate; // whether a model makes forecasts
+    double confidence, audit, share;
+    const char *guarantee; // for policies that certify; NULL: the default
+    double alpha, delta;
+    uint64_t seed;
+    double budget_seconds; // device time; NaN: no limit
+    uint64_t measurements; // 0: no limit
+    uint64_t candidates;   // 0: no limit
+    uint64_t batch, wide;  // as in run_started
+};
+
+// Begins a search. sim and sim_daemon must outlive it. The caller frees *ret.
+MUST_CHECK int sim_search_create(struct sim_search **ret, struct sim *sim,
+                                 struct sim_daemon *sim_daemon,
+                                 const struct sim_search_config *config, struct err *err);
+void sim_search_free(struct sim_search *search); // NULL is fine
+// Does what is possible at this simulated time. To be called after every step of the simulation.
+MUST_CHECK int sim_search_advance(struct sim_search *search, struct err *err);
+bool sim_search_done(const struct sim_search *search);
+// Fills *ret except given_seconds. The search is done.
+void sim_search_outcome(const struct sim_search *search, struct search_outcome *ret);
+
+#endif

@@ -1,0 +1,319 @@
+// Processes that are started ahead and stay: who gets which, which are kept ready, which leave.
+// They are of the fake executor; the plans say what it does.
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include "daemon/run/prestarted.h"
+#include "proto/messages.h"
+#include "tests/support/program.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    uv_loop_t loop;
+    struct children *children;
+    struct prestarted_set *prestarted_set;
+};
+
+// A question and what came of it.
+struct question {
+    struct prestarted *prestarted;
+    bool keeps; // does not give it back at once
+    unsigned outcomes, ends;
+    char reason[CHILD_REASON_MAX];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    char *path = program_support_path("fake_exec");
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)unsetenv("KCAST_FAKE_START");
+    (void)unsetenv("KCAST_FAKE_LOG");
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
+    f->prestarted_set = prestarted_set_create(f->children);
+    free(path);
+    *state = f;
+    return 0;
+}
+
+static void until_left(struct fixture *f, size_t count)
+{
+    while (children_count(f->children) > count) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(children_count(f->children), count);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    prestarted_set_stop(f->prestarted_set);
+    until_left(f, 0);
+    prestarted_set_free(f->prestarted_set);
+    children_free(f->children);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    free(f);
+    return 0;
+}
+
+static struct bytes pack(const struct message *message, const void *value)
+{
+    struct strbuf packed = STRBUF_INIT;
+
+    assert_int_equal(message_pack(message, value, &packed, NULL), 0);
+    return strbuf_detach_bytes(&packed);
+}
+
+// A plan whose candidate says these words.
+static struct bytes plan_of(const char *words)
+{
+    struct measure_plan plan;
+    struct cuda_variant variant = {.cubin = {0}};
+    struct cuda_object object = {.variants = &variant, .variants_count = 1};
+    char *text = xasprintf("OBJ%s", words);
+
+    message_init(&measure_plan_message, &plan);
+    plan.problem = plan.reference = plan.baseline =
+        (struct bytes){(unsigned char *)text, strlen(text)};
+    variant.cubin = object.source = plan.problem;
+    object.target = text;
+    plan.candidate = pack(&cuda_object_message, &object);
+    struct bytes packed = pack(&measure_plan_message, &plan);
+    bytes_clear(&plan.candidate);
+    free(text);
+    return packed;
+}
+
+static struct prestarted_config config_of(const char *group, bool fresh)
+{
+    return (struct prestarted_config){
+        .mode = "cuda-measure",
+        .argument = "GPU-1",
+        .group = group,
+        .fresh = fresh,
+        .grace_ms = PROGRAM_LIMIT_MS,
+    };
+}
+
+static void on_outcome(void *owner, struct bytes *outcome)
+{
+    struct question *question = owner;
+
+    assert_true(outcome->len > 0);
+    question->outcomes++;
+    if (!question->keeps) {
+        prestarted_give_back(question->prestarted);
+    }
+}
+
+static void on_end(void *owner, const struct child_end *end)
+{
+    struct question *question = owner;
+
+    question->ends++;
+    memcpy(question->reason, end->reason, sizeof(question->reason));
+}
+
+static void ask(struct fixture *f, struct question *question, struct prestarted_config config,
+                const char *words)
+{
+    struct bytes plan = plan_of(words);
+    struct prestarted_question asked = {
+        .outcome_max = (size_t)1 << 20,
+        .deadline_ms = PROGRAM_LIMIT_MS,
+        .on_outcome = on_outcome,
+        .on_end = on_end,
+        .owner = question,
+    };
+
+    question->outcomes = question->ends = 0;
+    assert_int_equal(prestarted_set_take(&question->prestarted, f->prestarted_set, &config, NULL),
+                     0);
+    prestarted_ask(question->prestarted, &asked, &plan);
+    assert_null(plan.data);
+}
+
+static void until_told(struct fixture *f, const struct question *question)
+{
+    while (question->outcomes + question->ends == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+}
+
+// The process that has answered, by what stands for it.
+static struct prestarted *answer(struct fixture *f, struct prestarted_config config)
+{
+    struct question question = {0};
+
+    ask(f, &question, config, "");
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 1);
+    return question.prestarted;
+}
+
+static void a_group_has_its_process_again_and_others_have_not(void **state)
+{
+    struct fixture *f = *state;
+    struct prestarted *first = answer(f, config_of("a", false));
+
+    assert_ptr_equal(answer(f, config_of("a", false)), first);
+    struct prestarted *other = answer(f, config_of("b", false));
+    assert_ptr_not_equal(other, first);
+    assert_int_equal(children_count(f->children), 2);
+    assert_ptr_equal(answer(f, config_of("a", false)), first);
+    assert_ptr_equal(answer(f, config_of("b", false)), other);
+}
+
+static void a_fresh_process_takes_the_place_of_its_groups(void **state)
+{
+    struct fixture *f = *state;
+    struct prestarted *first = answer(f, config_of("a", false));
+    struct prestarted *second = answer(f, config_of("a", true));
+
+    assert_ptr_not_equal(second, first);
+    until_left(f, 1);
+    assert_ptr_equal(answer(f, config_of("a", false)), second);
+}
+
+static void so_many_groups_keep_a_process_and_the_oldest_leaves(void **state)
+{
+    static const char *const group[] = {"a", "b", "c", "d", "e"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < PRESTARTED_GROUPS_MAX; i++) {
+        (void)answer(f, config_of(group[i], false));
+    }
+    assert_int_equal(children_count(f->children), PRESTARTED_GROUPS_MAX);
+    (void)answer(f, config_of("a", false)); // "b" is the oldest now
+    (void)answer(f, config_of(group[PRESTARTED_GROUPS_MAX], false));
+    until_left(f, PRESTARTED_GROUPS_MAX);
+    struct question question = {0};
+    ask(f, &question, config_of("b", false), ""); // starts one
+    assert_int_equal(children_count(f->children), PRESTARTED_GROUPS_MAX + 1);
+    until_told(f, &question);
+}
+
+// Where there is a device, only when none of its processes answers.
+static void spares_are_replaced_when_nothing_is_measured(void **state)
+{
+    struct fixture *f = *state;
+    struct prestarted_config config = config_of("a", false);
+
+    prestarted_set_fill(f->prestarted_set, &config, 2);
+    assert_int_equal(children_count(f->children), 2);
+    prestarted_set_fill(f->prestarted_set, &config, 2); // that is so already
+    assert_int_equal(children_count(f->children), 2);
+    struct question question = {0};
+    ask(f, &question, config, "");
+    prestarted_set_tick(f->prestarted_set);
+    assert_int_equal(children_count(f->children), 2); // one answers, one is left
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 1);
+    assert_int_equal(children_count(f->children), 3);
+    prestarted_set_stop(f->prestarted_set);
+    until_left(f, 0);
+    prestarted_set_tick(f->prestarted_set);
+    assert_int_equal(children_count(f->children), 0);
+}
+
+static void one_that_dies_with_a_plan_is_told_to_who_asked(void **state)
+{
+    struct fixture *f = *state;
+    struct question question = {0};
+
+    ask(f, &question, config_of("a", false), "//! run-exit 5\n");
+    until_told(f, &question);
+    assert_int_equal(question.ends, 1);
+    assert_non_null(strstr(question.reason, "ended with exit code 5"));
+    until_left(f, 0);
+    (void)answer(f, config_of("a", false)); // the next one has a process of its own
+}
+
+static void one_that_is_stopped_gives_no_answer(void **state)
+{
+    struct fixture *f = *state;
+    struct question question = {0};
+
+    ask(f, &question, config_of("a", false), "//! run-hang\n");
+    prestarted_stop(question.prestarted);
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 0);
+    assert_non_null(strstr(question.reason, "was stopped"));
+}
+
+static void a_retired_one_is_told_when_it_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct question question = {.keeps = true};
+
+    ask(f, &question, config_of("a", false), "");
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 1);
+    prestarted_retire(question.prestarted); // later than in the callback
+    while (question.ends == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(children_count(f->children), 0);
+}
+
+// The answer counts, and its process cannot be used any more.
+static void what_comes_while_the_answer_is_read_ends_it(void **state)
+{
+    struct fixture *f = *state;
+    struct question question = {.keeps = true};
+
+    ask(f, &question, config_of("a", false), "//! run-late\n");
+    while (question.ends == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_true(question.outcomes <= 1); // both may come in one piece
+    assert_non_null(strstr(question.reason, "went on after its report"));
+    until_left(f, 0);
+}
+
+static void one_that_does_not_become_ready_is_told(void **state)
+{
+    struct fixture *f = *state;
+    char *path = program_support_path("fake_exec");
+
+    (void)setenv("KCAST_FAKE_START", "garbage", 1);
+    prestarted_set_free(
+        f->prestarted_set); // the environment is the children's from their beginning
+    children_free(f->children);
+    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
+    f->prestarted_set = prestarted_set_create(f->children);
+    struct question question = {0};
+    ask(f, &question, config_of("a", false), "");
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 0);
+    assert_non_null(strstr(question.reason, "did not begin with an empty frame"));
+    free(path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_group_has_its_process_again_and_others_have_not),
+        TEST(a_fresh_process_takes_the_place_of_its_groups),
+        TEST(so_many_groups_keep_a_process_and_the_oldest_leaves),
+        TEST(spares_are_replaced_when_nothing_is_measured),
+        TEST(one_that_dies_with_a_plan_is_told_to_who_asked),
+        TEST(one_that_is_stopped_gives_no_answer),
+        TEST(a_retired_one_is_told_when_it_is_gone),
+        TEST(what_comes_while_the_answer_is_read_ends_it),
+        TEST(one_that_does_not_become_ready_is_told),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

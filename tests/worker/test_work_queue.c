@@ -1,0 +1,108 @@
+// The work queue: items run one at a time and in order. Closing lets the running one finish and
+// drops the others.
+#include "worker/work_queue.h"
+
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct trace {
+    char text[32]; // one letter per event, in order; written by one thread at a time
+    size_t len;
+    sem_t begun, go;
+};
+
+struct job {
+    struct work_item item;
+    struct trace *trace;
+    char name;
+};
+
+static void note(struct trace *trace, char c)
+{
+    trace->text[trace->len++] = c;
+}
+
+static void work(struct work_item *item)
+{
+    struct job *job = (struct job *)item;
+    note(job->trace, job->name);
+}
+
+static void work_held(struct work_item *item)
+{
+    struct job *job = (struct job *)item;
+    sem_post(&job->trace->begun);
+    sem_wait(&job->trace->go);
+    note(job->trace, job->name);
+}
+
+static void done(struct work_item *item, bool worked)
+{
+    struct job *job = (struct job *)item;
+    note(job->trace, worked ? '+' : '-');
+}
+
+static void on_closed(void *owner)
+{
+    note(owner, '.');
+}
+
+static void items_run_one_after_another(void **state)
+{
+    (void)state;
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct work_queue *queue = work_queue_create(&loop);
+    struct trace trace = {.len = 0};
+    struct job job[3];
+    for (int i = 0; i < 3; i++) {
+        job[i] = (struct job){{.work = work, .done = done}, &trace, (char)('a' + i)};
+        work_queue_post(queue, &job[i].item);
+    }
+    assert_int_equal(work_queue_length(queue), 3);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(work_queue_length(queue), 0);
+    work_queue_close(queue, on_closed, &trace);
+    assert_string_equal(trace.text, "a+b+c+.");
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static void closing_finishes_the_running_task_and_drops_the_others(void **state)
+{
+    (void)state;
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct trace trace = {.len = 0};
+    sem_init(&trace.begun, 0, 0);
+    sem_init(&trace.go, 0, 0);
+    struct work_queue *queue = work_queue_create(&loop);
+    struct job job[3];
+    for (int i = 0; i < 3; i++) {
+        job[i] =
+            (struct job){{.work = i ? work : work_held, .done = done}, &trace, (char)('a' + i)};
+        work_queue_post(queue, &job[i].item);
+    }
+    sem_wait(&trace.begun);
+    work_queue_close(queue, on_closed, &trace);
+    assert_string_equal(trace.text, "--");
+    sem_post(&trace.go);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_string_equal(trace.text, "--a+.");
+    assert_int_equal(uv_loop_close(&loop), 0);
+    sem_destroy(&trace.begun);
+    sem_destroy(&trace.go);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_run_one_after_another),
+        cmocka_unit_test(closing_finishes_the_running_task_and_drops_the_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+// Design note. The confidence in a decision of strength s = |logit p| is the mean of a
+// beta-binomial model: the share R of right decisions among those of the same kind and similar
+// strength, shrunk to a pessimistic prior m, which believes only a part of what p claims:
+//
+//   confidence = (n R + PRIOR_DECISIONS m) / (n + PRIOR_DECISIONS)
+//   m = 1/2 + PRIOR_TRUST (max(p, 1 - p) - 1/2)
+//
+// R is weighted by three factors:
+//   - 1 / propensity, so that candidates measured at random stand for those that were trusted and
+//     never measured;
+//   - age, since old decisions were made by another model;
+//   - a kernel k in s. There is one exception, since strength is informative: a weaker decision
+//     that was right and a stronger one that was wrong count in full.
+//
+// n is the effective number of decisions, (sum w k)^2 / sum w^2 k (Kish 1965): ten decisions of
+// weight ten are worth ten, not a hundred. With few decisions the confidence stays near m, below
+// any useful threshold. It rises as decisions prove right, and one wrong decision of large weight
+// lowers it much.
+#include "worker/calibration/decisions.h"
+
+#include "common/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define PRIOR_DECISIONS 5.0
+#define PRIOR_TRUST 0.72
+#define STRENGTH_BANDWIDTH 1.0 // of logit p
+#define STRENGTH_MAX 4.6       // p = 0.01: stronger claims are treated alike
+#define HALF_LIFE 100.0        // decisions until a weight is halved
+
+struct decision {
+    double strength; // |logit p|
+    double weight;   // 1 / propensity
+    bool improves;   // what was decided
+    bool right;
+};
+
+struct decisions {
+    struct decision *decision;
+    size_t count, size;
+};
+
+struct decisions *decisions_create(void)
+{
+    return xcalloc(1, sizeof(struct decisions));
+}
+
+void decisions_free(struct decisions *decisions)
+{
+    if (!decisions) {
+        return;
+    }
+    free(decisions->decision);
+    free(decisions);
+}
+
+static double strength_of(double p)
+{
+    double strength = fabs(log(p / (1 - p)));
+    return strength < STRENGTH_MAX ? strength : STRENGTH_MAX; // also where p is 0 or 1
+}
+
+void decisions_add(struct decisions *decisions, double p, bool improved, double propensity)
+{
+    if (decisions->count == decisions->size) {
+        decisions->size = decisions->size ? 2 * decisions->size : 64;
+        decisions->decision =
+            xrealloc(decisions->decision, decisions->size, sizeof(struct decision));
+    }
+    decisions->decision[decisions->count++] = (struct decision){
+        .strength = strength_of(p),
+        .weight = fmin(1 / propensity, DECISION_WEIGHT_MAX),
+        .improves = p >= 0.5,
+        .right = (p >= 0.5) == improved,
+    };
+}
+
+double decisions_confidence(const struct decisions *decisions, double p)
+{
+    double strength = strength_of(p), right = 0, sum = 0, square = 0;
+    for (size_t i = 0; i < decisions->count; i++) {
+        const struct decision *decision = &decisions->decision[i];
+        if (decision->improves != (p >= 0.5)) {
+            continue;
+        }
+        double distance = (decision->strength - strength) / STRENGTH_BANDWIDTH;
+        double kernel = decision->right == (distance < 0) ? 1 : exp(-0.5 * distance * distance);
+        double weight = decision->weight * exp2(-(double)(decisions->count - 1 - i) / HALF_LIFE);
+        sum += weight * kernel;
+        square += weight * weight * kernel;
+        right += decision->right ? weight * kernel : 0;
+    }
+    double prior = 0.5 + PRIOR_TRUST * (fmax(p, 1 - p) - 0.5);
+    if (sum <= 0) {
+        return prior;
+    }
+    double effective = sum * sum / square;
+    return (effective * right / sum + PRIOR_DECISIONS * prior) / (effective + PRIOR_DECISIONS);
+}
+
+size_t decisions_count(const struct decisions *decisions)
+{
+    return decisions->count;
+}
+
+double decisions_accuracy(const struct decisions *decisions)
+{
+    double right = 0, sum = 0;
+    for (size_t i = 0; i < decisions->count; i++) {
+        sum += decisions->decision[i].weight;
+        right += decisions->decision[i].right ? decisions->decision[i].weight : 0;
+    }
+    return sum > 0 ? right / sum : NAN;
+}
