@@ -1,8 +1,8 @@
 // The search method "tenth". It measures a tenth of the candidates of a space, in two halves. The
 // first half is chosen at random, and an empty model of the static engine learns from it. Then the
 // model forecasts all other candidates once, and the second half are those that promise most beyond
-// the best so far (policy_promise: P(correct) times the expected excess). Candidates that do not
-// compile are never chosen.
+// the best so far (policy_expected_improvement: P(correct) times the expected excess). Candidates
+// that do not compile are never chosen.
 #include "client/policy/policy.h"
 #include "client/run/improvement.h"
 #include "common/mem.h"
@@ -139,11 +139,11 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
         return rc;
     }
     for (size_t i = 0; i < count && i < reply.forecasts_count; i++) {
-        out[i] =
-            (struct promise){.promise = policy_promise(&reply.forecasts[i], request.incumbent_log2),
-                             .mean = reply.forecasts[i].mean_log2,
-                             .candidate = t->shuffled[first + i],
-                             .place = first + i};
+        out[i] = (struct promise){
+            .promise = policy_expected_improvement(&reply.forecasts[i], request.incumbent_log2),
+            .mean = reply.forecasts[i].mean_log2,
+            .candidate = t->shuffled[first + i],
+            .place = first + i};
     }
     message_clear(&forecast_reply_message, &reply);
     return 0;

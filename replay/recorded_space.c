@@ -66,7 +66,7 @@ static size_t point_neighbours(const struct generator *generator, size_t point, 
     return count;
 }
 
-static void point_place(const struct generator *generator, size_t point, double *out)
+static void point_position(const struct generator *generator, size_t point, double *out)
 {
     memcpy(out, recorded_of(generator)->place + point * generator->axis_count,
            generator->axis_count * sizeof(*out));
@@ -83,7 +83,7 @@ static const struct generator_ops ops = {
     .source = point_name,
     .params = point_params,
     .neighbours = point_neighbours,
-    .place = point_place,
+    .position = point_position,
     .free = free_nothing,
 };
 

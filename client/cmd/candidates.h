@@ -1,4 +1,5 @@
-// The candidates that a command line names: files of source code.
+// The candidates that a command line names: files of source code, which become blobs of a daemon
+// pool. Called by `kcast measure` and `kcast forecast`. Knows nothing of problems and jobs.
 #ifndef CLIENT_CMD_CANDIDATES_H
 #define CLIENT_CMD_CANDIDATES_H
 
@@ -9,20 +10,21 @@
 #include <stddef.h>
 
 struct candidate_file {
-    const char *path;          // as given
+    const char *path;          // as given; the caller's
     struct digest digest;      // of its source, which is a blob of the daemon pool
-    struct compiled *compiled; // for users of this struct
-    struct result *result;     // the same
-    struct err error;          // why there is neither
-    bool done;
+    struct compiled *compiled; // set by the command when it has one; owned
+    struct result *result;     // set by the command when it has one; owned
+    struct err error;          // set by the command: why there is neither
+    bool done;                 // set by the command: there is an answer
 };
 
-// Reads the files and hands their bytes to daemon pool. *ret has count entries; free with candidates_free.
+// Reads the files and adds their bytes to the daemon pool. *ret has count entries and is for
+// candidates_free. ERR_INVALID for an empty file.
 MUST_CHECK int candidates_read(struct candidate_file **ret, char **path, size_t count,
                                struct daemon_pool *daemon_pool, struct err *err);
-void candidates_free(struct candidate_file *file, size_t count);
+void candidates_free(struct candidate_file *file, size_t count); // NULL is fine
 
-// A name for the jobs of one command, that no other command uses; malloc'd.
+// A search name for the jobs of one command that no other command uses; malloc'd.
 char *candidates_search_name(const char *command);
 
 #endif

@@ -1,4 +1,6 @@
-// kcast budget, kcast budget set: weights and budgets of device time, at every daemon of --pool.
+// kcast budget, kcast budget set: show and set weights and budgets of device time, at every daemon
+// of --pool. Every daemon counts for itself.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
@@ -14,7 +16,7 @@
 
 struct set_options {
     char *per_hour;
-    double weight; // 0: as it is
+    double weight; // 0: leave it as it is
     bool reset;
 };
 
@@ -32,10 +34,8 @@ static int call_one(const struct daemons *daemons, const struct daemon_link *lin
                     const struct budget_request *request, bool json, struct err *err)
 {
     struct budget_list list;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_BUDGET, &budget_request_message,
-                                              request, &budget_list_message, &list, BUDGET_MS, err);
-
+    int rc = daemon_call(link, OP_BUDGET, &budget_request_message, request, &budget_list_message,
+                         &list, BUDGET_MS, err);
     if (rc == 0) {
         share_table_print_budgets(daemons->several ? link->url : NULL, list.accounts,
                                   list.accounts_count, json);
@@ -44,23 +44,16 @@ static int call_one(const struct daemons *daemons, const struct daemon_link *lin
     return rc;
 }
 
-// Every daemon counts for itself. The first error is *err's, others are said here.
+// Sends the request to every daemon, also after a failure. Returns an exit code.
 static int call(struct session *session, const struct budget_request *request, struct err *err)
 {
     struct daemons daemons = {0};
     int rc = daemons_connect(&daemons, session, err);
-
     for (size_t i = 0; i < daemons.count; i++) {
         struct err why = ERR_INIT;
-
-        if (call_one(&daemons, &daemons.link[i], request, session_options(session)->json, &why) ==
+        if (call_one(&daemons, &daemons.link[i], request, session_options(session)->json, &why) !=
             0) {
-            continue;
-        }
-        if (rc != 0) {
-            fprintf(stderr, "kcast: %s\n", why.text);
-        } else {
-            rc = err_set(err, why.code, "%s", why.text);
+            daemon_call_failed(&rc, &why, err);
         }
     }
     daemons_release(&daemons);
@@ -78,7 +71,7 @@ static int run_budget(struct session *session, const void *own, char **argument,
     return call(session, &request, err);
 }
 
-// "none" is infinite: no limit.
+// Parses a number of device-seconds. "none" is no limit, which is infinite.
 static int parse_limit(double *ret, const char *text, const char *what, struct err *err)
 {
     if (strcmp(text, "none") == 0) {
@@ -100,28 +93,27 @@ static int run_budget_set(struct session *session, const void *own, char **argum
     const char *slash = strchr(argument[0], '/');
     char *tenant = xstrndup(argument[0], slash ? (size_t)(slash - argument[0]) : SIZE_MAX);
     struct budget_request request;
-
     message_init(&budget_request_message, &request);
     request.tenant = tenant;
     request.search = slash ? (char *)(uintptr_t)(slash + 1) : NULL;
     request.weight = options->weight > 0 ? options->weight : (double)NAN;
     request.reset = options->reset;
-    int code = 0;
+    int rc = 0;
     if (count > 1) {
-        code = parse_limit(&request.budget_seconds, argument[1], "SECONDS", err);
+        rc = parse_limit(&request.budget_seconds, argument[1], "SECONDS", err);
     }
-    if (code == 0 && options->per_hour) {
-        code = parse_limit(&request.hour_seconds, options->per_hour, "--per-hour", err);
+    if (rc == 0 && options->per_hour) {
+        rc = parse_limit(&request.hour_seconds, options->per_hour, "--per-hour", err);
     }
-    if (code == 0 && count == 1 && !options->per_hour && isnan(request.weight) && !options->reset) {
-        code = err_set(err, ERR_USAGE,
-                       "kcast budget set %s: nothing to set; give SECONDS, --per-hour, --weight or "
-                       "--reset",
-                       argument[0]);
+    if (count == 1 && !options->per_hour && isnan(request.weight) && !options->reset) {
+        rc = err_set(err, ERR_USAGE,
+                     "kcast budget set %s: nothing to set; give SECONDS, --per-hour, --weight or "
+                     "--reset",
+                     argument[0]);
     }
-    int rc = code == 0 ? call(session, &request, err) : err_exit(code);
+    int exit_code = rc == 0 ? call(session, &request, err) : err_exit(rc);
     free(tenant);
-    return rc;
+    return exit_code;
 }
 
 const struct command cmd_budget = {

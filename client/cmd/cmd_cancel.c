@@ -1,4 +1,5 @@
-// kcast cancel: stops jobs. Cancelling a finished job changes nothing and shows its state.
+// kcast cancel: stops jobs. To cancel a finished job changes nothing and shows its state.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
@@ -21,17 +22,16 @@ static int cancel(const struct daemons *daemons, const struct daemon_link *link,
                   const struct job_ids *ids, bool json, struct err *err)
 {
     struct job_infos infos;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_CANCEL, &job_ids_message, ids,
-                                              &job_infos_message, &infos, CANCEL_MS, err);
+    int rc = daemon_call(link, OP_CANCEL, &job_ids_message, ids, &job_infos_message, &infos,
+                         CANCEL_MS, err);
     if (rc == 0) {
-        job_table_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
+        job_list_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
         message_clear(&job_infos_message, &infos);
     }
     return rc;
 }
 
-// Goes on after a failure; the first error is *err's, others are said here.
+// Cancels at every daemon that is concerned, also after a failure.
 static int cancel_all(const struct daemons *daemons, struct job_ids *ids, char *search, bool json,
                       struct err *err)
 {
@@ -39,14 +39,9 @@ static int cancel_all(const struct daemons *daemons, struct job_ids *ids, char *
     for (size_t i = 0; i < daemons->count; i++) {
         ids[i].search = search;
         struct err why = ERR_INIT;
-        if ((ids[i].jobs_count == 0 && !search) ||
-            cancel(daemons, &daemons->link[i], &ids[i], json, &why) == 0) {
-            continue;
-        }
-        if (rc != 0) {
-            fprintf(stderr, "kcast: %s\n", why.text);
-        } else {
-            rc = err_set(err, why.code, "%s", why.text);
+        if ((ids[i].jobs_count > 0 || search) &&
+            cancel(daemons, &daemons->link[i], &ids[i], json, &why) != 0) {
+            daemon_call_failed(&rc, &why, err);
         }
     }
     return rc;
@@ -61,7 +56,7 @@ static int run_cancel(struct session *session, const void *own, char **argument,
     if (count == 0 && !options->search) {
         return err_exit(err_set(err, ERR_USAGE, "`kcast cancel` needs job numbers or --search"));
     }
-    int rc = job_table_check(argument, count, err);
+    int rc = job_list_check(argument, count, err);
     if (rc != 0) {
         goto out;
     }
@@ -69,13 +64,13 @@ static int run_cancel(struct session *session, const void *own, char **argument,
     if (rc != 0) {
         goto out;
     }
-    rc = job_table_sort(&ids, &daemons, argument, count, err);
+    rc = job_list_sort(&ids, &daemons, argument, count, err);
     if (rc != 0) {
         goto out;
     }
     rc = cancel_all(&daemons, ids, options->search, session_options(session)->json, err);
 out:
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

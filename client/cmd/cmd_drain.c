@@ -1,4 +1,4 @@
-// kcast drain, kcast undrain: devices that take no more jobs, and take them again.
+// kcast drain, kcast undrain: let devices take no more jobs, and let them take jobs again.
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"
@@ -16,19 +16,18 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// Nothing is asked of any daemon when an argument is wrong.
+// Sends each daemon the request with its own devices. When an argument is wrong, nothing is sent to
+// any daemon.
 static int drain_all(const struct daemons *daemons, const struct drain *request, struct err *err)
 {
     struct daemon_arguments *words;
     int rc =
         daemons_group_arguments(&words, daemons, request->devices, request->devices_count, err);
-
     if (rc != 0) {
         return rc;
     }
     for (size_t i = 0; i < daemons->count && rc == 0; i++) {
         struct drain own = *request;
-
         own.devices = words[i].word;
         own.devices_count = words[i].count;
         struct empty reply;
@@ -45,7 +44,6 @@ static int drain(struct session *session, const struct drain *request, struct er
 {
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
-
     if (rc == 0) {
         rc = drain_all(&daemons, request, err);
         daemons_release(&daemons);
@@ -58,16 +56,14 @@ static int run_drain(struct session *session, const void *own, char **argument, 
 {
     const struct drain_options *options = own;
     struct drain request = {.devices = argument, .devices_count = count, .reason = options->reason};
-
     return drain(session, &request, err);
 }
 
 static int run_undrain(struct session *session, const void *own, char **argument, size_t count,
                        struct err *err)
 {
-    struct drain request = {.devices = argument, .devices_count = count, .undrain = true};
-
     (void)own;
+    struct drain request = {.devices = argument, .devices_count = count, .undrain = true};
     return drain(session, &request, err);
 }
 

@@ -1,4 +1,4 @@
-// kcast eval: what forecasts were worth, from a run file or from JSON lines.
+// kcast eval: compares forecasts with their outcomes, from a run file or from JSON lines.
 #include "client/command.h"
 #include "client/eval/eval.h"
 #include "client/eval/eval_show.h"
@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
     {.name = NULL},
 };
 
-// Whether the file is a database, as run files are. What cannot be read is not one.
+// Whether the file is an SQLite database, as run files are. False for a file that cannot be read.
 static bool is_run(const char *path)
 {
     static const char magic[] = "SQLite format 3";

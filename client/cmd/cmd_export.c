@@ -1,5 +1,6 @@
-// kcast export: everything that a run file knows, one JSON object per line on stdout; or what it
-// has measured, as a space. And the candidates of a space, for scripts and for GPU Forecasters.
+// kcast export: prints the candidates or events of a run file as JSON lines, or writes what the run
+// has measured as a space. Also prints the candidates of a space, as JSON lines or in the format of
+// GPU Forecasters.
 #include "client/command.h"
 #include "client/report/report.h"
 #include "client/report/report_json.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FLUSH_AT ((size_t)1 << 20)   // bytes gathered before they are written
+#define FLUSH_AT ((size_t)1 << 20)   // bytes that are collected before they are written
 #define ANCHOR_MAX ((size_t)4 << 20) // bytes of a baseline's source
 
 struct export_options {
@@ -42,7 +43,7 @@ static const struct option_row rows[] = {
     {.name = NULL},
 };
 
-// Writes what has been gathered once there is much of it, or at the end.
+// Writes what has been collected to stdout if it is at least FLUSH_AT bytes, or at the end.
 static int flush(struct strbuf *out, bool end, struct err *err)
 {
     if (out->len == 0 || (out->len < FLUSH_AT && !end)) {
@@ -97,7 +98,8 @@ static int write_space(struct session *session, const struct space *space, const
     return rc;
 }
 
-// The source that speedups are over: the space's, or that of a file.
+// Reads the source of the baseline that speedups are relative to: from the space, or from `file`
+// when one is given. *ret is the caller's.
 static int read_anchor(struct bytes *ret, const struct space *space, const char *path,
                        const char *file, struct err *err)
 {
@@ -131,15 +133,15 @@ static int export_pairs(struct session *session, const struct space *space, cons
     struct bytes anchor = {0};
     struct space_sources sources = {0};
     int rc = read_anchor(&anchor, space, path, baseline, err);
-    if (rc == 0) {
-        rc = space_sources_init(&sources, space, path, err);
+    if (rc != 0) {
+        return rc;
     }
+    rc = space_sources_init(&sources, space, path, err);
     uint64_t written = 0;
     for (size_t i = 0; i < space->head.candidates && rc == 0; i++) {
         struct strbuf source = STRBUF_INIT;
         bool known = false;
-        if (isnormal(exp2(space_log2(&space->candidate[i])))) // also not NaN
-        {
+        if (isnormal(exp2(space_log2(&space->candidate[i])))) { // false for NaN: not correct
             rc = space_sources_get(&sources, i, &source, &known, err);
         }
         if (rc == 0 && known) {

@@ -1,5 +1,5 @@
-// kcast forecast: compiles the files that are named and asks the worker how fast they will be.
-// Measures nothing.
+// kcast forecast: compiles the named files and asks the worker how fast they will be. Nothing is
+// measured.
 #include "client/cmd/candidates.h"
 #include "client/command.h"
 #include "client/pool/daemon_pool.h"
@@ -30,8 +30,8 @@ static const struct option_row rows[] = {
 
 struct forecasting {
     struct daemon_pool *daemon_pool;
-    struct candidate_file *file; // the last one is the baseline
-    size_t count;                // with it
+    struct candidate_file *file; // the candidates, and the baseline as the last one
+    size_t count;                // of files, with the baseline
     struct device_info device;
 };
 
@@ -116,7 +116,7 @@ static void print_human(const struct candidate_file *file, const struct forecast
            forecast->reason ? "; " : "", forecast->reason ? forecast->reason : "");
 }
 
-// Asks about candidates first … last - 1 and prints them.
+// Asks about candidates first to last - 1 in one request and prints their forecasts.
 static int forecast_some(struct forecasting *f, struct remote *worker,
                          const struct problem_dir *dir, double incumbent, bool json, size_t first,
                          size_t last, struct err *err)
@@ -197,12 +197,12 @@ static int run_forecast(struct session *session, const void *own, char **argumen
         goto out;
     }
     rc = compile_all(&f, &dir, err);
-out:
     for (size_t first = 0; rc == 0 && first < count - 1; first += FORECAST_MAX) {
         size_t last = first + FORECAST_MAX < count - 1 ? first + FORECAST_MAX : count - 1;
         rc = forecast_some(&f, worker, &dir, options->incumbent, session_options(session)->json,
                            first, last, err);
     }
+out:
     daemon_pool_close(f.daemon_pool);
     candidates_free(f.file, f.count);
     message_clear(&device_info_message, &f.device);

@@ -1,4 +1,4 @@
-// kcast import: a space from a file of another tool.
+// kcast import: makes a space from a file of another tool.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -45,7 +45,6 @@ static const struct {
 static void say(struct session *session, const struct space *space, const char *path)
 {
     size_t correct = 0;
-
     for (uint64_t i = 0; i < space->head.candidates; i++) {
         correct += !isnan(space_log2(&space->candidate[i]));
     }
@@ -67,11 +66,10 @@ static void say(struct session *session, const struct space *space, const char *
 static int import(struct session *session, const void *options, char **argument,
                   size_t argument_count, struct err *err)
 {
+    (void)argument_count;
     const struct import_options *given = options;
     const struct space_import how = {
         .problem = given->problem, .device = given->device, .baseline = given->baseline};
-
-    (void)argument_count;
     size_t kind = 0;
     while (kind < ARRAY_LEN(kinds) && strcmp(argument[0], kinds[kind].name) != 0) {
         kind++;

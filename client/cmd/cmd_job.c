@@ -1,5 +1,5 @@
-// kcast job: everything about one job, in whatever state it is. Looking at a finished job does not
-// acknowledge it.
+// kcast job: shows everything about one job, in whatever state it is. A finished job is not
+// acknowledged by that.
 #include "client/cmd/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
@@ -142,13 +142,13 @@ static void print_human(const struct job_info *job)
     }
 }
 
-// The job with its result when it is finished, and as it is when it is not.
-static int ask(struct remote *pool, uint64_t id, bool json, struct err *err)
+// Shows the job with its result when it is finished, and its present state when it is not.
+static int ask(struct remote *daemon, uint64_t id, bool json, struct err *err)
 {
     struct wait wait = {.jobs = &id, .jobs_count = 1};
     struct status_request request = {.jobs = &id, .jobs_count = 1};
     struct waited waited;
-    int rc = remote_call_sync(pool, OP_WAIT, &wait_message, &wait, &waited_message, &waited,
+    int rc = remote_call_sync(daemon, OP_WAIT, &wait_message, &wait, &waited_message, &waited,
                               CALL_MS, err);
     if (rc != 0) {
         return rc;
@@ -160,7 +160,7 @@ static int ask(struct remote *pool, uint64_t id, bool json, struct err *err)
     }
     message_clear(&waited_message, &waited);
     struct status status;
-    rc = remote_call_sync(pool, OP_STATUS, &status_request_message, &request, &status_message,
+    rc = remote_call_sync(daemon, OP_STATUS, &status_request_message, &request, &status_message,
                           &status, CALL_MS, err);
     if (rc != 0) {
         return rc;
@@ -170,7 +170,7 @@ static int ask(struct remote *pool, uint64_t id, bool json, struct err *err)
     } else {
         rc = err_set(err, ERR_NOT_FOUND,
                      "no job %llu at %s: it never was, or its result has been fetched",
-                     (unsigned long long)id, remote_url(pool));
+                     (unsigned long long)id, remote_url(daemon));
     }
     message_clear(&status_message, &status);
     return rc;
@@ -179,22 +179,24 @@ static int ask(struct remote *pool, uint64_t id, bool json, struct err *err)
 static int run_job(struct session *session, const void *own, char **argument, size_t count,
                    struct err *err)
 {
-    int rc = job_table_check(argument, count, err);
     (void)own;
-    struct daemons daemons = {0};
-    if (rc == 0) {
-        rc = daemons_connect(&daemons, session, err);
+    int rc = job_list_check(argument, count, err);
+    if (rc != 0) {
+        return err_exit(rc);
+    }
+    struct daemons daemons;
+    rc = daemons_connect(&daemons, session, err);
+    if (rc != 0) {
+        return err_exit(rc);
     }
     struct job_ids *ids = NULL;
-    if (rc == 0) {
-        rc = job_table_sort(&ids, &daemons, argument, count, err);
-    }
-    for (size_t i = 0; ids && i < daemons.count && rc == 0; i++) {
+    rc = job_list_sort(&ids, &daemons, argument, count, err);
+    for (size_t i = 0; i < daemons.count && rc == 0; i++) {
         if (ids[i].jobs_count > 0) {
             rc = ask(daemons.link[i].remote, ids[i].jobs[0], session_options(session)->json, err);
         }
     }
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

@@ -1,5 +1,6 @@
-// kcast jobs: what waits and runs at the daemons; with numbers, those jobs in whatever state they
-// are.
+// kcast jobs: lists the unfinished jobs of every daemon or, when numbers are given, those jobs in
+// whatever state they are.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/job_list.h"
 #include "client/cmd/share_table.h"
 #include "client/command.h"
@@ -23,11 +24,10 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
                      const struct status_request *request, bool json, struct err *err)
 {
     struct status status;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_STATUS, &status_request_message,
-                                              request, &status_message, &status, STATUS_MS, err);
+    int rc = daemon_call(link, OP_STATUS, &status_request_message, request, &status_message,
+                         &status, STATUS_MS, err);
     if (rc == 0) {
-        job_table_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
+        job_list_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
         if (request->all && !json) {
             share_table_print(status.shares, status.shares_count);
         }
@@ -36,25 +36,21 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
     return rc;
 }
 
-// All that can be shown is shown; the first error is *err's, others are said here.
+// Shows the jobs of every daemon that is concerned, also after a failure.
 static int show_all(const struct daemons *daemons, const struct job_ids *ids, const char *search,
                     bool named, bool json, struct err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < daemons->count; i++) {
         struct err why = ERR_INIT;
-        struct status_request request = {.search = (char *)(uintptr_t)search, // only packed
+        // The cast drops const; the request is only packed.
+        struct status_request request = {.search = (char *)(uintptr_t)search,
                                          .jobs = ids[i].jobs,
                                          .jobs_count = ids[i].jobs_count,
                                          .all = !named && !search};
-        if ((named && !search && request.jobs_count == 0) ||
-            show_jobs(daemons, &daemons->link[i], &request, json, &why) == 0) {
-            continue;
-        }
-        if (rc != 0) {
-            fprintf(stderr, "kcast: %s\n", why.text);
-        } else {
-            rc = err_set(err, why.code, "%s", why.text);
+        if ((!named || search || request.jobs_count > 0) &&
+            show_jobs(daemons, &daemons->link[i], &request, json, &why) != 0) {
+            daemon_call_failed(&rc, &why, err);
         }
     }
     return rc;
@@ -66,7 +62,7 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
     const struct jobs_options *options = own;
     struct daemons daemons = {0};
     struct job_ids *ids = NULL;
-    int rc = job_table_check(argument, count, err);
+    int rc = job_list_check(argument, count, err);
     if (rc != 0) {
         goto out;
     }
@@ -74,13 +70,13 @@ static int run_jobs(struct session *session, const void *own, char **argument, s
     if (rc != 0) {
         goto out;
     }
-    rc = job_table_sort(&ids, &daemons, argument, count, err);
+    rc = job_list_sort(&ids, &daemons, argument, count, err);
     if (rc != 0) {
         goto out;
     }
     rc = show_all(&daemons, ids, options->search, count > 0, session_options(session)->json, err);
 out:
-    job_table_free(ids, daemons.count);
+    job_list_free(ids, daemons.count);
     daemons_release(&daemons);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }

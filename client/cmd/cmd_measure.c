@@ -1,5 +1,5 @@
-// kcast measure: measures the files that are named, prints each as soon as it and those before it
-// are done.
+// kcast measure: measures the named files. The result of a file is printed as soon as it and those
+// of all files before it are known.
 #include "client/cmd/candidates.h"
 #include "client/command.h"
 #include "client/pool/daemon_pool.h"
@@ -40,8 +40,8 @@ struct measuring {
     struct daemon_pool *daemon_pool;
     struct candidate_file *file;
     size_t count;
-    size_t printed; // files 0 … this are
-    size_t correct;
+    size_t printed; // how many files have been printed, from the first
+    size_t correct; // how many of these are correct
 };
 
 static void print_human(const char *path, const struct result *result)
@@ -67,14 +67,14 @@ static void print_human(const char *path, const struct result *result)
     }
 }
 
-// Those that are done, in the order of the command line.
+// Prints the files that are done, in the order of the command line.
 static void print_done(struct measuring *m)
 {
     for (; m->printed < m->count && m->file[m->printed].done; m->printed++) {
         const struct candidate_file *file = &m->file[m->printed];
         const struct result *result = file->result;
         if (!result) {
-            continue; // its error ends the command
+            continue; // measure_all reports its error
         }
         m->correct += verdict_is_ratio(result->verdict);
         if (m->options->json) {
@@ -119,9 +119,9 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
     for (size_t i = 0; i < m->count; i++) {
         struct job_spec spec;
         problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
-        spec.device_class =
-            options->device ? options->device
-                            : (char *)(uintptr_t)daemon_pool_class(m->daemon_pool); // only packed
+        // The cast drops const; the job is only packed.
+        spec.device_class = options->device ? options->device
+                                            : (char *)(uintptr_t)daemon_pool_class(m->daemon_pool);
         spec.fresh = options->fresh;
         spec.max_launches = options->launches;
         char key[32];
@@ -163,7 +163,7 @@ static int run_measure(struct session *session, const void *own, char **argument
         goto out;
     }
     struct job_client_terms terms = {.weight = NAN, .budget_seconds = NAN};
-    (void)queue_class_find(&terms.in, options->queue_class); // the table has checked it
+    (void)queue_class_find(&terms.in, options->queue_class); // its option row has checked it
     daemon_pool_set_terms(m.daemon_pool, &terms);
     problem_blobs_add(m.daemon_pool, &dir);
     rc = daemon_pool_choose(m.daemon_pool, options->device, dir.problem, &device, NULL, err);

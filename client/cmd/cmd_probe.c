@@ -1,4 +1,5 @@
-// kcast quarantine, kcast probe: devices that are thought to be broken, and whether they are.
+// kcast quarantine, kcast probe: take devices that may be broken out of service, and try whether
+// they work.
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"
@@ -29,20 +30,19 @@ static const struct option_row probe_rows[] = {
     {0},
 };
 
-// Nothing is asked of any daemon when an argument is wrong.
+// Sends each daemon the request with its own devices. When an argument is wrong, nothing is sent to
+// any daemon.
 static int quarantine_all(const struct daemons *daemons, const struct quarantine *request,
                           struct err *err)
 {
     struct daemon_arguments *words;
     int rc =
         daemons_group_arguments(&words, daemons, request->devices, request->devices_count, err);
-
     if (rc != 0) {
         return rc;
     }
     for (size_t i = 0; i < daemons->count && rc == 0; i++) {
         struct quarantine own = *request;
-
         own.devices = words[i].word;
         own.devices_count = words[i].count;
         struct empty reply;
@@ -63,7 +63,6 @@ static int run_quarantine(struct session *session, const void *own, char **argum
         .devices = argument, .devices_count = count, .reason = options->reason};
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
-
     if (rc == 0) {
         rc = quarantine_all(&daemons, &request, err);
         daemons_release(&daemons);
@@ -95,7 +94,6 @@ static int call_probe(struct session *session, const char *device, uint64_t wait
 {
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
-
     if (rc != 0) {
         return rc;
     }
@@ -103,8 +101,8 @@ static int call_probe(struct session *session, const char *device, uint64_t wait
     const char *name;
     rc = daemons_find(&daemons, device, &link, &name, err);
     if (rc == 0) {
-        struct probe_request request = {.device = (char *)(uintptr_t)name}; // only packed
-
+        // The cast drops const; the request is only packed.
+        struct probe_request request = {.device = (char *)(uintptr_t)name};
         rc = remote_call_sync(link->remote, OP_PROBE, &probe_request_message, &request,
                               &probed_message, ret, wait_ms, err);
     }
@@ -115,11 +113,10 @@ static int call_probe(struct session *session, const char *device, uint64_t wait
 static int run_probe(struct session *session, const void *own, char **argument, size_t count,
                      struct err *err)
 {
+    (void)count;
     const struct probe_options *options = own;
     struct probed probed;
     int rc = call_probe(session, argument[0], options->wait_ns / NS_PER_MS, &probed, err);
-
-    (void)count;
     if (rc != 0) {
         return err_exit(rc);
     }

@@ -1,4 +1,5 @@
-// kcast problem check: is this problem fit for use?
+// kcast problem check: says whether a problem is fit for use. client/problem/problem_check.h does
+// the work; this file has the words for people.
 #include "client/command.h"
 #include "client/problem/problem_check.h"
 #include "client/session.h"
@@ -22,46 +23,46 @@ static const struct option_row rows[] = {
     {.name = NULL},
 };
 
-static const char *outcome_word(const struct trial *trial)
+static const char *outcome_word(const struct check_candidate *candidate)
 {
-    switch (trial->outcome) {
-    case TRIAL_WAITING:
+    switch (candidate->outcome) {
+    case CHECK_WAITING:
         return "no answer";
-    case TRIAL_NOT_APPLICABLE:
+    case CHECK_NOT_APPLICABLE:
         return "n/a";
-    case TRIAL_CORRECT:
-        return trial->kind == TRIAL_MUTANT ? "GOT THROUGH" : "correct";
-    case TRIAL_CAUGHT:
-    case TRIAL_UNTRIED:
+    case CHECK_CORRECT:
+        return candidate->kind == CHECK_MUTANT ? "GOT THROUGH" : "correct";
+    case CHECK_CAUGHT:
+    case CHECK_UNDECIDED:
         break;
     }
-    return verdict_name(trial->verdict);
+    return verdict_name(candidate->verdict);
 }
 
-// What stands in the last column: why, or by how much.
-static void print_remark(const struct trial *trial)
+// Prints the last column: the reason, or by how much the output was wrong.
+static void print_remark(const struct check_candidate *candidate)
 {
-    if (trial->outcome == TRIAL_NOT_APPLICABLE || trial->outcome == TRIAL_UNTRIED) {
-        printf("  %s", trial->reason ? trial->reason : "");
-    } else if (isfinite(trial->max_error) && isfinite(trial->error_bound)) {
-        printf("  error %.3g of %.3g", trial->max_error, trial->error_bound);
-    } else if (trial->outcome == TRIAL_CAUGHT && trial->verdict == VERDICT_WRONG) {
+    if (candidate->outcome == CHECK_NOT_APPLICABLE || candidate->outcome == CHECK_UNDECIDED) {
+        printf("  %s", candidate->reason ? candidate->reason : "");
+    } else if (isfinite(candidate->max_error) && isfinite(candidate->error_bound)) {
+        printf("  error %.3g of %.3g", candidate->max_error, candidate->error_bound);
+    } else if (candidate->outcome == CHECK_CAUGHT && candidate->verdict == VERDICT_WRONG) {
         printf("  beyond any bound");
     }
 }
 
-static void print_trials(const struct problem_check *check, enum trial_kind kind,
-                         const char *heading)
+static void print_candidates(const struct problem_check *check, enum check_kind kind,
+                             const char *heading)
 {
     printf("%s\n", heading);
-    for (size_t i = 0; i < check->trial_count; i++) {
-        const struct trial *trial = &check->trial[i];
-        if (trial->kind != kind) {
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
+        if (candidate->kind != kind) {
             continue;
         }
-        printf("  %-4s %-20s %-13s", trial_as_it_should(trial) ? "ok" : "BAD", trial->name,
-               outcome_word(trial));
-        print_remark(trial);
+        printf("  %-4s %-20s %-13s", check_candidate_as_expected(candidate) ? "ok" : "BAD",
+               candidate->name, outcome_word(candidate));
+        print_remark(candidate);
         putchar('\n');
     }
 }
@@ -73,35 +74,35 @@ static void print_template(const struct problem_check *check)
         return;
     }
     size_t tried = 0;
-    for (size_t i = 0; i < check->trial_count; i++) {
-        tried += check->trial[i].kind == TRIAL_TEMPLATE;
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        tried += check->candidate[i].kind == CHECK_TEMPLATE;
     }
     printf(
         "template: %zu points; of %zu tried %zu correct, %zu wrong, %zu not compiled or untried\n",
-        check->points, tried, problem_check_points(check, TRIAL_CORRECT),
-        problem_check_points(check, TRIAL_CAUGHT),
-        problem_check_points(check, TRIAL_UNTRIED) + problem_check_points(check, TRIAL_WAITING));
-    for (size_t i = 0; i < check->trial_count; i++) {
-        const struct trial *trial = &check->trial[i];
-        if (trial->kind != TRIAL_TEMPLATE) {
+        check->points, tried, problem_check_points(check, CHECK_CORRECT),
+        problem_check_points(check, CHECK_CAUGHT),
+        problem_check_points(check, CHECK_UNDECIDED) + problem_check_points(check, CHECK_WAITING));
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
+        if (candidate->kind != CHECK_TEMPLATE) {
             continue;
         }
-        printf("  %-13s", outcome_word(trial));
-        if (isfinite(trial->log2_speedup)) {
-            printf(" about %5.2fx", exp2(trial->log2_speedup));
+        printf("  %-13s", outcome_word(candidate));
+        if (isfinite(candidate->log2_speedup)) {
+            printf(" about %5.2fx", exp2(candidate->log2_speedup));
         } else {
             printf(" %12s", "");
         }
-        printf("  %s\n", trial->point_name);
+        printf("  %s\n", candidate->point_name);
     }
 }
 
 static void print_table(const struct problem_check *check, bool admitted, const char *reasons)
 {
     printf("%s: %s\n\n", check->dir->problem->name, check->dir->problem->title);
-    print_trials(check, TRIAL_HONEST, "honest variants, which must be taken for correct:");
+    print_candidates(check, CHECK_HONEST, "honest variants, which must be taken for correct:");
     putchar('\n');
-    print_trials(check, TRIAL_MUTANT, "mutants, which must be caught:");
+    print_candidates(check, CHECK_MUTANT, "mutants, which must be caught:");
     putchar('\n');
     print_template(check);
     printf("\n%s%s\n", reasons, admitted ? "admitted" : "not admitted");
@@ -113,17 +114,18 @@ static void print_json(const struct problem_check *check, bool admitted, const c
     static const char *const outcome[] = {"waiting", "not-applicable", "correct", "caught",
                                           "untried"};
     json_t *object = json_object(), *trials = json_array(), *sentences = json_array();
-    for (size_t i = 0; i < check->trial_count; i++) {
-        const struct trial *trial = &check->trial[i];
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
         json_t *row = json_object();
-        json_object_set_new(row, "kind", show_text(kind[trial->kind]));
-        json_object_set_new(row, "name", show_text(trial->name ? trial->name : trial->point_name));
-        json_object_set_new(row, "outcome", show_text(outcome[trial->outcome]));
-        json_object_set_new(row, "verdict", show_text(verdict_name(trial->verdict)));
-        json_object_set_new(row, "ok", json_boolean(trial_as_it_should(trial)));
-        json_object_set_new(row, "reason", show_text(trial->reason));
-        json_object_set_new(row, "max_error", show_number(trial->max_error));
-        json_object_set_new(row, "error_bound", show_number(trial->error_bound));
+        json_object_set_new(row, "kind", show_text(kind[candidate->kind]));
+        json_object_set_new(row, "name",
+                            show_text(candidate->name ? candidate->name : candidate->point_name));
+        json_object_set_new(row, "outcome", show_text(outcome[candidate->outcome]));
+        json_object_set_new(row, "verdict", show_text(verdict_name(candidate->verdict)));
+        json_object_set_new(row, "ok", json_boolean(check_candidate_as_expected(candidate)));
+        json_object_set_new(row, "reason", show_text(candidate->reason));
+        json_object_set_new(row, "max_error", show_number(candidate->max_error));
+        json_object_set_new(row, "error_bound", show_number(candidate->error_bound));
         json_array_append_new(trials, row);
     }
     for (const char *line = reasons; *line != '\0';) {
@@ -149,7 +151,7 @@ static void on_progress(void *owner, size_t done, size_t total)
     }
 }
 
-// Exit code of the check; a negative error code when it could not be finished.
+// Returns the exit code of the check, or a negative error code when it could not be finished.
 static int check_dir(struct session *session, const struct problem_dir *dir, uint64_t seed,
                      struct err *err)
 {

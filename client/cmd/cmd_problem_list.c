@@ -1,4 +1,4 @@
-// kcast problem list: the problems that can be named without a path.
+// kcast problem list: lists the problems that can be named without a path.
 #include "client/command.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -22,7 +22,8 @@ static void print_json(const char *path, const struct problem_dir *dir, const st
     show_print(object);
 }
 
-// "cuda/softmax": the end of the path by which it is found when another folder has the same name.
+// The end of the path by which the problem is found: its folder's name, or two components such as
+// "cuda/softmax" when several folders have the same name.
 static const char *short_name(const char *path, char **all, size_t count)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -30,9 +31,14 @@ static const char *short_name(const char *path, char **all, size_t count)
     for (size_t i = 0; i < count; i++) {
         same += strcmp(strrchr(all[i], '/') + 1, name) == 0;
     }
-    for (name--; same > 1 && name > path && name[-1] != '/'; name--) {
+    if (same < 2) {
+        return name;
     }
-    return same > 1 ? name : name + 1;
+    name--; // the slash before the folder's name
+    while (name > path && name[-1] != '/') {
+        name--;
+    }
+    return name;
 }
 
 static int list_run(struct session *session, const void *options, char **argument,

@@ -1,6 +1,6 @@
-// kcast problem new: a folder with a problem that works, to be changed into one's own. The skeleton
-// is y = a x + y as a new tensor: an operation of one line with everything that a problem has
-// (inputs, a scalar, an error scale, hidden shapes, a template), in C or as sealed CUDA.
+// kcast problem new: writes a folder with a working problem, which the user then changes into
+// another. The operation is z = a x + y. It takes one line and has everything that a problem may
+// have: inputs, a scalar, an error scale, hidden shapes and a template, in C or as sealed CUDA.
 #include "client/command.h"
 #include "client/session.h"
 #include "common/file.h"
@@ -23,7 +23,7 @@ static const struct option_row rows[] = {
     {.name = NULL},
 };
 
-// In these texts @NAME@ stands for the problem's name and @ENTRY@ for the C function's.
+// In the texts @NAME@ is replaced by the problem's name and @ENTRY@ by the C function's name.
 struct skeleton {
     const char *file; // NULL ends the list
     const char *text;
@@ -209,7 +209,8 @@ static bool good_name(const char *name)
            name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
-// A C identifier of the name: '-' becomes '_', and a digit in front or a word of C gets "kernel_".
+// Makes a C identifier of the problem's name: '-' becomes '_', and a name that begins with a digit
+// or is a keyword of C gets the prefix "kernel_". malloc'd.
 static char *entry_of(const char *name)
 {
     static const char *const words[] = {
@@ -266,10 +267,10 @@ static int write_skeleton(const struct skeleton *skeleton, const char *dir, cons
 static int new_run(struct session *session, const void *options, char **argument,
                    size_t argument_count, struct err *err)
 {
+    (void)argument_count;
     const struct new_options *own = options;
     const struct skeleton *skeleton =
         strcmp(own->language, "cuda") == 0 ? cuda_skeleton : c_skeleton;
-    (void)argument_count;
     char *dir = xstrdup(argument[0]);
     for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--) {
         dir[len - 1] = '\0';

@@ -1,4 +1,5 @@
-// kcast replay: a program of its own, because it holds what a worker holds, and kcast is to stay thin.
+// kcast replay: runs the program kcast-replay. It is a separate program because it links what the
+// worker links, which kcast does not need.
 #include "client/command.h"
 #include <stddef.h>
 

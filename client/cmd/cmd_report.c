@@ -1,4 +1,4 @@
-// kcast report: the run file as a page, or as numbers.
+// kcast report: writes an HTML page about a run file, or prints its numbers as JSON.
 #include "client/command.h"
 #include "client/report/report_html.h"
 #include "client/report/report_json.h"
@@ -20,7 +20,7 @@ static const struct option_row rows[] = {
     {.name = NULL},
 };
 
-// "sgemm.run" and "sgemm" give "sgemm.html".
+// The page's default path: "sgemm.html" for "sgemm.run" and for "sgemm". malloc'd.
 static char *default_output(const char *run_path)
 {
     size_t len = strlen(run_path);
@@ -30,12 +30,13 @@ static char *default_output(const char *run_path)
     return xasprintf("%.*s.html", (int)len, run_path);
 }
 
-// NULL when the run file has no readable problem.json.
+// The problem of the run, which the caller frees. NULL when the run file has no readable
+// problem.json.
 static struct problem *read_problem(struct run *run, const struct run_state *run_state)
 {
     struct bytes json = {0};
     struct problem *problem = NULL;
-    struct err ignored = ERR_INIT; // a page without a title is still a page
+    struct err ignored = ERR_INIT; // the page then has no title
     if (run_get_blob(run, &run_state->started.problem_json, &json, &ignored) == 0 &&
         problem_parse(&problem, (const char *)json.data, json.len, "problem.json", &ignored) != 0) {
         problem = NULL;

@@ -1,4 +1,4 @@
-// kcast resume: goes on with a run that was interrupted, killed, or cut off from its daemon.
+// kcast resume: continues a run that was interrupted, was killed, or lost its daemons.
 #include "client/command.h"
 #include "client/report/summary.h"
 #include "client/run/run.h"
@@ -14,24 +14,31 @@ static int run_resume(struct session *session, const void *own, char **argument,
     struct run_state run_state;
     run_state_init(&run_state);
     struct run *run = NULL;
-    int code = run_open(&run, argument[0], err);
-    if (code == 0) {
-        code = run_state_read(&run_state, run, err);
+    int exit_code = EXIT_OK;
+    int rc = run_open(&run, argument[0], err);
+    if (rc != 0) {
+        goto out;
     }
-    if (code == 0 && run_state.last_sequence == 0) {
-        code = err_set(err, ERR_CORRUPT, "%s holds no events", argument[0]);
+    rc = run_state_read(&run_state, run, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (code == 0 && !run_state.finished) {
-        code = search_drive(session, run, &run_state, err);
-        if (code != 0) {
+    if (run_state.last_sequence == 0) {
+        rc = err_set(err, ERR_CORRUPT, "%s holds no events", argument[0]);
+        goto out;
+    }
+    if (!run_state.finished) {
+        rc = search_drive(session, run, &run_state, err);
+        if (rc != 0) {
             summary_print_resume(session_options(session), argument[0]);
+            goto out;
         }
     }
-    int rc = code == 0 ? summary_print(session_options(session), &run_state, argument[0])
-                       : err_exit(code);
+    exit_code = summary_print(session_options(session), &run_state, argument[0]);
+out:
     run_close(run);
     run_state_release(&run_state);
-    return rc;
+    return rc == 0 ? exit_code : err_exit(rc);
 }
 
 const struct command cmd_resume = {

@@ -1,4 +1,4 @@
-// kcast search: begins a run and drives it to its end.
+// kcast search: begins a run and carries it out to its end.
 #include "client/command.h"
 #include "client/propose/generator_list.h"
 #include "client/report/summary.h"
@@ -26,19 +26,21 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// Reads the generators' texts, and refuses what cannot work.
-static int check_first(struct session *session, struct generator_list *generators,
-                       const char *names, const struct problem_dir *dir, struct err *err)
+// Reads the generators' texts, and refuses what cannot work before a run file is created.
+static int read_generators(struct session *session, struct generator_list *generators,
+                           const char *names, const struct problem_dir *dir, struct err *err)
 {
-    char *path = xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
     int rc = generator_list_parse(generators, names, err);
-    if (rc == 0) {
-        rc = generator_list_read(generators, dir, err);
+    if (rc != 0) {
+        return rc;
     }
+    rc = generator_list_read(generators, dir, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char *path = xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
     struct device_info device = {0};
-    if (rc == 0) {
-        rc = search_check(session, generators, dir, path, &device, err);
-    }
+    rc = search_check(session, generators, dir, path, &device, err);
     message_clear(&device_info_message, &device);
     free(path);
     return rc;
@@ -47,44 +49,45 @@ static int check_first(struct session *session, struct generator_list *generator
 static int run_search(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
+    (void)count;
     const struct options *options = own;
     char *path = options->run ? xstrdup(options->run) : NULL;
-    (void)count;
+    struct generator_list generators = {0};
     struct run_state run_state;
     run_state_init(&run_state);
-    struct problem_dir dir = {0};
-    int code = problem_dir_load(&dir, argument[0], err);
-    if (code == 0 && path && file_exists(path)) {
-        code = err_set(err, ERR_CONFLICT,
-                       "%s exists already; choose another --run, or go on with `kcast resume %s`",
-                       path, path);
-    }
-    struct generator_list generators = {0};
-    if (code == 0) {
-        code = check_first(session, &generators, options->generator, &dir, err);
-    }
     struct run *run = NULL;
-    if (code == 0) {
-        code = search_start(&run, &run_state, &path, &generators, &options->search, &dir, err);
+    int exit_code = EXIT_OK;
+    struct problem_dir dir;
+    int rc = problem_dir_load(&dir, argument[0], err);
+    if (rc != 0) {
+        goto out;
     }
-    if (code == 0) {
-        code = search_drive(session, run, &run_state, err);
+    if (path && file_exists(path)) {
+        rc = err_set(err, ERR_CONFLICT,
+                     "%s exists already; choose another --run, or go on with `kcast resume %s`",
+                     path, path);
+        goto out;
     }
-    int rc = EXIT_OK;
-    if (code == 0) {
-        rc = summary_print(session_options(session), &run_state, path);
-    } else {
-        rc = err_exit(code);
-        if (run) {
-            summary_print_resume(session_options(session), path);
-        }
+    rc = read_generators(session, &generators, options->generator, &dir, err);
+    if (rc != 0) {
+        goto out;
     }
+    rc = search_start(&run, &run_state, &path, &generators, &options->search, &dir, err);
+    if (rc == 0) {
+        rc = search_drive(session, run, &run_state, err);
+    }
+    if (rc == 0) {
+        exit_code = summary_print(session_options(session), &run_state, path);
+    } else if (run) {
+        summary_print_resume(session_options(session), path);
+    }
+out:
     run_close(run);
     run_state_release(&run_state);
     generator_list_release(&generators);
     problem_dir_release(&dir);
     free(path);
-    return rc;
+    return rc == 0 ? exit_code : err_exit(rc);
 }
 
 const struct command cmd_search = {

@@ -1,5 +1,6 @@
-// kcast status: devices and queue of every daemon, all of them together, and what the worker has
-// learnt.
+// kcast status: shows devices and queue of every daemon, the totals of all daemons, and what the
+// worker has learnt.
+#include "client/cmd/daemon_call.h"
 #include "client/cmd/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
@@ -88,7 +89,7 @@ static double reading(const struct device_info *device, const char *name)
     return NAN;
 }
 
-// What a GPU reads, as far as it can tell.
+// Prints the readings of a GPU. A reading that the GPU does not give is left out.
 static void print_readings(const struct device_info *device)
 {
     static const struct {
@@ -182,9 +183,11 @@ static void print_worker(const char *url, const struct worker_status *worker)
 }
 
 struct totals {
-    size_t daemons, devices, ready; // that answer; of these; that take jobs
-    uint64_t state[32];             // jobs
-    size_t states;
+    size_t daemons;     // that answer
+    size_t devices;     // of these daemons
+    size_t ready;       // of these devices, those that take jobs
+    uint64_t state[32]; // how many jobs are in each state
+    size_t states;      // how many states there are
 };
 
 static void add_up(struct totals *totals, const struct status *status)
@@ -207,15 +210,15 @@ static void print_totals(const struct totals *totals, size_t daemons)
     print_states(totals->state, totals->states);
 }
 
-// worker is NULL for text.
+// Prints a daemon's status as JSON with this worker in it, or as text when worker is NULL. Adds it
+// to totals.
 static int show_daemon(const struct daemon_link *link, const json_t *worker, struct totals *totals,
                        struct err *err)
 {
     struct status_request request = {0};
     struct status status;
-    int rc = !link->remote ? err_set(err, link->why.code, "%s", link->why.text)
-                           : remote_call_sync(link->remote, OP_STATUS, &status_request_message,
-                                              &request, &status_message, &status, STATUS_MS, err);
+    int rc = daemon_call(link, OP_STATUS, &status_request_message, &request, &status_message,
+                         &status, STATUS_MS, err);
     if (rc != 0) {
         return rc;
     }
@@ -229,7 +232,8 @@ static int show_daemon(const struct daemon_link *link, const json_t *worker, str
     return 0;
 }
 
-// A daemon that does not answer has its line, too, unless it is the only one.
+// Shows every daemon. One that does not answer has a line that says so, unless it is the only one.
+// Fails when none answers.
 static int show_daemons(const struct daemons *daemons, const json_t *worker, struct err *err)
 {
     struct totals totals = {0};
@@ -255,10 +259,10 @@ static int show_daemons(const struct daemons *daemons, const json_t *worker, str
 static int run_status(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
-    bool json = session_options(session)->json;
     (void)own;
     (void)argument;
     (void)count;
+    bool json = session_options(session)->json;
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
     if (rc != 0) {
@@ -267,7 +271,7 @@ static int run_status(struct session *session, const void *own, char **argument,
     struct worker_status status;
     struct remote *worker = NULL;
     struct err why = ERR_INIT;
-    // A worker is a convenience: without one there is still a status.
+    // The command succeeds without a worker.
     bool has_worker = session_worker(session, &worker, &why) == 0 &&
                       remote_call_sync(worker, OP_WORKER_STATUS, NULL, NULL, &worker_status_message,
                                        &status, STATUS_MS, &why) == 0;

@@ -1,5 +1,6 @@
-// kcast tls init: a private authority for a small team, a certificate for its servers and one for
-// each caller. What is there already stays as it is, so that the command adds callers later.
+// kcast tls init: makes a private certificate authority for a small team, a certificate for its
+// servers and one for each caller. Files that exist already stay as they are, so that the same
+// command adds callers later.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -74,7 +75,8 @@ static int issue(const struct making *making, const char *what, const char *plac
     return rc;
 }
 
-// list: NULL for localhost alone.
+// Issues the servers' certificate, for localhost and the hosts of list, which are separated by
+// commas. list NULL: for localhost alone.
 static int issue_server(const struct making *making, const char *list, struct err *err)
 {
     const char *host[HOSTS_MAX] = {"localhost", "127.0.0.1", "::1"};
@@ -83,7 +85,6 @@ static int issue_server(const struct making *making, const char *list, struct er
     char *next = copy;
     char *name;
     int rc = 0;
-
     while ((name = strsep(&next, ","))) {
         if (count == HOSTS_MAX) {
             rc = err_set(err, ERR_USAGE, "--hosts has more than %d", HOSTS_MAX - 3);
@@ -91,22 +92,23 @@ static int issue_server(const struct making *making, const char *list, struct er
         }
         host[count++] = name;
     }
-    rc = rc == 0 ? issue(making, "server", "server", "kernelcast server", host, count, err) : rc;
+    if (rc == 0) {
+        rc = issue(making, "server", "server", "kernelcast server", host, count, err);
+    }
     free(copy);
     return rc;
 }
 
-// making: NULL to look at the names only, before anything is made.
+// Issues a certificate for each caller of list, which are separated by commas. With making NULL it
+// only checks the names, before anything is made.
 static int issue_clients(const struct making *making, const char *list, struct err *err)
 {
     char *copy = xstrdup(list);
     char *next = copy;
     char *name;
     int rc = 0;
-
     while (rc == 0 && (name = strsep(&next, ","))) {
         char *place = xasprintf("clients/%s", name);
-
         rc = caller_check_tenant(name, err);
         if (rc == 0 && making) {
             rc = issue(making, "client", place, name, NULL, 0, err);
@@ -131,12 +133,12 @@ static void explain(const struct making *making)
            making->dir, making->dir, making->dir);
 }
 
-// For the hosts of --hosts, or this one; without --hosts a certificate that is there may stay.
+// Issues the servers' certificate for the hosts of --hosts. Without --hosts it is for this host,
+// and an existing certificate stays.
 static int make_server(const struct making *making, const char *hosts, struct err *err)
 {
     char name[HOST_NAME_SIZE] = "localhost";
     char *path = xasprintf("%s/server/cert.pem", making->dir);
-
     (void)gethostname(name, sizeof(name) - 1);
     if (!hosts && !file_exists(path)) {
         hosts = name;
@@ -147,24 +149,30 @@ static int make_server(const struct making *making, const char *hosts, struct er
 
 static int make_all(struct making *making, const struct tls_options *options, struct err *err)
 {
-    char *path = xasprintf("%s/ca.pem", making->dir);
     int rc = options->clients ? issue_clients(NULL, options->clients, err) : 0;
-
-    rc = rc == 0 ? file_make_dirs(making->dir, err) : rc;
-    bool made = false;
-    rc = rc == 0 ? authority_open(&making->authority, making->dir, making->now_s, &made, err) : rc;
-    if (rc == 0) {
-        tell(making, "authority", path, made);
-        rc = make_server(making, options->hosts, err);
+    if (rc != 0) {
+        return rc;
     }
-    rc = rc == 0 && options->clients ? issue_clients(making, options->clients, err) : rc;
+    rc = file_make_dirs(making->dir, err);
+    if (rc != 0) {
+        return rc;
+    }
+    bool made = false;
+    rc = authority_open(&making->authority, making->dir, making->now_s, &made, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char *path = xasprintf("%s/ca.pem", making->dir);
+    tell(making, "authority", path, made);
     free(path);
-    return rc;
+    rc = make_server(making, options->hosts, err);
+    return rc == 0 && options->clients ? issue_clients(making, options->clients, err) : rc;
 }
 
 static int run_init(struct session *session, const void *own, char **argument, size_t count,
                     struct err *err)
 {
+    (void)count;
     const struct tls_options *options = own;
     struct making making = {
         .session = session,
@@ -173,8 +181,6 @@ static int run_init(struct session *session, const void *own, char **argument, s
         .days = options->days,
     };
     int rc = make_all(&making, options, err);
-
-    (void)count;
     if (rc == 0 && !session_options(session)->json && !session_options(session)->quiet) {
         explain(&making);
     }

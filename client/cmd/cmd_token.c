@@ -1,5 +1,5 @@
-// kcast token: the tokens file of a daemon or worker. One writer at a time; the file is replaced as
-// a whole, and goes on belonging to whom it belonged.
+// kcast token: changes and lists the tokens file of a daemon or worker. One process writes at a
+// time. The file is replaced as a whole and keeps its owner.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -53,13 +53,12 @@ static int check_file(const struct token_options *options, struct err *err)
                : err_set(err, ERR_USAGE, "which file? give --tokens FILE");
 }
 
-// *ret_fd holds the lock until it is closed.
+// Blocks until it has the lock. *ret_fd holds the lock until it is closed.
 static int lock(int *ret_fd, const char *path, struct err *err)
 {
     char *name = xasprintf("%s.lock", path);
     int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
     int rc = 0;
-
     if (fd < 0 || flock(fd, LOCK_EX) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be locked", name);
         if (fd >= 0) {
@@ -72,13 +71,13 @@ static int lock(int *ret_fd, const char *path, struct err *err)
     return rc;
 }
 
+// Writes the tokens to the file, readable by its owner only.
 static int replace(const struct tokens *tokens, const char *path, struct err *err)
 {
     struct strbuf text = STRBUF_INIT;
     struct stat old;
     bool existed = stat(path, &old) == 0;
     mode_t mask = umask(077);
-
     tokens_write(tokens, &text);
     int rc = file_replace(path, text.data, text.len, true, err);
     (void)umask(mask);
@@ -118,24 +117,39 @@ static void print_new(const struct session *session, const char *tenant, const c
 static int run_add(struct session *session, const void *own, char **argument, size_t count,
                    struct err *err)
 {
+    (void)count;
     const struct token_options *options = own;
     int64_t now = now_s();
     int64_t expires = options->days == 0 ? 0 : now + (int64_t)options->days * DAY_S;
-    int rc = check_file(options, err);
-
-    (void)count;
-    enum caller_role role = CALLER_SUBMIT;
-    rc = rc == 0 ? caller_role_parse(&role, options->role, err) : rc;
     int fd = -1;
-    rc = rc == 0 ? lock(&fd, options->file, err) : rc;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, true, err) : rc;
     char *text = NULL;
-    rc = rc == 0 ? tokens_add(tokens, argument[0], role, now, expires, &text, err) : rc;
-    rc = rc == 0 ? replace(tokens, options->file, err) : rc;
+    int rc = check_file(options, err);
+    if (rc != 0) {
+        goto out;
+    }
+    enum caller_role role;
+    rc = caller_role_parse(&role, options->role, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = lock(&fd, options->file, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = open_tokens(&tokens, options->file, true, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = tokens_add(tokens, argument[0], role, now, expires, &text, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = replace(tokens, options->file, err);
     if (rc == 0) {
         print_new(session, argument[0], options->role, text);
     }
+out:
     if (text) {
         explicit_bzero(text, strlen(text));
         free(text);
@@ -150,19 +164,31 @@ static int run_add(struct session *session, const void *own, char **argument, si
 static int run_revoke(struct session *session, const void *own, char **argument, size_t count,
                       struct err *err)
 {
-    const struct token_options *options = own;
-    int rc = check_file(options, err);
-
     (void)count;
+    const struct token_options *options = own;
     int fd = -1;
-    rc = rc == 0 ? lock(&fd, options->file, err) : rc;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, false, err) : rc;
-    rc = rc == 0 ? tokens_remove(tokens, argument[0], err) : rc;
-    rc = rc == 0 ? replace(tokens, options->file, err) : rc;
+    int rc = check_file(options, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = lock(&fd, options->file, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = open_tokens(&tokens, options->file, false, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = tokens_remove(tokens, argument[0], err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = replace(tokens, options->file, err);
     if (rc == 0 && !session_options(session)->quiet) {
         fprintf(stderr, "%s has no token any more, from the next SIGHUP on.\n", argument[0]);
     }
+out:
     tokens_free(tokens);
     if (fd >= 0) {
         close(fd);
@@ -174,7 +200,6 @@ static void print_row(const struct token *token, bool json, int64_t now)
 {
     char created[TOKEN_TIME_LEN + 1];
     bool over = token->expires_s != 0 && token->expires_s <= now;
-
     token_time(token->created_s, created);
     char expires[TOKEN_TIME_LEN + 1];
     token_time(token->expires_s, expires);
@@ -191,14 +216,15 @@ static void print_row(const struct token *token, bool json, int64_t now)
 static int run_list(struct session *session, const void *own, char **argument, size_t count,
                     struct err *err)
 {
-    const struct token_options *options = own;
-    bool json = session_options(session)->json;
-    int rc = check_file(options, err);
-
     (void)argument;
     (void)count;
+    const struct token_options *options = own;
+    bool json = session_options(session)->json;
     struct tokens *tokens = NULL;
-    rc = rc == 0 ? open_tokens(&tokens, options->file, false, err) : rc;
+    int rc = check_file(options, err);
+    if (rc == 0) {
+        rc = open_tokens(&tokens, options->file, false, err);
+    }
     if (rc != 0) {
         return err_exit(rc);
     }

@@ -1,6 +1,6 @@
-// kcast top: a daemon, live: devices and who holds them, the queue, searches and their shares. On a
-// terminal a page that is drawn again every second, of one of the daemons of --pool at a time;
-// elsewhere one page as text of each.
+// kcast top: shows a daemon as it works: devices and who holds them, the queue, searches and their
+// shares. On a terminal it is a page that is drawn again every second, of one daemon of --pool at a
+// time. Elsewhere it is one page of text for each daemon.
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define CALL_MS 5000
-#define WINDOW 10 // replies over which rates and shares are taken
+#define WINDOW 10 // replies over which rates and shares are computed
 
 struct top_options {
     uint64_t interval_ns;
@@ -25,15 +25,16 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// A daemon's last replies, oldest first.
+// The last replies of one daemon, oldest first.
 struct history {
     const struct daemon_link *link;
-    bool several;
-    struct status status[WINDOW];
-    uint64_t at_ns[WINDOW];
-    size_t count;
+    bool several;                 // --pool names several daemons
+    struct status status[WINDOW]; // owned
+    uint64_t at_ns[WINDOW];       // when each reply came
+    size_t count;                 // of replies
 };
 
+// Asks the daemon for its status and adds the reply. The oldest reply goes when there is no room.
 static int look(struct history *history, struct err *err)
 {
     struct status_request request = {0};
@@ -56,7 +57,7 @@ static int look(struct history *history, struct err *err)
     return 0;
 }
 
-// A daemon that was started anew has no common past with its predecessor.
+// Drops the replies of before the daemon's last start, because its counters began anew then.
 static void forget_predecessor(struct history *history)
 {
     size_t last = history->count - 1;
@@ -120,7 +121,8 @@ static void print_json(const char *url, const struct status *status)
                          "uptime_seconds", show_number(status->uptime_seconds)));
 }
 
-// The next daemon after `from` that answers, or the last reason why none does.
+// Chooses the next daemon after `from` that answers. Fails with the last daemon's reason when none
+// does.
 static int choose_next(size_t *ret, struct history *history, size_t count, size_t from,
                        struct err *err)
 {
@@ -139,7 +141,7 @@ static int choose_next(size_t *ret, struct history *history, size_t count, size_
     return err_set(err, why.code, "%s", why.text);
 }
 
-// Draws until a key or a signal ends it.
+// Draws the page again and again until a key or a signal ends it.
 static int watch(struct session *session, struct history *history, size_t count,
                  uint64_t interval_ns, struct err *err)
 {
@@ -157,7 +159,7 @@ static int watch(struct session *session, struct history *history, size_t count,
         top_screen_draw(page);
         key = top_screen_key(now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0);
         sort = key == 's' ? TOP_BY_SHARE : key == 't' ? TOP_BY_SECONDS : sort;
-        uv_run(session_loop(session), UV_RUN_NOWAIT); // signals
+        uv_run(session_loop(session), UV_RUN_NOWAIT); // notes signals
         if (key == 'd') {
             rc = choose_next(&shown, history, count, shown, err);
         } else if (clock_now_ns(&clock_system) >= due_ns) {
@@ -172,7 +174,8 @@ static int watch(struct session *session, struct history *history, size_t count,
     return rc;
 }
 
-// Every daemon once. One that does not answer has its line, unless it is the only one.
+// Prints every daemon once. One that does not answer has a line that says so, unless it is the only
+// one. Fails when none answers.
 static int print_all(struct history *history, size_t count, bool json, struct err *err)
 {
     struct err why = ERR_INIT;
@@ -200,16 +203,15 @@ static int print_all(struct history *history, size_t count, bool json, struct er
 static int run_top(struct session *session, const void *own, char **argument, size_t count,
                    struct err *err)
 {
+    (void)argument;
+    (void)count;
     const struct top_options *options = own;
     struct daemons daemons;
     int rc = daemons_connect(&daemons, session, err);
-    (void)argument;
-    (void)count;
     if (rc != 0) {
         return err_exit(rc);
     }
-    struct history *history;
-    history = xcalloc(daemons.count + 1, sizeof(*history));
+    struct history *history = xcalloc(daemons.count + 1, sizeof(*history));
     for (size_t i = 0; i < daemons.count; i++) {
         history[i].link = &daemons.link[i];
         history[i].several = daemons.several;

@@ -1,4 +1,5 @@
-// kcast tune: the best configuration of a kernel for each benchmark case, into a wisdom file.
+// kcast tune: finds the best configuration of a kernel for each benchmark case and puts it into a
+// wisdom file, from which other programs read it (client/tune/wisdom.h).
 #include "client/command.h"
 #include "client/propose/generator_list.h"
 #include "client/show.h"
@@ -35,7 +36,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
-// The template: a file, a folder's, or the problem's own.
+// Reads the template: the named file, the template of the named folder, or the problem's own when
+// none is named. *ret and *ret_path are the caller's, also on failure.
 static int read_kernel(struct bytes *ret, char **ret_path, const struct problem_dir *dir,
                        const char *named, struct err *err)
 {
@@ -53,7 +55,7 @@ static int read_kernel(struct bytes *ret, char **ret_path, const struct problem_
     return rc;
 }
 
-// "wisdom.runs" for "wisdom.json"; malloc'd.
+// The default folder of run files: "wisdom.runs" for "wisdom.json"; malloc'd.
 static char *runs_folder(const char *wisdom)
 {
     size_t len = strlen(wisdom);
@@ -114,7 +116,8 @@ static void say_interrupted(const struct tune *tune, const struct tune_outcome *
     }
 }
 
-// bench: TUNE_ALL, or a benchmark case. *ret_none becomes true when nothing was correct.
+// Tunes for benchmark case `bench`, or TUNE_ALL, and prints the outcome. *ret_none becomes true
+// when no candidate was correct.
 static int tune_and_print(const struct tune *tune, size_t bench, bool *ret_none, struct err *err)
 {
     const struct problem *problem = tune->dir->problem;
@@ -137,7 +140,7 @@ static int tune_and_print(const struct tune *tune, size_t bench, bool *ret_none,
     return rc;
 }
 
-// Everything in turn. Returns an exit code.
+// Tunes for the chosen cases one after the other, or for all cases together. Returns an exit code.
 static int tune_chosen(const struct tune *tune, const bool chosen[static PROBLEM_CASE_MAX],
                        bool together, struct err *err)
 {
@@ -167,46 +170,62 @@ static int run_tune(struct session *session, const void *own, char **argument, s
                     struct err *err)
 {
     const struct options *options = own;
-    struct problem_dir dir = {0};
-    bool chosen[PROBLEM_CASE_MAX];
-    char *runs = options->runs ? xstrdup(options->runs) : runs_folder(options->wisdom);
-    int code = options->all_shapes && options->cases
-                   ? err_set(err, ERR_USAGE, "--all-shapes and --case exclude each other")
-                   : problem_dir_load(&dir, argument[0], err);
-    if (code == 0) {
-        code = tune_select(chosen, dir.problem, options->cases, err);
+    if (options->all_shapes && options->cases) {
+        return err_exit(err_set(err, ERR_USAGE, "--all-shapes and --case exclude each other"));
     }
     struct bytes kernel = {0};
-    char *path = NULL;
-    if (code == 0) {
-        code = read_kernel(&kernel, &path, &dir, count > 1 ? argument[1] : NULL, err);
-    }
-    if (code == 0) {
-        code = wisdom_check(options->wisdom, err);
-    }
     struct device_info device = {0};
-    if (code == 0) {
-        struct generator_list generators;
-        generator_list_tunable(&generators, &kernel);
-        code = search_check(session, &generators, &dir, path, &device, err);
-        generator_list_release(&generators);
+    char *path = NULL;
+    char *runs = options->runs ? xstrdup(options->runs) : runs_folder(options->wisdom);
+    int exit_code = EXIT_OK;
+    struct problem_dir dir;
+    int rc = problem_dir_load(&dir, argument[0], err);
+    if (rc != 0) {
+        goto out;
     }
-    if (code == 0) {
-        code = file_make_dirs(runs, err);
+    bool chosen[PROBLEM_CASE_MAX];
+    rc = tune_select(chosen, dir.problem, options->cases, err);
+    if (rc != 0) {
+        goto out;
     }
-    int rc = EXIT_OK;
-    if (code == 0) {
-        struct tune tune = {
-            session, &options->search, &dir, path, &kernel, device.device_class, options->wisdom,
-            runs,    options->again};
-        rc = tune_chosen(&tune, chosen, options->all_shapes, err);
+    rc = read_kernel(&kernel, &path, &dir, count > 1 ? argument[1] : NULL, err);
+    if (rc != 0) {
+        goto out;
     }
+    rc = wisdom_check(options->wisdom, err);
+    if (rc != 0) {
+        goto out;
+    }
+    struct generator_list generators;
+    generator_list_tunable(&generators, &kernel);
+    rc = search_check(session, &generators, &dir, path, &device, err);
+    generator_list_release(&generators);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = file_make_dirs(runs, err);
+    if (rc != 0) {
+        goto out;
+    }
+    const struct tune tune = {
+        .session = session,
+        .options = &options->search,
+        .dir = &dir,
+        .kernel_path = path,
+        .kernel = &kernel,
+        .device_class = device.device_class,
+        .wisdom = options->wisdom,
+        .runs = runs,
+        .again = options->again,
+    };
+    exit_code = tune_chosen(&tune, chosen, options->all_shapes, err);
+out:
     message_clear(&device_info_message, &device);
     bytes_clear(&kernel);
     problem_dir_release(&dir);
     free(path);
     free(runs);
-    return code != 0 ? err_exit(code) : rc;
+    return rc == 0 ? exit_code : err_exit(rc);
 }
 
 const struct command cmd_tune = {

@@ -1,4 +1,4 @@
-// kcast wisdom: what a wisdom file has, or the line for a shape.
+// kcast wisdom: lists the configurations of a wisdom file, or prints the -D options for a shape.
 #include "client/command.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -120,28 +120,28 @@ static int run_wisdom(struct session *session, const void *own, char **argument,
     const char *path = count > 0 ? argument[0] : WISDOM_DEFAULT;
     struct wisdom wisdom = {0};
     struct bytes kernel = {0};
-    int code =
+    int rc =
         options->shape && !options->problem ? err_set(err, ERR_USAGE, "--case needs --problem NAME")
         : options->exact && !options->shape ? err_set(err, ERR_USAGE, "--exact needs --case SHAPE")
                                             : wisdom_read(&wisdom, path, false, err);
-    if (code == 0 && options->kernel) {
-        code = file_read(&kernel, options->kernel, KERNEL_BYTES_MAX, err);
+    if (rc == 0 && options->kernel) {
+        rc = file_read(&kernel, options->kernel, KERNEL_BYTES_MAX, err);
     }
-    char hex[DIGEST_HEX_LEN + 1];
-    int rc = EXIT_OK;
-    if (code == 0) {
+    int exit_code = EXIT_OK;
+    if (rc == 0) {
+        char hex[DIGEST_HEX_LEN + 1];
         const struct digest digest = digest_of(kernel.data, kernel.len);
         digest_hex(&digest, hex);
         const char *wanted = options->kernel ? hex : NULL;
         if (!options->shape) {
             list(&wisdom, options, wanted, session_options(session)->json);
         } else {
-            rc = look_up(&wisdom, options, wanted, path, session_options(session), err);
+            exit_code = look_up(&wisdom, options, wanted, path, session_options(session), err);
         }
     }
     bytes_clear(&kernel);
     wisdom_release(&wisdom);
-    return code != 0 ? err_exit(code) : rc;
+    return rc != 0 ? err_exit(rc) : exit_code;
 }
 
 const struct command cmd_wisdom = {

@@ -27,7 +27,7 @@ static void print_json(const char *url, const struct job_info *job)
     show_print(object);
 }
 
-void job_table_print(const char *url, const struct job_info *job, size_t count, bool json)
+void job_list_print(const char *url, const struct job_info *job, size_t count, bool json)
 {
     if (!json && url) {
         printf("daemon %s\n", url);
@@ -58,7 +58,7 @@ static int parse_job(uint64_t *ret, const char *text, struct err *err)
     return parse_u64(ret, text, 1, UINT64_MAX, "the job's number", err);
 }
 
-int job_table_check(char **argument, size_t count, struct err *err)
+int job_list_check(char **argument, size_t count, struct err *err)
 {
     uint64_t job;
     int rc = 0;
@@ -69,8 +69,8 @@ int job_table_check(char **argument, size_t count, struct err *err)
     return rc;
 }
 
-int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
-                   size_t count, struct err *err)
+int job_list_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
+                  size_t count, struct err *err)
 {
     struct daemon_arguments *words;
     int rc = daemons_group_arguments(&words, daemons, argument, count, err);
@@ -87,16 +87,16 @@ int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **a
     }
     daemon_arguments_free(words, daemons->count);
     if (rc != 0) {
-        job_table_free(ids, daemons->count);
+        job_list_free(ids, daemons->count);
         return rc;
     }
     *ret = ids;
     return 0;
 }
 
-void job_table_free(struct job_ids *ids, size_t count)
+void job_list_free(struct job_ids *ids, size_t daemons)
 {
-    for (size_t i = 0; ids && i < count; i++) {
+    for (size_t i = 0; ids && i < daemons; i++) {
         free(ids[i].jobs);
     }
     free(ids);

@@ -1,4 +1,5 @@
-// Jobs as `kcast jobs` and `kcast cancel` print them.
+// Lists of jobs: how `kcast jobs` and `kcast cancel` print them, and how these and `kcast job`
+// parse the job numbers of a command line. Asks no daemon.
 #ifndef CLIENT_CMD_JOB_LIST_H
 #define CLIENT_CMD_JOB_LIST_H
 
@@ -8,15 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// A table on stdout, or one JSON object per job. url: the daemon that has them, to be named; NULL
-// when there is only one.
-void job_table_print(const char *url, const struct job_info *job, size_t count, bool json);
-// Whether arguments are JOB or HOST/JOB.
-MUST_CHECK int job_table_check(char **argument, size_t count, struct err *err);
-// The jobs' numbers by daemon. *ret has an entry for each of daemons, in their order, and is freed
-// by job_table_free.
-MUST_CHECK int job_table_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
-                              size_t count, struct err *err);
-void job_table_free(struct job_ids *ids, size_t count); // NULL is fine
+// Prints a table to stdout, or one JSON object per job. url is that of the daemon that has the
+// jobs, to be printed; NULL when there is only one daemon.
+void job_list_print(const char *url, const struct job_info *job, size_t count, bool json);
+// ERR_INVALID unless each argument is JOB or HOST/JOB.
+MUST_CHECK int job_list_check(char **argument, size_t count, struct err *err);
+// Sorts the jobs' numbers by daemon. *ret has an entry for each of daemons, in their order, and is
+// for job_list_free. Fails where daemons_find does for one of the arguments.
+MUST_CHECK int job_list_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
+                             size_t count, struct err *err);
+void job_list_free(struct job_ids *ids, size_t daemons); // NULL is fine
 
 #endif

@@ -11,7 +11,8 @@ static char *path_of(const struct share_info *share)
                          : xstrdup(share->tenant);
 }
 
-// "12.3 of 100 s" and what is left of the hour.
+// Prints the device-seconds used, of how many when there is a budget, and what is left of the
+// hour's budget.
 static void print_used(const struct share_info *share)
 {
     printf("%.1f", share->used_seconds);
@@ -28,7 +29,6 @@ void share_table_print(const struct share_info *share, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         char *path = path_of(&share[i]);
-
         printf(
             "  %-40s %s, weight %g (tenant %g): to have %.0f %%, had %.0f %% of late, holds %llu, "
             "%llu waiting, ",
@@ -53,7 +53,6 @@ static json_t *account_object(const struct share_info *a)
 json_t *share_table_json(const struct share_info *share, size_t count)
 {
     json_t *rows = json_array();
-
     for (size_t i = 0; i < count; i++) {
         const struct share_info *s = &share[i];
         json_t *row = account_object(s);
@@ -61,7 +60,6 @@ json_t *share_table_json(const struct share_info *share, size_t count)
             "{s:o, s:o, s:o, s:o, s:I, s:I}", "device_class", show_text(s->device_class),
             "queue_class", show_text(s->queue_class), "share", show_number(s->share), "recent",
             show_number(s->recent), "held", (json_int_t)s->held, "waiting", (json_int_t)s->waiting);
-
         json_object_update(row, more);
         json_decref(more);
         json_array_append_new(rows, row);
@@ -77,10 +75,8 @@ void share_table_print_budgets(const char *url, const struct share_info *account
     }
     for (size_t i = 0; i < count; i++) {
         char *path = path_of(&account[i]);
-
         if (json) {
             json_t *row = account_object(&account[i]);
-
             if (url) {
                 json_object_set_new(row, "pool", json_string(url));
             }

@@ -1,4 +1,5 @@
-// Shares of device time and budgets, as people and scripts read them.
+// Shares of device time and budgets, for people and as JSON. Called by `kcast status`, `kcast jobs`
+// and `kcast budget`. Asks no daemon.
 #ifndef CLIENT_CMD_SHARE_TABLE_H
 #define CLIENT_CMD_SHARE_TABLE_H
 
@@ -6,11 +7,13 @@
 #include <jansson.h>
 #include <stddef.h>
 
-// The searches of a status: what they are to have, have had of late, hold and wait for.
+// Prints the searches of a status, a line each: their share of device time, what they got lately,
+// the devices that they hold and the jobs that wait.
 void share_table_print(const struct share_info *share, size_t count);
 json_t *share_table_json(const struct share_info *share, size_t count); // new reference
 
-// The accounts of a budget_list of the daemon at url; NULL: there is one only.
+// Prints the accounts of a budget_list, as lines or as JSON. url is that of the daemon, to be
+// printed; NULL when there is only one daemon.
 void share_table_print_budgets(const char *url, const struct share_info *account, size_t count,
                                bool json);
 

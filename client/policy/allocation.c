@@ -1,3 +1,5 @@
+// The shares and the choice are both computed anew from the run's events. gains() finds the
+// candidates that became the incumbent; the costs are read from results, compilations and asks.
 #include "client/policy/allocation.h"
 
 #include "common/bandit.h"
@@ -10,7 +12,7 @@
 
 static double seconds_of(double seconds)
 {
-    return seconds > 0 ? seconds : 0; // NaN is "absent"
+    return seconds > 0 ? seconds : 0; // NaN says that the time is not known
 }
 
 static double device_seconds(const struct run_state_candidate *candidate)
@@ -35,7 +37,8 @@ static double ask_cost(const struct run_state_ask *ask)
                          : (double)ask->tokens * ALLOCATION_TOKEN_SECONDS;
 }
 
-// By how much each of candidates 1 … last raised the incumbent, malloc'd; 0: it did not.
+// The log2 by which each of candidates 1 to last raised the incumbent, 0 for those that did not.
+// malloc'd; candidate i is at i - 1.
 static double *gains(const struct run_state *run_state, uint64_t last)
 {
     double *gain = xcalloc((size_t)last + 1, sizeof(*gain)), before = 0;
@@ -80,6 +83,8 @@ void allocation_shares(const struct run_state *run_state, uint64_t last, size_t 
     free(gain);
 }
 
+// Adds the outcomes of candidates 1 to visible to the bandit, each with the cost of the request to
+// a language model that it came from. Later candidates count as pending.
 static void learn(struct bandit *bandit, const struct run_state *run_state, uint64_t visible)
 {
     double *gain = gains(run_state, visible);

@@ -1,13 +1,16 @@
-// Which generator of a search fills the next batch, and what each has brought and cost. Pure
-// functions of the log: a search that was killed allots the same again.
+// Which generator of a search fills the next places of a batch, and what each generator has
+// brought and cost so far. Called by the pipeline (client/search/) and by reports. Everything here
+// is a pure function of the run's events, so that a search that was killed allocates the same
+// again. It knows nothing of daemons and of how generators make candidates.
 //
-// The choice is common/bandit.h's (discounted UCB, Garivier and Moulines 2011, on reward per cost).
-// A pull is a candidate; its reward is the log2 by which it raised the incumbent, which only a
-// replicated candidate does; its cost is in device-seconds:
-//   what its measurements held the device, + ALLOCATION_COMPILE of its compilation's seconds, +
-//   ALLOCATION_CANDIDATE_SECONDS, so that candidates which are never measured are not free;
-// what a language model was paid for a batch is charged to its generator, a unit of the worker's
-// currency as ALLOCATION_MONEY_SECONDS, and when its tokens have no price a token as
+// The choice is that of common/bandit.h: discounted UCB (Garivier and Moulines 2011) on reward per
+// cost. One pull is one candidate. Its reward is the log2 by which it raised the incumbent, which
+// only a candidate that was measured twice can do. Its cost, in device-seconds, is the sum of
+//   - the time that its measurements held the device;
+//   - ALLOCATION_COMPILE times the seconds of its compilation;
+//   - ALLOCATION_CANDIDATE_SECONDS, so that candidates that are never measured are not free.
+// What a language model was paid for a batch is charged to its generator: one unit of the worker's
+// currency counts as ALLOCATION_MONEY_SECONDS. Where tokens have no price, one token counts as
 // ALLOCATION_TOKEN_SECONDS.
 #ifndef CLIENT_POLICY_ALLOCATION_H
 #define CLIENT_POLICY_ALLOCATION_H
@@ -17,30 +20,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ALLOCATION_COMPILE 0.1 // compilers run beside the device
+#define ALLOCATION_COMPILE 0.1 // weight of a compile-second: compilers run beside the device
 #define ALLOCATION_CANDIDATE_SECONDS 0.02
-#define ALLOCATION_MONEY_SECONDS 1000.0 // a GPU at 3.60 an hour
-#define ALLOCATION_TOKEN_SECONDS 0.001  // as if a million of them cost 1
+#define ALLOCATION_MONEY_SECONDS 1000.0 // as for a GPU that costs 3.60 an hour
+#define ALLOCATION_TOKEN_SECONDS 0.001  // as for a price of 1 for a million tokens
 
-// Of one generator.
+// What one generator has brought and cost.
 struct allocation_share {
-    uint64_t considered, measured;
-    uint64_t improvements; // times that a candidate of it became the incumbent …
-    double gain_log2;      // … and raised it by so much, together
-    double device_seconds, compile_seconds;
-    uint64_t tokens; // of its language model, when they were paid for
-    double money;    // in the worker's currency
-    double cost;     // of all this, in device-seconds
+    uint64_t considered;    // its candidates without duplicates
+    uint64_t measured;      // its candidates that have a result
+    uint64_t improvements;  // how often one of its candidates became the incumbent
+    double gain_log2;       // sum of the log2 by which they raised the incumbent
+    double device_seconds;  // that its measurements held a device
+    double compile_seconds; // of its compilations
+    uint64_t tokens;        // of its language model, when they were paid for
+    double money;           // in the worker's currency
+    double cost;            // of all this, in device-seconds
 };
 
-// Of candidates 1 … last; ret[count], by the generators' numbers.
+// Fills ret[0 ... count - 1], indexed by the generators' numbers, from candidates 1 to last.
 void allocation_shares(const struct run_state *run_state, uint64_t last, size_t count,
                        struct allocation_share *ret);
 
-// The number of the generator that fills the next places, from what candidates 1 … visible brought.
-// planned[i]: candidates of the same batch that generator i is given already. gone[i]: it has none
-// any more. slot, the number of the first candidate to come, and the seed decide what is left to
-// chance. count when all are gone.
+// Returns the number of the generator that fills the next places, judged by the outcomes of
+// candidates 1 to visible. planned[i] is how many places of the same batch generator i has been
+// given already. gone[i] says that generator i has no candidates left. slot is the number of the
+// first candidate to come; it and the run's seed decide ties and draws. Returns count when all
+// generators are gone.
 size_t allocation_choose(const struct run_state *run_state, uint64_t visible, size_t count,
                          const bool *gone, const uint64_t *planned, uint64_t slot);
 

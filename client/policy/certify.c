@@ -1,4 +1,6 @@
-// Thresholds from a set of outcomes that later candidates resemble: conformal and Learn then Test.
+// Thresholds from a set of outcomes that later candidates resemble: conformal prediction, conformal
+// risk control, and Learn then Test. All three sort the outcomes by score, choose tau among the
+// scores, and count what lies below it.
 #include "client/policy/certify.h"
 
 #include "common/mem.h"
@@ -10,13 +12,15 @@
 
 #define STREAM_PICK 0x7069636bULL
 
-// alpha (n + 1) is meant where floating point says 2.9999999999999996.
+// Added before rounding down, because a product such as alpha (n + 1) may come out as
+// 2.9999999999999996 where 3 is meant.
 #define ROUNDING 1e-9
 
 struct outcome {
     double score; // +INFINITY when there is none
-    bool bad;
-    uint64_t cluster, key; // the smallest key of a cluster is taken
+    bool improves;
+    uint64_t cluster; // as in struct certify_row
+    uint64_t key;     // random; of a cluster the outcome with the smallest key is taken
 };
 
 static int by_cluster(const void *a, const void *b)
@@ -44,7 +48,7 @@ static void say(struct certificate *certificate, const char *format, ...)
     va_end(args);
 }
 
-// Why rows and limits allow no certificate at all; NULL when they do.
+// Why these rows and settings allow no certificate at all. NULL when they allow one.
 static const char *obstacle(const struct certify_row *rows, size_t n, double alpha, double delta)
 {
     if (!(alpha > 0 && alpha < 1)) {
@@ -64,16 +68,16 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double alp
     return NULL;
 }
 
-// The measured rows (improvers alone when asked), one per cluster, in the order of scores. The
-// caller frees *ret.
+// Collects the measured rows, or only the improvers among them, one per cluster and sorted by
+// score. Returns how many there are. The caller frees *ret.
 static size_t gather(const struct certify_row *rows, size_t n, bool improvers, struct outcome **ret)
 {
     struct outcome *out = xcalloc(n + 1, sizeof(*out));
     size_t len = 0, kept = 0;
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].measured && (rows[i].bad || !improvers)) {
+        if (rows[i].measured && (rows[i].improves || !improvers)) {
             out[len++] = (struct outcome){.score = isnan(rows[i].score) ? INFINITY : rows[i].score,
-                                          .bad = rows[i].bad,
+                                          .improves = rows[i].improves,
                                           .cluster = rows[i].cluster,
                                           .key = stats_philox(rows[i].cluster, STREAM_PICK, i)};
         }
@@ -89,8 +93,9 @@ static size_t gather(const struct certify_row *rows, size_t n, bool improvers, s
     return kept;
 }
 
-// Takes tau, but not above what was seen: a lower threshold discards less and loses no guarantee
-// (of recall and joint, where the loss rises with tau).
+// Sets the certificate's threshold and its counts. tau is lowered to the largest score seen: a
+// lower threshold discards less, so the guarantees of recall and joint, whose loss rises with tau,
+// still hold.
 static void settle(struct certificate *certificate, double tau, const struct outcome *rows)
 {
     certificate->tau = tau;
@@ -101,13 +106,13 @@ static void settle(struct certificate *certificate, double tau, const struct out
     certificate->tau = fmin(tau, largest);
     certificate->certified = certificate->tau > -INFINITY;
     for (size_t i = 0; i < certificate->rows; i++) {
-        certificate->improvers += rows[i].bad;
+        certificate->improvers += rows[i].improves;
         certificate->below += rows[i].score < certificate->tau;
-        certificate->improvers_below += rows[i].bad && rows[i].score < certificate->tau;
+        certificate->improvers_below += rows[i].improves && rows[i].score < certificate->tau;
     }
 }
 
-// The least n with alpha (n + 1) >= 1.
+// The smallest n with alpha (n + 1) >= 1.
 static double least(double alpha)
 {
     return ceil(1 / alpha - ROUNDING) - 1;
@@ -148,7 +153,7 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
 {
     struct certificate certificate = {.tau = -INFINITY};
     const char *why = obstacle(rows, n, alpha, 0.5);
-    double tau = INFINITY, allowed, bad = 0;
+    double tau = INFINITY, allowed, improvers = 0;
     if (why) {
         say(&certificate, "nothing is discarded: %s", why);
         return certificate;
@@ -157,8 +162,8 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
     certificate.rows = gather(rows, n, false, &all);
     allowed = floor(alpha * (double)(certificate.rows + 1) + ROUNDING) - 1;
     for (size_t i = 0; i < certificate.rows && tau == INFINITY; i++) {
-        bad += all[i].bad;
-        tau = bad > allowed ? all[i].score : tau; // it stays out itself
+        improvers += all[i].improves;
+        tau = improvers > allowed ? all[i].score : tau; // not discarded itself
     }
     settle(&certificate, allowed >= 0 ? tau : -INFINITY, all);
     if (allowed < 0) {
@@ -179,22 +184,22 @@ struct certificate certify_joint(const struct certify_row *rows, size_t n, doubl
     return certificate;
 }
 
-// The last threshold that passes; -INFINITY when the first fails. *ret_tested: whether there is
-// one.
+// Returns the last threshold that passes the test, or -INFINITY when the first fails. *ret_tested
+// says whether there was any threshold to test.
 static double test_upward(const struct outcome *rows, size_t n, double alpha, double delta,
                           bool *ret_tested)
 {
-    // So many rows without an improver are needed: the least m with (1 - alpha)^m <= delta.
+    // The smallest m with (1 - alpha)^m <= delta: so many rows without an improver are needed.
     double start = ceil(log(delta) / log1p(-alpha) - ROUNDING), tau = -INFINITY;
     *ret_tested = false;
-    size_t bad = 0;
+    size_t improvers = 0;
     for (size_t m = 1; m < n; m++) {
-        bad += rows[m - 1].bad;
+        improvers += rows[m - 1].improves;
         if ((double)m < start || !(rows[m].score > rows[m - 1].score) || isinf(rows[m].score)) {
             continue;
         }
         *ret_tested = true;
-        if (stats_binomial_cdf(bad, m, alpha) > delta * (1 + ROUNDING)) {
+        if (stats_binomial_cdf(improvers, m, alpha) > delta * (1 + ROUNDING)) {
             break;
         }
         tau = rows[m].score;

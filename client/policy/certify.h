@@ -1,15 +1,19 @@
-// Thresholds with a guarantee. A candidate has a score (higher: more worth measuring, such as the
-// forecast P(improves)) and is discarded, that is trusted and not measured, when score < tau. Each
-// function chooses tau from outcomes that are known, or bounds what was lost, and says in one
-// sentence what that rests on. Pure: the same rows give the same answer; nothing is kept or logged.
+// Thresholds with a guarantee. A candidate has a score: the higher it is, the more the candidate is
+// worth measuring. The forecast P(improves) is such a score. A candidate whose score is below the
+// threshold tau is discarded, which means that its forecast is trusted and it is not measured.
+// Each function here chooses tau from known outcomes, or bounds what was lost, and says in one
+// sentence what the result rests on. Called by risk.c and false_omission.c. Everything is pure: the
+// same rows give the same answer, and nothing is kept or logged.
 //
-// Which one: certify_recall for "do not lose improvers" from very few of them; certify_joint for
-// "rarely discard an improver", counted over all candidates; certify_selective for "what is
-// discarded is no improver" with confidence; these three need a set of outcomes that later
-// candidates resemble, and a search is no such set: its candidates get better and its improvers
-// rarer. certify_online learns from the stream itself and survives that the search adapts; it needs
-// more outcomes, and an alarm for forecasts that get worse. certify_missed promises nothing ahead:
-// it bounds what was lost.
+// Which function to use:
+//   certify_recall     keeps improvers, and needs very few of them.
+//   certify_joint      makes "discarded and an improver" rare among all candidates.
+//   certify_selective  makes improvers rare among what is discarded, with confidence.
+// These three need a set of outcomes that later candidates resemble. A search is no such set,
+// because its candidates get better and its improvers rarer.
+//   certify_online     learns from the stream itself and stays valid when the search adapts. It
+//                      needs more outcomes, and raises an alarm when forecasts get worse.
+//   certify_false_omission  promises nothing ahead. It bounds what was lost.
 #ifndef CLIENT_POLICY_CERTIFY_H
 #define CLIENT_POLICY_CERTIFY_H
 
@@ -17,54 +21,58 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CERTIFY_TEXT 320
+#define CERTIFY_TEXT 320 // bytes of a sentence, with its NUL
 
+// One candidate, as certificates see it.
 struct certify_row {
-    double score;      // NaN: there is no forecast, so it is never discarded
-    double forecast;   // P(improves) before the outcome, for certify_missed only; NaN: none
-    double propensity; // with which it was to be measured, in (0,1]
+    double score;      // NaN: there is no forecast, so the candidate is never discarded
+    double forecast;   // P(improves) before the outcome, for certify_false_omission; NaN: none
+    double propensity; // probability with which it was to be measured, in (0,1]
     bool measured;     // its outcome is known
-    bool bad;          // it improves, so that discarding it is a loss; read when measured only
-    uint64_t cluster;  // rows that share it stand or fall together (children of a parent); 0: alone
+    bool improves;     // discarding it is a loss; read only when it was measured
+    uint64_t cluster;  // rows with the same number are not independent of each other, as the
+                       // children of one parent are; 0: the row is independent of all others
 };
 
 struct certificate {
-    double tau;       // discard below it; never above the largest score seen; -INFINITY: nothing
+    double tau;       // Discard below it. Never above the largest score seen; -INFINITY: nothing.
     bool certified;   // tau is above -INFINITY and the guarantee of its function holds
-    size_t rows;      // that it rests on: measured, one per cluster
-    size_t improvers; // among them
-    size_t below;     // of rows, those with a score below tau
-    size_t improvers_below;  // of these, the improvers
-    char text[CERTIFY_TEXT]; // one sentence without a full stop: what is guaranteed if what, or why
-                             // not
+    size_t rows;      // measured rows that it rests on, one per cluster
+    size_t improvers; // among these rows
+    size_t below;     // of these rows, those with a score below tau
+    size_t improvers_below;  // of those below, the improvers
+    char text[CERTIFY_TEXT]; // One sentence without a full stop: what is guaranteed under which
+                             // assumption, or why nothing is.
 };
 
-// The three below take rows that are exchangeable with the candidates to come: a set from
-// elsewhere, or the part of a search where everything was measured. Outcomes that were chosen are
-// no such set, so all rows must have one propensity, which lies in (0,1]; those not measured are
-// then left out. Of a cluster one row counts, chosen without regard to its outcome. alpha and delta
-// lie in (0,1). What does not satisfy this is not certified, and text says why.
+// The three functions below take rows that are exchangeable with the candidates to come: a set from
+// elsewhere, or the part of a search in which everything was measured. Outcomes that were selected
+// are no such set. Therefore all rows must have one propensity in (0,1]; rows that were not
+// measured are then left out. Of a cluster one row counts, chosen without regard to its outcome.
+// alpha and delta lie in (0,1). Input that does not satisfy this is not certified, and text says
+// why.
 
-// P(score < tau | improver) <= alpha, on average over the rows: class-conditional split conformal
-// (Vovk 2012, "Conditional validity of inductive conformal predictors"). tau is the kth smallest
-// score of n improvers, k = floor(alpha (n + 1)); certified when k >= 1, so with at least 1 / alpha
-// - 1 improvers. rows of the certificate are the improvers, one per cluster.
+// Guarantees P(score < tau | improver) <= alpha, on average over the rows, by class-conditional
+// split conformal prediction (Vovk 2012, "Conditional validity of inductive conformal predictors").
+// tau is the kth smallest score of n improvers with k = floor(alpha (n + 1)). It is certified when
+// k >= 1, which needs at least 1 / alpha - 1 improvers. The certificate's rows are the improvers,
+// one per cluster.
 struct certificate certify_recall(const struct certify_row *rows, size_t n, double alpha);
 
-// P(discarded and improver) <= alpha, on average over the rows: conformal risk control
-// (Angelopoulos et al., arXiv 2208.02814) of that loss, which falls with tau. The largest tau with
-// (loss + 1) / (n + 1)
-// <= alpha; certified when alpha (n + 1) >= 1. Where improvers are rarer than alpha it says little:
-// everything may then be discarded.
+// Guarantees P(discarded and improver) <= alpha, on average over the rows, by conformal risk
+// control (Angelopoulos et al., arXiv 2208.02814) of that loss, which rises with tau. Takes the
+// largest tau with (loss + 1) / (n + 1) <= alpha. It is certified when alpha (n + 1) >= 1. Where
+// improvers are rarer than alpha it says little, because everything may then be discarded.
 struct certificate certify_joint(const struct certify_row *rows, size_t n, double alpha);
 
-// P(improver | discarded) <= alpha with probability 1 - delta over the rows: Learn then Test
-// (Angelopoulos et al., arXiv 2110.01052) with fixed-sequence testing. From the lowest scores
-// upward each threshold is tested by the binomial distribution of the improvers below it; the last
-// before the first failure is taken. Starts where ln delta / ln(1 - alpha) rows are below, fewer
-// can never pass. Exact when that share does not fall as tau rises, that is for forecasts that are
-// not upside down: the first threshold above alpha then has a count below it that depends on scores
-// only.
+// Guarantees P(improver | discarded) <= alpha with probability 1 - delta over the rows, by Learn
+// then Test (Angelopoulos et al., arXiv 2110.01052) with fixed-sequence testing. Each threshold is
+// tested, from the lowest score upward, by the binomial distribution of the improvers below it. The
+// last one before the first failure is taken. Testing starts where ln delta / ln(1 - alpha) rows
+// are below, because fewer can never pass.
+// It is exact when the share of improvers among the discarded does not fall as tau rises, which is
+// the case for forecasts that rank the right way round: the number of rows below the first
+// threshold whose share exceeds alpha then depends on the scores only.
 struct certificate certify_selective(const struct certify_row *rows, size_t n, double alpha,
                                      double delta);
 
@@ -74,79 +82,89 @@ struct certificate certify_selective(const struct certify_row *rows, size_t n, d
 #define CERTIFY_BETS 3
 
 // Active anytime-valid test by betting after Xu, Karampatziakis and Mineiro (arXiv 2406.10490),
-// here for the share of improvers below tau. For each tau of the grid the wealth
-//     W(tau) = product over rows of 1 + lambda 1[score < tau] (measured / propensity) (alpha - bad)
+// here for the share of improvers below tau. Let y be 1 for a row that improves and 0 otherwise.
+// For each tau of the grid the wealth
+//     W(tau) = product over rows of 1 + lambda 1[score < tau] (measured / propensity) (alpha - y)
 // with lambda = bet * smallest / (1 - alpha) cannot grow, on average, while that share is alpha or
-// more, however the search adapts; it reaches 1 / delta with probability delta at most (Ville). W
-// is the mean over the bets. Thresholds are certified in ascending order (fixed sequence), so that
-// the first wrong one costs delta and nothing after it more. A threshold that is certified stays so
-// until a restart. Assumes that propensities are those of coins that nothing else depends on, and
-// that no row below tau had none; it does not prove that the share stays below alpha later, hence
+// more, however the search adapts. It reaches 1 / delta with probability delta at most (Ville's
+// inequality). W is the mean over the bets. Thresholds are certified in ascending order (a fixed
+// sequence), so that the first wrong one costs delta and those after it cost nothing more. A
+// certified threshold stays certified until a restart. The test assumes that measurements are drawn
+// with the logged propensities independently of everything else, and that every row below tau had
+// a chance of being measured. It does not prove that the share stays below alpha later.
 //
-// the alarm: the same bet the other way, 1 + lambda (measured / propensity) (bad - alpha), lambda =
-// bet * smallest / alpha, on what is being discarded, as the sum over all starting points t with
-// weights 1 / (t (t + 1)), so that a long good time does not delay it. It rises with probability
-// alarm_delta at most while the share is alpha or less, and then everything starts afresh.
+// That is what the alarm is for. It places the opposite bet,
+//     1 + lambda (measured / propensity) (y - alpha) with lambda = bet * smallest / alpha,
+// on what is being discarded, summed over all starting points t with weights 1 / (t (t + 1)), so
+// that a long good time does not delay it. It rises with probability alarm_delta at most while the
+// share is alpha or less. When it rises, everything restarts.
 struct certify_online {
-    double alpha, delta, alarm_delta;
-    double bet[CERTIFY_BETS];      // in (0,1]; certify_online_init sets .25, .5, .9
-    double grid[CERTIFY_GRID_MAX]; // ascending
+    double alpha, delta, alarm_delta; // all in (0,1)
+    double bet[CERTIFY_BETS];         // in (0,1]; certify_online_init sets .25, .5, .9
+    double grid[CERTIFY_GRID_MAX];    // thresholds, ascending
     size_t grid_len;
-    const char *fault;                // why nothing can be certified before a restart, or NULL
-    size_t level;                     // so many of the grid are certified
-    unsigned alarms;                  // in all
-    size_t rows, measured, improvers; // since the last start
+    const char *fault; // why nothing can be certified before a restart; NULL: nothing is wrong
+    size_t level;      // how many thresholds of the grid are certified, from the lowest
+    unsigned alarms;   // since initialisation
+    size_t rows, measured, improvers; // since the last restart
     struct {
-        double log_wealth[CERTIFY_BETS];
-        bool crossed; // W was 1 / delta once
-        size_t measured, improvers;
-    } at[CERTIFY_GRID_MAX];
-    double alarm_wealth[CERTIFY_BETS]; // of the starting points so far
-    size_t alarm_rows;                 // measured among what is discarded since it was certified
+        double log_wealth[CERTIFY_BETS]; // natural logarithm of each bet's wealth
+        bool crossed;                    // W has reached 1 / delta at some time
+        size_t measured, improvers;      // among the rows below this threshold
+    } at[CERTIFY_GRID_MAX];              // for each threshold of the grid
+    double alarm_wealth[CERTIFY_BETS];   // summed over the starting points so far
+    size_t alarm_rows; // measured rows among what has been discarded since it was certified
 };
 
-// Fills ret_grid with the distinct quantiles .2, .3 … .9 of the scores, NaN left out, and returns
-// how many there are (0 without scores). Of scores that were there before the first row is added:
-// the outcomes that the test counts must not have chosen its thresholds.
+// Fills ret_grid with the distinct quantiles .2, .3 to .9 of the scores and returns how many there
+// are; NaN scores are left out, and without scores there are none. The scores must have been known
+// before the first row is added: the outcomes that the test counts must not have chosen its
+// thresholds.
 size_t certify_grid(const double *score, size_t n, double ret_grid[CERTIFY_GRID_MAX]);
-// grid: len thresholds, finite and ascending, at most CERTIFY_GRID_MAX. With settings out of range
-// nothing is ever certified, and the text says why.
+// grid has len thresholds, finite and ascending, at most CERTIFY_GRID_MAX; it is copied. With
+// settings out of range nothing is ever certified, and the certificate's text says why.
 void certify_online_init(struct certify_online *online, double alpha, double delta,
                          double alarm_delta, const double *grid, size_t len);
 // Adds the next row, in the order of decisions. smallest is the smallest propensity that the policy
-// in force could have given any candidate with a score: 1 while everything is measured. A
+// in force could have given any candidate with a score; it is 1 while everything is measured. A
 // propensity outside [smallest, 1] breaks the test: nothing is certified from then on before a
-// restart. A row without a score changes nothing. Returns true when the alarm rose, which restarts.
+// restart. A row without a score is only counted. Returns true when the alarm rose, which restarts.
 bool certify_online_add(struct certify_online *online, const struct certify_row *row,
                         double smallest);
-// Forgets all rows: after a change of the forecaster, its prompt, the device or the problem. grid
-// NULL keeps the thresholds. The new certificate has a delta of its own.
+// Forgets all rows. To be called after a change of the forecaster, its prompt, the device or the
+// problem. grid NULL keeps the thresholds. The certificates that follow have a delta of their own.
 void certify_online_restart(struct certify_online *online, const double *grid, size_t len);
-// rows and improvers are what was measured since the last start.
+// The certificate that holds after the rows so far. Its rows and improvers are what was measured
+// since the last restart.
 struct certificate certify_online_now(const struct certify_online *online);
 
 // ---- afterwards ----
 
-// What share of the discarded candidates would have improved. rows are all that were discarded;
-// those that were audited are measured. Assumes independent audits with the logged propensities,
-// and nothing about scores, forecasts or what is still to come.
-//     hajek = sum(w bad) / sum(w) with w = 1 / propensity of the audited (Hajek 1971);
-//     share = mean(q) + sum(w (bad - q)) / sum(w) with the forecasts q as control variate
-//             (prediction-powered inference, Angelopoulos et al. 2023, Science 382), in [0,1];
-//     upper = the smallest m whose bets against "the share is m or more" reach 1 / (1 - confidence)
-//             (Waudby-Smith and Ramdas 2024, JRSS B 86). One fixed bet for all rows, so that the
-//             mean of the factors' logarithms is at most that of their mean and no row need be like
-//             another; averaged over three bets, with and without the control variate. Far below an
-//             empirical Bernstein bound, whose range term alone is 7 ln 40 / (3 propensity n).
-struct certify_missed {
-    bool estimated;      // something was audited, and the propensities are possible
-    size_t discarded;    // rows
-    size_t audited;      // measured among them
-    size_t improvers;    // among the audited
-    double hajek, share; // NaN when not estimated
-    double upper; // with probability `confidence` the share is not above; 1 when not estimated
+// An estimate of the false omission rate: the share of the discarded candidates that would have
+// improved.
+struct false_omission {
+    bool estimated;          // something was audited, and the propensities are possible
+    size_t discarded;        // rows
+    size_t audited;          // measured among them
+    size_t improvers;        // among the audited
+    double hajek, share;     // the two estimates below; NaN when not estimated
+    double upper;            // upper confidence bound of the share; 1 when not estimated
     char text[CERTIFY_TEXT]; // one sentence without a full stop
 };
-struct certify_missed certify_missed(const struct certify_row *rows, size_t n, double confidence);
+
+// rows are all that were discarded; those that were audited are measured. Assumes independent
+// audits with the logged propensities, and nothing about scores, forecasts or what is still to
+// come. With y = 1 for a row that improves, else 0, and w = 1 / propensity of an audited row:
+//     hajek = sum(w y) / sum(w)                         (Hajek 1971);
+//     share = mean(q) + sum(w (y - q)) / sum(w), in [0,1], with the forecasts q as control variate
+//             (prediction-powered inference, Angelopoulos et al. 2023, Science 382);
+//     upper = the smallest m whose bets against "the share is m or more" reach 1 / (1 - confidence)
+//             (Waudby-Smith and Ramdas 2024, JRSS B 86).
+// One fixed bet is used for all rows, so that the mean of the factors' logarithms is at most the
+// logarithm of their mean and rows need not resemble each other. The wealth is averaged over three
+// bets, with and without the control variate. The bound is far below an empirical Bernstein bound,
+// whose range term alone is 7 ln 40 / (3 propensity n).
+struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
+                                             double confidence);
 
 #endif

@@ -1,9 +1,11 @@
-// Thresholds from the stream of a search itself: wealth of bets that its outcomes win or lose.
+// Thresholds from the stream of a search itself. Each outcome wins or loses bets, and a threshold
+// is certified when the wealth of its bets is large enough.
 //
-// Every factor is a bet on the next row that is fair or worse under the null, whatever came before,
-// so the product is a supermartingale and the search may stop, adapt and look at any time. lambda
-// depends on the policy (its smallest propensity) and not on the row, since the null speaks of the
-// average row below tau. It is bounded so that no factor is negative: the worst is 1 - bet.
+// Every factor of the wealth is a bet on the next row. Under the null hypothesis it is fair or
+// unfavourable, whatever came before. Therefore the product is a supermartingale, and the search
+// may stop, adapt and look at any time. lambda depends on the policy (its smallest propensity) and
+// not on the row, since the null hypothesis is about the average row below tau. lambda is bounded
+// so that no factor is negative: the smallest factor is 1 - bet.
 #include "client/policy/certify.h"
 
 #include "common/mem.h"
@@ -13,11 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_FIRST 0.2 // with fewer rows below the first threshold its test would hardly ever end
+#define GRID_FIRST 0.2 // a lower quantile would have too few rows below it to be certified
 #define GRID_STEP 0.1
 #define GRID_STEPS 8
 
-// Against a forecaster that got worse small bets win: it lets a few times alpha improve, not all.
+// Small bets are best against a forecaster that got worse, because the share of improvers then is a
+// few times alpha and not 1.
 static const double alarm_bets[CERTIFY_BETS] = {0.1, 0.25, 0.5};
 
 size_t certify_grid(const double *score, size_t n, double ret_grid[CERTIFY_GRID_MAX])
@@ -40,7 +43,7 @@ size_t certify_grid(const double *score, size_t n, double ret_grid[CERTIFY_GRID_
     return len;
 }
 
-// Why these settings certify nothing, or NULL.
+// Why nothing can be certified with these settings, or NULL.
 static const char *fault_of(const struct certify_online *online)
 {
     if (!(online->alpha > 0 && online->alpha < 1)) {
@@ -84,7 +87,8 @@ void certify_online_init(struct certify_online *online, double alpha, double del
     certify_online_restart(online, grid, grid ? len : 0);
 }
 
-// Whether the mean over the bets reached 1 / delta, up to rounding: bets of 1 reach it exactly.
+// Whether the mean wealth over the bets has reached 1 / delta. The tolerance is for bets of 1,
+// which reach it exactly.
 static bool reached(const double log_wealth[CERTIFY_BETS], double delta)
 {
     double sum = 0;
@@ -94,30 +98,31 @@ static bool reached(const double log_wealth[CERTIFY_BETS], double delta)
     return sum * delta >= 1 - 1e-9;
 }
 
-// A measured row below what is discarded, weighted by smallest / propensity. True when the alarm
-// rises.
-static bool watch(struct certify_online *online, bool bad, double weight)
+// Places the alarm's bets on a measured row whose score is below the certified threshold. weight is
+// smallest / propensity. Returns true when the alarm rises.
+static bool watch(struct certify_online *online, bool improves, double weight)
 {
     double t = (double)++online->alarm_rows, sum = 0;
     for (size_t b = 0; b < CERTIFY_BETS; b++) {
         double factor =
-            1 + alarm_bets[b] * weight * ((bad ? 1 : 0) - online->alpha) / online->alpha;
+            1 + alarm_bets[b] * weight * ((improves ? 1 : 0) - online->alpha) / online->alpha;
         online->alarm_wealth[b] = (online->alarm_wealth[b] + 1 / (t * (t + 1))) * factor;
-        // The starting points to come have 1 / (t + 1) of the weight and have won nothing yet.
+        // The starting points to come have a weight of 1 / (t + 1) together and a wealth of 1.
         sum += (online->alarm_wealth[b] + 1 / (t + 1)) / CERTIFY_BETS;
     }
     return sum * online->alarm_delta >= 1;
 }
 
-static void bet(struct certify_online *online, size_t j, bool bad, double weight)
+static void bet(struct certify_online *online, size_t j, bool improves, double weight)
 {
     for (size_t b = 0; b < CERTIFY_BETS; b++) {
         double stake = online->bet[b] * weight / (1 - online->alpha);
-        // A bet of 1 loses all, which rounding must not make more than all.
-        online->at[j].log_wealth[b] += log1p(fmax(stake * (online->alpha - (bad ? 1 : 0)), -1));
+        // A bet of 1 may lose everything. Rounding must not make the loss larger than that.
+        online->at[j].log_wealth[b] +=
+            log1p(fmax(stake * (online->alpha - (improves ? 1 : 0)), -1));
     }
     online->at[j].measured++;
-    online->at[j].improvers += bad;
+    online->at[j].improvers += improves;
     if (reached(online->at[j].log_wealth, online->delta)) {
         online->at[j].crossed = true;
     }
@@ -128,7 +133,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
 {
     online->rows++;
     online->measured += row->measured;
-    online->improvers += row->measured && row->bad;
+    online->improvers += row->measured && row->improves;
     if (online->fault || isnan(row->score)) {
         return false;
     }
@@ -143,7 +148,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
     double weight = smallest / row->propensity;
     bool alarm = false;
     if (online->level > 0 && row->score < online->grid[online->level - 1]) {
-        alarm = watch(online, row->bad, weight);
+        alarm = watch(online, row->improves, weight);
     }
     if (alarm) {
         online->alarms++;
@@ -152,7 +157,7 @@ bool certify_online_add(struct certify_online *online, const struct certify_row 
     }
     for (size_t j = 0; j < online->grid_len; j++) {
         if (row->score < online->grid[j]) {
-            bet(online, j, row->bad, weight);
+            bet(online, j, row->improves, weight);
         }
     }
     while (online->level < online->grid_len && online->at[online->level].crossed) {

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STREAM_AUDIT 0x61756469ULL
+#define STREAM_AUDIT 0x61756469ULL // separates these draws from other uses of the seed
 
-// With which probability a trusted candidate is audited: in proportion to the standard deviation of
-// "the call is right", since doubtful calls teach more about the calibration, from share at the
-// threshold down to half of it.
+// The probability with which a trusted candidate is audited. It is proportional to the standard
+// deviation of "the call is right", since doubtful calls teach more about the calibration. It is
+// share at the confidence threshold and never less than half of share.
 static double audit_propensity(double share, double threshold, double confidence)
 {
     double spread = sqrt(confidence * (1 - confidence)), most = sqrt(threshold * (1 - threshold));
@@ -46,11 +46,11 @@ static const struct forecast *forecast_of(const struct policy_view *view)
     return view->run_state->candidate[view->candidate - 1].forecast;
 }
 
-// Trusted, but for an audit with this probability.
+// Trusts the forecast, except that the candidate is audited with this probability. Returns whether
+// it is audited.
 static bool trust(const struct policy_view *view, double audit, struct policy_decision *ret)
 {
     bool coin = audit_coin(view->run_state->started.seed, view->candidate, audit);
-
     ret->propensity = audit;
     ret->decision = coin ? DECISION_AUDIT : DECISION_TRUST;
     return coin;
@@ -89,21 +89,20 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
              forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
 }
 
-// Early forecasts have little to be compared with.
-#define COMPARED_LEAST 4
-#define BUDGET_WIDE 16
-#define COST_LEAST 8          // correct outcomes before costs are learnt
-#define COST_FIXED_LEAST 0.05 // of the mean
+#define COMPARED_LEAST 4      // with fewer forecasts to compare with, policy `budget` does not rank
+#define BUDGET_WIDE 16        // default of --wide for policy `budget`
+#define COST_LEAST 8          // correct outcomes before costs are fitted
+#define COST_FIXED_LEAST 0.05 // the fixed cost is at least this share of the mean cost
 
-// Of what decide_threshold would measure, only those that promise most.
+// Policy `budget`: of the candidates that decide_threshold would measure, only those with the
+// highest expected improvement per second are measured.
 static void decide_budget(const struct policy_view *view, struct policy_decision *ret)
 {
     const struct forecast *forecast = forecast_of(view);
     double share = view->run_state->started.share;
     size_t compared = 0;
-    double standing = policy_usable(forecast) ? policy_standing(view, &compared) : 0;
-
-    if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || standing < share) {
+    double rank = policy_usable(forecast) ? policy_rank(view, &compared) : 0;
+    if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || rank < share) {
         decide_threshold(view, ret);
         return;
     }
@@ -111,10 +110,10 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
     ret->confidence = forecast->confidence;
     snprintf(ret->reason, sizeof(ret->reason),
              "%.0f %% of the last %zu forecasts promise more per second, at least %.0f %%%s",
-             100 * standing, compared, 100 * share, audit ? "; measured as an audit" : "");
+             100 * rank, compared, 100 * share, audit ? "; measured as an audit" : "");
 }
 
-// The threshold that holds for this forecast; NaN: none.
+// The certified threshold, if it was certified for the engine of this forecast; NaN otherwise.
 static double certified_threshold(const struct run_state *run_state,
                                   const struct forecast *forecast)
 {
@@ -168,18 +167,18 @@ static const struct policy policy_threshold = {
     .name = "threshold",
     .help = "trust a forecast of no improvement that is confident enough",
     .decide = decide_threshold,
-    .dismisses = true};
+    .discards = true};
 static const struct policy policy_budget = {
     .name = "budget",
     .help = "the same, but of what it would measure only those that promise most",
     .decide = decide_budget,
-    .dismisses = true,
+    .discards = true,
     .wide = BUDGET_WIDE};
 static const struct policy policy_risk = {
     .name = "risk",
     .help = "trust below a threshold that is certified for a risk, and measure until one is",
     .decide = decide_risk,
-    .dismisses = true,
+    .discards = true,
     .certifies = true};
 static const struct policy policy_all = {
     .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
@@ -195,9 +194,9 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
     }
 }
 
-// ---- standing ----
+// ---- rank ----
 
-double policy_promise(const struct forecast *forecast, double log2)
+double policy_expected_improvement(const struct forecast *forecast, double log2)
 {
     if (forecast->bins_count != BIN_COUNT) {
         return forecast->expected_improvement;
@@ -205,21 +204,20 @@ double policy_promise(const struct forecast *forecast, double log2)
     return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
 }
 
-// What measuring costs, learnt from the visible outcomes: seconds = fixed + slope 2^-y where correct
-// (a launch takes so long, the rest does not depend on it), a mean elsewhere.
+// What measuring costs in device-seconds, fitted to the visible outcomes. A correct candidate with
+// log2 speedup y takes fixed + slope 2^-y, since launches take a time proportional to 2^-y and the
+// rest takes the same time for all. Any other candidate takes failure. All are 0 while too few
+// outcomes are known; every candidate then counts as equally costly.
 struct cost {
-    double fixed, slope,
-        failure; // in seconds; all 0: nothing is known yet, everything costs the same
+    double fixed, slope, failure;
 };
 
 static struct cost learn_cost(const struct policy_view *view)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
-
     for (uint64_t id = 1; id <= view->visible && id <= view->run_state->candidate_count; id++) {
         const struct result *result = view->run_state->candidate[id - 1].result;
         double held = result ? run_state_held_seconds(result) : 0;
-
         if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup) {
             double slow = exp2(-result->speedup->log2);
             n++;
@@ -243,43 +241,41 @@ static struct cost learn_cost(const struct policy_view *view)
     return ret;
 }
 
-// What the candidate promises beyond the incumbent per second of the device.
-static double promise_per_second(const struct cost *cost, const struct forecast *forecast,
-                                 double incumbent_log2)
+// The expected improvement beyond the incumbent per expected device-second. Without a fitted cost,
+// the expected improvement itself.
+static double improvement_per_second(const struct cost *cost, const struct forecast *forecast,
+                                     double incumbent_log2)
 {
-    double promise = policy_promise(forecast, incumbent_log2), slow = 0;
-
+    double improvement = policy_expected_improvement(forecast, incumbent_log2), slow = 0;
     if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
-        return promise;
+        return improvement;
     }
     for (size_t bin = 0; bin < BIN_COUNT; bin++) {
         slow += forecast->bins[bin] * exp2(-bin_midpoint(bin));
     }
-    return promise / (forecast->p_correct * (cost->fixed + cost->slope * slow) +
-                      (1 - forecast->p_correct) * cost->failure);
+    return improvement / (forecast->p_correct * (cost->fixed + cost->slope * slow) +
+                          (1 - forecast->p_correct) * cost->failure);
 }
 
-double policy_standing(const struct policy_view *view, size_t *ret_compared)
+double policy_rank(const struct policy_view *view, size_t *ret_compared)
 {
     const struct run_state_candidate *candidate = view->run_state->candidate;
     const struct forecast *own = candidate[view->candidate - 1].forecast;
-    double promise, more = 0;
-
     *ret_compared = 0;
     if (!policy_usable(own)) {
         return 0;
     }
     struct cost cost = learn_cost(view);
-    promise = promise_per_second(&cost, own, view->incumbent_log2);
+    double improvement = improvement_per_second(&cost, own, view->incumbent_log2), more = 0;
     size_t compared = 0;
     for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
         const struct forecast *other = candidate[id - 1].forecast;
-
         if (policy_usable(other) && other->trained_rows > 0) {
-            double theirs = promise_per_second(&cost, other, view->incumbent_log2);
-
+            double theirs = improvement_per_second(&cost, other, view->incumbent_log2);
             compared++;
-            more += theirs > promise ? 1 : theirs == promise && id != view->candidate ? 0.5 : 0;
+            more += theirs > improvement                             ? 1
+                    : theirs == improvement && id != view->candidate ? 0.5
+                                                                     : 0;
         }
     }
     *ret_compared = compared;

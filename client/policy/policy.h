@@ -1,5 +1,7 @@
-// Whether a forecast is trusted or its candidate is measured. Pure functions: the same input gives
-// the same decision.
+// Whether a forecast is trusted or its candidate is measured. The pipeline asks for each candidate
+// of a batch once its forecasts have come; replays ask the same. Policies are pure functions: the
+// same view gives the same decision. They know nothing of daemons, of workers and of how the run is
+// stored.
 #ifndef CLIENT_POLICY_POLICY_H
 #define CLIENT_POLICY_POLICY_H
 
@@ -9,54 +11,60 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// What a decision may depend on.
 struct policy_view {
-    const struct run_state
-        *run_state; // forecasts of candidates 1 … last may be looked at, outcomes of 1 … visible
-    uint64_t candidate;   // to be decided about
-    uint64_t first, last; // its batch
-    uint64_t visible;
-    double incumbent_log2; // among the visible; 0: the baseline
+    // Forecasts of candidates 1 to last may be looked at, outcomes only of candidates 1 to visible.
+    const struct run_state *run_state;
+    uint64_t candidate;    // the one to be decided about
+    uint64_t first, last;  // the batch that it belongs to
+    uint64_t visible;      // see above
+    double incumbent_log2; // log2 speedup of the best visible candidate; 0: the baseline
 };
 
-#define POLICY_WINDOW 64 // forecasts that a candidate's is compared with
+#define POLICY_WINDOW 64 // how many forecasts policy_rank compares a candidate's with
 
 struct policy_decision {
-    enum decision decision; // MEASURE, TRUST or AUDIT
-    double propensity;      // of being measured
-    double threshold;       // of P(improves), of policies that certify; NaN: none holds
-    double confidence;      // the forecast's; NaN without one
+    enum decision decision; // DECISION_MEASURE, _TRUST or _AUDIT
+    double propensity;      // the probability of being measured
+    double threshold;       // of P(improves), for policies that certify one; NaN: none holds
+    double confidence;      // the forecast's; NaN without a forecast
     char reason[512];       // one sentence
 };
 
 struct policy {
-    const char *name, *help;
+    const char *name, *help; // as --policy names and lists it
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
-    bool blind;     // it looks at no forecast
-    bool dismisses; // what is forecast to be poor costs no measurement, however much of it comes
-    bool certifies; // its threshold is the run state's certified one (client/policy/risk.h)
-    bool rival;     // how others do it, for replaying (client/policy/policy_published.c)
-    uint64_t batch, wide; // see policy_batches; 0: it does not mind
+    bool blind;       // It looks at no forecast.
+    bool discards;    // Candidates with poor forecasts cost no measurement, however many come.
+    bool certifies;   // Its threshold is the run state's certified one (client/policy/risk.h).
+    bool replay_only; // Another project's rule, for comparison in replays; not for searching.
+    uint64_t batch;   // candidates of a batch that the rule itself demands; 0: any number
+    uint64_t wide;    // the default of --wide; 0: twice the batch
 };
 
 extern const struct policy policy_published;
 
-const struct policy *policy_find(const char *name); // NULL when there is none
+// NULL when there is no policy of this name.
+const struct policy *policy_find(const char *name);
 
-// How many candidates are considered at a time (batch, wide of run_started): what was asked for becomes
-// the policy's own round where it has one, and wide, where nothing was asked for (0), its preference or
-// twice the batch.
+// Settles how many candidates are considered at a time (batch and wide of run_started). A policy
+// with a batch of its own overrides both. Otherwise a wide of 0, which means that none was asked
+// for, becomes the policy's default or twice the batch.
 void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide);
 
-// What a forecast lets one expect beyond this log2 speedup: E(max(y - log2, 0)), 0 where the candidate
-// is wrong. Shifted arithmetically, so that forecasts that were made before the incumbent changed need
-// not be made again.
-double policy_promise(const struct forecast *forecast, double log2);
-// Probabilities that are some.
+// The expected improvement beyond a log2 speedup of log2: E(max(y - log2, 0)), where a wrong
+// candidate counts as 0. It is computed from the forecast's bins, so that forecasts that were made
+// before the incumbent changed need not be made again.
+double policy_expected_improvement(const struct forecast *forecast, double log2);
+
+// Whether there is a forecast and its probabilities lie between 0 and 1. forecast may be NULL.
 bool policy_usable(const struct forecast *forecast);
-// Compares what the candidate promises beyond the incumbent, per second of the device that measuring it
-// is expected to take, with the last POLICY_WINDOW candidates 1 … last that have a usable forecast of a
-// model. What measuring takes is learnt from the visible outcomes, as a line in 2^-y. Returns the share of them that promise more (as much: counts half), and in
-// *ret_compared how many there were.
-double policy_standing(const struct policy_view *view, size_t *ret_compared);
+
+// Ranks the candidate by its expected improvement beyond the incumbent, per device-second that
+// measuring it is expected to take, among the last POLICY_WINDOW candidates of 1 to last that have
+// a usable forecast of a trained model. The expected device-seconds are fitted to the visible
+// outcomes, as a line in 2^-y. Returns the share of those candidates that rank higher, equal ones
+// counting half, and in *ret_compared how many candidates were compared.
+double policy_rank(const struct policy_view *view, size_t *ret_compared);
 
 #endif

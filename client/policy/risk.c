@@ -1,3 +1,7 @@
+// Each decided candidate becomes a certify_row and goes to one of two learners: calibrate() keeps
+// the rows of the calibration phase for recall and selective, and bet() feeds the online test. A
+// row is taken in only when its outcome is known, and rows are never taken out of order, so the
+// state depends on the run's events alone.
 #include "client/policy/risk.h"
 
 #include "client/policy/policy.h"
@@ -9,25 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW 64 // latest scores, of which thresholds are made after an alarm
+#define WINDOW 64 // how many of the latest scores thresholds are chosen from
 
 struct risk {
     enum { RECALL, SELECTIVE, ONLINE } method;
     double alpha, delta, audit;
-    bool by_parent;
-    uint64_t taken; // candidates 1 … this
-    char *engine;   // of the rows so far; NULL: there are none
-    struct risk_counts counts;
-    // recall, selective
-    struct certify_row *row;
-    size_t rows, capacity;
-    size_t look, looked; // rows of the next look at them; looks so far
-    struct certificate found;
-    // online
-    double score[WINDOW]; // the latest; score number i is at i % WINDOW
-    size_t scores;        // since the start
-    bool betting;
-    struct certify_online online;
+    bool by_parent;            // children of one parent are one cluster
+    uint64_t taken;            // number of the last candidate that was taken in
+    char *engine;              // that forecast the rows so far; NULL: there are none; owned
+    struct risk_counts counts; // since the search began
+
+    // For recall and selective.
+    struct certify_row *row;  // of the calibration phase; owned
+    size_t rows, capacity;    // used and allocated
+    size_t look;              // selective tests when there are this many rows
+    size_t looked;            // tests so far
+    struct certificate found; // by the latest test
+
+    // For online.
+    double score[WINDOW];         // the latest scores; score number i is at i % WINDOW
+    size_t scores;                // since the engine last changed
+    bool betting;                 // thresholds have been chosen
+    struct certify_online online; // valid while betting
 };
 
 int risk_check(const char *guarantee, double audit, struct err *err)
@@ -49,7 +56,7 @@ struct risk *risk_create(const struct run_started *started)
     risk->alpha = started->alpha;
     risk->delta = started->delta;
     risk->audit = started->audit;
-    risk->by_parent = generator_list_asks(started->generator);
+    risk->by_parent = generator_list_has_llm(started->generator);
     return risk;
 }
 
@@ -70,7 +77,8 @@ double risk_score(const struct forecast *forecast)
 
 // ---- recall, selective ----
 
-// Half as many again as one error-free look needs below the threshold at half of delta.
+// How many rows the first test waits for: half as many again as a test without an improver needs
+// below the threshold, at half of delta.
 static size_t first_look(double alpha, double delta)
 {
     double need = 1.5 * log(delta / 2) / log1p(-alpha);
@@ -89,7 +97,7 @@ static void keep(struct risk *risk, const struct certify_row *row)
 static void calibrate(struct risk *risk, const struct certify_row *row)
 {
     if (risk->method == RECALL) {
-        if (row->bad) { // others say nothing
+        if (row->improves) { // other rows do not count for recall
             keep(risk, row);
             risk->found = certify_recall(risk->row, risk->rows, risk->alpha);
         }
@@ -109,8 +117,9 @@ static void calibrate(struct risk *risk, const struct certify_row *row)
 
 // ---- online ----
 
-// Thresholds just above quantiles of the latest scores: where many scores are equal, as language
-// models' are, one at the lowest would have none below it and nothing would ever be certified.
+// Chooses thresholds just above quantiles of the latest scores. Where many scores are equal, as
+// those of language models are, a threshold at the lowest score would have no row below it, and
+// nothing could ever be certified.
 static size_t latest_grid(const struct risk *risk, double grid[CERTIFY_GRID_MAX])
 {
     double above[WINDOW];
@@ -124,7 +133,7 @@ static size_t latest_grid(const struct risk *risk, double grid[CERTIFY_GRID_MAX]
 static void bet(struct risk *risk, const struct certify_row *row, double smallest)
 {
     bool alarm = risk->betting && certify_online_add(&risk->online, row, smallest);
-    // The grid is chosen by scores of rows that are not bet on, or no longer.
+    // Thresholds are chosen from scores of rows that the new test does not bet on.
     risk->score[risk->scores++ % WINDOW] = row->score;
     double grid[CERTIFY_GRID_MAX];
     if (alarm) {
@@ -161,7 +170,7 @@ static void take(struct risk *risk, const struct run_state_candidate *candidate)
                               .forecast = candidate->forecast->p_improves,
                               .propensity = decided->propensity,
                               .measured = decided->decision != DECISION_TRUST,
-                              .bad = candidate->given_up || improvement_measured(candidate),
+                              .improves = candidate->given_up || improvement_measured(candidate),
                               .cluster = risk->by_parent && candidate->proposed.point == 0
                                              ? candidate->proposed.parent
                                              : 0};
@@ -175,7 +184,7 @@ static void take(struct risk *risk, const struct run_state_candidate *candidate)
     }
 }
 
-void risk_take(struct risk *risk, const struct run_state *run_state, uint64_t last)
+void risk_update(struct risk *risk, const struct run_state *run_state, uint64_t last)
 {
     for (; risk->taken < last && risk->taken < run_state->candidate_count; risk->taken++) {
         const struct run_state_candidate *candidate = &run_state->candidate[risk->taken];
@@ -231,7 +240,7 @@ const char *risk_engine(const struct risk *risk)
 
 char *risk_sentence(const struct run_state *run_state)
 {
-    const char *name = run_state->started.policy; // NULL before the run has begun
+    const char *name = run_state->started.policy; // NULL before RUN_STARTED
     const struct policy *policy = name ? policy_find(name) : NULL;
     if (!policy || !policy->certifies) {
         return NULL;
@@ -240,7 +249,7 @@ char *risk_sentence(const struct run_state *run_state)
         return xstrdup(run_state->certified.text);
     }
     struct risk *risk = risk_create(&run_state->started);
-    risk_take(risk, run_state, run_state->candidate_count);
+    risk_update(risk, run_state, run_state->candidate_count);
     struct certificate now = risk_now(risk);
     risk_free(risk);
     return xstrdup(now.certified ? "nothing was discarded: what the last outcomes certify came too "

@@ -1,36 +1,44 @@
-// Design. Mutants of a sealed problem. Device code alone cannot call the baseline, so an mutant
-// is the baseline's source, launch lines and all, between launches of kernels of ours:
+// Design. A mutant of a cuda problem is a sealed source. Device code cannot call the baseline, so
+// the mutant is the baseline's source with its launch lines, between launches of further kernels:
 //
-//   includes, helpers, kernels kc_…
-//   //@ scratch and launch lines that come before
-//   …baseline…
-//   //@ launch lines that come after
+//   includes, helpers, kernels with names kc_...
+//   //@ scratch lines, and launch lines of the steps before the baseline
+//   the baseline
+//   //@ launch lines of the steps after the baseline
 //
-// or, for those that do not compute, our part alone. Every step is a kernel with one thread per
-// element of one tensor; its text has $c for the element type, t for the tensor, kept for its
-// scratch copy, n, rows and last for its number of elements and its extents. An input that the
-// baseline is to read spoilt is changed in place and put back afterwards: that works through tensor
-// maps too, and the input is the same before and after. Names begin with kc_, and ours comes first,
-// so that macros of the baseline cannot reach it. No integer macro is defined here: the manifest
-// would see it.
+// A mutant that does not compute the operation leaves the baseline out. Every step is a kernel with
+// one thread for each element of one tensor. In the text of a step, $c is the element type, t the
+// tensor, kept its scratch copy, n its number of elements, and rows and last its first and last
+// extent.
+//
+// An input that the baseline is to read spoilt is changed in place and restored afterwards. This
+// works through tensor maps too, and the input is the same before and after the mutant. All names
+// begin with kc_, and the further kernels come first, so that macros of the baseline cannot change
+// them. No integer macro is defined here, because the launch manifest would read it.
 #include "client/problem/mutant_cuda.h"
 #include <stdio.h>
 #include <string.h>
 
-enum concern { ALL, WIDER, DOUBLES, FINE }; // every type, wider than bf16, f64, 1 % shows
+// Which element types a mutant is for.
+enum types {
+    ALL_TYPES,
+    WIDER_THAN_BF16,
+    DOUBLES,
+    PERCENT_SHOWS, // those for which mutant_percent_shows
+};
 enum step_tensor { OUTPUTS, INPUTS, PURE_INPUTS, FIRST_INPUT };
 
 struct step {
     const char *body;      // what thread i does; NULL ends a list
     enum step_tensor over; // one launch for each of these tensors
-    bool whole;            // one block of 256 threads does everything (shared, thread)
+    bool whole; // One block of 256 threads does everything, with the names `shared` and `thread`.
 };
 
 #define STEP_MAX 3
 
 struct recipe {
-    bool dishonest;    // the baseline is left out
-    enum concern only; // which tensors the steps are for
+    bool dishonest;  // the baseline is left out
+    enum types only; // the tensors that the steps are for
     struct step before[STEP_MAX], after[STEP_MAX];
 };
 
@@ -71,8 +79,8 @@ static const struct recipe recipes[MUTANT_COUNT] = {
                     .whole = true}}},
     [MUTANT_INPUT_COPY] = {.dishonest = true,
                            .after = {{.body = "t[i] = kc_put<$c>(kc_get(source[i % source_n]));"}}},
-    // Sorted inputs stay sorted, and indices stay what they may be.
-    [MUTANT_OTHER_INPUTS] = SPOILT(ALL, "t[i] = kept[sorted ? i / 2 : n - 1 - i / 2];"),
+    // Sorted inputs stay sorted, and indices stay within their range.
+    [MUTANT_OTHER_INPUTS] = SPOILT(ALL_TYPES, "t[i] = kept[sorted ? i / 2 : n - 1 - i / 2];"),
     [MUTANT_LAST_ROW_POISON] = SKIPPED(LAST_ROW),
     [MUTANT_LAST_ROW_ZERO] = ZEROED(LAST_ROW),
     [MUTANT_LAST_COLUMN_POISON] = SKIPPED(LAST_COLUMN),
@@ -81,11 +89,11 @@ static const struct recipe recipes[MUTANT_COUNT] = {
     [MUTANT_LAST_TILE_ZERO] = ZEROED(LAST_TILE),
     [MUTANT_REMAINDER] = SKIPPED(REMAINDER),
     [MUTANT_SHIFTED] = {.after = {{.body = KEEP}, {.body = "t[i] = kept[i > 0 ? i - 1 : n - 1];"}}},
-    [MUTANT_BF16_INPUTS] = SPOILT(WIDER, ROUNDED("16")),
-    [MUTANT_TF32_INPUTS] = SPOILT(WIDER, ROUNDED("13")),
-    [MUTANT_BF16_OUTPUT] = {.only = WIDER, .after = {{.body = ROUNDED("16")}}},
+    [MUTANT_BF16_INPUTS] = SPOILT(WIDER_THAN_BF16, ROUNDED("16")),
+    [MUTANT_TF32_INPUTS] = SPOILT(WIDER_THAN_BF16, ROUNDED("13")),
+    [MUTANT_BF16_OUTPUT] = {.only = WIDER_THAN_BF16, .after = {{.body = ROUNDED("16")}}},
     [MUTANT_F32_OUTPUT] = {.only = DOUBLES, .after = {{.body = "t[i] = ($c)(float)t[i];"}}},
-    [MUTANT_ONE_PERCENT] = {.only = FINE,
+    [MUTANT_ONE_PERCENT] = {.only = PERCENT_SHOWS,
                             .after = {{.body = "if (i % 100 == 37 % (n < 100 ? n : 100)) "
                                                "t[i] = kc_percent(t[i]);"}}},
     [MUTANT_SWAPPED] = {.after = {{.body = KEEP},
@@ -98,14 +106,16 @@ static const struct recipe recipes[MUTANT_COUNT] = {
     [MUTANT_OVERRUN] = {.after = {{.body = "if (i == 0) ((unsigned char *)(t + n))[0] ^= 1;"}}},
 };
 
+// Whether the step has a launch for this tensor.
 static bool concerns(const struct recipe *recipe, const struct step *step,
                      const struct problem *problem, size_t index)
 {
     const struct tensor *tensor = &problem->tensor[index];
     bool is_input = tensor->direction != DIRECTION_OUT;
-    if ((recipe->only == WIDER && dtype_roundoff(tensor->dtype) >= dtype_roundoff(DTYPE_BF16)) ||
+    if ((recipe->only == WIDER_THAN_BF16 &&
+         dtype_roundoff(tensor->dtype) >= dtype_roundoff(DTYPE_BF16)) ||
         (recipe->only == DOUBLES && tensor->dtype != DTYPE_F64) ||
-        (recipe->only == FINE && !mutant_percent_shows(tensor))) {
+        (recipe->only == PERCENT_SHOWS && !mutant_percent_shows(tensor))) {
         return false;
     }
     switch (step->over) {
@@ -175,7 +185,7 @@ static void add_prelude(const struct problem *problem, struct strbuf *out)
                      "    return __uint_as_float(word & ~0U << bits);\n}\n");
 }
 
-// "(rows)*(2*cols)", "1" for rank 0.
+// Appends the number of elements as an expression such as "(rows)*(2*cols)"; "1" for rank 0.
 static void add_elements(const struct tensor *tensor, struct strbuf *out)
 {
     for (size_t axis = 0; axis < tensor->rank; axis++) {
@@ -242,7 +252,8 @@ static void add_launch(const struct problem *problem, const struct step *step, c
     strbuf_addf(out, ", %d)\n", tensor->distribution == VALUES_SORTED);
 }
 
-// The kernels and the launch lines of a list of steps.
+// Appends the kernels and the launch lines of a list of steps. Sets kept[i] for each tensor i whose
+// copy a step uses.
 static void add_steps(const struct recipe *recipe, const struct step *steps, const char *when,
                       const struct problem *problem, struct strbuf *kernels,
                       struct strbuf *launches, bool kept[static PROBLEM_TENSOR_MAX])

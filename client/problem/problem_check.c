@@ -1,11 +1,12 @@
-// Design. The battery is made of ordinary jobs, so that what is checked is the very verification
-// that candidates will meet. Every job is one that no cache knows: an old verdict would say nothing of
-// today's seeds. Timing is capped to almost nothing; an honest variant then ends as INCONCLUSIVE,
-// which is correct. TIMEOUT and COMPILE_ERROR of an mutant prove nothing about the tolerance, so
-// they count as untried, and a problem with an untried mutant is not admitted.
+// Design. The check consists of ordinary jobs, so that it tests the verification that candidates
+// will meet. Every job is one that no cache knows, because an old verdict would say nothing about
+// new seeds. Timing is limited to almost nothing. An honest variant may therefore end as
+// INCONCLUSIVE, which counts as correct. TIMEOUT and COMPILE_ERROR of a mutant prove nothing about
+// the tolerance, so they count as undecided, and a problem with an undecided mutant is not
+// admitted.
 #include "client/problem/problem_check.h"
+#include "client/problem/mutant.h"
 #include "client/problem/problem_blobs.h"
-#include "client/problem/problem_mutant.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include <math.h>
@@ -13,31 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_STREAM 0x6368656b // of the seed, for drawing points
+#define SAMPLE_STREAM 0x6368656b // separates the draws of points from other uses of the seed
 
-static struct trial *add_trial(struct problem_check *check, enum trial_kind kind)
+static struct check_candidate *add_candidate(struct problem_check *check, enum check_kind kind)
 {
-    check->trial = xrealloc(check->trial, check->trial_count + 1, sizeof *check->trial);
-    struct trial *trial = &check->trial[check->trial_count++];
-    *trial =
-        (struct trial){.kind = kind, .max_error = NAN, .error_bound = NAN, .log2_speedup = NAN};
-    return trial;
+    check->candidate =
+        xrealloc(check->candidate, check->candidate_count + 1, sizeof *check->candidate);
+    struct check_candidate *candidate = &check->candidate[check->candidate_count++];
+    *candidate = (struct check_candidate){
+        .kind = kind, .max_error = NAN, .error_bound = NAN, .log2_speedup = NAN};
+    return candidate;
 }
 
 static void add_honest(struct problem_check *check, const char *baseline)
 {
     for (size_t i = 0; i < HONEST_COUNT; i++) {
         const enum honest honest = (enum honest)i;
-        struct trial *trial = add_trial(check, TRIAL_HONEST);
+        struct check_candidate *candidate = add_candidate(check, CHECK_HONEST);
         struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-        trial->name = honest_name(honest);
-        trial->what = honest_what(honest);
-        if (honest_applies(honest, check->dir->problem, &reason)) {
+        candidate->name = honest_name(honest);
+        candidate->what = honest_what(honest);
+        if (honest_applicable(honest, check->dir->problem, &reason)) {
             honest_source(honest, baseline, &source);
-            trial->source = strbuf_detach(&source);
+            candidate->source = strbuf_detach(&source);
         } else {
-            trial->outcome = TRIAL_NOT_APPLICABLE;
-            trial->reason = strbuf_detach(&reason);
+            candidate->outcome = CHECK_NOT_APPLICABLE;
+            candidate->reason = strbuf_detach(&reason);
         }
         strbuf_release(&reason);
     }
@@ -47,23 +49,23 @@ static void add_mutants(struct problem_check *check, const char *baseline)
 {
     for (size_t i = 0; i < MUTANT_COUNT; i++) {
         const enum mutant mutant = (enum mutant)i;
-        struct trial *trial = add_trial(check, TRIAL_MUTANT);
+        struct check_candidate *candidate = add_candidate(check, CHECK_MUTANT);
         struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-        trial->name = mutant_name(mutant);
-        trial->what = mutant_what(mutant);
-        trial->meaning = mutant_meaning(mutant);
-        if (mutant_applies(mutant, check->dir->problem, &reason)) {
+        candidate->name = mutant_name(mutant);
+        candidate->what = mutant_what(mutant);
+        candidate->meaning = mutant_meaning(mutant);
+        if (mutant_applicable(mutant, check->dir->problem, &reason)) {
             mutant_source(mutant, check->dir->problem, baseline, &source);
-            trial->source = strbuf_detach(&source);
+            candidate->source = strbuf_detach(&source);
         } else {
-            trial->outcome = TRIAL_NOT_APPLICABLE;
-            trial->reason = strbuf_detach(&reason);
+            candidate->outcome = CHECK_NOT_APPLICABLE;
+            candidate->reason = strbuf_detach(&reason);
         }
         strbuf_release(&reason);
     }
 }
 
-// Draws CHECK_SAMPLE different points, or takes all when there are no more.
+// Adds CHECK_SAMPLE different points of the template at random, or all when there are no more.
 static int add_points(struct problem_check *check, uint64_t seed, struct err *err)
 {
     const struct bytes *text = &check->dir->template_source;
@@ -93,12 +95,12 @@ static int add_points(struct problem_check *check, uint64_t seed, struct err *er
             continue;
         }
         chosen[count++] = point;
-        struct trial *trial = add_trial(check, TRIAL_TEMPLATE);
+        struct check_candidate *candidate = add_candidate(check, CHECK_TEMPLATE);
         struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
         template_source(template, point, &source);
         template_point_name(template, point, &name);
-        trial->source = strbuf_detach(&source);
-        trial->point_name = strbuf_detach(&name);
+        candidate->source = strbuf_detach(&source);
+        candidate->point_name = strbuf_detach(&name);
     }
     template_free(template);
     return 0;
@@ -124,58 +126,57 @@ int problem_check_init(struct problem_check *check, const struct problem_dir *di
 
 void problem_check_release(struct problem_check *check)
 {
-    for (size_t i = 0; i < check->trial_count; i++) {
-        free(check->trial[i].source);
-        free(check->trial[i].reason);
-        free(check->trial[i].point_name);
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        free(check->candidate[i].source);
+        free(check->candidate[i].reason);
+        free(check->candidate[i].point_name);
     }
-    free(check->trial);
+    free(check->candidate);
     *check = (struct problem_check){0};
 }
 
-static void set_reason(struct trial *trial, const char *reason)
+static void set_reason(struct check_candidate *candidate, const char *reason)
 {
-    free(trial->reason);
-    trial->reason = reason ? xstrdup(reason) : NULL;
+    free(candidate->reason);
+    candidate->reason = reason ? xstrdup(reason) : NULL;
 }
 
-void trial_judge(struct trial *trial, const struct result *result)
+void check_candidate_judge(struct check_candidate *candidate, const struct result *result)
 {
-    trial->verdict = result->verdict;
-    trial->max_error = result->max_error;
-    trial->error_bound = result->error_bound;
-    set_reason(trial, result->reason);
+    candidate->verdict = result->verdict;
+    candidate->max_error = result->max_error;
+    candidate->error_bound = result->error_bound;
+    set_reason(candidate, result->reason);
     switch (result->verdict) {
     case VERDICT_WRONG:
     case VERDICT_CRASH:
     case VERDICT_REJECTED:
     case VERDICT_QUARANTINED:
-        trial->outcome = TRIAL_CAUGHT;
+        candidate->outcome = CHECK_CAUGHT;
         break;
     default:
-        trial->outcome = verdict_is_ratio(result->verdict) ? TRIAL_CORRECT : TRIAL_UNTRIED;
+        candidate->outcome = verdict_is_ratio(result->verdict) ? CHECK_CORRECT : CHECK_UNDECIDED;
         break;
     }
-    if (trial->outcome == TRIAL_CORRECT && result->speedup) {
-        trial->log2_speedup = result->speedup->log2;
+    if (candidate->outcome == CHECK_CORRECT && result->speedup) {
+        candidate->log2_speedup = result->speedup->log2;
     }
 }
 
-bool trial_as_it_should(const struct trial *trial)
+bool check_candidate_as_expected(const struct check_candidate *candidate)
 {
-    switch (trial->kind) {
-    case TRIAL_HONEST:
-        return trial->outcome == TRIAL_CORRECT || trial->outcome == TRIAL_NOT_APPLICABLE;
-    case TRIAL_MUTANT:
-        return trial->outcome == TRIAL_CAUGHT || trial->outcome == TRIAL_NOT_APPLICABLE;
-    case TRIAL_TEMPLATE:
+    switch (candidate->kind) {
+    case CHECK_HONEST:
+        return candidate->outcome == CHECK_CORRECT || candidate->outcome == CHECK_NOT_APPLICABLE;
+    case CHECK_MUTANT:
+        return candidate->outcome == CHECK_CAUGHT || candidate->outcome == CHECK_NOT_APPLICABLE;
+    case CHECK_TEMPLATE:
         break;
     }
-    return trial->outcome != TRIAL_WAITING;
+    return candidate->outcome != CHECK_WAITING;
 }
 
-// Running
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- running ----
 
 struct running {
     struct problem_check *check;
@@ -189,12 +190,12 @@ static void on_answer(void *owner, uint64_t tag, struct job_ref ref, struct job_
                       const struct err *error)
 {
     struct running *running = owner;
-    struct trial *trial = &running->check->trial[tag];
+    struct check_candidate *candidate = &running->check->candidate[tag];
     if (info && info->result) {
-        trial_judge(trial, info->result);
+        check_candidate_judge(candidate, info->result);
     } else {
-        trial->outcome = TRIAL_UNTRIED;
-        set_reason(trial, error ? error->text : info ? info->reason : NULL);
+        candidate->outcome = CHECK_UNDECIDED;
+        set_reason(candidate, error ? error->text : info ? info->reason : NULL);
     }
     if (info) {
         daemon_pool_jobs(running->daemon_pool)->ack(daemon_pool_jobs(running->daemon_pool), ref);
@@ -212,21 +213,22 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
     struct running running = {check, daemon_pool, on_progress, owner, 0, 0};
     struct job_service *jobs = daemon_pool_jobs(daemon_pool);
     problem_blobs_add(daemon_pool, check->dir);
-    for (size_t i = 0; i < check->trial_count; i++) {
-        running.total += check->trial[i].source ? 1 : 0;
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        running.total += check->candidate[i].source ? 1 : 0;
     }
-    for (size_t i = 0; i < check->trial_count; i++) {
-        const struct trial *trial = &check->trial[i];
-        if (!trial->source) {
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
+        if (!candidate->source) {
             continue;
         }
-        struct digest candidate;
-        daemon_pool_add_blob(daemon_pool, trial->source, strlen(trial->source), &candidate);
+        struct digest digest;
+        daemon_pool_add_blob(daemon_pool, candidate->source, strlen(candidate->source), &digest);
         struct job_spec spec;
-        problem_dir_spec(check->dir, JOB_MEASURE, &candidate, &spec);
-        spec.device_class = (char *)(uintptr_t)daemon_pool_class(daemon_pool); // only packed
+        problem_dir_spec(check->dir, JOB_MEASURE, &digest, &spec);
+        // The cast drops const; the job is only packed.
+        spec.device_class = (char *)(uintptr_t)daemon_pool_class(daemon_pool);
         spec.max_seconds = CHECK_TIMING_SECONDS;
-        spec.repeat = stats_entropy() | 1; // no cache knows it
+        spec.repeat = stats_entropy() | 1; // makes it a job that no cache knows
         char key[32];
         snprintf(key, sizeof key, "trial-%zu", i);
         jobs->submit(jobs, key, &spec, 0, on_answer, &running, i);
@@ -238,56 +240,56 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
     return rc;
 }
 
-// Judgement
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- judgement ----
 
-size_t problem_check_points(const struct problem_check *check, enum trial_outcome outcome)
+size_t problem_check_points(const struct problem_check *check, enum check_outcome outcome)
 {
     size_t count = 0;
-    for (size_t i = 0; i < check->trial_count; i++) {
-        count += check->trial[i].kind == TRIAL_TEMPLATE && check->trial[i].outcome == outcome;
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        count +=
+            check->candidate[i].kind == CHECK_TEMPLATE && check->candidate[i].outcome == outcome;
     }
     return count;
 }
 
-static void add_objection(const struct trial *trial, struct strbuf *out)
+static void add_objection(const struct check_candidate *candidate, struct strbuf *out)
 {
-    const char *reason = trial->reason ? trial->reason : "no reason is known";
-    if (trial->outcome == TRIAL_WAITING) {
-        strbuf_addf(out, "\"%s\" was not tried to its end.\n", trial->name);
-    } else if (trial->outcome == TRIAL_UNTRIED) {
-        strbuf_addf(out, "\"%s\" could not be tried (%s): %s.\n", trial->name,
-                    verdict_name(trial->verdict), reason);
-    } else if (trial->kind == TRIAL_MUTANT) {
-        strbuf_addf(out, "The mutant \"%s\", which %s, was taken for correct: %s.\n", trial->name,
-                    trial->what, trial->meaning);
-    } else if (strcmp(trial->name, honest_name(HONEST_BASELINE)) == 0) {
+    const char *reason = candidate->reason ? candidate->reason : "no reason is known";
+    if (candidate->outcome == CHECK_WAITING) {
+        strbuf_addf(out, "\"%s\" was not tried to its end.\n", candidate->name);
+    } else if (candidate->outcome == CHECK_UNDECIDED) {
+        strbuf_addf(out, "\"%s\" could not be tried (%s): %s.\n", candidate->name,
+                    verdict_name(candidate->verdict), reason);
+    } else if (candidate->kind == CHECK_MUTANT) {
+        strbuf_addf(out, "The mutant \"%s\", which %s, was taken for correct: %s.\n",
+                    candidate->name, candidate->what, candidate->meaning);
+    } else if (strcmp(candidate->name, honest_name(HONEST_BASELINE)) == 0) {
         strbuf_addf(out, "The baseline does not agree with the reference (%s): %s.\n",
-                    verdict_name(trial->verdict), reason);
+                    verdict_name(candidate->verdict), reason);
     } else {
         strbuf_addf(out,
                     "The honest variant \"%s\", %s, was not taken for correct (%s): the tolerance "
                     "is too tight.\n",
-                    trial->name, trial->what, verdict_name(trial->verdict));
+                    candidate->name, candidate->what, verdict_name(candidate->verdict));
     }
 }
 
 bool problem_check_admits(const struct problem_check *check, struct strbuf *reasons)
 {
     bool admitted = true, tried = false;
-    for (size_t i = 0; i < check->trial_count; i++) {
-        const struct trial *trial = &check->trial[i];
-        tried |= trial->kind == TRIAL_TEMPLATE;
-        if (trial->kind == TRIAL_TEMPLATE || trial_as_it_should(trial)) {
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
+        tried |= candidate->kind == CHECK_TEMPLATE;
+        if (candidate->kind == CHECK_TEMPLATE || check_candidate_as_expected(candidate)) {
             continue;
         }
         admitted = false;
-        add_objection(trial, reasons);
+        add_objection(candidate, reasons);
     }
     if (check->has_template && check->points == 0) {
         admitted = false;
         strbuf_adds(reasons, "The template has no point that meets all its conditions.\n");
-    } else if (tried && problem_check_points(check, TRIAL_CORRECT) == 0) {
+    } else if (tried && problem_check_points(check, CHECK_CORRECT) == 0) {
         admitted = false;
         strbuf_adds(reasons, "None of the template's points that were tried is correct.\n");
     }

@@ -45,7 +45,7 @@ static bool is_problem(const char *path)
     return yes;
 }
 
-// Adds the folders directly below path, sorted, that are (or are not) problems.
+// Adds the folders directly below path, sorted: those that are problems, or those that are not.
 static void add_folders(struct texts *texts, const char *path, bool problems)
 {
     struct dirent **entry = NULL;
@@ -107,7 +107,7 @@ void problem_dir_list(char ***ret, size_t *ret_count)
     *ret_count = texts.count;
 }
 
-// The folder of a problem that was named without a path.
+// Finds the folder of a problem that was named without a path. *ret is malloc'd.
 static int find_by_name(char **ret, const char *name, struct err *err)
 {
     char **root;
@@ -160,7 +160,8 @@ static int read_file(struct bytes *ret, const char *dir, const char *name, size_
     return rc;
 }
 
-// The folder's own name, also for "." and paths that end in "..".
+// Checks that the problem is named like its folder. The folder's name is taken from its real path,
+// because the given path may be "." or end in "..".
 static int check_name(const struct problem_dir *dir, struct err *err)
 {
     char *real = realpath(dir->path, NULL);
@@ -178,7 +179,7 @@ static int check_name(const struct problem_dir *dir, struct err *err)
     return rc;
 }
 
-// A source: reference, baseline or template.
+// Reads a source. stem is "reference", "baseline" or "template".
 static int read_source(struct bytes *ret, const struct problem_dir *dir, const char *stem,
                        bool required, struct err *err)
 {
@@ -241,7 +242,7 @@ int problem_dir_load(struct problem_dir *ret, const char *problem, struct err *e
             dir.path[len - 1] = '\0';
         }
         if (!is_folder(dir.path) && dir.path[0] != '/' && dir.path[0] != '.') {
-            free(dir.path); // "cuda/softmax", seen from one of the roots
+            free(dir.path); // a name such as "cuda/softmax", which is relative to one of the roots
             dir.path = NULL;
             rc = find_by_name(&dir.path, problem, err);
         } else if (!is_folder(dir.path)) {

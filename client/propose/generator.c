@@ -8,7 +8,7 @@ bool generator_is_files(const char *kind)
     return strncmp(kind, "pool:", 5) == 0;
 }
 
-bool generator_asks(const char *kind)
+bool generator_is_llm(const char *kind)
 {
     return strcmp(kind, "llm") == 0;
 }
@@ -29,9 +29,9 @@ int generator_read(struct bytes *ret, const char *kind, const struct problem_dir
                    struct err *err)
 {
     if (generator_is_files(kind)) {
-        return generator_pool_read(ret, kind + 5, dir->problem, err);
+        return generator_files_read(ret, kind + 5, dir->problem, err);
     }
-    if (generator_asks(kind)) {
+    if (generator_is_llm(kind)) {
         *ret = (struct bytes){0};
         return 0;
     }
@@ -53,12 +53,12 @@ int generator_create(struct generator **ret, const char *kind, const struct byte
 {
     static const struct generator_ops asking_ops = {.free = free_asking};
     if (generator_is_files(kind)) {
-        return generator_pool(ret, text, path, err);
+        return generator_files(ret, text, path, err);
     }
-    if (generator_asks(kind)) {
+    if (generator_is_llm(kind)) {
         *ret = xcalloc(1, sizeof(**ret));
         (*ret)->ops = &asking_ops;
-        (*ret)->asks = true;
+        (*ret)->is_llm = true;
         return 0;
     }
     return strcmp(kind, "tunable") == 0 ? generator_tunable(ret, text, path, err)

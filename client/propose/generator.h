@@ -1,6 +1,8 @@
-// Where candidates come from: a finite list of points, each of which is a source, fixed when a run
-// starts by one text (a template, or JSON lines), which is kept in the run file; or a language model
-// that the worker asks for them (client/forecast/proposer.h), and then there are no points.
+// Where candidates come from. A generator either has a finite list of points, each of which gives a
+// source, or it is a language model that the worker asks (client/forecast/proposer.h) and has no
+// points. The list is fixed by one text, a template or JSON lines, which is stored in the run file
+// when the run starts. Called by strategies, the pipeline and replays. A generator knows nothing of
+// outcomes.
 #ifndef CLIENT_PROPOSE_GENERATOR_H
 #define CLIENT_PROPOSE_GENERATOR_H
 
@@ -18,46 +20,52 @@
 
 struct generator;
 
+// Points are numbered from 0. A language model has `free` only.
 struct generator_ops {
+    // Appends the name or the source of the point.
     void (*name)(const struct generator *generator, size_t point, struct strbuf *out);
     void (*source)(const struct generator *generator, size_t point, struct strbuf *out);
-    // The parameters of the point, or none. *ret is malloc'd, names included.
+    // Returns how many parameters the point has. *ret is malloc'd, as are the names in it; it is
+    // NULL when a generator has no parameters.
     size_t (*params)(const struct generator *generator, size_t point, struct fact **ret);
-    // The points beside this one; writes at most max of them, returns how many were written.
+    // Writes at most max neighbours of the point and returns how many it has written.
     size_t (*neighbours)(const struct generator *generator, size_t point, size_t *out, size_t max);
-    // Where the point lies, each axis from 0 to 1.
-    void (*place)(const struct generator *generator, size_t point, double *out);
+    // Writes the point's coordinate on each axis, from 0 to 1.
+    void (*position)(const struct generator *generator, size_t point, double *out);
     void (*free)(struct generator *generator);
 };
 
-// The head of every generator; the rest belongs to its file.
+// The first member of every generator; the rest belongs to the generator's file.
 struct generator {
     const struct generator_ops *ops;
-    bool asks;          // the worker for its candidates: no points
-    size_t point_count; // at least 1 of those that have any
-    size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no place and no neighbours
+    bool is_llm;        // The worker is asked for its candidates; there are no points.
+    size_t point_count; // at least 1, unless is_llm
+    size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no position and no neighbours
 };
 
-// The text for a --generator of this problem: its template for "tunable"; for "pool:DIR" the
-// folder's .c files (.cu files for a cuda problem) in order of their names, for "pool:FILE.jsonl" the file's lines, both as JSON
-// lines {"name", "source"}. ERR_USAGE for another kind; ERR_INVALID sentences begin with path:line.
+// Reads the text of a generator of this kind (a word of --generator) for this problem. For
+// "tunable" it is the problem's template. For "pool:DIR" it is the folder's .c files (.cu files for
+// a cuda problem) in order of their names, as JSON lines {"name", "source"}. For "pool:FILE.jsonl"
+// it is the file. For "llm" it is empty. ERR_USAGE for another kind; ERR_INVALID sentences begin
+// with path:line. *ret is the caller's.
 MUST_CHECK int generator_read(struct bytes *ret, const char *kind, const struct problem_dir *dir,
                               struct err *err);
-// From that text. path names it in errors.
+// Creates the generator of that text, which is not kept. path names the text in errors.
 MUST_CHECK int generator_create(struct generator **ret, const char *kind, const struct bytes *text,
                                 const char *path, struct err *err);
 void generator_free(struct generator *generator); // NULL is fine
 
-bool generator_is_files(const char *kind);
-bool generator_asks(const char *kind); // it is "llm", whose text is empty
+bool generator_is_files(const char *kind); // "pool:DIR" or "pool:FILE.jsonl"
+bool generator_is_llm(const char *kind);   // "llm"
 
-// gen_tunable.c
+// generator_tunable.c: the points of a template. Errors are template_parse's.
 MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *text, const char *path,
                                  struct err *err);
-// gen_pool.c
-MUST_CHECK int generator_pool(struct generator **ret, const struct bytes *text, const char *path,
-                              struct err *err);
-MUST_CHECK int generator_pool_read(struct bytes *ret, const char *path,
-                                   const struct problem *problem, struct err *err);
+// generator_files.c: one point for each JSON line; and the text of generator_read for "pool:"
+// followed by path.
+MUST_CHECK int generator_files(struct generator **ret, const struct bytes *text, const char *path,
+                               struct err *err);
+MUST_CHECK int generator_files_read(struct bytes *ret, const char *path,
+                                    const struct problem *problem, struct err *err);
 
 #endif

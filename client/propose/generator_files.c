@@ -1,6 +1,6 @@
-// Candidates that exist already, as JSON lines {"name": "…", "source": "…"}; other keys are
-// ignored, so that what other tools wrote can be used as it is. A folder of .c or .cu files is
-// turned into such lines when the run starts.
+// Candidates that exist already, as JSON lines {"name": "...", "source": "..."}. Other keys are
+// ignored, so that files that other tools wrote can be used as they are. A folder of .c or .cu
+// files is turned into such lines when the run starts.
 #include "client/propose/generator.h"
 
 #include "common/file.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NAME_MAX_BYTES 1024 // of run_proposed
+#define NAME_MAX_BYTES 1024 // the limit of RUN_PROPOSED
 
 struct item {
     char *name;
@@ -19,7 +19,7 @@ struct item {
 };
 
 struct files_generator {
-    struct generator generator; // first: ops get a pointer to it
+    struct generator generator; // must be first: ops get a pointer to it
     struct item *item;          // point_count of them
 };
 
@@ -28,17 +28,17 @@ static const struct item *item_of(const struct generator *generator, size_t poin
     return &((const struct files_generator *)(const void *)generator)->item[point];
 }
 
-static void pool_name(const struct generator *generator, size_t point, struct strbuf *out)
+static void files_name(const struct generator *generator, size_t point, struct strbuf *out)
 {
     strbuf_adds(out, item_of(generator, point)->name);
 }
 
-static void pool_source(const struct generator *generator, size_t point, struct strbuf *out)
+static void files_source(const struct generator *generator, size_t point, struct strbuf *out)
 {
     strbuf_adds(out, item_of(generator, point)->source);
 }
 
-static size_t pool_params(const struct generator *generator, size_t point, struct fact **ret)
+static size_t files_params(const struct generator *generator, size_t point, struct fact **ret)
 {
     (void)generator;
     (void)point;
@@ -46,8 +46,8 @@ static size_t pool_params(const struct generator *generator, size_t point, struc
     return 0;
 }
 
-static size_t pool_neighbours(const struct generator *generator, size_t point, size_t *out,
-                              size_t max)
+static size_t files_neighbours(const struct generator *generator, size_t point, size_t *out,
+                               size_t max)
 {
     (void)generator;
     (void)point;
@@ -56,34 +56,34 @@ static size_t pool_neighbours(const struct generator *generator, size_t point, s
     return 0;
 }
 
-static void pool_place(const struct generator *generator, size_t point, double *out)
+static void files_position(const struct generator *generator, size_t point, double *out)
 {
     (void)generator;
     (void)point;
     (void)out;
 }
 
-static void job_client_free(struct generator *generator)
+static void files_free(struct generator *generator)
 {
-    struct files_generator *pool = (struct files_generator *)(void *)generator;
+    struct files_generator *files = (struct files_generator *)(void *)generator;
     for (size_t i = 0; i < generator->point_count; i++) {
-        free(pool->item[i].name);
-        free(pool->item[i].source);
+        free(files->item[i].name);
+        free(files->item[i].source);
     }
-    free(pool->item);
-    free(pool);
+    free(files->item);
+    free(files);
 }
 
-static const struct generator_ops pool_ops = {
-    .name = pool_name,
-    .source = pool_source,
-    .params = pool_params,
-    .neighbours = pool_neighbours,
-    .place = pool_place,
-    .free = job_client_free,
+static const struct generator_ops files_ops = {
+    .name = files_name,
+    .source = files_source,
+    .params = files_params,
+    .neighbours = files_neighbours,
+    .position = files_position,
+    .free = files_free,
 };
 
-// One line, without its newline.
+// Parses one line, given without its newline. number is the line's, from 1.
 static int parse_line(struct item *ret, const char *line, size_t len, const char *path,
                       size_t number, struct err *err)
 {
@@ -118,12 +118,12 @@ static int parse_line(struct item *ret, const char *line, size_t len, const char
     return 0;
 }
 
-int generator_pool(struct generator **ret, const struct bytes *text, const char *path,
-                   struct err *err)
+int generator_files(struct generator **ret, const struct bytes *text, const char *path,
+                    struct err *err)
 {
-    struct files_generator *pool = xcalloc(1, sizeof(*pool));
-    pool->generator.ops = &pool_ops;
-    size_t *count = &pool->generator.point_count;
+    struct files_generator *files = xcalloc(1, sizeof(*files));
+    files->generator.ops = &files_ops;
+    size_t *count = &files->generator.point_count;
     const char *line = (const char *)text->data, *end = line + text->len;
     int rc = 0;
     for (size_t number = 1; rc == 0 && line < end; number++) {
@@ -136,9 +136,9 @@ int generator_pool(struct generator **ret, const struct bytes *text, const char 
                 break;
             }
             if ((*count & (*count + 1)) == 0) {
-                pool->item = xrealloc(pool->item, 2 * *count + 1, sizeof(*pool->item));
+                files->item = xrealloc(files->item, 2 * *count + 1, sizeof(*files->item));
             }
-            rc = parse_line(&pool->item[*count], line, len, path, number, err);
+            rc = parse_line(&files->item[*count], line, len, path, number, err);
             *count += rc == 0;
         }
         line += len + 1;
@@ -147,9 +147,9 @@ int generator_pool(struct generator **ret, const struct bytes *text, const char 
         rc = err_set(err, ERR_INVALID, "%s holds no candidates", path);
     }
     if (rc == 0) {
-        *ret = &pool->generator;
+        *ret = &files->generator;
     } else {
-        job_client_free(&pool->generator);
+        files_free(&files->generator);
     }
     return rc;
 }
@@ -165,7 +165,7 @@ static bool is_source(const char *name, const char *extension)
     return dot && strcmp(dot + 1, extension) == 0;
 }
 
-// Appends the file as one line.
+// Appends the file as one JSON line.
 static int add_file(struct strbuf *out, const char *folder, const char *name, struct err *err)
 {
     struct bytes data = {0};
@@ -207,30 +207,20 @@ static int read_folder(struct bytes *ret, const char *folder, const char *extens
         free(entry[i]);
     }
     free(entry);
-    if (rc != 0) {
-        goto out;
-    }
-    if (sources == 0) {
+    if (rc == 0 && sources == 0) {
         rc = err_set(err, ERR_INVALID, "%s holds no .%s files", folder, extension);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    if (out.truncated) {
+    } else if (rc == 0 && out.truncated) {
         rc = err_set(err, ERR_LIMIT, "%s holds more than %zu bytes of candidates", folder,
                      GENERATOR_SOURCE_MAX);
+    } else if (rc == 0) {
+        *ret = strbuf_detach_bytes(&out);
     }
-    if (rc != 0) {
-        goto out;
-    }
-    *ret = strbuf_detach_bytes(&out);
-out:
     strbuf_release(&out);
     return rc;
 }
 
-int generator_pool_read(struct bytes *ret, const char *path, const struct problem *problem,
-                        struct err *err)
+int generator_files_read(struct bytes *ret, const char *path, const struct problem *problem,
+                         struct err *err)
 {
     if (path[0] == '\0') {
         return err_set(err, ERR_USAGE,

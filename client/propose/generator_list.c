@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Whether the text begins with a generator's kind: a comma before it separates two generators.
 static bool begins_a_kind(const char *text)
 {
     static const char *const whole[] = {"tunable", "llm"};
@@ -16,7 +17,7 @@ static bool begins_a_kind(const char *text)
     return generator_is_files(text);
 }
 
-// Where the name that begins here ends.
+// The end of the generator's name that begins here: its comma or the NUL.
 static const char *end_of(const char *name)
 {
     const char *comma = strchr(name, ',');
@@ -26,6 +27,7 @@ static const char *end_of(const char *name)
     return comma ? comma : name + strlen(name);
 }
 
+// Takes kind_take in any case.
 static int add(struct generator_list *list, char *kind_take, struct err *err)
 {
     int rc = 0;
@@ -101,10 +103,10 @@ int generator_list_create(struct generator_list *list, const char *template_path
     return rc;
 }
 
-size_t generator_list_asking(const struct generator_list *list)
+size_t generator_list_llm_index(const struct generator_list *list)
 {
     size_t number = 0;
-    while (number < list->count && !generator_asks(list->kind[number])) {
+    while (number < list->count && !generator_is_llm(list->kind[number])) {
         number++;
     }
     return number;
@@ -116,52 +118,56 @@ size_t generator_list_points(const struct generator_list *list)
     for (size_t i = 0; i < list->count; i++) {
         points += list->generator[i]->point_count;
     }
-    return generator_list_asking(list) < list->count ? 0 : points;
+    return generator_list_llm_index(list) < list->count ? 0 : points;
 }
 
-bool generator_list_asks(const char *names)
+bool generator_list_has_llm(const char *names)
 {
     struct generator_list list;
-    bool asks =
-        generator_list_parse(&list, names, NULL) == 0 && generator_list_asking(&list) < list.count;
+    bool asks = generator_list_parse(&list, names, NULL) == 0 &&
+                generator_list_llm_index(&list) < list.count;
     generator_list_release(&list);
     return asks;
 }
 
 // ---- in the run file ----
 
-// How many pools come before this generator.
-static size_t pools_before(const struct generator_list *list, size_t number)
+// The texts of generators of files are pool_source and more_pool_sources of RUN_STARTED, in the
+// order of the list.
+
+// How many generators of files come before this generator.
+static size_t files_before(const struct generator_list *list, size_t number)
 {
-    size_t pools = 0;
+    size_t files = 0;
     for (size_t i = 0; i < number; i++) {
-        pools += generator_is_files(list->kind[i]);
+        files += generator_is_files(list->kind[i]);
     }
-    return pools;
+    return files;
 }
 
 struct digest *generator_list_slot(const struct generator_list *list, struct run_started *started,
                                    size_t number)
 {
     const char *kind = list->kind[number];
-    size_t pool = pools_before(list, number);
-    if (generator_asks(kind)) {
+    size_t before = files_before(list, number);
+    if (generator_is_llm(kind)) {
         return NULL;
     }
     if (!generator_is_files(kind)) {
         return &started->template_source;
     }
-    if (pool == 0) {
+    if (before == 0) {
         return &started->pool_source;
     }
-    return pool <= started->more_pool_sources_count ? &started->more_pool_sources[pool - 1] : NULL;
+    return before <= started->more_pool_sources_count ? &started->more_pool_sources[before - 1]
+                                                      : NULL;
 }
 
 void generator_list_reserve(const struct generator_list *list, struct run_started *started)
 {
-    size_t pools = pools_before(list, list->count);
-    if (pools > 1) {
-        started->more_pool_sources_count = pools - 1;
-        started->more_pool_sources = xcalloc(pools - 1, sizeof(*started->more_pool_sources));
+    size_t files = files_before(list, list->count);
+    if (files > 1) {
+        started->more_pool_sources_count = files - 1;
+        started->more_pool_sources = xcalloc(files - 1, sizeof(*started->more_pool_sources));
     }
 }

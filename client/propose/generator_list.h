@@ -1,5 +1,7 @@
 // The generators of one search, as --generator names them: "tunable", "pool:a.jsonl,pool:b.jsonl",
-// "tunable,llm". A generator's number is its place in the list, from 0; run_proposed has it.
+// "tunable,llm". A generator's number is its index in the list, from 0; each RUN_PROPOSED event
+// records it. Called by commands that begin a search, by the search itself, and by reports. It
+// knows nothing of what the generators' candidates came to.
 #ifndef CLIENT_PROPOSE_GENERATOR_LIST_H
 #define CLIENT_PROPOSE_GENERATOR_LIST_H
 
@@ -11,41 +13,45 @@
 
 #define GENERATOR_LIST_MAX 4
 
+// Owns everything in it.
 struct generator_list {
-    char *names; // as given; its own
+    char *names; // as given
     size_t count;
-    char *kind[GENERATOR_LIST_MAX];                  // as for generator_read; its own
-    struct bytes text[GENERATOR_LIST_MAX];           // its own; empty before it is read
+    char *kind[GENERATOR_LIST_MAX];                  // as for generator_read
+    struct bytes text[GENERATOR_LIST_MAX];           // empty before generator_list_read
     struct generator *generator[GENERATOR_LIST_MAX]; // NULL before generator_list_create
 };
 
-// Takes the names apart; a comma separates only where a kind follows, so that paths may have some.
-// NULL is an empty list. ERR_USAGE for more than GENERATOR_LIST_MAX and for the same one twice. On
-// failure *ret is empty.
+// Splits the names. A comma separates only where a kind follows, so that paths may contain commas.
+// names NULL gives an empty list. ERR_USAGE for more than GENERATOR_LIST_MAX generators and for the
+// same one twice. On failure *ret is empty.
 MUST_CHECK int generator_list_parse(struct generator_list *ret, const char *names, struct err *err);
-void generator_list_release(struct generator_list *list); // a zeroed one is fine
+void generator_list_release(struct generator_list *list); // a zeroed list is fine
 
-// A list of the generator "tunable" alone, with this text, which is copied.
+// Makes a list of the generator "tunable" alone, with a copy of this text.
 void generator_list_tunable(struct generator_list *ret, const struct bytes *text);
 
-// Reads the texts for this problem; errors are generator_read's.
+// Reads the text of each generator for this problem. Errors are generator_read's.
 MUST_CHECK int generator_list_read(struct generator_list *list, const struct problem_dir *dir,
                                    struct err *err);
-// Makes the generators of the texts. template_path names that of "tunable" in errors, which are
-// generator_create's.
+// Creates the generators from their texts. template_path names the text of "tunable" in errors,
+// which are generator_create's.
 MUST_CHECK int generator_list_create(struct generator_list *list, const char *template_path,
                                      struct err *err);
-// Candidates that all points together are; 0 when a language model is among the generators.
+// How many points the generators have together. 0 when a language model is among them, because its
+// candidates have no end.
 size_t generator_list_points(const struct generator_list *list);
-// The number of the one that asks the worker; the list's count when none does.
-size_t generator_list_asking(const struct generator_list *list);
-// The same without a list: whether one of these names asks.
-bool generator_list_asks(const char *names);
+// The number of the first language model. The list's count when there is none.
+size_t generator_list_llm_index(const struct generator_list *list);
+// Whether these names, as for generator_list_parse, have a language model among them.
+bool generator_list_has_llm(const char *names);
 
-// Where RUN_STARTED names the text of a generator; NULL: it has none, or (a file that is not one)
-// there is no place. Of *started, which generator_list_reserve has prepared, or which was read.
+// The field of RUN_STARTED that names the blob with a generator's text. NULL for a language model,
+// and for files for which *started has no room. *started was prepared by generator_list_reserve or
+// read from a run file.
 struct digest *generator_list_slot(const struct generator_list *list, struct run_started *started,
                                    size_t number);
+// Gives *started room for the texts of all generators of files. message_clear frees it.
 void generator_list_reserve(const struct generator_list *list, struct run_started *started);
 
 #endif

@@ -1,4 +1,4 @@
-// The points of a problem's template.
+// The generator "tunable": its points are those of a problem's template (problem/template.h).
 #include "client/propose/generator.h"
 
 #include "problem/template.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct tunable {
-    struct generator generator; // first: ops get a pointer to it
+    struct generator generator; // must be first: ops get a pointer to it
     struct template *template;
 };
 
@@ -46,8 +46,9 @@ static size_t tunable_neighbours(const struct generator *generator, size_t point
     return count < max ? count : max;
 }
 
-// By the position of each value in its list, not by the value: 16, 32, 64 are equally far apart.
-static void tunable_place(const struct generator *generator, size_t point, double *out)
+// A coordinate is the index of the parameter's value in its list and not the value itself, so that
+// 16, 32 and 64 are equally far apart.
+static void tunable_position(const struct generator *generator, size_t point, double *out)
 {
     const struct template *template = template_of(generator);
     int64_t value[TEMPLATE_PARAM_MAX];
@@ -73,7 +74,7 @@ static const struct generator_ops tunable_ops = {
     .source = tunable_source,
     .params = tunable_params,
     .neighbours = tunable_neighbours,
-    .place = tunable_place,
+    .position = tunable_position,
     .free = tunable_free,
 };
 

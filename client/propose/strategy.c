@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define STREAM_RANDOM 0x73747261ULL // separates these draws from other uses of the seed
-#define TRIES 64
-#define NEIGHBOUR_MAX 128
+#define TRIES 64                    // draws before the free points are counted
+#define NEIGHBOUR_MAX 128           // of one point
 
 const struct strategy *strategy_find(const char *name)
 {
@@ -31,7 +31,7 @@ bool strategy_point(const struct strategy_view *view, uint64_t candidate, size_t
     return true;
 }
 
-uint64_t strategy_made(const struct strategy_view *view)
+uint64_t strategy_proposed(const struct strategy_view *view)
 {
     uint64_t made = 0;
     size_t point;
@@ -66,7 +66,7 @@ bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t dra
             return true;
         }
     }
-    // Nearly everything is taken: count what is left and take the n-th of that.
+    // Nearly all points are taken: count the free ones and draw one of these.
     for (size_t i = 0; i < count; i++) {
         left += !taken[i];
     }
@@ -86,7 +86,7 @@ bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t dra
 bool strategy_score(const struct strategy_view *view, uint64_t candidate, double *ret)
 {
     const struct run_state_candidate *c = &view->run_state->candidate[candidate - 1];
-    if (c->object_duplicate_of != 0) { // the same code has the same speed
+    if (c->object_duplicate_of != 0) { // it was not measured, since the same code was
         c = &view->run_state->candidate[c->object_duplicate_of - 1];
     }
     const struct result *result = c->record ? c->record : c->result;
@@ -106,7 +106,7 @@ bool strategy_failed(const struct strategy_view *view, uint64_t candidate)
            (c->result || (c->compiled && c->compiled->verdict != VERDICT_NONE));
 }
 
-double strategy_coin(const struct strategy_view *view, uint64_t stream, uint64_t slot)
+double strategy_uniform(const struct strategy_view *view, uint64_t stream, uint64_t slot)
 {
     return (double)(stats_philox(view->seed, stream, slot) >> 11) * 0x1p-53;
 }

@@ -1,5 +1,5 @@
-// Points in random order, without replacement. Looks at no outcome: the control that other
-// strategies are compared with.
+// The strategy `best-of-n`: points in random order, without replacement. It looks at no outcome.
+// Other strategies are compared with it.
 #include "client/propose/strategy.h"
 
 #include <stdlib.h>

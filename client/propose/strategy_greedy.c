@@ -1,14 +1,16 @@
-// Climbs from the best measured points to their neighbours.
+// The strategy `greedy`: climbs from the best measured points to their neighbours.
 //
-// The first START candidates are random. After that each slot is, with probability EXPLORE (a coin
-// that depends on seed and slot alone), random again, and otherwise the most promising point among
-// the neighbours of the PARENTS best measured ones. Where forecasts dismiss what is poor chance may
-// have more, EXPLORE_DISMISSED. "Promising" is what a kernel regression over
-// measured points expects there: the mean of their log2 speedups, weighted by exp(-(distance /
-// WIDTH)²), where each axis counts from 0 to 1. What failed counts as slower by PENALTY than the
-// slowest. When all neighbours of all correct points are taken, and where points have no
-// neighbours, everything is random, so the search can neither get stuck nor leave a point out for
-// ever.
+// The first START candidates are random points. After that each slot gets a random point with
+// probability EXPLORE, or EXPLORE_DISCARDING where the policy discards poor forecasts. That draw
+// depends on the seed and the slot alone. Every other slot gets the neighbour of the PARENTS best
+// measured points that has the highest expected speedup.
+//
+// The expectation is a kernel regression over measured points: the mean of their log2 speedups,
+// weighted by exp(-(distance / WIDTH)²), where each axis runs from 0 to 1. A point that failed
+// counts as slower by PENALTY than the slowest correct one.
+//
+// When all neighbours of all correct points are taken, and where points have no neighbours, all
+// points are random. So the search can neither get stuck nor leave a point out for ever.
 #include "client/propose/strategy.h"
 
 #include "common/mem.h"
@@ -19,21 +21,21 @@
 
 #define START 16
 #define EXPLORE 0.15
-#define EXPLORE_DISMISSED 0.4
+#define EXPLORE_DISCARDING 0.4
 #define PARENTS 6
 #define WIDTH 0.35
 #define PENALTY 0.5
-#define MEMORY 1024 // measured points that the regression looks at
-#define NEIGHBOUR_MAX 128
+#define MEMORY 1024       // measured points that the regression looks at
+#define NEIGHBOUR_MAX 128 // of one point
 #define STREAM_COIN 0x67726565ULL
 
 // A measured point.
 struct sample {
     uint64_t candidate;
     size_t point;
-    double y; // log2 speedup; for failures filled in later
+    double y; // log2 speedup; failures get one when the slowest correct point is known
     bool correct;
-    double place[GENERATOR_AXIS_MAX];
+    double position[GENERATOR_AXIS_MAX];
 };
 
 static int by_y(const void *a, const void *b)
@@ -48,12 +50,12 @@ static int by_y(const void *a, const void *b)
     return left->candidate < right->candidate ? -1 : 1;
 }
 
-// Keeps the best MEMORY / 2 and every so many of the others, so that a choice costs the same however
-// long the search is. Returns how many are left.
+// Keeps the best MEMORY / 2 samples and as many evenly spaced ones of the others, so that a choice
+// takes the same time however long the search is. Returns how many samples are left; *correct of
+// them are correct.
 static size_t thin(struct sample *sample, size_t count, size_t *correct)
 {
     size_t kept = MEMORY / 2, right = 0;
-
     for (size_t i = 0; i < MEMORY / 2 && count > MEMORY; i++) {
         sample[kept++] = sample[MEMORY / 2 + i * (count - MEMORY / 2) / (MEMORY / 2)];
     }
@@ -65,7 +67,8 @@ static size_t thin(struct sample *sample, size_t count, size_t *correct)
     return count;
 }
 
-// The visible outcomes, best first; *ret is malloc'd, *ret_correct of them are correct.
+// Collects the visible outcomes, best first, and returns how many there are. *ret is malloc'd, and
+// *ret_correct of them are correct.
 static size_t gather(const struct strategy_view *view, struct sample **ret, size_t *ret_correct)
 {
     struct sample *sample = xcalloc((size_t)view->visible + 1, sizeof(*sample));
@@ -78,7 +81,7 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
         if (!strategy_point(view, id, &s->point) || (!s->correct && !strategy_failed(view, id))) {
             continue;
         }
-        view->generator->ops->place(view->generator, s->point, s->place);
+        view->generator->ops->position(view->generator, s->point, s->position);
         worst = s->correct && s->y < worst ? s->y : worst;
         count++;
     }
@@ -92,16 +95,16 @@ static size_t gather(const struct strategy_view *view, struct sample **ret, size
     return thin(sample, count, ret_correct);
 }
 
-// What the measured points let one expect here.
+// The log2 speedup that the measured points let one expect at this point.
 static double expectation(const struct generator *generator, const struct sample *sample,
                           size_t count, size_t point)
 {
-    double place[GENERATOR_AXIS_MAX], sum = 0, weight_sum = 0;
-    generator->ops->place(generator, point, place);
+    double position[GENERATOR_AXIS_MAX], sum = 0, weight_sum = 0;
+    generator->ops->position(generator, point, position);
     for (size_t i = 0; i < count; i++) {
         double square = 0;
         for (size_t axis = 0; axis < generator->axis_count; axis++) {
-            double difference = place[axis] - sample[i].place[axis];
+            double difference = position[axis] - sample[i].position[axis];
             square += difference * difference;
         }
         double weight = exp(-square / (WIDTH * WIDTH)) + 1e-12;
@@ -111,24 +114,25 @@ static double expectation(const struct generator *generator, const struct sample
     return sum / weight_sum;
 }
 
-// A neighbour of one of the best points, with what is expected of it.
-struct hope {
+// A neighbour of one of the best points.
+struct prospect {
     struct strategy_choice choice;
-    double y;
+    double y; // expected log2 speedup
 };
 
-struct hopes {
-    struct hope *hope; // malloc'd
-    size_t count, room;
+struct prospects {
+    struct prospect *prospect; // owned
+    size_t count, room;        // used and allocated
 };
 
-static void add_neighbours(struct hopes *to, const struct generator *generator,
+// Adds the neighbours of sample `of` that are not known yet, and marks them as known.
+
+static void add_neighbours(struct prospects *to, const struct generator *generator,
                            const struct sample *sample, size_t count, const struct sample *of,
                            bool *known)
 {
     size_t neighbour[NEIGHBOUR_MAX];
     size_t n = generator->ops->neighbours(generator, of->point, neighbour, NEIGHBOUR_MAX);
-
     for (size_t i = 0; i < n; i++) {
         if (known[neighbour[i]]) {
             continue;
@@ -136,23 +140,22 @@ static void add_neighbours(struct hopes *to, const struct generator *generator,
         known[neighbour[i]] = true;
         if (to->count == to->room) {
             to->room = to->room > 0 ? 2 * to->room : NEIGHBOUR_MAX;
-            to->hope = xrealloc(to->hope, to->room, sizeof(*to->hope));
+            to->prospect = xrealloc(to->prospect, to->room, sizeof(*to->prospect));
         }
-        to->hope[to->count++] =
-            (struct hope){.choice = {.point = neighbour[i], .parent = of->candidate},
-                          .y = expectation(generator, sample, count, neighbour[i])};
+        to->prospect[to->count++] =
+            (struct prospect){.choice = {.point = neighbour[i], .parent = of->candidate},
+                              .y = expectation(generator, sample, count, neighbour[i])};
     }
 }
 
-// The most promising free one; false when none is free.
-static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *ret)
+// Takes the free prospect with the highest expectation. False when none is free.
+static bool pick(const struct prospects *from, bool *taken, struct strategy_choice *ret)
 {
-    const struct hope *best = NULL;
-
+    const struct prospect *best = NULL;
     for (size_t i = 0; i < from->count; i++) {
-        const struct hope *hope = &from->hope[i];
-        if (!taken[hope->choice.point] && (!best || hope->y > best->y)) {
-            best = hope;
+        const struct prospect *prospect = &from->prospect[i];
+        if (!taken[prospect->choice.point] && (!best || prospect->y > best->y)) {
+            best = prospect;
         }
     }
     if (!best) {
@@ -166,23 +169,23 @@ static bool pick(const struct hopes *from, bool *taken, struct strategy_choice *
 static size_t choose(const struct strategy_view *view, size_t want, struct strategy_choice *out)
 {
     bool *taken = strategy_taken(view), *known = strategy_taken(view);
-    struct hopes hopes = {0};
+    struct prospects prospects = {0};
     struct sample *sample;
     size_t correct, parents = 0, count = 0, learnt = gather(view, &sample, &correct);
-    uint64_t made = strategy_made(view);
-
+    uint64_t made = strategy_proposed(view);
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
         bool found = false;
-
-        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >=
-                                         (view->dismissed ? EXPLORE_DISMISSED : EXPLORE)) {
-            // Beyond PARENTS only when those have no free neighbours.
+        if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >=
+                                         (view->discards ? EXPLORE_DISCARDING : EXPLORE)) {
+            // Further samples become parents only when the best PARENTS have no free neighbours.
             for (; parents < correct && parents < PARENTS; parents++) {
-                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents], known);
+                add_neighbours(&prospects, view->generator, sample, learnt, &sample[parents],
+                               known);
             }
-            while (!(found = pick(&hopes, taken, &out[count])) && parents < correct) {
-                add_neighbours(&hopes, view->generator, sample, learnt, &sample[parents++], known);
+            while (!(found = pick(&prospects, taken, &out[count])) && parents < correct) {
+                add_neighbours(&prospects, view->generator, sample, learnt, &sample[parents++],
+                               known);
             }
         }
         out[count].parent = found ? out[count].parent : 0;
@@ -190,7 +193,7 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
             break;
         }
     }
-    free(hopes.hope);
+    free(prospects.prospect);
     free(sample);
     free(taken);
     free(known);
@@ -202,7 +205,7 @@ struct ranked {
     double y;
 };
 
-// Keeps the PARENTS best, best first; returns how many there are now.
+// Inserts one into the list of the PARENTS best, best first. Returns how many there are now.
 static size_t rank(struct ranked *best, size_t count, struct ranked one)
 {
     size_t at = count;
@@ -218,11 +221,11 @@ static size_t rank(struct ranked *best, size_t count, struct ranked one)
     return count;
 }
 
-// One of the PARENTS best, each as often as the next; with probability EXPLORE the newest that
-// failed, to be repaired, or the baseline.
+// One of the PARENTS best candidates, in turns. With probability EXPLORE it is the newest candidate
+// that failed, so that it is repaired, or the baseline when none failed.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
-    double coin = strategy_coin(view, STREAM_COIN, slot);
+    double coin = strategy_uniform(view, STREAM_COIN, slot);
     struct ranked best[PARENTS];
     size_t count = 0;
     uint64_t failed = 0;

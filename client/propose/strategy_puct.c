@@ -1,23 +1,28 @@
-// A tree search: which measured candidate deserves more children.
+// The strategy `puct`: a tree search that decides which measured candidate gets more children.
 //
-// The tree is that of the proposals' parents; its roots are random points (of a language model:
-// what was made from the baseline). A candidate that was measured and correct scores
+// The tree has an edge from each candidate to the candidates that were proposed as its children.
+// Its roots are random points; of a language model, the candidates made from the baseline. A
+// candidate that was measured and correct has the score
 //     Q + C * scale * P * sqrt(1 + T) / (1 + n)
-// with Q the best measured log2 speedup among it and its descendants (the best, not the mean: a
-// search wants one good kernel, not a good family), P its share by rank of its own speedup, n the
-// number of its descendants, T that of all candidates that have a parent, and scale the range of
-// the speedups measured. Forecasts do not count as speedups; candidates that failed or were not
-// measured count as visits of those that they came from, and so do those that are still on their
-// way.
+// where
+//     Q      is the best measured log2 speedup among it and its descendants. It is the best and not
+//            the mean, because a search wants one fast kernel and not a fast family;
+//     P      is its share of a prior that falls linearly with the rank of its own speedup;
+//     n      is the number of its descendants;
+//     T      is the number of all candidates that have a parent;
+//     scale  is the range of the measured speedups.
+// Forecasts do not count as speedups. Candidates that failed, were not measured or have no outcome
+// yet count as visits of their ancestors.
 //
-// A batch takes the candidates in order of their scores, each for CHILDREN slots, but none whose
-// ancestor or descendant it took already (lineage blocking): otherwise one family, whose members
-// share the same best, would fill it. Slots that this leaves free, the first START and those where
-// a coin says so (EXPLORE) get random points, so every point comes in the end.
+// A batch takes the candidates in order of their scores, each for CHILDREN slots, but none with an
+// ancestor or descendant that the batch has taken (lineage blocking). Otherwise one family, whose
+// members share the same best, would fill the batch. Random points go to the slots that this leaves
+// free, to the first START slots, and to others with probability EXPLORE, so that every point is
+// proposed in the end.
 //
-// Max-reward PUCT as published with GPU Forecasters, with linear rank prior, C = 1 and lineage
-// blocking. There Q looks at children only and visits are counted by expansion; here the whole
-// subtree counts, and there are no steps that wait for each other.
+// This is max-reward PUCT as published with GPU Forecasters, with linear rank prior, C = 1 and
+// lineage blocking. There Q looks at children only and visits are counted by expansion. Here the
+// whole subtree counts, and no step waits for another.
 #include "client/propose/strategy.h"
 
 #include "common/mem.h"
@@ -33,22 +38,24 @@
 
 struct node {
     uint64_t candidate, parent; // parent 0: a root
-    uint64_t visits;
-    double own, best, score;
-    bool known;    // measured and correct, and not the same code as an earlier one
-    bool has_best; // there is something known among it and its descendants
-    bool below;    // it or an ancestor of it was taken for this batch
-    bool above;    // it or a descendant of it was taken for this batch
+    uint64_t visits;            // n above
+    double own;                 // its own log2 speedup, when known
+    double best;                // Q above, when has_best
+    double score;               // when known
+    bool known;                 // measured and correct, and not a duplicate of an earlier candidate
+    bool has_best;              // it or a descendant is known
+    bool taken;                 // it was taken for this batch
+    bool is_ancestor;           // it or a descendant was taken for this batch
 };
 
 struct tree {
-    struct node *node;   // of candidate i at i - 1
-    struct node **order; // those that are known, best score first
+    struct node *node;   // candidate i is at i - 1; owned
+    struct node **order; // the known nodes, highest score first; owned
     size_t order_count;
-    size_t at;           // how far in the order the batch has come
-    struct node *parent; // the one that the batch is expanding; NULL: none
-    size_t left;         // children that it may still have
-    struct stats_rng rng;
+    size_t at;            // index in order of the next node that the batch may take
+    struct node *parent;  // the node that the batch is expanding; NULL: none
+    size_t left;          // children that this node may still have in this batch
+    struct stats_rng rng; // draws neighbours
 };
 
 static int by_own(const void *a, const void *b)
@@ -69,7 +76,8 @@ static int by_score(const void *a, const void *b)
     return left->candidate < right->candidate ? -1 : 1;
 }
 
-// Visits and bests from the leaves up: a parent always has the smaller number. Returns T.
+// Computes visits and best of every node, from the last candidate to the first: a parent always has
+// a smaller number than its children. Returns T.
 static uint64_t count_up(struct tree *tree, size_t count)
 {
     uint64_t made = 0;
@@ -129,9 +137,9 @@ static void tree_release(struct tree *tree)
 
 static bool blocked(const struct tree *tree, const struct node *node)
 {
-    bool ret = node->above;
+    bool ret = node->is_ancestor;
     for (;;) {
-        ret = ret || node->below;
+        ret = ret || node->taken;
         if (ret || node->parent == 0) {
             return ret;
         }
@@ -139,7 +147,8 @@ static bool blocked(const struct tree *tree, const struct node *node)
     }
 }
 
-// The next one of the batch, whose lineage is blocked from then on; NULL: there is none any more.
+// The next node of the order whose lineage is not blocked. NULL when there is none. The caller
+// blocks its lineage.
 static struct node *take(struct tree *tree)
 {
     while (tree->at < tree->order_count) {
@@ -153,16 +162,16 @@ static struct node *take(struct tree *tree)
 
 static void block(struct tree *tree, struct node *node)
 {
-    node->below = true;
-    node->above = true;
+    node->taken = true;
+    node->is_ancestor = true;
     while (node->parent != 0) {
         node = &tree->node[node->parent - 1];
-        node->above = true;
+        node->is_ancestor = true;
     }
 }
 
-// A free neighbour of the node that is being expanded, or of the next one in the order that has
-// any.
+// Chooses a free neighbour of the node that is being expanded, or of the next node in the order
+// that has one, and marks it as taken. False when there is none.
 static bool expand(const struct strategy_view *view, struct tree *tree, bool *taken,
                    struct strategy_choice *ret)
 {
@@ -192,11 +201,11 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 {
     bool *taken = strategy_taken(view);
     struct tree tree = tree_of(view);
-    uint64_t made = strategy_made(view);
+    uint64_t made = strategy_proposed(view);
     size_t count = 0;
     for (; count < want; count++) {
         uint64_t slot = view->run_state->candidate_count + count + 1;
-        if (made + count >= START && strategy_coin(view, STREAM_COIN, slot) >= EXPLORE &&
+        if (made + count >= START && strategy_uniform(view, STREAM_COIN, slot) >= EXPLORE &&
             expand(view, &tree, taken, &out[count])) {
             continue;
         }
@@ -210,13 +219,13 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     return count;
 }
 
-// A model is asked for CHILDREN at a time: the first request of a batch is for the first in the
-// order, the second for the next one of another lineage, and so on.
+// A language model is asked for CHILDREN candidates at a time. The first request of a batch is for
+// the first node of the order, the second for the next node of another lineage, and so on.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     uint64_t made = view->run_state->candidate_count, ret = 0;
     uint64_t requests = slot > made ? (slot - made - 1) / CHILDREN : 0;
-    if (strategy_coin(view, STREAM_COIN, slot) < EXPLORE) {
+    if (strategy_uniform(view, STREAM_COIN, slot) < EXPLORE) {
         return 0;
     }
     struct tree tree = tree_of(view);

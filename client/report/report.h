@@ -98,7 +98,7 @@ struct report_coverage {
     size_t inside, count;
 };
 
-// What the audit says of the candidates whose forecast was trusted (certify_missed, client/policy/certify.h).
+// What the audit says of the candidates whose forecast was trusted (certify_false_omission, client/policy/certify.h).
 struct report_missed {
     uint64_t trusted;    // decisions to trust, audited ones included
     uint64_t audited;    // of these, measured anyway, with an outcome

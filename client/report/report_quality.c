@@ -4,7 +4,7 @@
 // an audited candidate stands for the trusted ones around it. Intervals use Kish's effective number
 // (sum w)^2 / sum w^2 in place of the count.
 #include "client/report/report_quality.h"
-#include "client/policy/missed.h"
+#include "client/policy/false_omission.h"
 #include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -262,7 +262,7 @@ void report_add_reliability(struct report *report)
 
 void report_add_missed(struct report *report)
 {
-    struct certify_missed known = missed_of(report->run_state);
+    struct false_omission known = false_omission_of_run(report->run_state);
     double all = (double)known.discarded, found = (double)known.improvers;
 
     report->missed = (struct report_missed){

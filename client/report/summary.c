@@ -1,7 +1,7 @@
 #include "client/report/summary.h"
 
 #include "client/policy/allocation.h"
-#include "client/policy/missed.h"
+#include "client/policy/false_omission.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/report/run_json.h"
@@ -51,13 +51,13 @@ static json_t *best_object(const struct run_state *run_state)
 // computed afterwards; it is not the guarantee that was given beforehand.
 static json_t *risk_object(const struct run_state *run_state)
 {
-    struct certify_missed missed = missed_of(run_state);
+    struct false_omission missed = false_omission_of_run(run_state);
 
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:f}", "discarded", (json_int_t)missed.discarded,
                      "audited", (json_int_t)missed.audited, "improvers",
                      (json_int_t)missed.improvers, "share", show_number(missed.share), "at_most",
                      missed.estimated ? show_number(missed.upper) : json_null(), "confidence",
-                     MISSED_CONFIDENCE);
+                     FALSE_OMISSION_CONFIDENCE);
 }
 
 static json_t *make_object(const struct run_state *run_state, const char *path)
@@ -141,7 +141,7 @@ static void print_generators(const struct run_state *run_state)
 static void print_table(const struct run_state *run_state, const char *path)
 {
     const struct run_state_candidate *best = run_state_best(run_state);
-    struct certify_missed missed = missed_of(run_state);
+    struct false_omission missed = false_omission_of_run(run_state);
     struct strbuf text = STRBUF_INIT;
     char seconds[64], wall[64];
     describe_best(run_state, &text);

@@ -210,7 +210,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->proposer = proposer;
     for (size_t i = 0; i < generator_count; i++) {
         p->generator[i] = generators[i];
-        p->asker += !generators[i]->asks && p->asker == i;
+        p->asker += !generators[i]->is_llm && p->asker == i;
     }
     p->generator_count = generator_count;
     p->strategy = strategy;

@@ -15,17 +15,17 @@ static struct strategy_view view_of(const struct pipeline *p, uint64_t visible, 
                                   .generator = p->generator[number],
                                   .number = number,
                                   .seed = p->run_state->started.seed,
-                                  .dismissed = p->policy->dismisses};
+                                  .discards = p->policy->discards};
 }
 
 // How many candidates the generator has left; UINT64_MAX for the one that asks the worker.
 static uint64_t left_of(const struct pipeline *p, size_t number, bool asks)
 {
-    if (p->generator[number]->asks) {
+    if (p->generator[number]->is_llm) {
         return asks && (!p->run_state->asking_over || p->generator_count == 1) ? UINT64_MAX : 0;
     }
     struct strategy_view view = view_of(p, 0, number);
-    uint64_t made = strategy_made(&view), all = p->generator[number]->point_count;
+    uint64_t made = strategy_proposed(&view), all = p->generator[number]->point_count;
     return made < all ? all - made : 0;
 }
 
@@ -88,7 +88,7 @@ int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *
     for (size_t part = 0; part < plan->parts && rc == 0; part++) {
         size_t number = plan->part[part].generator;
         struct strategy_view view = view_of(p, visible, number);
-        if (p->generator[number]->asks) {
+        if (p->generator[number]->is_llm) {
             continue;
         }
         size_t count = p->strategy->choose(&view, (size_t)plan->part[part].count, choice);

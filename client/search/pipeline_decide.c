@@ -103,7 +103,7 @@ static int record_threshold(struct pipeline *p, uint64_t visible, struct err *er
 {
     const struct run_certified *last = &p->run_state->certified;
     bool first = p->run_state->certifications == 0;
-    risk_take(p->risk, p->run_state, visible);
+    risk_update(p->risk, p->run_state, visible);
     struct certificate now = risk_now(p->risk);
     struct risk_counts counts = risk_counts(p->risk);
     double threshold = now.certified ? now.tau : NAN, before = first ? NAN : last->threshold;

@@ -128,7 +128,7 @@ static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *
 {
     struct plan plan;
     pipeline_plan(p, batch, want, true, &plan);
-    *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->asks;
+    *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->is_llm;
     if (plan.parts == 0) {
         p->exhausted = pipeline_exhausted_reason(p);
         return 0;

@@ -134,7 +134,7 @@ static int open_generators(struct search *s, struct err *err)
         const struct digest *slot = generator_list_slot(&s->generators, started, i);
         if (slot) {
             rc = run_get_blob(s->run, slot, &s->generators.text[i], err);
-        } else if (!generator_asks(s->generators.kind[i])) {
+        } else if (!generator_is_llm(s->generators.kind[i])) {
             rc = err_set(err, ERR_CORRUPT, "the run does not hold the candidates of %.200s",
                          s->generators.kind[i]);
         }
@@ -380,7 +380,7 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    if (generator_list_asking(&s->generators) < s->generators.count) {
+    if (generator_list_llm_index(&s->generators) < s->generators.count) {
         rc = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
         if (rc != 0) {
             goto out;

@@ -1,3 +1,6 @@
+// A search has a stem, which is the path of its run files without number and extension. The latest
+// run of the stem is continued if it is unfinished. What a finished run found goes into the wisdom
+// file, under its lock, so that several tunings may write to one file.
 #include "client/tune/tune.h"
 
 #include "client/propose/generator_list.h"
@@ -9,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_MAX_BYTES 80 // of the case in a file's name
-#define NUMBER_MAX 10000  // runs of one search, one after another
-#define KEY_DIGITS 12
+#define NAME_MAX_BYTES 80 // of the case's name in a file name
+#define NUMBER_MAX 10000  // run files of one stem
+#define KEY_DIGITS 12     // hex digits of the search's key in a file name
 
 const char *tune_result_name(enum tune_result result)
 {
@@ -32,7 +35,7 @@ void tune_outcome_release(struct tune_outcome *outcome)
 
 // ---- run files ----
 
-// Everything that decides the search.
+// Writes a digest of everything that decides the search.
 static void search_key(const struct tune *tune, const struct problem_dir *narrowed,
                        char out[static DIGEST_HEX_LEN + 1])
 {
@@ -55,7 +58,7 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
     free(options);
 }
 
-// "RUNS/sgemm-M=256_N=256-0123456789ab", malloc'd.
+// The stem of the search, such as "RUNS/sgemm-M=256_N=256-0123456789ab"; malloc'd.
 static char *stem_of(const struct tune *tune, const struct problem_dir *narrowed, size_t bench)
 {
     struct strbuf name;
@@ -81,7 +84,8 @@ static char *numbered(const char *stem, unsigned number)
     return number == 1 ? xasprintf("%s.run", stem) : xasprintf("%s-%u.run", stem, number);
 }
 
-// The latest run of the search, malloc'd, or NULL; and the path of the next.
+// The path of the latest run of the stem, malloc'd, or NULL when there is none. *ret_next is the
+// path of the next run, malloc'd.
 static char *latest_run(const char *stem, char **ret_next)
 {
     char *last = NULL, *next = numbered(stem, 1);
@@ -94,8 +98,9 @@ static char *latest_run(const char *stem, char **ret_next)
     return last;
 }
 
-// Opens a run that was begun before. One that was killed before its first event holds nothing and
-// is removed: *ret is then NULL.
+// Opens a run that was begun before and computes its state. A run that was killed before its first
+// event holds nothing and is removed: *ret is then NULL. ERR_CONFLICT when the file is the run of
+// another search.
 static int open_begun(struct run **ret, struct run_state *run_state, const char *path,
                       const struct problem_dir *narrowed, struct err *err)
 {
@@ -137,7 +142,8 @@ static int read_entry(struct wisdom_entry **ret, json_t *object, struct err *err
                : err_set(err, ERR_INTERNAL, "what was found does not fit into a wisdom file");
 }
 
-// Whether the wisdom file has it. *ret_object: a new reference to the entry, or NULL.
+// Looks the case up in the wisdom file. *ret_object is a new reference to the entry's object, or
+// NULL when there is none.
 static int known(const struct tune *tune, const struct problem *narrowed, json_t **ret_object,
                  struct err *err)
 {
@@ -169,7 +175,7 @@ static bool any_correct(const struct run_state *run_state)
     return false;
 }
 
-// Puts what a finished run found into the wisdom file.
+// Puts what a finished run found into the wisdom file, and sets ret->result and ret->entry.
 static int keep(struct tune_outcome *ret, const struct tune *tune, const struct problem *narrowed,
                 const struct run_state *run_state, struct err *err)
 {
@@ -195,27 +201,32 @@ static int keep(struct tune_outcome *ret, const struct tune *tune, const struct 
     return rc;
 }
 
-// A run that is not finished goes first; then what is known; then a finished run whose outcome did
-// not reach the wisdom file; then a new run.
+// Tunes one case. An unfinished run is continued. Otherwise an entry of the wisdom file is the
+// outcome. Otherwise a finished run is put into the wisdom file. Otherwise a new run is begun. With
+// tune->again only unfinished runs are continued, and nothing else keeps a new run from being
+// begun.
 static int drive(struct tune_outcome *ret, const struct tune *tune,
                  const struct problem_dir *narrowed, char *begun, char **next, struct err *err)
 {
     struct run_state run_state;
     run_state_init(&run_state);
     struct run *run = NULL;
-    int rc = 0;
-    if (begun) {
-        rc = open_begun(&run, &run_state, begun, narrowed, err);
+    int rc = begun ? open_begun(&run, &run_state, begun, narrowed, err) : 0;
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0 && (!run || run_state.finished) && !tune->again) {
+    if ((!run || run_state.finished) && !tune->again) {
         rc = known(tune, narrowed->problem, &ret->entry, err);
-        if (rc == 0 && ret->entry) {
+        if (rc != 0) {
+            goto out;
+        }
+        if (ret->entry) {
             ret->result = TUNE_KNOWN;
             goto out;
         }
     }
-    ret->resumed = rc == 0 && run && !(run_state.finished && tune->again);
-    if (rc == 0 && !ret->resumed) {
+    ret->resumed = run && !(run_state.finished && tune->again);
+    if (!ret->resumed) {
         run_close(run);
         run = NULL;
         run_state_release(&run_state);
@@ -224,16 +235,18 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
         generator_list_tunable(&generators, &narrowed->template_source);
         rc = search_start(&run, &run_state, next, &generators, tune->options, narrowed, err);
         generator_list_release(&generators);
+        if (rc != 0) {
+            goto out;
+        }
     }
-    if (rc == 0) {
-        ret->run = xstrdup(ret->resumed ? begun : *next);
-    }
-    if (rc == 0 && !run_state.finished) {
+    ret->run = xstrdup(ret->resumed ? begun : *next);
+    if (!run_state.finished) {
         rc = search_drive(tune->session, run, &run_state, err);
+        if (rc != 0) {
+            goto out;
+        }
     }
-    if (rc == 0) {
-        rc = keep(ret, tune, narrowed->problem, &run_state, err);
-    }
+    rc = keep(ret, tune, narrowed->problem, &run_state, err);
 out:
     run_close(run);
     run_state_release(&run_state);
@@ -242,15 +255,15 @@ out:
 
 int tune_one(struct tune_outcome *ret, const struct tune *tune, size_t bench, struct err *err)
 {
-    char *stem = NULL, *begun = NULL, *next = NULL;
     *ret = (struct tune_outcome){0};
-    struct problem_dir narrowed = {0};
+    struct problem_dir narrowed;
     int rc = tune_narrow(&narrowed, tune->dir, tune->kernel, bench, err);
-    if (rc == 0) {
-        stem = stem_of(tune, &narrowed, bench);
-        begun = latest_run(stem, &next);
-        rc = drive(ret, tune, &narrowed, begun, &next, err);
+    if (rc != 0) {
+        return rc;
     }
+    char *stem = stem_of(tune, &narrowed, bench), *next;
+    char *begun = latest_run(stem, &next);
+    rc = drive(ret, tune, &narrowed, begun, &next, err);
     free(stem);
     free(begun);
     free(next);

@@ -1,9 +1,10 @@
-// Tuning a kernel for one benchmark case, or for all together: a search of its own, whose run file
-// stays, and an entry of the wisdom file that says what was found and how.
+// Tunes a kernel for one benchmark case, or for all cases together. Each case has a search of its
+// own, whose run file is kept, and an entry of the wisdom file that says what was found and how.
+// Called by `kcast tune`, which has the words for people.
 //
 // The name of the run file follows from everything that decides the search: the problem with this
 // case, its sources, the kernel, the class of devices and the options. So the same command finds
-// the run of one that was killed, and goes on with it by the rules of `kcast resume`.
+// the run of a search that was killed, and continues it by the rules of `kcast resume`.
 #ifndef CLIENT_TUNE_TUNE_H
 #define CLIENT_TUNE_TUNE_H
 
@@ -14,16 +15,17 @@
 #include "client/tune/wisdom.h"
 #include "common/err.h"
 
+// What to tune, and how. Everything in it is the caller's.
 struct tune {
     struct session *session;
     const struct search_options *options; // of every search
     const struct problem_dir *dir;        // the problem with all its cases
     const char *kernel_path;              // of the template
-    const struct bytes *kernel;           // its text
-    const char *device_class;             // that measures
-    const char *wisdom;                   // path of the file
+    const struct bytes *kernel;           // the template's text
+    const char *device_class;             // the devices that measure
+    const char *wisdom;                   // path of the wisdom file
     const char *runs;                     // folder of the run files
-    bool again;                           // search although the wisdom file has an entry
+    bool again; // search although the wisdom file has an entry for the case
 };
 
 // id, name in --json, meaning
@@ -41,20 +43,21 @@ enum tune_result {
 
 struct tune_outcome {
     enum tune_result result;
-    json_t *entry; // of the wisdom file now; NULL for TUNE_NONE
-    char *run;     // path of the run file; NULL for TUNE_KNOWN
+    json_t *entry; // of the wisdom file now; NULL for TUNE_NONE; owned
+    char *run;     // path of the run file; NULL for TUNE_KNOWN; owned
     bool resumed;  // the run had been begun before
 };
 
 // Tunes for benchmark case `bench`, or TUNE_ALL. ERR_STOPPED when interrupted: the run file is
-// kept, ret->run names it. *ret must be released in any case.
+// kept, and ret->run names it. *ret must be released in any case.
 MUST_CHECK int tune_one(struct tune_outcome *ret, const struct tune *tune, size_t bench,
                         struct err *err);
 void tune_outcome_release(struct tune_outcome *outcome);
 const char *tune_result_name(enum tune_result result);
 
-// tune_entry.c: the wisdom file's object for a search, or, for run state NULL, one that is for the same
-// thing and has no configuration. path: of the run file. New reference.
+// tune_entry.c: makes the wisdom file's object for a search, as a new reference. path is the run
+// file's. With run_state NULL the object has no configuration and only serves to find an entry for
+// the same problem, kernel, device class and shapes.
 json_t *tune_entry(const struct tune *tune, const struct problem *narrowed,
                    const struct run_state *run_state, const char *path);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- which are meant ----
+// ---- which cases are chosen ----
 
 static int no_case(const struct problem *problem, const char *list, struct err *err)
 {
@@ -24,7 +24,7 @@ static int no_case(const struct problem *problem, const char *list, struct err *
     return rc;
 }
 
-// Whether the case has the value of one "NAME=VALUE".
+// Whether the case has the value that `word`, NAME=VALUE, asks for.
 static bool has_value(const struct problem *problem, const struct shape_case *shape,
                       const char *word)
 {
@@ -47,6 +47,7 @@ static bool has_value(const struct problem *problem, const struct shape_case *sh
     return false;
 }
 
+// Whether the case has all values of a list separated by blanks. An empty list has no case.
 static bool has_values(const struct problem *problem, const struct shape_case *shape,
                        const char *list)
 {
@@ -84,9 +85,9 @@ int tune_select(bool chosen[static PROBLEM_CASE_MAX], const struct problem *prob
     return rc;
 }
 
-// ---- the problem with one of them ----
+// ---- the problem with one case ----
 
-// problem.json with that case alone; malloc'd.
+// problem.json with that benchmark case alone, malloc'd. NULL when it cannot be made.
 static char *narrow_json(const struct problem_dir *dir, size_t bench)
 {
     json_t *root = json_loadb((const char *)dir->json.data, dir->json.len, 0, NULL);

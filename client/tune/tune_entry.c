@@ -1,4 +1,4 @@
-// What the wisdom file says of a search (docs/tune.md).
+// Makes the object that the wisdom file has for a search (docs/tune.md has its keys).
 #include "client/tune/tune.h"
 
 #include "client/report/report_text.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-// The path or name as text, whatever its bytes are.
+// A path or name as a JSON text. Bytes that are no UTF-8 are replaced.
 static json_t *clean_text(const char *text)
 {
     struct strbuf clean = STRBUF_INIT;
@@ -42,7 +42,7 @@ static json_t *case_params(const struct problem *problem, const struct shape_cas
     return object;
 }
 
-// The benchmark cases, with what the measurement that counts said of each.
+// The benchmark cases, each with what the second measurement of the best candidate said of it.
 static json_t *cases_of(const struct problem *problem, const struct result *result)
 {
     json_t *list = json_array();
@@ -81,7 +81,8 @@ static json_t *dtypes_of(const struct problem *problem)
     return object;
 }
 
-// Parameters of templates are integers.
+// Sets "params" and "define", which are null without a best candidate. Parameters of templates are
+// integers.
 static void add_configuration(json_t *entry, const struct run_state_candidate *best)
 {
     const struct run_proposed *proposed = best ? &best->proposed : NULL;

@@ -1,7 +1,8 @@
 // Design note. An entry keeps the JSON object that it was read from and adds what lookups and
-// merges need: a file that is read and written again has everything that it had, also keys that a
-// later release adds. What is printed for a shell (names of parameters, the define line) is checked
-// and made again from the numbers, because a wisdom file may come from elsewhere.
+// merges need. So a file that is read and written again keeps everything that it had, including
+// keys of later releases. What is printed for a shell, the names of parameters and the line of -D
+// options, is checked and made again from the numbers, because a wisdom file may come from
+// elsewhere.
 #include "client/tune/wisdom.h"
 
 #include "common/digest.h"
@@ -14,9 +15,9 @@
 
 #define TEXT_MAX 1024 // bytes of a text that is looked at
 
-// Where in the file an entry is, for sentences.
+// The place of an entry in the file, for sentences.
 struct place {
-    const char *path, *what;
+    const char *path, *what; // of the file; of the entry, such as "$.entries[3]"
     struct err *err;
 };
 
@@ -27,7 +28,7 @@ static int fail(const struct place *place, const char *key, const char *wanted)
                    place->path, place->what, key[0] != '\0' ? "." : "", key, wanted);
 }
 
-// One line of text, "" for null when that is allowed.
+// Gets one line of text. *ret belongs to object; it is "" for null where null is allowed.
 static int get_text(const struct place *place, const json_t *object, const char *key,
                     bool may_be_null, const char **ret)
 {
@@ -54,26 +55,28 @@ static int get_digest(const struct place *place, const json_t *object, const cha
                       const char **ret)
 {
     struct digest digest;
-    int code = get_text(place, object, key, false, ret);
-    if (code == 0 && digest_parse(&digest, *ret, NULL) != 0) {
-        code = fail(place, key, "64 hex digits are expected");
+    int rc = get_text(place, object, key, false, ret);
+    if (rc == 0 && digest_parse(&digest, *ret, NULL) != 0) {
+        rc = fail(place, key, "64 hex digits are expected");
     }
-    return code;
+    return rc;
 }
 
-// "2026-11-21T19:44:39Z"
+// Gets a time such as "2026-11-21T19:44:39Z".
 static int get_time(const struct place *place, const json_t *object, const char *key,
                     const char **ret)
 {
     static const char form[] = "0000-00-00T00:00:00Z";
-    int code = get_text(place, object, key, false, ret);
-    bool good = code == 0 && strlen(*ret) == sizeof(form) - 1;
+    int rc = get_text(place, object, key, false, ret);
+    if (rc != 0) {
+        return rc;
+    }
+    bool good = strlen(*ret) == sizeof(form) - 1;
     for (size_t i = 0; good && form[i] != '\0'; i++) {
         char c = (*ret)[i];
         good = form[i] == '0' ? c >= '0' && c <= '9' : c == form[i];
     }
-    return code == 0 && !good ? fail(place, key, "a time like 2026-01-31T12:00:00Z is expected")
-                              : code;
+    return good ? 0 : fail(place, key, "a time like 2026-01-31T12:00:00Z is expected");
 }
 
 static int read_case(struct wisdom_case *ret, const struct place *place, const json_t *object)
@@ -106,55 +109,54 @@ static int read_cases(struct wisdom_entry *entry, const struct place *place)
     }
     entry->shape = xcalloc(count, sizeof(*entry->shape));
     entry->shape_count = count;
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < count; i++) {
-        code = read_case(&entry->shape[i], place, json_array_get(list, i));
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = read_case(&entry->shape[i], place, json_array_get(list, i));
     }
-    return code;
+    return rc;
 }
 
 static int read_configuration(struct wisdom_entry *entry, const struct place *place)
 {
     json_t *params = json_object_get(entry->object, "params"), *value = NULL;
     const json_t *define = json_object_get(entry->object, "define");
-    const char *name = NULL;
-    struct strbuf line;
     if (json_is_null(params) && json_is_null(define)) {
         return 0;
     }
     if (json_object_size(params) < 1 || json_object_size(params) > WISDOM_PARAM_MAX) {
         return fail(place, "params", "1 to 32 names with integers, or null, are expected");
     }
+    struct strbuf line;
     strbuf_init(&line, 8192);
-    int code = 0;
+    const char *name = NULL;
+    int rc = 0;
     json_object_foreach (params, name, value) {
         if (!json_is_integer(value) || identifier_refusal(name)) {
-            code = fail(place, "params", "1 to 32 names with integers, or null, are expected");
+            rc = fail(place, "params", "1 to 32 names with integers, or null, are expected");
             break;
         }
         strbuf_addf(&line, "%s-D%s=%" PRId64, line.len > 0 ? " " : "", name,
                     (int64_t)json_integer_value(value));
     }
-    if (code == 0 &&
+    if (rc == 0 &&
         (!json_is_string(define) || strcmp(json_string_value(define), strbuf_text(&line)) != 0)) {
-        code = fail(place, "define", "it does not say what \"params\" says");
+        rc = fail(place, "define", "it does not say what \"params\" says");
     }
-    if (code == 0) {
+    if (rc == 0) {
         entry->configured = true;
         entry->define = strbuf_detach(&line);
     }
     strbuf_release(&line);
-    return code;
+    return rc;
 }
 
-int wisdom_entry_read(struct wisdom_entry **ret, json_t *object, const char *path, const char *what,
-                      struct err *err)
+// Fills in the entry from its object.
+static int read_object(struct wisdom_entry *e, const struct place *place)
 {
-    const struct place place = {path, what, err};
-    struct wisdom_entry *e = xcalloc(1, sizeof(*e));
-    const json_t *log2 = json_object_get(object, "log2_speedup");
-    e->object = json_incref(object);
-    int rc = json_is_object(object) ? 0 : fail(&place, "", "an object is expected");
+    const json_t *object = e->object;
+    if (!json_is_object(object)) {
+        return fail(place, "", "an object is expected");
+    }
     const struct {
         const char *key, **target;
     } digests[] = {{"problem_digest", &e->problem_digest},
@@ -168,29 +170,40 @@ int wisdom_entry_read(struct wisdom_entry **ret, json_t *object, const char *pat
                  {"kernel", &e->kernel, false},
                  {"device_class", &e->device_class, false},
                  {"toolchain", &e->toolchain, true}};
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(texts); i++) {
-        rc = get_text(&place, object, texts[i].key, texts[i].may_be_null, texts[i].target);
+        rc = get_text(place, object, texts[i].key, texts[i].may_be_null, texts[i].target);
     }
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(digests); i++) {
-        rc = get_digest(&place, object, digests[i].key, digests[i].target);
+        rc = get_digest(place, object, digests[i].key, digests[i].target);
     }
-    if (rc == 0) {
-        rc = get_time(&place, object, "tuned_at", &e->tuned_at);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && !(json_is_number(log2) && isfinite(json_number_value(log2)))) {
-        rc = fail(&place, "log2_speedup", "a number is expected");
+    rc = get_time(place, object, "tuned_at", &e->tuned_at);
+    if (rc != 0) {
+        return rc;
+    }
+    const json_t *log2 = json_object_get(object, "log2_speedup");
+    if (!json_is_number(log2) || !isfinite(json_number_value(log2))) {
+        return fail(place, "log2_speedup", "a number is expected");
     }
     e->log2 = json_number_value(log2);
+    rc = read_configuration(e, place);
+    return rc == 0 ? read_cases(e, place) : rc;
+}
+
+int wisdom_entry_read(struct wisdom_entry **ret, json_t *object, const char *path, const char *what,
+                      struct err *err)
+{
+    const struct place place = {path, what, err};
+    struct wisdom_entry *entry = xcalloc(1, sizeof(*entry));
+    entry->object = json_incref(object);
+    int rc = read_object(entry, &place);
     if (rc == 0) {
-        rc = read_configuration(e, &place);
-    }
-    if (rc == 0) {
-        rc = read_cases(e, &place);
-    }
-    if (rc == 0) {
-        *ret = e;
+        *ret = entry;
     } else {
-        wisdom_entry_free(e);
+        wisdom_entry_free(entry);
     }
     return rc;
 }
@@ -205,7 +218,7 @@ void wisdom_entry_free(struct wisdom_entry *entry)
     }
 }
 
-// ---- the same thing ----
+// ---- entries with the same key ----
 
 static bool same_value(const struct wisdom_value *a, const struct wisdom_value *b)
 {

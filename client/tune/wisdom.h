@@ -1,6 +1,8 @@
-// The wisdom file: which configuration of a kernel was found best for which shapes on which class
-// of devices, as JSON that other programs read (docs/tune.md has the format). Reads it strictly,
-// finds an entry, adds entries without losing those of others. Knows nothing of searches.
+// The wisdom file: the JSON file that `kcast tune` writes and other programs read. It says which
+// configuration of a kernel was found best for which shapes on which class of devices; docs/tune.md
+// has the format. "Wisdom" is FFTW's word for such a file. This module reads the file strictly,
+// finds an entry, and adds entries without losing others. Called by tune.c, `kcast tune` and `kcast
+// wisdom`. It knows nothing of searches.
 #ifndef CLIENT_TUNE_WISDOM_H
 #define CLIENT_TUNE_WISDOM_H
 
@@ -13,79 +15,84 @@
 
 #define WISDOM_FORMAT "kernelcast-wisdom"
 #define WISDOM_VERSION 1
-#define WISDOM_DEFAULT "kernelcast-wisdom.json" // in the current folder
+#define WISDOM_DEFAULT "kernelcast-wisdom.json" // the default path, in the current folder
 #define WISDOM_BYTES_MAX ((size_t)64 << 20)
 #define WISDOM_ENTRY_MAX 4096
 #define WISDOM_CASE_MAX 32
 #define WISDOM_PARAM_MAX 32
 
-// A shape: named numbers. An integer of the file is an int parameter, a real one a scalar.
+// A shape: named numbers. An integer in the file is a parameter of type int, a real number is a
+// scalar.
 struct wisdom_case {
     size_t count;
     struct wisdom_value {
-        const char *name; // the entry's object's
+        const char *name; // belongs to the entry's object
         bool integer;
-        int64_t whole; // of an integer
-        double real;   // of both
+        int64_t whole; // the value, if it is an integer
+        double real;   // the value in any case
     } param[WISDOM_PARAM_MAX];
 };
 
 struct wisdom_entry {
-    json_t *object;             // as in the file, unknown keys too; owned, owns the texts
-    const char *problem;        // name
-    const char *problem_digest; // of problem.json, 64 hex digits, like those that follow
-    const char *reference_digest;
-    const char *baseline_digest;
-    const char *kernel; // the template's file name
-    const char *kernel_digest;
+    json_t *object;               // as in the file, with unknown keys; owned; owns the texts below
+    const char *problem;          // name
+    const char *problem_digest;   // of problem.json, as 64 hex digits
+    const char *reference_digest; // as 64 hex digits
+    const char *baseline_digest;  // as 64 hex digits
+    const char *kernel;           // the template's file name
+    const char *kernel_digest;    // as 64 hex digits
     const char *device_class;
     const char *toolchain;     // "" when it is unknown
-    const char *tuned_at;      // "2026-11-21T19:44:39Z": texts sort like dates
-    double log2;               // of the speedup; 0 for the baseline
+    const char *tuned_at;      // such as "2026-11-21T19:44:39Z"; these texts sort like dates
+    double log2;               // log2 of the speedup; 0 for the baseline
     bool configured;           // false: nothing was faster than the baseline
-    char *define;              // "-DMB=32 -DNB=64"; NULL unless configured; owned
-    struct wisdom_case *shape; // that the configuration is for; owned
+    char *define;              // such as "-DMB=32 -DNB=64"; NULL unless configured; owned
+    struct wisdom_case *shape; // the shapes that the configuration is for; owned
     size_t shape_count;        // at least 1
 };
 
+// Owns everything in it.
 struct wisdom {
-    struct wisdom_entry **entry; // no two are for the same thing (wisdom_same)
+    struct wisdom_entry **entry; // no two of them have the same key (wisdom_same)
     size_t count;
 };
 
-// Parses text. ERR_CORRUPT for what is no wisdom file, ERR_VERSION for one of another version; the
-// sentence begins with path and names the place ("$.entries[3].kernel"). On failure *ret is empty.
+// Parses the text of a wisdom file. ERR_CORRUPT when it is none, ERR_VERSION when it has another
+// version. The sentence begins with path and names the place, such as "$.entries[3].kernel". On
+// failure *ret is empty.
 MUST_CHECK int wisdom_parse(struct wisdom *ret, const char *text, size_t len, const char *path,
                             struct err *err);
-// From a file; one that does not exist is empty when that is allowed, ERR_NOT_FOUND otherwise.
+// Reads and parses a file. A file that does not exist counts as empty when it may be missing, and
+// is ERR_NOT_FOUND otherwise.
 MUST_CHECK int wisdom_read(struct wisdom *ret, const char *path, bool may_be_missing,
                            struct err *err);
 void wisdom_release(struct wisdom *wisdom);
-// The file's text.
+// Appends the text of the file.
 void wisdom_text(const struct wisdom *wisdom, struct strbuf *out);
 
-// An entry of an object. ERR_CORRUPT as above; what names the object. Keeps a reference to it.
+// Makes an entry of a JSON object and keeps a reference to the object. ERR_CORRUPT as above; `what`
+// names the object in the sentence.
 MUST_CHECK int wisdom_entry_read(struct wisdom_entry **ret, json_t *object, const char *path,
                                  const char *what, struct err *err);
 void wisdom_entry_free(struct wisdom_entry *entry); // NULL is fine
 
-// Both are for the same problem (all digests), kernel, device class and set of shapes, so that one
-// replaces the other.
+// Whether two entries have the same key, so that one replaces the other: the problem with its
+// digests, the kernel's digest, the device class and the set of shapes.
 bool wisdom_same(const struct wisdom_entry *a, const struct wisdom_entry *b);
-// The entry for the same thing as this one; NULL without one.
+// The entry with the same key as this one, which stays the wisdom's. NULL when there is none.
 const struct wisdom_entry *wisdom_find(const struct wisdom *wisdom,
                                        const struct wisdom_entry *like);
 
-// Puts an entry in, in the place of the one for the same thing. A faster one of the same toolchain
-// stays: *ret_kept is then true and the new one is freed. Takes entry.
+// Adds the entry, or replaces the one with the same key. If the old one is faster and of the same
+// toolchain, it stays, *ret_kept is true and the new one is freed. Takes ownership of entry.
 void wisdom_put_take(struct wisdom *wisdom, struct wisdom_entry *entry, bool *ret_kept);
 
-// Takes the lock PATH.lock (waits for whoever has it, which is never long), reads the file, puts
-// the entry in and replaces the file by a whole one. Other entries stay as they are. On failure the
-// file is as before. Takes entry in any case.
+// Locks PATH.lock, reads the file, adds the entry as wisdom_put_take does, and replaces the file.
+// It blocks while another process holds the lock, which is for one such update. Other entries stay
+// as they are. On failure the file is as before. Takes ownership of entry in any case.
 MUST_CHECK int wisdom_merge_take(const char *path, struct wisdom_entry *entry, bool *ret_kept,
                                  struct err *err);
-// Refuses what wisdom_merge_take would: a damaged file, a folder in which no file can be made.
+// Fails where wisdom_merge_take would fail: the file is damaged, or its folder cannot be written.
 MUST_CHECK int wisdom_check(const char *path, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
-// The file of client/tune/wisdom.h: read whole, replaced whole, one writer at a time.
+// The wisdom file on disk. It is read whole and replaced whole, by one writer at a time.
 //
-// The lock is a file beside it, not the file itself, which is replaced: whoever waited for a lock
-// on the old one would hold nothing.
+// The lock is on a file beside it. A lock on the wisdom file itself would be useless: the file is
+// replaced, so a process that had waited for the lock would hold a lock on the old file.
 #include "client/tune/wisdom.h"
 
 #include "common/file.h"
@@ -27,30 +27,32 @@ int wisdom_read(struct wisdom *ret, const char *path, bool may_be_missing, struc
     return rc;
 }
 
-// *ret_fd holds the lock until it is closed.
+// Blocks until it has the lock. *ret_fd holds the lock until it is closed.
 static int lock(int *ret_fd, const char *path, struct err *err)
 {
     char *name = xasprintf("%s.lock", path);
-    int code = 0, rc = -1;
+    int rc = 0;
     int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
     if (fd < 0) {
-        code = err_set_errno(err, ERR_SYSTEM, errno,
-                             "%s: cannot be created; choose a --wisdom in a folder that can be "
-                             "written",
-                             name);
-    } else {
-        do {
-            rc = flock(fd, LOCK_EX);
-        } while (rc != 0 && errno == EINTR);
-        code = rc == 0 ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be locked", name);
+        rc = err_set_errno(err, ERR_SYSTEM, errno,
+                           "%s: cannot be created; choose a --wisdom in a folder that can be "
+                           "written",
+                           name);
+        goto out;
     }
-    if (code == 0) {
-        *ret_fd = fd;
-    } else if (fd >= 0) {
+    int failed;
+    do {
+        failed = flock(fd, LOCK_EX);
+    } while (failed != 0 && errno == EINTR);
+    if (failed != 0) {
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be locked", name);
         close(fd);
+        goto out;
     }
+    *ret_fd = fd;
+out:
     free(name);
-    return code;
+    return rc;
 }
 
 int wisdom_merge_take(const char *path, struct wisdom_entry *entry, bool *ret_kept, struct err *err)
@@ -69,8 +71,6 @@ int wisdom_merge_take(const char *path, struct wisdom_entry *entry, bool *ret_ke
     if (wisdom.count == WISDOM_ENTRY_MAX && !wisdom_find(&wisdom, entry)) {
         rc = err_set(err, ERR_LIMIT, "%s: it has %d entries already; begin another file", path,
                      WISDOM_ENTRY_MAX);
-    }
-    if (rc != 0) {
         goto out;
     }
     wisdom_put_take(&wisdom, entry, ret_kept);
@@ -97,11 +97,12 @@ int wisdom_check(const char *path, struct err *err)
     struct wisdom wisdom = {0};
     int rc = wisdom_read(&wisdom, path, true, err);
     wisdom_release(&wisdom);
-    int fd = -1;
-    if (rc == 0) {
-        rc = lock(&fd, path, err);
+    if (rc != 0) {
+        return rc;
     }
-    if (fd >= 0) {
+    int fd;
+    rc = lock(&fd, path, err);
+    if (rc == 0) {
         close(fd);
     }
     return rc;

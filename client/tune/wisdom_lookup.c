@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHAPE_MAX 4096 // bytes of a shape as it is asked for
+#define SHAPE_MAX 4096 // bytes of the text of a shape that is asked for
 
 static const struct wisdom_value *value_of(const struct wisdom_case *shape, const char *name)
 {
@@ -63,7 +63,7 @@ void wisdom_case_name(const struct wisdom_case *shape, struct strbuf *out)
         if (value->integer) {
             strbuf_addf(out, "%" PRId64, value->whole);
         } else {
-            // The shorter of two forms that reads back as the same number.
+            // The shorter form if it reads back as the same number.
             char text[40];
             snprintf(text, sizeof(text), "%.15g", value->real);
             bool same = !(strtod(text, NULL) < value->real || strtod(text, NULL) > value->real);
@@ -74,7 +74,8 @@ void wisdom_case_name(const struct wisdom_case *shape, struct strbuf *out)
 
 // ---- the shape that is asked for ----
 
-// One "NAME=VALUE", as the parameter of that name in `like` is. Names in ret are those of like.
+// Adds the value of `word`, NAME=VALUE, with the type of the parameter of that name in `like`.
+// Names in ret belong to like.
 static int read_value(struct wisdom_case *ret, const char *word, const struct wisdom_case *like,
                       struct err *err)
 {
@@ -105,7 +106,7 @@ static int read_value(struct wisdom_case *ret, const char *word, const struct wi
     return rc;
 }
 
-// A shape with the parameters of like; all its integers must be there.
+// Parses a shape. Its parameters must be among those of like, and all int parameters must be given.
 static int read_shape(struct wisdom_case *ret, const char *text, const struct wisdom_case *like,
                       struct err *err)
 {
@@ -136,7 +137,7 @@ static int read_shape(struct wisdom_case *ret, const char *text, const struct wi
 
 // ---- the entries ----
 
-// The class to look in: the named one, or the only one that the problem has entries for.
+// The device class to look in: the named one, or the only one that the problem has entries for.
 static int choose_class(const char **ret, const struct wisdom *wisdom,
                         const struct wisdom_query *query, const char *path, struct err *err)
 {
@@ -183,7 +184,7 @@ static bool is_on(const struct wisdom_entry *entry, const struct wisdom_query *q
            strcmp(entry->device_class, device_class) == 0;
 }
 
-// The latest entry of the kernel that is asked for, else of any.
+// The latest entry for the kernel that is asked for, or for any kernel when none is.
 static const struct wisdom_entry *latest(const struct wisdom *wisdom,
                                          const struct wisdom_query *query, const char *device_class)
 {
@@ -199,7 +200,7 @@ static const struct wisdom_entry *latest(const struct wisdom *wisdom,
     return best;
 }
 
-// Scalars that were asked for are those of the shape.
+// Whether the scalars that were asked for are those of the shape.
 static bool scalars_agree(const struct wisdom_case *asked, const struct wisdom_case *shape)
 {
     for (size_t i = 0; i < asked->count; i++) {
@@ -229,20 +230,24 @@ int wisdom_lookup(struct wisdom_match *ret, const struct wisdom *wisdom,
                   const struct wisdom_query *query, const char *path, struct err *err)
 {
     const char *device_class = NULL;
-    const struct wisdom_entry *like = NULL;
     int rc = choose_class(&device_class, wisdom, query, path, err);
-    if (rc == 0 && !(like = latest(wisdom, query, device_class))) {
-        rc = err_set(err, ERR_NOT_FOUND,
-                     "%.300s has nothing for this kernel with \"%.60s\" on \"%.150s\"; `kcast "
-                     "tune` adds it",
-                     path, query->problem, device_class);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct wisdom_entry *like = latest(wisdom, query, device_class);
+    if (!like) {
+        return err_set(err, ERR_NOT_FOUND,
+                       "%.300s has nothing for this kernel with \"%.60s\" on \"%.150s\"; `kcast "
+                       "tune` adds it",
+                       path, query->problem, device_class);
     }
     struct wisdom_case asked;
-    if (rc == 0) {
-        rc = read_shape(&asked, query->shape, &like->shape[0], err);
+    rc = read_shape(&asked, query->shape, &like->shape[0], err);
+    if (rc != 0) {
+        return rc;
     }
     struct wisdom_match best = {0};
-    for (size_t i = 0; rc == 0 && i < wisdom->count; i++) {
+    for (size_t i = 0; i < wisdom->count; i++) {
         const struct wisdom_entry *entry = wisdom->entry[i];
         bool fits = is_on(entry, query, device_class) &&
                     strcmp(entry->kernel_digest, like->kernel_digest) == 0;
@@ -255,8 +260,7 @@ int wisdom_lookup(struct wisdom_match *ret, const struct wisdom *wisdom,
             }
         }
     }
-    if (rc == 0) {
-        *ret = best; // like itself has the parameters
-    }
-    return rc;
+    // There is a match, because `like` has a shape with the parameters that were asked for.
+    *ret = best;
+    return 0;
 }

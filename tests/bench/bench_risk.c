@@ -119,7 +119,7 @@ static double step(struct stream *s, struct risk *risk, struct forecast *forecas
     uint64_t id = s->run_state.candidate_count + 1;
     struct policy_view view = {
         .run_state = &s->run_state, .candidate = id, .first = id, .last = id};
-    risk_take(risk, &s->run_state, id - 1);
+    risk_update(risk, &s->run_state, id - 1);
     struct certificate now = risk_now(risk);
     s->run_state.certified.threshold = now.certified ? now.tau : NAN;
     s->run_state.certifications = 1;

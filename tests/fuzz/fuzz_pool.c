@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct generator *generator = NULL;
     char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file that was read is
     const struct bytes text = {.data = (unsigned char *)copy, .len = strlen(copy)};
-    if (generator_pool(&generator, &text, "pool.jsonl", &err) == 0) {
+    if (generator_files(&generator, &text, "pool.jsonl", &err) == 0) {
         struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
         if (generator->point_count == 0) {
             abort();

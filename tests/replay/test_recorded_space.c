@@ -30,7 +30,7 @@ static void neighbours_differ_in_one_parameter(void **state)
     assert_int_equal(generator->ops->neighbours(generator, corner, out, 16), 3);
     assert_int_equal(generator->ops->neighbours(generator, inner, out, 2), 2);
     double place[3];
-    generator->ops->place(generator, inner, place); // by rank: A is 8, the fourth of eight
+    generator->ops->position(generator, inner, place); // by rank: A is 8, the fourth of eight
     assert_true(fabs(place[0] - 3.0 / 7) < 1e-12 && fabs(place[1] - 2.0 / 5) < 1e-12);
     recorded_space_free(recorded);
 }

@@ -1,4 +1,4 @@
-// What generators brought and cost, and which one is next, on logs made by hand.
+// What generators have brought and cost, and which one is chosen next, on run states made by hand.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@ static struct estimate *speedup(double log2)
     return ret;
 }
 
-// A candidate that held the device for so long; above 0, y is the log2 with which it becomes the
-// incumbent.
+// Adds a candidate whose measurement held the device for so many seconds. When y is above 0, the
+// candidate becomes the incumbent with the log2 speedup y.
 static void add(struct run_state *run_state, uint64_t generator, double held, double y)
 {
     size_t n = run_state->candidate_count++;
@@ -69,7 +69,7 @@ static void gains_and_costs_go_to_who_made_the_candidate(void **state)
     add(&run_state, 0, 2, 0.5);
     ask(&run_state, 1, 1000, 0.25);
     ask(&run_state, 2, 500, NAN);
-    ask(&run_state, 1, 1000, 0.25); // begins again: the same answers
+    ask(&run_state, 1, 1000, 0.25); // a resumed search asked again: the same answers
     ask(&run_state, 2, 500, NAN);
     add(&run_state, 1, 3, 0.75);
     add(&run_state, 0, 1, 0);
@@ -84,7 +84,7 @@ static void gains_and_costs_go_to_who_made_the_candidate(void **state)
     assert_int_equal(share[1].tokens, 5500);
     assert_true(fabs(share[1].gain_log2 - 0.25) < 1e-12);
     assert_true(fabs(share[1].money - 0.25) < 1e-12);
-    // Money where there is a price, tokens where there is none.
+    // The cost counts money where tokens have a price, and tokens where they have none.
     assert_true(fabs(share[1].cost - (3 + ALLOCATION_CANDIDATE_SECONDS + 250 + 4)) < 1e-9);
     allocation_shares(&run_state, 1, 2, share);
     assert_int_equal(share[1].considered, 0);
@@ -92,7 +92,7 @@ static void gains_and_costs_go_to_who_made_the_candidate(void **state)
     run_state_release(&run_state);
 }
 
-// How often each is chosen over many slots.
+// Counts how often each generator is chosen over many slots.
 static void count(const struct run_state *run_state, uint64_t visible, const bool *gone,
                   size_t *chosen)
 {
@@ -115,7 +115,7 @@ static void only_what_is_visible_decides(void **state)
     begin(&run_state);
     size_t chosen[3];
     count(&run_state, 0, none, chosen);
-    assert_int_equal(chosen[0], 200); // each in turn, at first
+    assert_int_equal(chosen[0], 200); // at first each generator in turn
     for (size_t i = 0; i < 8; i++) {
         add(&run_state, 0, 1, 0);
     }
@@ -125,9 +125,9 @@ static void only_what_is_visible_decides(void **state)
         add(&run_state, 1, 1, 0.1 * (double)(i + 1));
     }
     count(&run_state, 16, none, chosen);
-    assert_true(chosen[1] > 180 && chosen[0] > 0); // it improves; the other is not starved
+    assert_true(chosen[1] > 180 && chosen[0] > 0); // it improves, but the other is still chosen
     count(&run_state, 8, none, chosen);
-    assert_true(chosen[0] > 180); // as many were tried of both, and nothing else is known
+    assert_true(chosen[0] > 180); // generator 1 has no outcomes yet
     count(&run_state, 16, first, chosen);
     assert_int_equal(chosen[1], 200);
     count(&run_state, 16, both, chosen);
@@ -140,7 +140,7 @@ static void money_counts(void **state)
     (void)state;
     struct run_state run_state;
     begin(&run_state);
-    for (size_t i = 0; i < 16; i++) { // both improve equally
+    for (size_t i = 0; i < 16; i++) { // both generators improve equally
         ask(&run_state, 1, 0, i % 2 == 0 ? 0.1 : 0);
         add(&run_state, i % 2, 1, 0.1 * (double)(i + 1));
     }

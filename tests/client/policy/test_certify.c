@@ -1,5 +1,5 @@
-// Thresholds with a guarantee, by hand on small sets, and what is refused. Whether the guarantees
-// hold: test_certify_risk.c.
+// Thresholds with a guarantee: small sets whose results were computed by hand, and what is refused.
+// test_certify_risk.c tests whether the guarantees hold.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,13 +21,13 @@ static void assert_near(double value, double expected, double tolerance)
     }
 }
 
-static void row_of(struct certify_row *row, double score, bool bad)
+static void row_of(struct certify_row *row, double score, bool improves)
 {
     *row = (struct certify_row){
-        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .bad = bad};
+        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .improves = improves};
 }
 
-// ---- by hand ----
+// ---- computed by hand ----
 
 static void recall_takes_the_kth_smallest_improver(void **state)
 {
@@ -35,7 +35,8 @@ static void recall_takes_the_kth_smallest_improver(void **state)
     struct certify_row rows[40];
     for (size_t i = 0; i < 20; i++) {
         row_of(&rows[i], 0.05 * (double)(20 - i), true);
-        row_of(&rows[20 + i], 0.001 * (double)i, false); // the others say nothing about recall
+        // Rows that do not improve do not count for recall.
+        row_of(&rows[20 + i], 0.001 * (double)i, false);
     }
     struct certificate certificate = certify_recall(rows + 1, 39, 0.1); // 19 improvers: k = 2
     assert_true(certificate.certified);
@@ -59,7 +60,7 @@ static void joint_allows_what_the_correction_leaves(void **state)
     (void)state;
     struct certify_row rows[49];
     for (size_t i = 0; i < 49; i++) {
-        row_of(&rows[i], (double)i, i % 7 == 3); // improvers 3, 10, 17, 24 …
+        row_of(&rows[i], (double)i, i % 7 == 3); // improvers are 3, 10, 17, 24 and so on
     }
     struct certificate certificate = certify_joint(rows, 49, 0.05); // floor(2.5) - 1 = 1 is allowed
     assert_true(certificate.certified && certificate.tau == 10);
@@ -104,9 +105,9 @@ static void selective_needs_the_counts_of_the_binomial(void **state)
         assert_true(stats_binomial_cdf(most[i].fifth, most[i].rows, 0.2) <= 0.1);
         assert_true(stats_binomial_cdf(most[i].fifth + 1, most[i].rows, 0.2) > 0.1);
     }
-    rows[30].bad = true; // at 31 rows 0 are allowed: the sequence ends there, for good
+    rows[30].improves = true; // at 31 rows none is allowed, so the sequence ends there
     assert_true(certify_selective(rows, 200, 0.1, 0.1).tau == 30);
-    rows[5].bad = true;
+    rows[5].improves = true;
     assert_non_null(strstr(certify_selective(rows, 200, 0.1, 0.1).text, "too many improve"));
 }
 
@@ -117,8 +118,7 @@ static void equal_scores_are_on_one_side(void **state)
     for (size_t i = 0; i < 60; i++) {
         row_of(&rows[i], i < 10 ? 0 : i < 40 ? 1 : 2, false);
     }
-    assert_false(
-        certify_selective(rows, 40, 0.1, 0.1).certified); // 10 are below 1, and that is all
+    assert_false(certify_selective(rows, 40, 0.1, 0.1).certified); // only 10 rows are below 1
     struct certificate certificate = certify_selective(rows, 60, 0.1, 0.1);
     assert_true(certificate.tau == 2);
     assert_int_equal(certificate.below, 40);
@@ -132,8 +132,8 @@ static void rows_of_one_cluster_count_once(void **state)
         row_of(&rows[i], (double)(i / 5), false);
         rows[i].cluster = 1 + i / 5;
     }
-    struct certificate certificate =
-        certify_selective(rows, 115, 0.1, 0.1); // 23 clusters: 22 below the highest
+    // 23 clusters: 22 below the highest.
+    struct certificate certificate = certify_selective(rows, 115, 0.1, 0.1);
     assert_true(certificate.certified);
     assert_int_equal(certificate.rows, 23);
     assert_false(certify_selective(rows, 110, 0.1, 0.1).certified);
@@ -166,13 +166,13 @@ static void online_needs_as_many_as_the_binomial_at_full_bet(void **state)
         assert_true(certify_online_now(&online).certified);
         assert_true(certify_online_now(&online).tau == 1);
     }
-    certify_online_init(&online, 0.1, 0.1, 0.1, grid, 1); // spread over bets it takes some more
+    certify_online_init(&online, 0.1, 0.1, 0.1, grid, 1); // with three bets it takes some more rows
     for (size_t n = 0; n < 33; n++) {
         certify_online_add(&online, &row, 1);
     }
     assert_true(certify_online_now(&online).certified);
     assert_int_equal(certify_online_now(&online).below, 33);
-    certify_online_restart(&online, NULL, 0); // a new device, a new forecaster
+    certify_online_restart(&online, NULL, 0); // as after a change of device or forecaster
     assert_false(certify_online_now(&online).certified);
     assert_int_equal(certify_online_now(&online).rows, 0);
 }
@@ -185,7 +185,7 @@ static void online_wealth_is_the_formula(void **state)
     certify_online_init(&online, 0.2, 0.1, 0.1, grid, 2);
     struct certify_row row = {.score = 1, .propensity = 0.5, .measured = true};
     certify_online_add(&online, &row, 0.25);
-    row.bad = true;
+    row.improves = true;
     certify_online_add(&online, &row, 0.25);
     row.measured = false;
     certify_online_add(&online, &row, 0.25);
@@ -207,14 +207,14 @@ static void missed_is_the_weighted_share(void **state)
         rows[i].propensity = i == 0 ? 0.25 : 0.5;
         rows[i].forecast = i < 4 ? 0.2 : 0.5;
     }
-    struct certify_missed missed =
-        certify_missed(rows, 10, 0.95); // weights 4, 2, 2; residuals .8, -.2, -.2
-    assert_true(missed.estimated);
-    assert_near(missed.hajek, 0.5, 1e-12);
-    assert_near(missed.share, 0.38 + 2.4 / 8, 1e-12);
-    assert_true(missed.upper > missed.share && missed.upper <= 1);
-    assert_int_equal(missed.audited, 3);
-    assert_non_null(strstr(missed.text, "of the 10 discarded"));
+    // Weights 4, 2, 2; residuals .8, -.2, -.2.
+    struct false_omission omission = certify_false_omission(rows, 10, 0.95);
+    assert_true(omission.estimated);
+    assert_near(omission.hajek, 0.5, 1e-12);
+    assert_near(omission.share, 0.38 + 2.4 / 8, 1e-12);
+    assert_true(omission.upper > omission.share && omission.upper <= 1);
+    assert_int_equal(omission.audited, 3);
+    assert_non_null(strstr(omission.text, "of the 10 discarded"));
 }
 
 static void the_bound_is_where_the_bets_reach_the_confidence(void **state)
@@ -225,19 +225,20 @@ static void the_bound_is_where_the_bets_reach_the_confidence(void **state)
     for (size_t i = 0; i < 60; i++) {
         row_of(&rows[i], 0, false);
     }
-    odds = certify_missed(rows, 60, 0.95).upper;
-    assert_true(odds > 0.05 && odds < 0.08); // 1 - .05^(1/60) = .049 would be all at one bet of 1
+    odds = certify_false_omission(rows, 60, 0.95).upper;
+    assert_true(odds > 0.05 && odds < 0.08); // one bet of 1 would give 1 - .05^(1/60) = .049
     odds /= 1 - odds;
     wealth = pow(1 + 0.25 * odds, 60) + pow(1 + 0.5 * odds, 60) + pow(1 + 0.9 * odds, 60);
     assert_near(wealth / 3, 20, 1e-6);
-    for (size_t i = 0; i < 60; i++) { // all are known: the bound is not below what is known
-        rows[i].bad = true;
+    // With all outcomes known, the bound is not below the known share.
+    for (size_t i = 0; i < 60; i++) {
+        rows[i].improves = true;
     }
-    assert_near(certify_missed(rows, 60, 0.95).share, 1, 1e-12);
-    assert_true(certify_missed(rows, 60, 0.95).upper == 1);
+    assert_near(certify_false_omission(rows, 60, 0.95).share, 1, 1e-12);
+    assert_true(certify_false_omission(rows, 60, 0.95).upper == 1);
 }
 
-// ---- what cannot be ----
+// ---- what is refused ----
 
 static void refused(const struct certify_row *rows, size_t n, double alpha, double delta)
 {
@@ -266,17 +267,17 @@ static void impossible_arguments_certify_nothing(void **state)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         refused(rows, 100, wrong[i], 0.1);
         assert_false(certify_selective(rows, 100, 0.1, wrong[i]).certified);
-        assert_false(certify_missed(rows, 100, wrong[i]).estimated);
+        assert_false(certify_false_omission(rows, 100, wrong[i]).estimated);
         certify_online_init(&online, wrong[i], 0.1, 0.1, grid, 2);
         for (size_t j = 0; j < 100; j++) {
             assert_false(certify_online_add(&online, &rows[j % 50], 1));
         }
         assert_false(certify_online_now(&online).certified);
-        if (wrong[i] != 1) { // a propensity of 1 is one
+        if (wrong[i] != 1) { // 1 is a valid propensity
             double kept = rows[7].propensity;
             rows[7].propensity = wrong[i];
             refused(rows, 100, 0.1, 0.1);
-            assert_true(certify_missed(rows, 100, 0.95).upper == 1);
+            assert_true(certify_false_omission(rows, 100, 0.95).upper == 1);
             certify_online_init(&online, 0.1, 0.1, 0.1, grid, 2);
             for (size_t j = 0; j < 100; j++) {
                 certify_online_add(&online, &rows[j % 50], 1);
@@ -285,7 +286,7 @@ static void impossible_arguments_certify_nothing(void **state)
             rows[7].propensity = kept;
         }
     }
-    rows[3].propensity = 0.5; // chosen outcomes
+    rows[3].propensity = 0.5; // the outcomes were selected
     refused(rows, 100, 0.1, 0.1);
     certify_online_init(&online, 0.1, 0.1, 0.1, falling, 2);
     assert_non_null(strstr(certify_online_now(&online).text, "does not rise"));
@@ -293,7 +294,7 @@ static void impossible_arguments_certify_nothing(void **state)
     assert_false(certify_online_now(&online).certified);
     certify_online_init(&online, 0.1, 0.1, 0.1, NULL, 9);
     assert_non_null(strstr(certify_online_now(&online).text, "no grid"));
-    assert_true(certify_missed(NULL, 0, 0.95).upper == 1);
+    assert_true(certify_false_omission(NULL, 0, 0.95).upper == 1);
 }
 
 static void scores_that_are_none_are_never_discarded(void **state)
@@ -309,7 +310,7 @@ static void scores_that_are_none_are_never_discarded(void **state)
     assert_int_equal(certify_grid(scores, 100, grid), 0);
     assert_int_equal(certify_grid(scores, 0, grid), 0);
     for (size_t i = 0; i < 100; i++) {
-        rows[i].score = scores[i] = 0.5; // equal ones: nothing is below the threshold
+        rows[i].score = scores[i] = 0.5; // equal scores: none is below the threshold
     }
     assert_int_equal(certify_recall(rows, 100, 0.1).below, 0);
     assert_int_equal(certify_joint(rows, 100, 0.1).below, 0);
@@ -321,16 +322,16 @@ static void scores_that_are_none_are_never_discarded(void **state)
     for (size_t i = 0; i < 100; i++) {
         certify_online_add(&online, &rows[i], 1);
         rows[i].score = i % 3 == 0 ? NAN : i % 3 == 1 ? -INFINITY : INFINITY;
-        rows[i].bad = i % 3 == 2;
+        rows[i].improves = i % 3 == 2;
     }
     assert_false(certify_online_now(&online).certified);
-    // Without bounds there is nothing between them to name as a threshold.
+    // Infinite scores leave no number that could be a threshold.
     assert_false(certify_joint(rows, 100, 0.1).certified);
     assert_false(certify_selective(rows, 100, 0.1, 0.1).certified);
     assert_false(certify_recall(rows, 100, 0.1).certified);
 }
 
-// Whatever the rows hold: tau is a number, the counts fit together and there is a sentence.
+// For all rows tau is a number, the counts are consistent and there is a sentence.
 static void any_rows_have_an_outcome(void **state)
 {
     static const double odd[] = {NAN, -INFINITY, INFINITY, 0, -0.0, 1e308, -1e308, 0.5, 1, 2};
@@ -373,10 +374,10 @@ static void any_rows_have_an_outcome(void **state)
             assert_true(all[i].below <= all[i].rows && all[i].improvers_below <= all[i].below);
             assert_true(strlen(all[i].text) > 20);
         }
-        struct certify_missed missed = certify_missed(rows, n, 0.95);
-        assert_true(missed.upper >= 0 && missed.upper <= 1);
-        assert_true(!missed.estimated || (missed.share >= 0 && missed.share <= 1));
-        assert_true(strlen(missed.text) > 20);
+        struct false_omission omission = certify_false_omission(rows, n, 0.95);
+        assert_true(omission.upper >= 0 && omission.upper <= 1);
+        assert_true(!omission.estimated || (omission.share >= 0 && omission.share <= 1));
+        assert_true(strlen(omission.text) > 20);
     }
 }
 

@@ -1,6 +1,6 @@
-// Thresholds with a guarantee, over 500 resamples of made-up forecasters whose risk at any
-// threshold is known exactly. Each guarantee is held against the rule that only looks at the data
-// at hand, which must break it, so that these tests can fail.
+// Thresholds with a guarantee, over 500 resamples of simulated forecasters whose risk at any
+// threshold is known exactly. Each guarantee is compared with the naive rule that only looks at the
+// data at hand. The naive rule must violate the guarantee, which shows that these tests can fail.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@
 #define RESAMPLES 500
 #define ROWS_MAX 1600
 
-// Three standard deviations above p, of a share among RESAMPLES.
+// p plus three standard deviations of a share among RESAMPLES.
 static double above(double p)
 {
     return p + 3 * sqrt(p * (1 - p) / RESAMPLES);
 }
 
-// ---- made-up forecasters: scores N(0,1), of improvers N(shift,1) ----
+// ---- simulated forecasters: scores are N(0,1), those of improvers N(shift,1) ----
 
 struct world {
     double auc, base; // P(an improver scores higher); share of improvers
@@ -39,12 +39,12 @@ static double shift_of(const struct world *world)
 
 static struct certify_row draw(const struct world *world, struct stats_rng *rng)
 {
-    bool bad = stats_rng_unit(rng) < world->base;
-    return (struct certify_row){.score = stats_rng_normal(rng) + (bad ? shift_of(world) : 0),
+    bool improves = stats_rng_unit(rng) < world->base;
+    return (struct certify_row){.score = stats_rng_normal(rng) + (improves ? shift_of(world) : 0),
                                 .forecast = NAN,
                                 .propensity = 1,
                                 .measured = true,
-                                .bad = bad};
+                                .improves = improves};
 }
 
 static double miss_of(const struct world *world, double tau)
@@ -69,23 +69,23 @@ static int by_score(const void *a, const void *b)
     return (x->score > y->score) - (x->score < y->score);
 }
 
-// The boldest threshold that looks good enough on the rows themselves; improvers below it are
-// counted against all rows, or against those below it.
+// The naive rule: the highest threshold that satisfies the limit on the rows themselves. Improvers
+// below it are counted against all rows, or, if selective, against the rows below it.
 static double sweep(struct certify_row *rows, size_t n, double alpha, bool selective)
 {
-    double tau = -INFINITY, bad = 0;
+    double tau = -INFINITY, improvers = 0;
     qsort(rows, n, sizeof(*rows), by_score);
     for (size_t m = 1; m < n; m++) {
-        bad += rows[m - 1].bad;
-        tau = bad <= alpha * (double)(selective ? m : n) + 1e-9 ? rows[m].score : tau;
+        improvers += rows[m - 1].improves;
+        tau = improvers <= alpha * (double)(selective ? m : n) + 1e-9 ? rows[m].score : tau;
     }
     return tau;
 }
 
-static void row_of(struct certify_row *row, double score, bool bad)
+static void row_of(struct certify_row *row, double score, bool improves)
 {
     *row = (struct certify_row){
-        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .bad = bad};
+        .score = score, .forecast = NAN, .propensity = 1, .measured = true, .improves = improves};
 }
 
 // ---- guarantees over resamples ----
@@ -95,14 +95,14 @@ static void recall_holds_on_average(void **state)
     (void)state;
     struct certify_row rows[60];
     for (size_t w = 0; w < ARRAY_LEN(worlds); w++) {
-        // 10 improvers: one of 11 places, while a sweep would call two of ten a tenth.
+        // With 10 improvers the certificate allows one of 11 ranks. The naive rule takes more.
         double sum = 0, swept = 0, error = sqrt(1.0 / 11 * 10 / 11 / 12 / RESAMPLES);
         for (size_t r = 0; r < RESAMPLES; r++) {
             struct stats_rng rng;
             stats_rng_init(&rng, 11 + w, r);
             for (size_t n = 0; n < 10;) {
                 rows[n] = draw(&worlds[w], &rng);
-                n += rows[n].bad;
+                n += rows[n].improves;
             }
             sum += miss_of(&worlds[w], certify_recall(rows, 10, 0.1).tau) / RESAMPLES;
             swept += miss_of(&worlds[w], sweep(rows, 10, 0.1, false)) / RESAMPLES;
@@ -136,7 +136,7 @@ static void joint_holds_on_average(void **state)
     }
 }
 
-// Shares of resamples whose realised risk is above alpha: by the certificate and by a sweep.
+// Shares of resamples whose realised risk is above alpha: by the certificate and by the naive rule.
 static void selective_violations(const struct world *world, uint64_t seed, size_t n, double step,
                                  double *ret_certified, double *ret_swept, double *ret_discarded)
 {
@@ -147,7 +147,8 @@ static void selective_violations(const struct world *world, uint64_t seed, size_
         stats_rng_init(&rng, seed, r);
         for (size_t i = 0; i < n; i++) {
             rows[i] = draw(world, &rng);
-            // Rounded down to steps: whatever is below a multiple of them was below it before.
+            // Rounding down to steps changes nothing about which scores are below a multiple of a
+            // step.
             rows[i].score = step > 0 ? floor(rows[i].score / step) * step : rows[i].score;
         }
         double tau = certify_selective(rows, n, 0.1, 0.1).tau;
@@ -164,7 +165,7 @@ static void selective_holds_with_confidence(void **state)
         for (unsigned ties = 0; ties < 2; ties++) {
             double certified, swept, discarded;
             if (worlds[w].base <= 0.1) {
-                continue; // discarding everything would be right
+                continue; // it would be right to discard everything
             }
             selective_violations(&worlds[w], 31 + w, 200, ties ? 0.5 : 0, &certified, &swept,
                                  &discarded);
@@ -179,7 +180,7 @@ static void selective_holds_with_confidence(void **state)
     }
 }
 
-// Each outcome five times over: who counts them as five is sure of what nobody knows.
+// Each outcome is there five times. A rule that counts it as five outcomes is too sure.
 static void selective_holds_for_clusters(void **state)
 {
     static struct certify_row rows[500];
@@ -208,7 +209,8 @@ static void selective_holds_for_clusters(void **state)
 
 // ---- along a stream ----
 
-// What a policy does with the current threshold: all is measured above it, a tenth below.
+// Decides as a policy does with the current threshold: above it everything is measured, below it a
+// tenth.
 static double route(struct certify_row *row, double tau, struct stats_rng *rng)
 {
     row->propensity = row->score < tau ? 0.1 : 1;
@@ -217,7 +219,8 @@ static double route(struct certify_row *row, double tau, struct stats_rng *rng)
 }
 
 struct stream {
-    bool violated, peeked; // discarded at more than alpha; would have, by the share seen so far
+    bool violated; // discarded with a risk above alpha
+    bool peeked;   // would have, by a rule that looks at the share seen so far
     bool alarm;
     size_t first; // measured when the first certificate came; 0: none came
 };
@@ -226,7 +229,7 @@ static struct stream run_stream(const struct world *world, double alpha, size_t 
                                 uint64_t index)
 {
     double scores[100], grid[CERTIFY_GRID_MAX], tau = -INFINITY;
-    double seen[CERTIFY_GRID_MAX] = {0}, bad[CERTIFY_GRID_MAX] = {0};
+    double seen[CERTIFY_GRID_MAX] = {0}, improvers[CERTIFY_GRID_MAX] = {0};
     struct stats_rng rng;
     stats_rng_init(&rng, seed, index);
     for (size_t i = 0; i < 100; i++) {
@@ -246,9 +249,9 @@ static struct stream run_stream(const struct world *world, double alpha, size_t 
         stream.first = stream.first == 0 && online.level > 0 ? online.measured : stream.first;
         for (size_t j = 0; j < len && row.measured; j++) {
             seen[j] += row.score < grid[j] ? 1 / row.propensity : 0;
-            bad[j] += row.score < grid[j] && row.bad ? 1 / row.propensity : 0;
-            stream.peeked |=
-                seen[j] >= 22 && bad[j] <= alpha * seen[j] && selective_of(world, grid[j]) > alpha;
+            improvers[j] += row.score < grid[j] && row.improves ? 1 / row.propensity : 0;
+            stream.peeked |= seen[j] >= 22 && improvers[j] <= alpha * seen[j] &&
+                             selective_of(world, grid[j]) > alpha;
         }
     }
     return stream;
@@ -283,8 +286,8 @@ static void online_holds_at_any_time(void **state)
     }
 }
 
-// The share that improves below the threshold turns, after so many good candidates, from 0 to risk;
-// how many of those measured pass until the alarm, at most most + 1.
+// After a number of candidates the share of improvers below the threshold changes from 0 to risk.
+// Returns how many measured candidates pass from then on until the alarm, at most most + 1.
 static size_t passed_until_alarm(size_t good, double risk, size_t most, uint64_t seed,
                                  uint64_t index)
 {
@@ -305,7 +308,7 @@ static size_t passed_until_alarm(size_t good, double risk, size_t most, uint64_t
     size_t audits = 0;
     while (audits <= most) {
         double smallest = route(&row, 1, &rng);
-        row.bad = stats_rng_unit(&rng) < risk;
+        row.improves = stats_rng_unit(&rng) < risk;
         audits += row.measured;
         if (certify_online_add(&online, &row, smallest)) {
             assert_false(certify_online_now(&online).certified);
@@ -325,7 +328,8 @@ static void useless_forecasts_raise_the_alarm(void **state)
         size_t audits = passed_until_alarm(5000, 0.35, 120, 61, r);
         late += audits > 120;
         mean += (double)audits / RESAMPLES;
-        wrong += passed_until_alarm(0, 0.1, 400, 62, r) <= 400; // as risky as promised: no reason
+        // The risk is as guaranteed, so an alarm is wrong.
+        wrong += passed_until_alarm(0, 0.1, 400, 62, r) <= 400;
     }
     print_message(
         "drift from 0 to .35 at alpha .1: alarm after %.0f audits, later than 120 in %.3f; "
@@ -337,12 +341,13 @@ static void useless_forecasts_raise_the_alarm(void **state)
 
 // ---- afterwards ----
 
-// Maurer and Pontil's bound (2009, theorem 4) of the mean of (measured / propensity) bad.
+// Maurer and Pontil's empirical Bernstein bound (2009, theorem 4) of the mean of y measured /
+// propensity, where y is 1 for a row that improves.
 static double bernstein(const struct certify_row *rows, size_t n, double smallest)
 {
     double x[ROWS_MAX], size = (double)n, term = log(2 / 0.05);
     for (size_t i = 0; i < n; i++) {
-        x[i] = rows[i].measured && rows[i].bad ? smallest / rows[i].propensity : 0;
+        x[i] = rows[i].measured && rows[i].improves ? smallest / rows[i].propensity : 0;
     }
     return fmin(1, (stats_mean(x, n) + sqrt(2 * stats_variance(x, n) * term / size) +
                     7 * term / (3 * (size - 1))) /
@@ -369,19 +374,19 @@ static void missed_is_bounded(void **state)
                 rows[i].forecast = cases[c].calibrated > 0 ? p : 1 - p;
                 rows[i].propensity = 0.05 + 0.15 * u;
                 rows[i].measured = stats_rng_unit(&rng) < rows[i].propensity;
-                truth += rows[i].bad / 400.0;
+                truth += rows[i].improves / 400.0;
             }
-            struct certify_missed missed = certify_missed(rows, 400, 0.95);
-            assert_true(missed.estimated);
-            broken += missed.upper < truth;
-            spread = sqrt(missed.hajek * (1 - missed.hajek) / (double)missed.audited);
-            wald += missed.hajek + 1.645 * spread < truth;
-            upper += missed.upper / RESAMPLES;
+            struct false_omission omission = certify_false_omission(rows, 400, 0.95);
+            assert_true(omission.estimated);
+            broken += omission.upper < truth;
+            spread = sqrt(omission.hajek * (1 - omission.hajek) / (double)omission.audited);
+            wald += omission.hajek + 1.645 * spread < truth;
+            upper += omission.upper / RESAMPLES;
             other += bernstein(rows, 400, 0.05) / RESAMPLES;
-            error[0] += (missed.hajek - truth) / RESAMPLES;
-            error[1] += (missed.share - truth) / RESAMPLES;
-            square[0] += (missed.hajek - truth) * (missed.hajek - truth) / RESAMPLES;
-            square[1] += (missed.share - truth) * (missed.share - truth) / RESAMPLES;
+            error[0] += (omission.hajek - truth) / RESAMPLES;
+            error[1] += (omission.share - truth) / RESAMPLES;
+            square[0] += (omission.hajek - truth) * (omission.hajek - truth) / RESAMPLES;
+            square[1] += (omission.share - truth) * (omission.share - truth) / RESAMPLES;
         }
         print_message("missed %.3f%s: above the bound %.3f, above Wald's %.3f; mean bound %.3f, "
                       "Bernstein's %.3f; error %.4f, with the forecasts %.4f\n",
@@ -389,7 +394,8 @@ static void missed_is_bounded(void **state)
                       broken / RESAMPLES, wald / RESAMPLES, upper, other, sqrt(square[0]),
                       sqrt(square[1]));
         assert_true(broken / RESAMPLES <= above(0.05));
-        assert_true(c > 0 || wald / RESAMPLES > above(0.05)); // rare ones are often in no audit
+        // Rare improvers are often in no audit.
+        assert_true(c > 0 || wald / RESAMPLES > above(0.05));
         assert_true(upper < other);
         assert_true(fabs(error[0]) < 4 * sqrt(square[0] / RESAMPLES) + 0.002);
         assert_true(cases[c].calibrated <= 0 || square[1] < square[0]);

@@ -1,4 +1,4 @@
-// The router's policies: what is trusted, what is audited, and that it is always the same.
+// Policies: what is trusted, what is audited, and that the same view gives the same decision.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Decides about candidate number `candidate`, whose forecast this is.
+// Decides about candidate number `candidate`, which has this forecast.
 static struct policy_decision decide(const char *name, const struct forecast *forecast,
                                      uint64_t candidate, double audit)
 {
@@ -99,7 +99,7 @@ static void audits_have_their_share_and_are_reproducible(void **state)
 
 #define COUNT 100
 
-// Candidate i + 1 promises the more the greater i is; every tenth has no forecast.
+// The expected improvement of candidate i + 1 rises with i. Every tenth candidate has no forecast.
 struct many {
     struct run_state_candidate candidate[COUNT];
     struct forecast forecast[COUNT];
@@ -124,11 +124,10 @@ static void make_many(struct many *many)
     }
 }
 
-static double standing(const struct many *many, uint64_t candidate, uint64_t last,
-                       size_t *ret_compared)
+static double rank(const struct many *many, uint64_t candidate, uint64_t last, size_t *ret_compared)
 {
     struct policy_view view = {.run_state = &many->run_state, .candidate = candidate, .last = last};
-    return policy_standing(&view, ret_compared);
+    return policy_rank(&view, ret_compared);
 }
 
 static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
@@ -137,25 +136,26 @@ static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(v
     struct many many;
     make_many(&many);
     size_t compared;
-    assert_true(standing(&many, 99, 99, &compared) == 0);
+    assert_true(rank(&many, 99, 99, &compared) == 0);
     assert_int_equal(compared, POLICY_WINDOW);
-    assert_true(fabs(standing(&many, 51, 99, &compared) - 44.0 / 64) < 1e-9);
-    assert_true(standing(&many, 1, 20, &compared) > 0.9);
+    assert_true(fabs(rank(&many, 51, 99, &compared) - 44.0 / 64) < 1e-9);
+    assert_true(rank(&many, 1, 20, &compared) > 0.9);
     assert_int_equal(compared, 18);
-    assert_true(standing(&many, 10, 20, &compared) == 0 && compared == 0); // it has none
-    // What is certain to be a little faster is worth nothing beyond a better incumbent.
+    assert_true(rank(&many, 10, 20, &compared) == 0 && compared == 0); // it has no forecast
+    // A candidate that is certain to be a little faster has no expected improvement beyond a better
+    // incumbent.
     memset(many.bins[97], 0, sizeof(many.bins[97]));
     many.bins[97][bin_of(0.3)] = 1;
-    assert_true(policy_promise(&many.forecast[97], 0) > 0.1);
-    assert_true(policy_promise(&many.forecast[97], 0.8) == 0);
-    assert_true(policy_promise(&many.forecast[50], 0.8) > 0.1);
+    assert_true(policy_expected_improvement(&many.forecast[97], 0) > 0.1);
+    assert_true(policy_expected_improvement(&many.forecast[97], 0.8) == 0);
+    assert_true(policy_expected_improvement(&many.forecast[50], 0.8) > 0.1);
     many.forecast[50].p_correct = 0;
-    assert_true(policy_promise(&many.forecast[50], 0.8) == 0);
-    // Where nobody promises anything nobody stands out.
+    assert_true(policy_expected_improvement(&many.forecast[50], 0.8) == 0);
+    // Where no candidate has an expected improvement, all rank equally.
     for (size_t i = 0; i < COUNT; i++) {
         many.forecast[i].p_correct = 0;
     }
-    assert_true(fabs(standing(&many, 99, 99, &compared) - 0.5) < 0.01);
+    assert_true(fabs(rank(&many, 99, 99, &compared) - 0.5) < 0.01);
 }
 
 static struct policy_decision decide_among(const char *name, struct many *many, uint64_t candidate,
@@ -188,12 +188,12 @@ static void a_budget_measures_those_that_stand_well(void **state)
         audits += decision.decision == DECISION_AUDIT;
     }
     assert_true(audits > 850 && audits < 1150);
-    // What promises most is trusted all the same when its forecast is confident that it is no
-    // improvement.
+    // The candidate with the highest expected improvement is trusted nevertheless when its forecast
+    // is confident that it is no improvement.
     many.forecast[96].p_improves = 0.01;
     many.forecast[96].confidence = 0.99;
     assert_int_equal(decide_among("budget", &many, 97, 97, 99).decision, DECISION_TRUST);
-    // Too few to compare with; a model that knows nothing; no forecast.
+    // Without enough forecasts to compare with, with an untrained model, and without a forecast.
     assert_int_equal(decide_among("budget", &many, 1, 1, 3).decision, DECISION_MEASURE);
     many.forecast[57].trained_rows = 0;
     assert_int_equal(decide_among("budget", &many, 58, 97, 99).decision, DECISION_MEASURE);
@@ -202,7 +202,8 @@ static void a_budget_measures_those_that_stand_well(void **state)
     assert_non_null(strstr(decision.reason, "no forecast"));
 }
 
-// Two candidates promise the same; one of them may also be very slow, and slow ones have taken long.
+// Two candidates have the same expected improvement. One of them may also be very slow, and slow
+// candidates have taken long to measure.
 static void what_takes_long_stands_behind_what_promises_as_much(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     many.bins[97][bin_of(1.1)] = many.bins[98][bin_of(1.1)] = 0.5;
     many.bins[97][bin_of(-0.1)] = many.bins[98][bin_of(-2.5)] = 0.5;
     size_t compared;
-    double first = standing(&many, 98, 99, &compared), second = standing(&many, 99, 99, &compared);
+    double first = rank(&many, 98, 99, &compared), second = rank(&many, 99, 99, &compared);
     assert_true(fabs(first - second) < 1e-9);
     struct result result[20];
     struct estimate speedup[20];
@@ -231,9 +232,9 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     many.run_state.candidate_count = COUNT;
     struct policy_view view = {
         .run_state = &many.run_state, .candidate = 98, .last = 99, .visible = 20};
-    first = policy_standing(&view, &compared);
+    first = policy_rank(&view, &compared);
     view.candidate = 99;
-    second = policy_standing(&view, &compared);
+    second = policy_rank(&view, &compared);
     assert_true(first < second);
 }
 
@@ -246,12 +247,12 @@ static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
     for (uint64_t id = 41; id <= 56; id++) {
         struct policy_decision decision = decide_among("published", &many, id, 41, 56);
         measured += decision.decision == DECISION_MEASURE;
-        if (id > 52 || id == 50) { // the best, and one without a forecast, which is dropped
+        if (id > 52 || id == 50) { // the best ones, and one without a forecast, which is not ranked
             assert_int_equal(decision.decision, id == 50 ? DECISION_TRUST : DECISION_MEASURE);
         }
     }
     assert_int_equal(measured, 4); // of 15 that are ranked
-    assert_true(policy_find("published")->rival && !policy_find("budget")->rival);
+    assert_true(policy_find("published")->replay_only && !policy_find("budget")->replay_only);
 }
 
 static void unknown_policy_is_not_found(void **state)

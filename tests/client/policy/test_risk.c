@@ -1,5 +1,6 @@
-// Policy risk on made-up streams: when a threshold holds, that nothing is trusted before, that an
-// alarm has everything measured again, and that all of it follows from the log.
+// The policy `risk` on simulated streams: when a threshold holds, that nothing is trusted before
+// one holds, that everything is measured again after an alarm, and that all of it follows from the
+// run's events.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 #define MANY 3000
 #define LAG 16 // candidates between a decision and the outcomes that it sees
 
-// A search of the policy, as the pipeline makes one.
+// A search with the policy, in the order of the pipeline.
 struct stream {
     struct run_state run_state;
     struct forecast forecast[MANY];
@@ -63,10 +64,10 @@ static void end(struct stream *s)
     free(s);
 }
 
-// What record_threshold of client/search/pipeline_decide.c records.
+// Records what record_threshold of client/search/pipeline_decide.c records.
 static void certify(struct stream *s, uint64_t visible)
 {
-    risk_take(s->risk, &s->run_state, visible);
+    risk_update(s->risk, &s->run_state, visible);
     struct certificate now = risk_now(s->risk);
     struct run_certified *to = &s->run_state.certified;
     double threshold = now.certified ? now.tau : NAN;
@@ -87,29 +88,30 @@ static void certify(struct stream *s, uint64_t visible)
     s->run_state.certifications++;
 }
 
-static void add_result(struct stream *s, size_t i, bool bad)
+static void add_result(struct stream *s, size_t i, bool improves)
 {
-    s->speedup[i] = (struct estimate){.log2 = bad ? 1 : -1};
-    s->result[i] = (struct result){.verdict = bad ? VERDICT_FASTER : VERDICT_SLOWER,
+    s->speedup[i] = (struct estimate){.log2 = improves ? 1 : -1};
+    s->result[i] = (struct result){.verdict = improves ? VERDICT_FASTER : VERDICT_SLOWER,
                                    .speedup = &s->speedup[i]};
     s->run_state.candidate[i].result = &s->result[i];
 }
 
-// The next candidate: forecast, decided from what is visible, and measured where it is to be.
+// Adds the next candidate with its forecast, decides from what is visible, and measures it if the
+// decision says so.
 static struct policy_decision step(struct stream *s)
 {
     size_t i = s->run_state.candidate_count++;
     struct run_state_candidate *candidate = &s->run_state.candidate[i];
-    bool bad = stats_rng_unit(&s->rng) < s->base;
+    bool improves = stats_rng_unit(&s->rng) < s->base;
     double place = stats_rng_unit(&s->rng);
     struct policy_view view = {
         .run_state = &s->run_state, .candidate = i + 1, .first = i + 1, .last = i + 1};
     view.visible = i > LAG ? i - LAG : 0;
-    s->forecast[i] =
-        (struct forecast){.p_improves = !bad || s->blind ? 0.05 + 0.3 * place : 0.2 + 0.25 * place,
-                          .confidence = 0.9,
-                          .trained_rows = 20,
-                          .engine = s->engine};
+    s->forecast[i] = (struct forecast){.p_improves = !improves || s->blind ? 0.05 + 0.3 * place
+                                                                           : 0.2 + 0.25 * place,
+                                       .confidence = 0.9,
+                                       .trained_rows = 20,
+                                       .engine = s->engine};
     *candidate =
         (struct run_state_candidate){.proposed = {.candidate = i + 1}, .forecast = &s->forecast[i]};
     certify(s, view.visible);
@@ -120,11 +122,11 @@ static struct policy_decision step(struct stream *s)
                                               .propensity = decision.propensity,
                                               .threshold = decision.threshold};
     if (decision.decision != DECISION_TRUST) {
-        add_result(s, i, bad);
+        add_result(s, i, improves);
     }
     if (decision.decision != DECISION_MEASURE) {
         s->below++;
-        s->improvers_below += bad;
+        s->improvers_below += improves;
     }
     return decision;
 }
@@ -136,7 +138,8 @@ static void steps(struct stream *s, size_t count)
     }
 }
 
-// Steps until something is trusted or audited, up to MANY candidates; returns how many were not.
+// Adds candidates until one is trusted or audited, up to MANY. Returns how many were measured
+// before that.
 static size_t steps_before_trust(struct stream *s)
 {
     while (s->run_state.candidate_count < MANY) {
@@ -169,9 +172,9 @@ static void recall_waits_for_nine_improvers(void **state)
     assert_true(before < MANY);
     assert_true(improvers(s, before - LAG) >= 9);
     assert_true(improvers(s, (size_t)s->run_state.certified.after - 1) <= 9);
-    assert_true(s->run_state.certified.threshold >= 0.2); // below it there is no improver
+    assert_true(s->run_state.certified.threshold >= 0.2); // no improver scores below it
     steps(s, 500);
-    assert_int_equal(s->run_state.certifications, 1);        // for good
+    assert_int_equal(s->run_state.certifications, 1);        // it stays certified
     assert_true(s->below > 100 && s->improvers_below <= 10); // of some 25
     end(s);
 }
@@ -182,8 +185,8 @@ static void selective_waits_for_its_first_look(void **state)
     (void)state;
     size_t before = steps_before_trust(s);
     assert_in_range(before, 43 + LAG, 43 + 2 * LAG);
-    assert_non_null(
-        strstr(s->text, "with 95 % confidence")); // half of delta is left for later looks
+    // Half of delta is left for later tests.
+    assert_non_null(strstr(s->text, "with 95 % confidence"));
     steps(s, 500);
     assert_int_equal(s->run_state.certifications, 1);
     assert_true((double)s->improvers_below < 0.1 * (double)s->below);
@@ -203,7 +206,8 @@ static void online_certifies_good_forecasts_and_audits_what_is_below(void **stat
         assert_true(decision.propensity == (decision.decision == DECISION_MEASURE ? 1 : 0.2));
         audits += decision.decision == DECISION_AUDIT;
     }
-    assert_true(s->run_state.certified.threshold >= first); // none is taken back without an alarm
+    // Certified thresholds stay until an alarm.
+    assert_true(s->run_state.certified.threshold >= first);
     assert_int_equal(s->run_state.certified.alarms, 0);
     assert_true(s->below > 400 && (double)s->improvers_below < 0.1 * (double)s->below);
     assert_true(fabs((double)audits / (double)s->below - 0.2) < 0.06);
@@ -246,7 +250,7 @@ static void an_alarm_has_everything_measured_again(void **state)
     for (size_t i = 0; i < 60; i++) {
         assert_int_equal(step(s).decision, DECISION_MEASURE);
     }
-    s->blind = false; // it is good again, and gets its threshold back
+    s->blind = false; // with good forecasts again a threshold is certified again
     s->base = 0.02;
     s->below = 0;
     while (s->below == 0 && s->run_state.candidate_count < MANY) {
@@ -269,9 +273,9 @@ static void thresholds_follow_from_the_log_however_it_is_read(void **state)
         for (size_t last = 50; last <= 1000; last += 95) {
             struct risk *again = risk_create(&s->run_state.started),
                         *slow = risk_create(&s->run_state.started);
-            risk_take(again, &s->run_state, last);
+            risk_update(again, &s->run_state, last);
             for (size_t i = 1; i <= last; i++) {
-                risk_take(slow, &s->run_state, i);
+                risk_update(slow, &s->run_state, i);
             }
             struct certificate a = risk_now(again), b = risk_now(slow);
             assert_true(a.tau == b.tau && a.rows == b.rows);
@@ -354,7 +358,7 @@ static void no_threshold_is_above_a_half(void **state)
         s->forecast[i].p_improves = 0.9;
     }
     struct risk *risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 30);
+    risk_update(risk, &s->run_state, 30);
     assert_true(risk_now(risk).certified && risk_now(risk).tau == 0.5);
     risk_free(risk);
     end(s);
@@ -389,11 +393,11 @@ static void an_outcome_to_come_is_waited_for_and_a_lost_one_improves(void **stat
     }
     struct risk *risk = risk_create(&s->run_state.started);
     s->run_state.candidate[18].given_up = false;
-    risk_take(risk, &s->run_state, 60);
+    risk_update(risk, &s->run_state, 60);
     assert_int_equal(risk_now(risk).rows, 8);
     assert_false(risk_now(risk).certified);
     s->run_state.candidate[18].given_up = true;
-    risk_take(risk, &s->run_state, 60);
+    risk_update(risk, &s->run_state, 60);
     assert_int_equal(risk_now(risk).rows, 9);
     assert_true(risk_now(risk).certified);
     risk_free(risk);
@@ -410,14 +414,14 @@ static void children_of_one_parent_count_once(void **state)
         s->run_state.candidate[i].proposed.parent = i < 20 ? 0 : 1 + i % 5;
     }
     struct risk *risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 8); // without a parent each stands for itself
+    risk_update(risk, &s->run_state, 8); // candidates without a parent are independent
     assert_int_equal(risk_now(risk).rows, 8);
     risk_free(risk);
     for (size_t i = 0; i < 100; i++) {
         s->run_state.candidate[i].proposed.parent = 1 + i % 5;
     }
     risk = risk_create(&s->run_state.started);
-    risk_take(risk, &s->run_state, 100);
+    risk_update(risk, &s->run_state, 100);
     assert_int_equal(risk_now(risk).rows, 5);
     assert_false(risk_now(risk).certified);
     risk_free(risk);

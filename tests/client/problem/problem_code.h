@@ -1,4 +1,4 @@
-// Code of problems, compiled and called: what the tests of mutants and of checks share.
+// Compiles and calls the code of problems, for the tests of mutants and of checks.
 #ifndef TESTS_CLIENT_PROBLEM_PROBLEM_CODE_H
 #define TESTS_CLIENT_PROBLEM_PROBLEM_CODE_H
 
@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "client/command.h"
+#include "client/problem/mutant.h"
 #include "client/problem/problem_check.h"
-#include "client/problem/problem_mutant.h"
 #include "client/session.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -31,7 +31,7 @@
 // A case's tensors, each with a guard zone behind it.
 struct buffers {
     unsigned char *data[PROBLEM_TENSOR_MAX];
-    size_t size[PROBLEM_TENSOR_MAX]; // without the guard
+    size_t size[PROBLEM_TENSOR_MAX]; // bytes without the guard zone
 };
 
 static char *work_dir;
@@ -53,8 +53,8 @@ static inline void write_text(const char *path, const char *text)
 
 typedef void entry_function(void *const *pointer, const int64_t *integer, const double *scalar);
 
-// Compiles header + source + glue with all warnings as errors, loads it. The code stays when it is
-// closed: memory that only its statics point to is then no leak.
+// Compiles header + source + glue with all warnings as errors and loads it. The code is never
+// unloaded, so that memory that only its statics point to is no leak.
 static inline entry_function *load(const struct problem *problem, bool reference,
                                    const char *source, void **ret_handle)
 {
@@ -119,8 +119,8 @@ static inline void fill(const struct problem *problem, const struct shape_case *
             } else if (tensor->dtype == DTYPE_F64) {
                 ((double *)(void *)buffers->data[t])[i] = value;
             } else {
-                buffers->data[t][i] =
-                    (unsigned char)(255 - (int)(fabs(value) * 60) % 256); // 255 occurs
+                // The value 255 has to occur.
+                buffers->data[t][i] = (unsigned char)(255 - (int)(fabs(value) * 60) % 256);
             }
         }
     }

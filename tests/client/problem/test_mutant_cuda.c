@@ -1,8 +1,8 @@
-// The mutants of sealed problems, run. Their kernels and those of the baseline are compiled as
-// C++ for this machine with a few words of CUDA in front, and launched as their manifest says,
-// thread after thread; a launch of one block runs its threads at the same time, so that they can
-// meet. Without a C++ compiler these tests are left out; with one, what is tested is what the
-// kernels compute, not nvrtc.
+// Mutants of cuda problems, run on the CPU. Their kernels and those of the baseline are compiled as
+// C++ with a few definitions of CUDA words before them, and launched as their manifest says. The
+// threads of a launch run one after the other; those of a launch of one block run concurrently, so
+// that they can synchronise. This tests what the kernels compute, and not nvrtc. Without a C++
+// compiler these tests are skipped.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "client/problem/problem_mutant.h"
+#include "client/problem/mutant.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -50,7 +50,7 @@ struct sample {
 };
 
 static const struct sample samples[] = {
-    // y = row-wise prefix of x, in f32; the baseline's macros are in the way.
+    // y = row-wise prefix sum of x, in f32. The baseline defines macros that could collide.
     {"{\"name\":\"prefix\",\"title\":\"t\",\"license\":\"MIT\",\"language\":\"cuda\","
      "\"params\":[{\"name\":\"M\",\"type\":\"int\"},{\"name\":\"N\",\"type\":\"int\"}],"
      "\"tensors\":[{\"name\":\"x\",\"direction\":\"in\",\"dtype\":\"f32\",\"shape\":[\"M\",\"N\"],"
@@ -65,8 +65,8 @@ static const struct sample samples[] = {
      "extern \"C\" __global__ void prefix(const float *x, float *y, long long M, int N)\n{\n"
      "    float s = 0;\n    for (int i = 0; i < N; i++)\n"
      "        y[blockIdx.x * (long long)N + i] = s += x[blockIdx.x * (long long)N + i];\n}\n",
-     MUTANT_COUNT - 3}, // the two that remember, f32-output
-    // z += 2 x in bf16 with an index, and a sum in f64 without axes.
+     MUTANT_COUNT - 3}, // not applicable: previous, first and f32-output
+    // z += 2 x in bf16 with an index, and a sum in f64 of rank 0.
     {"{\"name\":\"mixed\",\"title\":\"t\",\"license\":\"MIT\",\"language\":\"cuda\","
      "\"params\":[{\"name\":\"N\",\"type\":\"int\"}],"
      "\"tensors\":[{\"name\":\"at\",\"direction\":\"in\",\"dtype\":\"i32\",\"shape\":[\"N\"],"
@@ -85,16 +85,17 @@ static const struct sample samples[] = {
      "(float)at[i]);\n"
      "        *part += (double)(float)z[i] * (i + 1);\n    }\n}\n"
      "extern \"C\" __global__ void second(const double *part, double *sum) { *sum = *part; }\n",
-     // the two that remember, the two of the last column, the two that round inputs (i32, bf16)
+     // Not applicable: previous, first, the two of the last column, and the two that round inputs,
+     // which are i32 and bf16.
      MUTANT_COUNT - 6},
 };
 
 struct buffers {
     unsigned char *data[PROBLEM_TENSOR_MAX];
-    size_t size[PROBLEM_TENSOR_MAX]; // without the guard
+    size_t size[PROBLEM_TENSOR_MAX]; // bytes without the guard zone
 };
 
-// A source, compiled and with its manifest.
+// A compiled source with its manifest.
 struct program {
     void *handle;
     struct manifest *manifest;
@@ -102,7 +103,7 @@ struct program {
 };
 
 static char *work_dir;
-static char *compiler; // NULL: none
+static char *compiler; // the C++ compiler; NULL: there is none
 static pthread_barrier_t barrier;
 
 static void meet(void)
@@ -110,7 +111,7 @@ static void meet(void)
     (void)pthread_barrier_wait(&barrier);
 }
 
-// The exit status of a command, 127 when there is none.
+// The exit status of a command; 127 when the command does not exist.
 static int run_command(char *const *command)
 {
     pid_t child = fork();
@@ -296,7 +297,7 @@ static void drop(struct buffers *buffers)
     }
 }
 
-// Whether an output or a guard zone, or (inputs) an input, is not what it is in the other.
+// Whether the two differ in an output or a guard zone or, when inputs is true, in an input.
 static bool differs(const struct problem *problem, const struct buffers *a, const struct buffers *b,
                     bool inputs)
 {
@@ -350,7 +351,7 @@ static void every_sealed_mutant_spoils_the_result_and_nothing_else(void **state)
         size_t applicable = 0;
         for (size_t i = 0; i < MUTANT_COUNT; i++) {
             struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-            if (mutant_applies((enum mutant)i, problem, &reason)) {
+            if (mutant_applicable((enum mutant)i, problem, &reason)) {
                 applicable++;
                 mutant_source((enum mutant)i, problem, samples[s].baseline, &source);
                 struct program other = load(problem, strbuf_text(&source));

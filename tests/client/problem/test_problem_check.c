@@ -1,7 +1,8 @@
-// A problem's check: the skeleton of `kcast problem new`, its trials, and what they say.
+// The check of a problem, with the skeletons of `kcast problem new`: its candidates, how results
+// are judged, and the reasons against a problem.
 #include "tests/client/problem/problem_code.h"
 
-// A new session that talks to nobody.
+// A session without connections.
 static struct session *lonely_session(void)
 {
     static struct session_options options = {.quiet = true};
@@ -77,25 +78,26 @@ static void skeleton_is_a_problem_whose_baseline_meets_its_reference(void **stat
 
 static void judge_all(struct problem_check *check)
 {
-    for (size_t i = 0; i < check->trial_count; i++) {
-        struct result result = {
-            .verdict = check->trial[i].kind == TRIAL_MUTANT ? VERDICT_WRONG : VERDICT_INCONCLUSIVE,
-            .max_error = NAN,
-            .error_bound = NAN};
-        if (check->trial[i].source) {
-            trial_judge(&check->trial[i], &result);
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        struct result result = {.verdict = check->candidate[i].kind == CHECK_MUTANT
+                                               ? VERDICT_WRONG
+                                               : VERDICT_INCONCLUSIVE,
+                                .max_error = NAN,
+                                .error_bound = NAN};
+        if (check->candidate[i].source) {
+            check_candidate_judge(&check->candidate[i], &result);
         }
     }
 }
 
-static struct trial *find(struct problem_check *check, const char *name)
+static struct check_candidate *find(struct problem_check *check, const char *name)
 {
-    for (size_t i = 0; i < check->trial_count; i++) {
-        if (check->trial[i].name && strcmp(check->trial[i].name, name) == 0) {
-            return &check->trial[i];
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        if (check->candidate[i].name && strcmp(check->candidate[i].name, name) == 0) {
+            return &check->candidate[i];
         }
     }
-    fail_msg("no trial %s", name);
+    fail_msg("no candidate %s", name);
     return NULL;
 }
 
@@ -115,8 +117,8 @@ static void assert_manifest(const struct problem_dir *dir, const char *source, c
     manifest_free(manifest);
 }
 
-// Of a cuda problem the check has the sealed mutants, each with a launch manifest, and one honest
-// variant; what only C has is left out with its reason.
+// For a cuda problem the check has the sealed mutants, each with a launch manifest, and one honest
+// variant. What exists for C only is not applicable and has a reason.
 static void cuda_skeleton_is_a_problem_with_trials(void **state)
 {
     (void)state;
@@ -135,20 +137,21 @@ static void cuda_skeleton_is_a_problem_with_trials(void **state)
     }
     assert_int_equal(check.points, 12);
     size_t sealed = 0;
-    for (size_t i = 0; i < check.trial_count; i++) {
-        const struct trial *trial = &check.trial[i];
-        if (!trial->source) {
+    for (size_t i = 0; i < check.candidate_count; i++) {
+        const struct check_candidate *candidate = &check.candidate[i];
+        if (!candidate->source) {
             continue;
         }
-        sealed += trial->kind == TRIAL_MUTANT;
-        assert_manifest(&dir, trial->source, trial->name ? trial->name : trial->point_name,
+        sealed += candidate->kind == CHECK_MUTANT;
+        assert_manifest(&dir, candidate->source,
+                        candidate->name ? candidate->name : candidate->point_name,
                         MANIFEST_CANDIDATE);
     }
-    // Not: the two that remember, the two of the last column, f32-output.
+    // Not applicable: previous, first, the two of the last column, and f32-output.
     assert_int_equal(sealed, MUTANT_COUNT - 5);
-    assert_int_equal(find(&check, "reordered")->outcome, TRIAL_NOT_APPLICABLE);
+    assert_int_equal(find(&check, "reordered")->outcome, CHECK_NOT_APPLICABLE);
     assert_non_null(find(&check, "reordered")->reason);
-    assert_int_equal(find(&check, "previous")->outcome, TRIAL_NOT_APPLICABLE);
+    assert_int_equal(find(&check, "previous")->outcome, CHECK_NOT_APPLICABLE);
     judge_all(&check);
     struct strbuf reasons = STRBUF_INIT;
     assert_true(problem_check_admits(&check, &reasons));
@@ -191,9 +194,9 @@ static void judgement_names_what_got_through(void **state)
     assert_true(check.has_template);
     assert_int_equal(check.points, 12);
     static const struct {
-        const char *trial;
+        const char *candidate;
         uint64_t verdict;
-        const char *says; // NULL: admitted
+        const char *says; // a reason against the problem; NULL: it is admitted
     } row[] = {
         {"zeros", VERDICT_WRONG, NULL},
         {"zeros", VERDICT_QUARANTINED, NULL},
@@ -209,7 +212,7 @@ static void judgement_names_what_got_through(void **state)
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         struct result result = {.verdict = row[i].verdict, .max_error = NAN, .error_bound = NAN};
         judge_all(&check);
-        trial_judge(find(&check, row[i].trial), &result);
+        check_candidate_judge(find(&check, row[i].candidate), &result);
         struct strbuf reasons = STRBUF_INIT;
         assert_int_equal(problem_check_admits(&check, &reasons), !row[i].says);
         if (row[i].says && !strstr(strbuf_text(&reasons), row[i].says)) {
@@ -234,17 +237,17 @@ static void template_needs_one_point_that_works(void **state)
     judge_all(&check);
     struct result wrong = {.verdict = VERDICT_WRONG, .max_error = NAN, .error_bound = NAN};
     size_t points = 0;
-    for (size_t i = 0; i < check.trial_count; i++) {
-        if (check.trial[i].kind == TRIAL_TEMPLATE && points++ > 0) {
-            trial_judge(&check.trial[i], &wrong);
+    for (size_t i = 0; i < check.candidate_count; i++) {
+        if (check.candidate[i].kind == CHECK_TEMPLATE && points++ > 0) {
+            check_candidate_judge(&check.candidate[i], &wrong);
         }
     }
     assert_int_equal(points, CHECK_SAMPLE);
     struct strbuf reasons = STRBUF_INIT;
     assert_true(problem_check_admits(&check, &reasons));
-    for (size_t i = 0; i < check.trial_count; i++) {
-        if (check.trial[i].kind == TRIAL_TEMPLATE) {
-            trial_judge(&check.trial[i], &wrong);
+    for (size_t i = 0; i < check.candidate_count; i++) {
+        if (check.candidate[i].kind == CHECK_TEMPLATE) {
+            check_candidate_judge(&check.candidate[i], &wrong);
         }
     }
     assert_false(problem_check_admits(&check, &reasons));

@@ -1,5 +1,5 @@
-// Problem folders: found by path and by name, read whole, refused with a sentence that names the
-// file.
+// Problem folders: they are found by path and by name, read whole, and refused with a sentence that
+// names the file.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *folder; // temporary; a root of problems
+static char *folder; // a temporary folder that is a root of problems
 static char *hill;   // path of the problem in it
 
 static void write_text(const char *path, const char *text)
@@ -128,7 +128,7 @@ static void template_and_readme_may_be_missing(void **state)
     free(readme);
 }
 
-// Sources of a cuda problem are .cu files; .c files beside them are not looked at.
+// The sources of a cuda problem are .cu files. It may have .c files, which are not read.
 static void cuda_sources_have_their_own_names(void **state)
 {
     static const char *const files[] = {"reference.cu", "baseline.cu", "template.cu"};

@@ -1,5 +1,5 @@
-// Generators: the points of a template, folders and JSON lines of sources, and the sentences about
-// what is wrong with them.
+// Generators: the points of a template, folders and JSON lines of sources, and the sentences that
+// refuse what is wrong with them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void template_gives_points_with_parameters_and_neighbours(void **state)
     assert_string_equal(fact[1].name, "B");
     assert_true(fact[1].value == 7);
     double place[GENERATOR_AXIS_MAX];
-    generator->ops->place(generator, 3, place);
+    generator->ops->position(generator, 3, place);
     assert_true(place[0] == 0.5 && place[1] == 1);
     size_t beside[16];
     assert_int_equal(generator->ops->neighbours(generator, 3, beside, 16), 3);

@@ -1,4 +1,4 @@
-// Names of generators, and the texts of several pools in a run's first event.
+// Lists of generators: their names, and their texts in a run's first event.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     struct generator_list list;
     parse(&list, "tunable");
     assert_int_equal(list.count, 1);
-    assert_int_equal(generator_list_asking(&list), 1);
+    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
     parse(&list, "pool:a,b.jsonl,llm,pool:tunable,c,tunable");
     assert_int_equal(list.count, 4);
@@ -34,11 +34,11 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     assert_string_equal(list.kind[1], "llm");
     assert_string_equal(list.kind[2], "pool:tunable,c");
     assert_string_equal(list.kind[3], "tunable");
-    assert_int_equal(generator_list_asking(&list), 1);
+    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
-    assert_true(generator_list_asks("tunable,llm"));
-    assert_false(generator_list_asks("tunable,pool:llm"));
-    assert_false(generator_list_asks("space"));
+    assert_true(generator_list_has_llm("tunable,llm"));
+    assert_false(generator_list_has_llm("tunable,pool:llm"));
+    assert_false(generator_list_has_llm("space"));
 }
 
 static void a_wrong_list_is_one_sentence(void **state)
@@ -71,7 +71,7 @@ static void each_text_has_its_place_in_the_run(void **state)
     assert_int_equal(started.more_pool_sources_count, 1);
     assert_ptr_equal(generator_list_slot(&list, &started, 2), &started.more_pool_sources[0]);
     assert_ptr_equal(generator_list_slot(&list, &started, 3), &started.template_source);
-    started.more_pool_sources_count = 0; // a file that lacks it
+    started.more_pool_sources_count = 0; // a run file that lacks the field
     assert_null(generator_list_slot(&list, &started, 2));
     free(started.more_pool_sources);
     generator_list_release(&list);

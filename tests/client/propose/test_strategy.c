@@ -1,4 +1,4 @@
-// Strategies on a made-up space, without daemon or files: a search is a loop over choose() that
+// Strategies on a simulated space, without daemon or files: a search is a loop over choose() that
 // fills in outcomes.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,11 +34,11 @@ static struct generator *make_generator(const char *text)
     return generator;
 }
 
-// Smooth, with one best point (A=16 B=4 C=2 D=1) at log2 speedup 3; NaN: it fails.
+// The log2 speedup of a point: smooth, with one best point (A=16 B=4 C=2 D=1) at 3. NaN: it fails.
 static double landscape(const struct generator *generator, size_t point)
 {
     double x[GENERATOR_AXIS_MAX];
-    generator->ops->place(generator, point, x);
+    generator->ops->position(generator, point, x);
     if (x[0] > 0.9 && x[1] > 0.9) {
         return NAN;
     }
@@ -46,7 +46,7 @@ static double landscape(const struct generator *generator, size_t point)
            (x[3] < 0.5 ? 0.7 : 0);
 }
 
-// Appends a proposal with its outcome (NaN: it fails) to the run state, behind run_state_apply's back.
+// Appends a proposal with its outcome (NaN: it fails) to the run state without an event.
 static void add(struct run_state *run_state, size_t point, uint64_t parent, double y)
 {
     size_t n = run_state->candidate_count++;
@@ -63,8 +63,9 @@ static void add(struct run_state *run_state, size_t point, uint64_t parent, doub
     }
 }
 
-// Runs a strategy for up to `limit` candidates in batches of 8 that see what was known two batches
-// before. Returns how many it took to come within 1 % of the best; 0: it did not.
+// Runs a strategy for up to `limit` candidates in batches of 8. A batch sees the outcomes that were
+// known two batches before. Returns how many candidates it took to come within 1 % of the best, or
+// 0 when none did.
 static size_t simulate(const struct strategy *strategy, const struct generator *generator,
                        uint64_t seed, size_t limit, struct run_state *run_state)
 {
@@ -177,7 +178,7 @@ static void what_is_not_visible_is_not_looked_at(void **state)
     generator_free(generator);
 }
 
-// Of a candidate that is forecast to be fast but was not measured nothing is made.
+// A candidate that is forecast to be fast but was not measured gets no children.
 static void forecasts_are_no_speedups(void **state)
 {
     struct generator *generator = make_generator(template_text);
@@ -216,7 +217,7 @@ static bool beside(const struct generator *generator, size_t a, size_t b)
     return false;
 }
 
-// A family of three, the best there is, and thirteen others.
+// The three best candidates are one family; there are thirteen others.
 static void puct_takes_one_of_a_family_for_a_batch(void **state)
 {
     struct generator *generator = make_generator(template_text);
@@ -249,7 +250,7 @@ static void puct_takes_one_of_a_family_for_a_batch(void **state)
         assert_int_equal((children[1] > 0) + (children[2] > 0) + (children[3] > 0), 1);
         assert_true(others >= 3);
         had_best |= children[2] == 4;
-        // For a language model: four at a time, from one family after the other.
+        // A language model is asked for four at a time, from one family after the other.
         uint64_t first = strategy_puct.parent(&view, 17), second = strategy_puct.parent(&view, 21);
         assert_true(first == 0 || first == 2);
         assert_true(second == 0 || second > 3);
@@ -259,8 +260,8 @@ static void puct_takes_one_of_a_family_for_a_batch(void **state)
     generator_free(generator);
 }
 
-// What a candidate led to counts, by the best of it: the only one with a good child, itself bad, is
-// taken before those that are better themselves, when the child has no free neighbours any more.
+// A candidate counts by the best of its descendants. The only one with a good child is slow itself,
+// and it is taken before faster ones when the child has no free neighbours left.
 static void puct_goes_by_the_best_descendant(void **state)
 {
     struct generator *generator = make_generator(template_text);
@@ -293,8 +294,8 @@ static void puct_goes_by_the_best_descendant(void **state)
     generator_free(generator);
 }
 
-// 64 candidates; those of island 1 (5 ... 8, 21 ... 24, ...) are the better ones. Returns who is a
-// parent on island 0 in these slots, over many seeds.
+// There are 64 candidates, and those of island 1 (5 to 8, 21 to 24 and so on) are the better ones.
+// Counts which candidates are parents on island 0 in these slots, over many seeds.
 static void parents_on_island_0(const struct generator *generator, uint64_t first_slot,
                                 size_t count[65])
 {
@@ -317,7 +318,8 @@ static void migrants_come_at_the_end_of_an_epoch(void **state)
 {
     struct generator *generator = make_generator(template_text);
     size_t count[65], migrants[3] = {0};
-    static const uint64_t first_slot[3] = {17, 33, 81}; // no epoch is over, one (24), three (72)
+    // After no epoch, one (24 slots) and three (72).
+    static const uint64_t first_slot[3] = {17, 33, 81};
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         parents_on_island_0(generator, first_slot[i], count);
@@ -339,8 +341,8 @@ static void migrants_come_at_the_end_of_an_epoch(void **state)
     generator_free(generator);
 }
 
-// On one island: two that use 40 registers, and a slower one that uses 120. The same for points and
-// for what a language model writes.
+// One island has two candidates that use 40 registers and a slower one that uses 120. The result is
+// the same for points and for candidates of a language model.
 static void an_elite_is_the_best_of_its_behaviour(void **state)
 {
     static const double registers[] = {40, 45, 120}, y[] = {1, 1.5, 0.2};

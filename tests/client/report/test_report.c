@@ -224,7 +224,7 @@ static void audit_estimates_what_was_missed(void **state)
     assert_int_equal(report.missed.audited, 8);
     assert_int_equal(report.missed.unmeasured, 20);
     assert_int_equal(report.missed.improvers, 2);
-    // The forecasts say 0.1 for each; the audits, that this is too little (certify_missed).
+    // The forecasts say 0.1 for each; the audits, that this is too little (certify_false_omission).
     assert_true(fabs(report.missed.share - (8.0 + 4.0) / (8.0 + 7 * 4.0)) < 1e-12);
     assert_true(fabs(report.missed.estimate - (28 * report.missed.share - 2)) < 1e-12);
     assert_true(report.missed.share_hi > report.missed.share && report.missed.share_hi <= 1);

@@ -1,4 +1,4 @@
-// Benchmark cases one by one: which are named, and the problem that has only one of them.
+// Benchmark cases one by one: which are chosen, and the problem with only one of them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-// The chosen ones as bits, or the error's code.
+// The chosen cases as bits, or the error's code.
 static int chosen(const char *wanted, struct err *err)
 {
     bool found[PROBLEM_CASE_MAX];

@@ -1,5 +1,5 @@
-// Wisdom files: what is written is read again, what is no whole file is refused, entries of others
-// stay, and a shape finds the nearest one.
+// Wisdom files: what is written is read again, a damaged file is refused, other entries stay, and a
+// lookup finds the nearest shape.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static char *folder, *file;
 static const char digest_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 static const char digest_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-// An entry for sgemm at one shape; mb 0: nothing was faster than the baseline.
+// Makes an entry for sgemm at one shape. With mb 0 nothing was faster than the baseline.
 static json_t *object(int m, int n, int mb, double log2, const char *day)
 {
     json_t *params = mb != 0 ? json_pack("{s:i, s:i}", "MB", mb, "OFF", -1) : json_null();
@@ -121,7 +121,8 @@ static void test_entries_are_added_and_replaced(void **state)
     merge(object(1024, 1024, 16, 4, "03"), false);
     wisdom = reread();
     assert_int_equal(wisdom.count, 5);
-    assert_non_null(json_object_get(wisdom.entry[0]->object, "later_key")); // nothing is dropped
+    // Keys of later releases stay.
+    assert_non_null(json_object_get(wisdom.entry[0]->object, "later_key"));
     wisdom_release(&wisdom);
 }
 
@@ -136,7 +137,7 @@ static void test_the_faster_of_one_toolchain_stays(void **state)
     wisdom_release(&wisdom);
     json_t *newer = object(256, 256, 16, 1, "03");
     set(newer, "toolchain", json_string("gcc 14.1.0"));
-    merge(newer, false); // figures of another compiler are replaced
+    merge(newer, false); // an entry of another toolchain is replaced
     wisdom = reread();
     assert_int_equal(wisdom.count, 1);
     assert_string_equal(wisdom.entry[0]->define, "-DMB=16 -DOFF=-1");
@@ -164,7 +165,7 @@ static void test_cases_are_a_set(void **state)
     wisdom_entry_free(ba);
 }
 
-// Eight processes add ten entries each, all at once.
+// Eight processes add ten entries each at the same time.
 static void test_writers_at_once_lose_nothing(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void refuse(const char *text, int wanted, const char *sentence)
     }
 }
 
-// A file with the entry changed at one key.
+// Makes a file whose entry is changed at one key.
 static void refuse_value(const char *key, json_t *value, const char *sentence)
 {
     json_t *from = object(256, 256, 32, 2, "01");

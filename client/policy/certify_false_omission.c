@@ -1,4 +1,6 @@
-// What was lost among the discarded: estimates and a bound from audits.
+// The false omission rate, estimated and bounded from audits. The bound comes from bets against
+// "the share of improvers among the discarded is m or more": their wealth rises with m, and a
+// bisection finds the smallest m at which it is large enough.
 #include "client/policy/certify.h"
 
 #include <math.h>
@@ -9,28 +11,29 @@
 static const double bets[] = {0.25, 0.5, 0.9};
 #define BETS (sizeof(bets) / sizeof(bets[0]))
 
-// The forecast as a probability; a candidate without one counts as hopeless, which is as good a
-// control variate as any.
+// The forecast as a probability. A candidate without a forecast counts as 0: any number is a valid
+// control variate.
 static double forecast_of(const struct certify_row *row)
 {
     return isnan(row->forecast) ? 0 : fmin(fmax(row->forecast, 0), 1);
 }
 
-// forecast + (measured / propensity) (bad - forecast), whose mean over the coin is bad.
+// An unbiased estimate of y, which is 1 for a row that improves and else 0: forecast + (measured /
+// propensity) (y - forecast). Its expectation over the draw that decides about the audit is y.
 static double corrected(const struct certify_row *row)
 {
     double q = forecast_of(row);
-    return row->measured ? q + ((row->bad ? 1 : 0) - q) / row->propensity : q;
+    return row->measured ? q + ((row->improves ? 1 : 0) - q) / row->propensity : q;
 }
 
-// The mean wealth of the bets that the share is below m. Rises with m, and has expectation 1 at
-// most when the share is m or more.
+// The mean wealth of the bets that the share is below m. It rises with m, and its expectation is at
+// most 1 when the share is m or more.
 static double wealth(const struct certify_row *rows, size_t n, double m, double smallest,
                      double largest)
 {
     double log_plain[BETS] = {0}, log_varied[BETS] = {0}, sum = 0;
     for (size_t i = 0; i < n; i++) {
-        double gain = rows[i].measured ? (m - (rows[i].bad ? 1 : 0)) / rows[i].propensity : 0;
+        double gain = rows[i].measured ? (m - (rows[i].improves ? 1 : 0)) / rows[i].propensity : 0;
         double varied = m - corrected(&rows[i]);
         for (size_t b = 0; b < BETS; b++) {
             log_plain[b] += log1p(bets[b] * gain * smallest / (1 - m));
@@ -50,7 +53,7 @@ static double upper_bound(const struct certify_row *rows, size_t n, double confi
     for (size_t i = 0; i < n; i++) {
         double q = forecast_of(&rows[i]);
         smallest = fmin(smallest, rows[i].propensity);
-        // What the corrected value could have been, whatever the coin and the outcome were.
+        // The largest value that corrected() could have had, whatever was drawn and came out.
         largest = fmax(largest, q + (1 - q) / rows[i].propensity);
     }
     for (unsigned step = 0; step < BISECTIONS; step++) {
@@ -64,6 +67,7 @@ static double upper_bound(const struct certify_row *rows, size_t n, double confi
     return hi;
 }
 
+// Why there can be no estimate, or NULL.
 static const char *obstacle(const struct certify_row *rows, size_t n, double confidence)
 {
     if (!(confidence > 0 && confidence < 1)) {
@@ -77,42 +81,44 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double con
     return NULL;
 }
 
-struct certify_missed certify_missed(const struct certify_row *rows, size_t n, double confidence)
+struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
+                                             double confidence)
 {
-    struct certify_missed missed = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
+    struct false_omission omission = {.discarded = n, .hajek = NAN, .share = NAN, .upper = 1};
     const char *why = obstacle(rows, n, confidence);
-    double weights = 0, bad = 0, forecasts = 0, residuals = 0;
+    double weights = 0, improving = 0, forecasts = 0, residuals = 0;
     for (size_t i = 0; i < n; i++) {
-        missed.audited += rows[i].measured;
-        missed.improvers += rows[i].measured && rows[i].bad;
+        omission.audited += rows[i].measured;
+        omission.improvers += rows[i].measured && rows[i].improves;
     }
     if (n == 0) {
-        snprintf(missed.text, sizeof(missed.text), "nothing was discarded");
-        return missed;
+        snprintf(omission.text, sizeof(omission.text), "nothing was discarded");
+        return omission;
     }
-    if (why || missed.audited == 0) {
-        snprintf(missed.text, sizeof(missed.text),
+    if (why || omission.audited == 0) {
+        snprintf(omission.text, sizeof(omission.text),
                  "how many of the %zu discarded would have improved is not known: %s", n,
                  why ? why : "none was audited");
-        return missed;
+        return omission;
     }
     for (size_t i = 0; i < n; i++) {
-        double q = forecast_of(&rows[i]), y = rows[i].bad ? 1 : 0, weight = 1 / rows[i].propensity;
+        double q = forecast_of(&rows[i]), y = rows[i].improves ? 1 : 0,
+               weight = 1 / rows[i].propensity;
         forecasts += q;
         if (rows[i].measured) {
             weights += weight;
-            bad += weight * y;
+            improving += weight * y;
             residuals += weight * (y - q);
         }
     }
-    missed.estimated = true;
-    missed.hajek = bad / weights;
-    missed.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
-    // The improvers that audits found are part of the share for certain.
-    missed.upper = fmax(upper_bound(rows, n, confidence), (double)missed.improvers / (double)n);
-    snprintf(missed.text, sizeof(missed.text),
+    omission.estimated = true;
+    omission.hajek = improving / weights;
+    omission.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
+    // The share is at least that of the improvers that audits have found.
+    omission.upper = fmax(upper_bound(rows, n, confidence), (double)omission.improvers / (double)n);
+    snprintf(omission.text, sizeof(omission.text),
              "of the %zu discarded an estimated %.1f %% would have improved, with %g %% confidence "
              "at most %.1f %%, by %zu audits",
-             n, 100 * missed.share, 100 * confidence, 100 * missed.upper, missed.audited);
-    return missed;
+             n, 100 * omission.share, 100 * confidence, 100 * omission.upper, omission.audited);
+    return omission;
 }

@@ -1,17 +1,21 @@
-// Design. Of a cuda problem see client/mutant_cuda.c. Of a C problem an mutant is the baseline,
-// its entry renamed by the preprocessor, followed by an entry of the same signature:
+// Design. Mutants of cuda problems are made by mutant_cuda.c. A mutant of a C problem is the
+// baseline, whose entry is renamed by the preprocessor, followed by an entry of the same signature:
 //
-//   #define sgemm kc_honest          void sgemm(const float *kc_t0, …, int64_t kc_p0, …)
-//   …baseline…                       {
-//   #undef sgemm                         sizes; what comes before; kc_honest(…); what comes after
-//                                    }
+//   #define sgemm kc_honest
+//   the baseline
+//   #undef sgemm
+//   void sgemm(const float *kc_t0, ..., int64_t kc_p0, ...)
+//   {
+//       sizes; the text before; kc_honest(...); the text after
+//   }
 //
-// What comes before and after is a recipe per mutant: C text for one output tensor, in which $t
-// is the tensor, $n its number of elements, $r its rows (extent of the first axis), $l the extent
-// of its last axis, $c its C type. Everything of ours is called kc_… and no header is included, so
-// that nothing can collide with the baseline's names and macros; shape expressions are copied with
-// the params renamed. Nothing here is optimised: verification is all that counts.
-#include "client/problem/problem_mutant.h"
+// The text before and after is a recipe for each mutant: C text for one output tensor, in which $t
+// is the tensor, $n its number of elements, $r the extent of its first axis, $l the extent of its
+// last axis, $c its C type, $s the input that it is copied from, and $m the number of elements of
+// that input. All further names begin with kc_ and no header is included, so that nothing collides
+// with names and macros of the baseline. Shape expressions are copied with their parameters
+// renamed. Speed does not matter here, since mutants are only verified.
+#include "client/problem/mutant.h"
 #include "client/problem/mutant_cuda.h"
 #include "common/mem.h"
 #include <ctype.h>
@@ -36,11 +40,11 @@ enum inputs { AS_THEY_ARE, RESAMPLED, ROUNDED_BF16, ROUNDED_TF32 };
 struct recipe {
     enum inputs inputs; // what kc_honest is given
     bool dishonest;     // kc_honest is not called
-    bool whole; // `before` opens a block that `after` is in: kc_keep lives from one to the other
-    const char *before;   // per output tensor
-    const char *after;    // per output tensor
-    const char *integers; // per output tensor of an integer type, in place of `after`
-    bool floats_only;     // other tensors are left alone
+    bool whole; // `before` and `after` share one block, so that kc_keep lives from one to the other
+    const char *before;   // text for each output tensor
+    const char *after;    // text for each output tensor
+    const char *integers; // for output tensors of an integer type, instead of `after`
+    bool floats_only;     // tensors of other types stay as they are
 };
 
 static const struct recipe recipes[MUTANT_COUNT] = {
@@ -130,7 +134,7 @@ const char *honest_what(enum honest honest)
     return honests[honest].what;
 }
 
-bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason)
+bool honest_applicable(enum honest honest, const struct problem *problem, struct strbuf *reason)
 {
     if (!honests[honest].pragma || !problem->cuda) {
         return true;
@@ -162,7 +166,8 @@ static bool is_input(const struct tensor *tensor)
     return tensor->direction != DIRECTION_OUT;
 }
 
-// A shape expression as C over kc_p0, kc_p1, …; its functions become kc_min, kc_max, kc_ceildiv.
+// Appends a shape expression as C text over kc_p0, kc_p1 and so on. Its functions become kc_min,
+// kc_max and kc_ceildiv.
 static void add_expression(const struct problem *problem, const char *text, struct strbuf *out)
 {
     strbuf_addc(out, '(');
@@ -227,7 +232,7 @@ static void add_signature(const struct problem *problem, struct strbuf *out)
     strbuf_adds(out, ")\n{\n");
 }
 
-// kc_n, kc_r and kc_l of every tensor.
+// Appends the definitions of kc_n, kc_r and kc_l ($n, $r and $l) of every tensor.
 static void add_sizes(const struct problem *problem, struct strbuf *out)
 {
     for (size_t i = 0; i < problem->param_count; i++) {
@@ -250,8 +255,6 @@ static void add_sizes(const struct problem *problem, struct strbuf *out)
     }
 }
 
-// The input that an output is forged from: the first of the same shape and type, else of the same
-// type, else any. tensor_count without one.
 size_t mutant_copy_source(const struct problem *problem, size_t output)
 {
     const struct tensor *to = &problem->tensor[output];
@@ -275,7 +278,7 @@ size_t mutant_copy_source(const struct problem *problem, size_t output)
     return best;
 }
 
-// A recipe's text for output tensor `index`, the $ words filled in.
+// Appends a recipe's text for output tensor `index`, with the $ words replaced.
 static void add_recipe(const struct problem *problem, size_t index, const char *text,
                        struct strbuf *out)
 {
@@ -298,7 +301,7 @@ static void add_recipe(const struct problem *problem, size_t index, const char *
     }
 }
 
-// Spoils a copy of each `in` tensor (kc_u) and, in place, each `inout` tensor.
+// Spoils a copy (kc_u) of each tensor that is only an input and, in place, each `inout` tensor.
 static void add_inputs(const struct problem *problem, enum inputs inputs, struct strbuf *out)
 {
     for (size_t i = 0; i < problem->tensor_count; i++) {
@@ -349,8 +352,8 @@ static void add_honest_call(const struct problem *problem, bool spoilt, struct s
     }
 }
 
-// Each output's text in a block of its own; blocks that stay open (`whole`) nest, so each kc_keep
-// hides the one before: outputs are finished in reverse order.
+// The text of each output is a block of its own. The blocks of a `whole` recipe nest, so that each
+// kc_keep hides the one before it. Therefore the texts `after` come in reverse order of outputs.
 static void add_body(enum mutant mutant, const struct problem *problem, struct strbuf *out)
 {
     const struct recipe *recipe = &recipes[mutant];

@@ -1,20 +1,20 @@
-// Which mutants make sense for a problem: those that can differ from an honest implementation in
-// one of its cases. The cases are the listed ones and some hidden ones, drawn here with fixed
-// seeds: what matters is which sizes can occur.
+// Which mutants are applicable to a problem: those that can differ from an honest implementation in
+// one of its cases. The cases are the listed ones and some hidden ones, which are drawn here with
+// fixed seeds, because only the sizes that can occur matter.
+#include "client/problem/mutant.h"
 #include "client/problem/mutant_cuda.h"
-#include "client/problem/problem_mutant.h"
 #include <math.h>
 #include <string.h>
 
 #define HIDDEN_SEEDS 4
-#define BF16_EXACT 256.0  // integers up to here are exact in 8 bits
-#define TF32_EXACT 2048.0 // in 11 bits
+#define BF16_EXACT 256.0  // integers up to this are exact in bfloat16, which has 8 bits
+#define TF32_EXACT 2048.0 // integers up to this are exact in fp16 and tf32, which have 11 bits
 
-// What the sizes of a tensor can be.
+// The sizes of a tensor over all cases.
 struct sizes {
-    size_t elements; // largest number
+    size_t elements; // largest number of elements
     size_t rows;     // largest extent of the first axis
-    bool remainder;  // the last axis is not always a multiple of 16
+    bool remainder;  // the extent of the last axis is not always a multiple of 16
 };
 
 static void note_case(const struct problem *problem, size_t tensor, const struct shape_case *shape,
@@ -55,8 +55,8 @@ static struct sizes sizes_of(const struct problem *problem, size_t tensor)
     return sizes;
 }
 
-// Whether rounding to `exact` (the largest integer up to which all are representable) changes
-// values of this distribution in this type.
+// Whether rounding changes values of this tensor's distribution and type. `exact` is the largest
+// integer up to which the rounded type represents all integers.
 static bool rounding_changes(const struct tensor *tensor, double exact)
 {
     if (dtype_roundoff(tensor->dtype) >= 1.0 / exact) {
@@ -74,22 +74,23 @@ static bool rounding_changes(const struct tensor *tensor, double exact)
     }
 }
 
-// What an output or input must offer for an mutant to differ.
+// What an output must have for a mutant to differ.
 enum need {
     NEED_NOTHING,
-    NEED_ELEMENTS,
-    NEED_ROWS,
-    NEED_AXES,
-    NEED_REMAINDER,
-    NEED_FLOAT,
-    NEED_DOUBLE,
-    NEED_PERCENT
+    NEED_ELEMENTS,  // more than one element
+    NEED_ROWS,      // a first axis with more than one element
+    NEED_AXES,      // more than one axis
+    NEED_REMAINDER, // a last axis that is not always a multiple of 16
+    NEED_FLOAT,     // more precision than bfloat16
+    NEED_DOUBLE,    // double precision
+    NEED_PERCENT    // a type in which a change of 1 % shows
 };
 
 bool mutant_percent_shows(const struct tensor *tensor)
 {
     double roundoff = dtype_roundoff(tensor->dtype);
-    return roundoff >= 1.0 || roundoff < 0.005; // integers change by 1 at least
+    // An integer, whose roundoff is 1, changes by 1 at least.
+    return roundoff >= 1.0 || roundoff < 0.005;
 }
 
 static bool output_offers(const struct problem *problem, size_t index, enum need need)
@@ -156,7 +157,7 @@ static bool some_input_changes(const struct problem *problem, enum mutant mutant
 
 static const struct {
     enum need need;
-    const char *otherwise; // sentence when no output offers it
+    const char *otherwise; // the reason when no output has it
 } needs[MUTANT_COUNT] = {
     [MUTANT_CONSTANT] = {NEED_ELEMENTS, "every output is a single element, which is its own mean"},
     [MUTANT_SHIFTED] = {NEED_ELEMENTS, "every output is a single element"},
@@ -172,7 +173,7 @@ static const struct {
     [MUTANT_F32_OUTPUT] = {NEED_DOUBLE, "no output is in double precision"},
 };
 
-bool mutant_applies(enum mutant mutant, const struct problem *problem, struct strbuf *reason)
+bool mutant_applicable(enum mutant mutant, const struct problem *problem, struct strbuf *reason)
 {
     const char *why = NULL;
     if (!some_output(problem, needs[mutant].need)) {

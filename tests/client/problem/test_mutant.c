@@ -1,4 +1,5 @@
-// Mutants and honest variants of problems: the former spoil the result, the latter do not.
+// Mutants and honest variants of C problems: every mutant changes the result, and no honest variant
+// does.
 #include "tests/client/problem/problem_code.h"
 
 struct sample {
@@ -21,7 +22,7 @@ static const struct sample samples[] = {
      "\"hidden\":{\"M\":{\"min\":1,\"max\":40},\"N\":{\"min\":1,\"max\":40},\"K\":{\"min\":1,"
      "\"max\":40}}},"
      "\"cache\":\"warm\",\"work\":{\"flops\":\"2*M*N*K\",\"bytes\":\"4*(M*K+K*N+M*N)\"}}",
-     // Macros and names that a careless wrapper would collide with.
+     // These macros and names would collide with a careless wrapper.
      "#include <stdlib.h>\n#include <string.h>\n#define N columns\n#define i inner\nstatic int "
      "kept(int x) { return x; }\n"
      "void gemm(const float *A, const float *B, float *C, int64_t M, int64_t N, int64_t K)\n{\n"
@@ -62,7 +63,7 @@ static const struct sample samples[] = {
      "#include <string.h>\nvoid count(const uint8_t *key, int32_t *n, int64_t N)\n{\n    memset(n, "
      "0, 256 * sizeof *n);\n"
      "    for (int64_t i = 0; i < N; i++)\n        n[key[i]]++;\n}\n",
-     // no column beside the row (2), no remainder (1), nothing to round (4)
+     // Not applicable: the last column (2), the remainder (1) and what rounds (4).
      MUTANT_COUNT - 7},
     {"{\"name\":\"stride\",\"title\":\"t\",\"license\":\"MIT\",\"language\":\"c\",\"entry\":"
      "\"stride\","
@@ -77,11 +78,11 @@ static const struct sample samples[] = {
      "void stride(float *y, float *m, int64_t N, double a)\n{\n    for (int64_t i = 0; i < N; "
      "i++)\n        y[i] += (float)a * (m[i] + 1);\n"
      "    for (int64_t i = 0; i < 3 * N; i++)\n        m[i] = (float)a - m[i];\n}\n",
-     MUTANT_COUNT - 3}, // no pure input to copy or to write to, no double
+     MUTANT_COUNT - 3}, // there is no tensor that is only an input, and no double
 };
 
-// Whether an output differs by more than rounding (1e-5 for f32, 1e-13 for f64), or an input or a
-// guard zone at all.
+// Whether an output differs by more than rounding (1e-5 for f32, 1e-13 for f64), or whether an
+// input or a guard zone differs at all.
 static bool differs(const struct problem *problem, const struct buffers *a, const struct buffers *b)
 {
     for (size_t t = 0; t < problem->tensor_count; t++) {
@@ -105,7 +106,7 @@ static bool differs(const struct problem *problem, const struct buffers *a, cons
     return false;
 }
 
-// Runs both on two contents of a case and on its other shapes; whether they ever differ.
+// Runs both on two contents of a case and on its other shapes. Returns whether they ever differ.
 static bool ever_differs(const struct problem *problem, entry_function *honest,
                          entry_function *other)
 {
@@ -134,7 +135,7 @@ static void every_mutant_compiles_and_spoils_the_result(void **state)
         size_t applicable = 0;
         for (size_t i = 0; i < MUTANT_COUNT; i++) {
             struct strbuf source = STRBUF_INIT, reason = STRBUF_INIT;
-            bool applies = mutant_applies((enum mutant)i, problem, &reason);
+            bool applies = mutant_applicable((enum mutant)i, problem, &reason);
             assert_true(applies == (reason.len == 0));
             if (applies) {
                 applicable++;

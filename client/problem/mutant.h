@@ -1,15 +1,16 @@
-// Mutants: candidates that look like an implementation and are none. Each contains a problem's
-// own baseline and spoils its inputs or outputs in one particular way: C text with the baseline
-// under another name, or a sealed CUDA source with the baseline's launches between its own. What
-// `kcast problem check` tries; knows nothing of daemons.
-#ifndef CLIENT_PROBLEM_PROBLEM_MUTANT_H
-#define CLIENT_PROBLEM_PROBLEM_MUTANT_H
+// Mutants and honest variants. A mutant is a candidate that looks like an implementation and is
+// wrong: it contains the problem's own baseline and spoils its inputs or outputs in one particular
+// way. A problem is fit for use only if it catches all mutants (mutation testing) and takes all
+// honest variants for correct. Called by problem_check.c. This module only makes source texts; it
+// knows nothing of daemons.
+#ifndef CLIENT_PROBLEM_MUTANT_H
+#define CLIENT_PROBLEM_MUTANT_H
 
 #include "common/strbuf.h"
 #include "problem/problem.h"
 #include <stdbool.h>
 
-// id, name, what it does, what it means when it is taken for correct
+// id, name, what the mutant does, what is wrong with a problem that takes it for correct
 #define MUTANTS(X)                                                                                 \
     X(NOTHING, "nothing", "does nothing at all", "outputs are not looked at")                      \
     X(ZEROS, "zeros", "writes zeros",                                                              \
@@ -66,17 +67,18 @@ enum mutant {
 
 const char *mutant_name(enum mutant mutant);
 const char *mutant_what(enum mutant mutant);
-const char *mutant_meaning(enum mutant mutant); // why it is bad if it passes
+const char *mutant_meaning(enum mutant mutant);
 
-// Whether the mutant makes sense for this problem. If not, the sentence why is appended to
-// reason.
-bool mutant_applies(enum mutant mutant, const struct problem *problem, struct strbuf *reason);
-// Appends the source. The mutant applies.
+// Whether the mutant can differ from an honest implementation of this problem. If not, the sentence
+// that says why is appended to reason.
+bool mutant_applicable(enum mutant mutant, const struct problem *problem, struct strbuf *reason);
+// Appends the mutant's source. The mutant must be applicable. baseline is the text of the problem's
+// baseline.
 void mutant_source(enum mutant mutant, const struct problem *problem, const char *baseline,
                    struct strbuf *out);
 
-// Honest variants: the baseline in other orders of arithmetic. These must be taken for correct.
-// id, name, what it is, pragma that stands before it or NULL
+// Honest variants are the baseline with other orders of arithmetic.
+// id, name, what the variant is, pragma before the baseline or NULL
 #define HONEST_VARIANTS(X)                                                                         \
     X(BASELINE, "baseline", "the baseline itself", NULL)                                           \
     X(REORDERED, "reordered", "the baseline with sums in any order (-Ofast)",                      \
@@ -93,8 +95,9 @@ enum honest {
 
 const char *honest_name(enum honest honest);
 const char *honest_what(enum honest honest);
-// As mutant_applies: a cuda problem has the baseline only.
-bool honest_applies(enum honest honest, const struct problem *problem, struct strbuf *reason);
+// As mutant_applicable. For a cuda problem only the baseline itself is applicable.
+bool honest_applicable(enum honest honest, const struct problem *problem, struct strbuf *reason);
+// Appends the variant's source.
 void honest_source(enum honest honest, const char *baseline, struct strbuf *out);
 
 #endif

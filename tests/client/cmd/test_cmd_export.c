@@ -1,3 +1,4 @@
+// kcast export and kcast report: what they print and write for runs that were made here.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The options of the two commands, laid out as in their tables.
+// The options of the two commands, laid out as in their own files.
 struct export_given {
     char *format;
     char *output;
@@ -66,7 +67,7 @@ static struct bytes output_of(const struct command *command, const void *options
     return ret;
 }
 
-// Parses every line as JSON and returns the number of lines. each may be NULL.
+// Parses every line as JSON and returns how many there are. each may be NULL.
 static size_t each_line(const struct bytes *text, void (*each)(const json_t *object, size_t line))
 {
     size_t lines = 0;
@@ -210,8 +211,7 @@ static void a_run_becomes_a_space_and_its_lines(void **state)
     size_t lines = each_line(&text, look_at_space_line);
     assert_true(lines > 40 && lines <= 60 && measured > 30 && measured < lines);
     bytes_clear(&text);
-    // The invented run does not hold its baseline's source, and another file is not accepted for
-    // it.
+    // The run does not hold its baseline's source, and another file is refused.
     options.format = (char *)(uintptr_t) "gpu-forecasters";
     for (int i = 0; i < 2; i++) {
         text = output_of(&cmd_export, &options, false, i == 0 ? space : path, &code);
@@ -234,8 +234,8 @@ static void report_goes_beside_the_run_unless_told_otherwise(void **state)
     char *path = make_run("page.run", &search), *page = xasprintf("%s/page.html", work_dir);
     struct report_given options = {0};
     int code;
-    struct bytes text =
-        output_of(&cmd_report, &options, true, path, &code); // contains numbers only
+    // Prints numbers and writes no page.
+    struct bytes text = output_of(&cmd_report, &options, true, path, &code);
     assert_int_equal(code, EXIT_OK);
     assert_int_equal(each_line(&text, NULL), 1);
     struct stat status;
