@@ -94,7 +94,7 @@ static bool is_quiet(const struct daemon *daemon)
              (scheduler_busy(daemon->parts.scheduler) || compiler_busy(daemon->parts.compiler))) &&
            completions_pending(daemon->parts.completions) == 0 && !watch_busy(daemon->watch) &&
            !sweeper_busy(&daemon->sweeper) &&
-           !(daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0);
+           !(daemon->parts.executors && executors_count(daemon->parts.executors) > 0);
 }
 
 static void on_stop_poll(uv_timer_t *timer)
@@ -105,8 +105,8 @@ static void on_stop_poll(uv_timer_t *timer)
         close_all(daemon);
     } else if (uv_now(daemon->parts.loop) - daemon->stop_since_ms > STOP_MAX_MS) {
         log_event(LOG_ERROR, "stop-incomplete children=%zu",
-                  daemon->parts.executors ? executor_pool_count(daemon->parts.executors) : 0);
-        executor_pool_kill(daemon->parts.executors);
+                  daemon->parts.executors ? executors_count(daemon->parts.executors) : 0);
+        executors_kill(daemon->parts.executors);
         _exit(EXIT_SYSTEM);
     }
 }
@@ -131,7 +131,7 @@ void daemon_stop(struct daemon *daemon)
     probing_stop(&daemon->probing);
     sweeper_stop(&daemon->sweeper);
     if (daemon->parts.executors) {
-        executor_pool_stop(daemon->parts.executors);
+        executors_stop(daemon->parts.executors);
     }
     uv_update_time(daemon->parts.loop);
     daemon->stop_since_ms = uv_now(daemon->parts.loop);
@@ -189,7 +189,7 @@ void daemon_describe(void *owner, char *text, size_t size)
 void daemon_kill_children(struct daemon *daemon)
 {
     if (daemon->parts.executors) {
-        executor_pool_kill(daemon->parts.executors);
+        executors_kill(daemon->parts.executors);
     }
 }
 
@@ -215,7 +215,7 @@ void daemon_free(struct daemon *daemon)
     administration_free(daemon->parts.administration);
     devices_release(&daemon->devices);
     blob_store_free(daemon->parts.blobs);
-    executor_pool_free(daemon->parts.executors);
+    executors_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);
     if (daemon->lock_fd >= 0) {
         close(daemon->lock_fd);
@@ -308,6 +308,7 @@ static void on_tick(uv_timer_t *timer)
 
     lifecycle_tick(daemon->parts.lifecycle);
     compiler_tick(daemon->parts.compiler);
+    setups_tick(daemon->parts.setups);
     scheduler_tick(daemon->parts.scheduler);
     administration_tick(daemon->parts.administration);
     if (daemon->vacating && devices_busy(&daemon->devices) == 0) {
@@ -315,7 +316,7 @@ static void on_tick(uv_timer_t *timer)
     }
     completions_tick(daemon->parts.completions);
     sweeper_tick(&daemon->sweeper);
-    executor_pool_tick(daemon->parts.executors);
+    executors_tick(daemon->parts.executors);
 }
 
 static void log_ready(const struct daemon *daemon)
@@ -463,8 +464,8 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     int rc = open_state(daemon, err);
     if (rc == 0) {
         open_cgroups(daemon);
-        rc = executor_pool_create(&daemon->parts.executors, loop, config->exec_path,
-                                  daemon->cgroups, err);
+        rc = executors_create(&daemon->parts.executors, loop, config->exec_path, daemon->cgroups,
+                              err);
     }
     if (rc == 0) {
         daemon->parts.accounts = accounts_create();
@@ -475,7 +476,7 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     }
     if (rc != 0) {
         ledger_close(daemon->parts.ledger);
-        while (daemon->parts.executors && executor_pool_count(daemon->parts.executors) > 0) {
+        while (daemon->parts.executors && executors_count(daemon->parts.executors) > 0) {
             (void)uv_run(loop, UV_RUN_ONCE); // handles of a probe that did not start
         }
         daemon_free(daemon);

@@ -1,3 +1,7 @@
+// Design. An eval is a list of sets, one for each engine, in the order in which the engines appear
+// in the input. Each forecast with an outcome becomes a row of its engine's set; a forecast without
+// one is only counted. The readers of JSON lines (eval_lines.c) and of run states (below) fill the
+// same sets; eval_compute() then scores each of them.
 #include "client/eval/eval.h"
 
 #include "client/eval/eval_sets.h"
@@ -49,8 +53,8 @@ int eval_add(struct eval_set *set, const struct score_row *row, struct err *err)
     if (set->count == SCORE_ROWS_MAX) {
         return err_set(err, ERR_LIMIT, "more than %zu forecasts of one engine", SCORE_ROWS_MAX);
     }
-    if ((set->count & (set->count + 1)) == 0) // 0, 1, 3, 7 …: doubles
-    {
+    // The array has room for 1, 3, 7, 15 and so on rows: it grows when it is full.
+    if ((set->count & (set->count + 1)) == 0) {
         set->row = xrealloc(set->row, 2 * set->count + 1, sizeof *set->row);
     }
     set->row[set->count++] = *row;
@@ -77,7 +81,8 @@ bool eval_set_bins(struct score_row *row, const double *bins, size_t count)
     return true;
 }
 
-// A run may come from a worker of another make: what is no probability was not forecast.
+// A run may hold forecasts of a worker of another version. A value that is no probability counts as
+// not forecast.
 static double probability(double p)
 {
     return p >= 0 && p <= 1 ? p : NAN;
@@ -128,12 +133,15 @@ int eval_read_run_state(struct eval *eval, const struct run_state *run_state, co
         const char *engine = forecast->engine ? forecast->engine : EVAL_NO_ENGINE;
         struct eval_set *set;
         int rc = eval_set_of(eval, engine, &set, err);
-        if (rc == 0 && has_outcome(candidate->result)) {
-            struct score_row row = row_of(candidate, i + 1);
-            rc = eval_add(set, &row, err);
-        } else if (rc == 0) {
-            set->unmeasured++;
+        if (rc != 0) {
+            return err_wrap(err, "%s", path);
         }
+        if (!has_outcome(candidate->result)) {
+            set->unmeasured++;
+            continue;
+        }
+        struct score_row row = row_of(candidate, i + 1);
+        rc = eval_add(set, &row, err);
         if (rc != 0) {
             return err_wrap(err, "%s", path);
         }

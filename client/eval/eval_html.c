@@ -1,5 +1,6 @@
-// Design. One section per engine: its table, then its two charts, in the style of the report's
-// page. Names come from a file and go through text_add_markup().
+// Design. The page has one section for each engine: its table, then its two charts, in the style of
+// the report's page. Engine names come from the input file, so they are escaped by
+// text_add_markup().
 #include "client/eval/eval_show.h"
 #include "client/report/report_html.h"
 #include "client/report/report_quality.h"
@@ -10,23 +11,6 @@
 #include "common/version.h"
 #include <math.h>
 #include <stdlib.h>
-
-#define Z_95 1.959963984540054
-
-static struct svg_frame frame_of(bool narrow)
-{
-    struct svg_frame frame = {.left = 50, .right = 14, .top = 34, .bottom = 46};
-    frame.width = narrow ? 360 : 520;
-    frame.height = narrow ? 290 : 340;
-    frame.hover = !narrow;
-    return frame;
-}
-
-static void say_empty(struct strbuf *out, const struct svg_frame *frame, const char *text)
-{
-    svg_text(out, "empty", (frame->left + frame->width - frame->right) / 2,
-             (frame->top + frame->height - frame->bottom) / 2, "middle", text);
-}
 
 static size_t draw_bands(struct strbuf *out, const struct svg_frame *frame,
                          const struct eval_set *set, enum score_metric metric, const char *class,
@@ -40,7 +24,7 @@ static size_t draw_bands(struct strbuf *out, const struct svg_frame *frame,
         if (!(band[i].weight > 0)) {
             continue;
         }
-        report_wilson(band[i].observed, band[i].effective, Z_95, &lo, &hi);
+        report_wilson(band[i].observed, band[i].effective, REPORT_Z_95, &lo, &hi);
         point[count++] = (struct svg_point){100 * band[i].stated, 100 * band[i].observed, 100 * lo,
                                             100 * hi, NULL};
     }
@@ -51,7 +35,7 @@ static size_t draw_bands(struct strbuf *out, const struct svg_frame *frame,
 
 void eval_chart_reliability(struct strbuf *out, const struct eval_set *set, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     svg_axis_linear(&frame.x, 0, 100, 5, "what the forecast promised, %");
     svg_axis_linear(&frame.y, 0, 100, 5, "what came true, %");
     svg_begin(out, &frame, "Reliability of the forecasts",
@@ -74,7 +58,7 @@ void eval_chart_reliability(struct strbuf *out, const struct eval_set *set, bool
         key[keys++] = (struct svg_key){"context", narrow ? "bin" : "likeliest bin", false};
     }
     if (keys == 0) {
-        say_empty(out, &frame, "no probability has met an outcome yet");
+        svg_empty(out, &frame, "no probability has met an outcome yet");
     }
     svg_legend(out, &frame, key, keys);
     svg_end(out);
@@ -82,7 +66,7 @@ void eval_chart_reliability(struct strbuf *out, const struct eval_set *set, bool
 
 void eval_chart_risk(struct strbuf *out, const struct eval_set *set, double risk, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     struct score_step *step;
     size_t count = score_steps(&step, set->row, set->count);
     double most = 100 * risk;
@@ -96,7 +80,7 @@ void eval_chart_risk(struct strbuf *out, const struct eval_set *set, double risk
               "wrong ones.");
     svg_axes(out, &frame);
     if (count == 0) {
-        say_empty(out, &frame, "no call has met an outcome yet");
+        svg_empty(out, &frame, "no call has met an outcome yet");
     } else {
         struct svg_point *point = xcalloc(count, sizeof *point);
         for (size_t i = 0; i < count; i++) {

@@ -1,17 +1,18 @@
-// Design. A line is refused for what would be read wrongly (a number out of its range, a list of
-// the wrong length), never for what it lacks, apart from an outcome's speedup. Every error names
-// the key.
+// Design. A line is refused when a value would be misread (a number out of its range, a list of the
+// wrong length). It is never refused for a missing value, except for the speedup of an outcome that
+// needs one. Every error names the key.
 #include "client/eval/eval_sets.h"
 #include "client/run/improvement.h"
+#include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-#define LOG2_MAX 64.0 // beyond is no speedup that anybody measured
+#define LOG2_MAX 64.0 // no measured speedup is beyond 2^64
 
-// One number; NaN when it is absent or null.
+// Reads one number. *ret is NaN when the number is absent or null.
 static int read_number(double *ret, const json_t *object, const char *key, double min, double max,
                        struct err *err)
 {
@@ -53,7 +54,8 @@ static int read_bins(struct score_row *row, const json_t *object, struct err *er
     return 0;
 }
 
-// A line without a cluster is one by itself.
+// A line that names no cluster is a cluster by itself. The second argument of the hash keeps line
+// numbers, integers and texts apart.
 static int read_cluster(struct score_row *row, const json_t *object, size_t number, struct err *err)
 {
     const json_t *value = json_object_get(object, "cluster");
@@ -92,13 +94,15 @@ static int read_outcome(struct score_row *row, const json_t *object, bool *ret_k
 {
     uint64_t verdict;
     int rc = read_verdict(&verdict, object, err);
-    if (rc == 0) {
-        rc = read_number(&row->log2, object, "log2", -LOG2_MAX, LOG2_MAX, err);
+    if (rc != 0) {
+        return rc;
     }
-    double incumbent = NAN;
-    if (rc == 0) {
-        rc = read_number(&incumbent, object, "incumbent_log2", -LOG2_MAX, LOG2_MAX, err);
+    rc = read_number(&row->log2, object, "log2", -LOG2_MAX, LOG2_MAX, err);
+    if (rc != 0) {
+        return rc;
     }
+    double incumbent;
+    rc = read_number(&incumbent, object, "incumbent_log2", -LOG2_MAX, LOG2_MAX, err);
     if (rc != 0) {
         return rc;
     }
@@ -115,31 +119,24 @@ static int read_outcome(struct score_row *row, const json_t *object, bool *ret_k
 
 static int read_forecast(struct score_row *row, const json_t *object, struct err *err)
 {
-    double propensity = NAN;
-    int rc = read_number(&row->p_correct, object, "p_correct", 0, 1, err);
-    if (rc != 0) {
-        goto out;
+    const struct {
+        double *to;
+        const char *key;
+        double min, max;
+    } number[] = {
+        {&row->p_correct, "p_correct", 0, 1},   {&row->p_improves, "p_improves", 0, 1},
+        {&row->confidence, "confidence", 0, 1}, {&row->mean_log2, "mean_log2", -LOG2_MAX, LOG2_MAX},
+        {&row->weight, "propensity", 1e-9, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(number); i++) {
+        int rc =
+            read_number(number[i].to, object, number[i].key, number[i].min, number[i].max, err);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    rc = read_number(&row->p_improves, object, "p_improves", 0, 1, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = read_number(&row->confidence, object, "confidence", 0, 1, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = read_number(&row->mean_log2, object, "mean_log2", -LOG2_MAX, LOG2_MAX, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = read_number(&propensity, object, "propensity", 1e-9, 1, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = read_bins(row, object, err);
-out:
-    row->weight = isnan(propensity) ? 1 : 1 / propensity;
-    return rc;
+    row->weight = isnan(row->weight) ? 1 : 1 / row->weight;
+    return read_bins(row, object, err);
 }
 
 static int read_line(struct eval *eval, const char *line, size_t len, size_t number,
@@ -147,8 +144,6 @@ static int read_line(struct eval *eval, const char *line, size_t len, size_t num
 {
     json_error_t why;
     json_auto_t *object = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
-    struct eval_set *set = NULL;
-    bool known = false;
     if (!object) {
         return err_set(err, ERR_INVALID, "no JSON: %s", why.text);
     }
@@ -162,25 +157,28 @@ static int read_line(struct eval *eval, const char *line, size_t len, size_t num
     struct score_row row = {0};
     int rc = read_forecast(&row, object, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_cluster(&row, object, number, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
+    bool known = false;
     rc = read_outcome(&row, object, &known, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
+    struct eval_set *set;
     rc = eval_set_of(eval, json_is_string(engine) ? json_string_value(engine) : EVAL_NO_ENGINE,
                      &set, err);
-out:
-    if (rc == 0 && known) {
-        rc = eval_add(set, &row, err);
-    } else if (rc == 0) {
-        set->unmeasured++;
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    if (known) {
+        return eval_add(set, &row, err);
+    }
+    set->unmeasured++;
+    return 0;
 }
 
 int eval_read_lines(struct eval *eval, const char *text, size_t len, const char *path,

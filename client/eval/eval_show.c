@@ -1,3 +1,5 @@
+// `kcast eval` as a table and as JSON. Engine names come from the input file: the table replaces
+// control characters in them, and JSON gets valid UTF-8.
 #include "client/eval/eval_show.h"
 
 #include "client/report/report_text.h"
@@ -5,7 +7,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void number_text(double value, char out[static 24])
@@ -17,7 +18,7 @@ static void number_text(double value, char out[static 24])
     }
 }
 
-// "at risk 10 %" stands behind the one measure that depends on an option.
+// Only the coverage depends on an option, the risk; its row says which risk was asked for.
 static void add_meaning(struct strbuf *out, enum score_metric metric, double risk)
 {
     strbuf_adds(out, score_meaning(metric));
@@ -63,15 +64,6 @@ void eval_table(struct strbuf *out, const struct eval_page *page)
     }
 }
 
-static json_t *clean_text(const char *text, size_t len)
-{
-    struct strbuf clean = STRBUF_INIT;
-    text_add_utf8(&clean, text, len);
-    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
-    strbuf_release(&clean);
-    return ret ? ret : json_null();
-}
-
 static json_t *metrics_json(const struct eval_set *set)
 {
     json_t *ret = json_object();
@@ -92,7 +84,7 @@ void eval_json(struct strbuf *out, const struct eval_page *page)
         const struct eval_set *set = &page->eval->set[i];
         json_t *object = json_object();
         size_t clusters = score_clusters(set->row, set->count);
-        json_object_set_new(object, "engine", clean_text(set->engine, strlen(set->engine)));
+        json_object_set_new(object, "engine", text_json(set->engine, strlen(set->engine)));
         json_object_set_new(object, "forecasts", json_integer((json_int_t)set->count));
         json_object_set_new(object, "unmeasured", json_integer((json_int_t)set->unmeasured));
         json_object_set_new(object, "clusters", json_integer((json_int_t)clusters));
@@ -102,10 +94,6 @@ void eval_json(struct strbuf *out, const struct eval_page *page)
         json_object_set_new(object, "draws", json_integer((json_int_t)page->draws));
         json_object_set_new(object, "seed", json_integer((json_int_t)page->seed));
         json_object_set_new(object, "metrics", metrics_json(set));
-        char *line = json_dumps(object, JSON_COMPACT);
-        strbuf_adds(out, line ? line : "{}");
-        strbuf_addc(out, '\n');
-        free(line);
-        json_decref(object);
+        show_add_line(out, object);
     }
 }

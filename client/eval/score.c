@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TAIL 0.025 // on either side of an interval
+#define TAIL 0.025 // probability on either side of an interval
 
 static const struct {
     const char *name, *unit, *meaning;
@@ -46,7 +46,8 @@ static int by_id(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// The different ids, sorted. *ret is malloc'd.
+// Collects the different cluster ids, sorted, and returns how many there are. The caller frees
+// *ret.
 static size_t cluster_ids(uint64_t **ret, const struct score_row *row, size_t count)
 {
     uint64_t *id = xcalloc(count + 1, sizeof *id);
@@ -84,7 +85,7 @@ double score_effective(const struct score_row *row, size_t count)
     return square > 0 ? sum * sum / square : 0;
 }
 
-// How many rows each measure was computed from.
+// Sets how many rows each measure was computed from.
 static void count_rows(struct score_value ret[static SCORE_COUNT], const struct score_data *data)
 {
     for (size_t i = 0; i < SCORE_MEANS; i++) {
@@ -103,9 +104,9 @@ struct resampler {
     const struct score_row *row;
     size_t count;
     size_t clusters;
-    size_t *cluster_of; // per row
-    double *picked;     // per cluster: how often it is in the draw
-    double *weight;     // per row, of the draw
+    size_t *cluster_of; // cluster of each row
+    double *picked;     // per cluster: how often the draw has it
+    double *weight;     // per row: its weight in the draw
 };
 
 static void resampler_init(struct resampler *to, const struct score_row *row, size_t count)
@@ -150,7 +151,8 @@ static void set_intervals(struct score_value ret[static SCORE_COUNT], double *co
                           size_t draws)
 {
     for (size_t m = 0; m < SCORE_COUNT; m++) {
-        stats_sort(drawn[m], draws); // NaN last
+        // Draws in which the measure is not defined are NaN and come last.
+        stats_sort(drawn[m], draws);
         size_t defined = 0;
         while (defined < draws && !isnan(drawn[m][defined])) {
             defined++;

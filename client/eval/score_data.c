@@ -1,3 +1,5 @@
+// Design. The rows become lists, one for each family of measures. A list is sorted once; a
+// bootstrap draw only changes the weights of the rows. Rows that lack a list's key are not in it.
 #include "client/eval/score_data.h"
 #include "common/mem.h"
 #include <math.h>
@@ -14,22 +16,24 @@ static size_t likeliest(const double p[static BIN_COUNT])
     return best;
 }
 
-// The integral of the squared distribution function over a piece of width h on which it runs
-// linearly from a to b.
+// The integral of F² over a piece of width h on which the distribution function F runs linearly
+// from a to b.
 static double square_area(double a, double b, double h)
 {
     return h * (a * a + a * b + b * b) / 3.0;
 }
 
-// The parts beyond an outer edge with probability p: `past` is how far beyond it the outcome lies,
-// 0 when it does not. Out to the outcome the distance is to certainty (1 - F), after it to none.
+// The part of the score beyond one outer edge. p is the probability beyond that edge, whose density
+// falls exponentially. `past` is how far the outcome lies beyond the edge; it is not positive when
+// the outcome lies on the other side. Between the edge and the outcome (1 - F)² is integrated,
+// beyond the outcome F².
 static double tail_area(double p, double past)
 {
     const double rate = BIN_TAIL_RATE;
     if (!(past > 0.0)) {
         return p * p / (2.0 * rate);
     }
-    double f = p * exp(-rate * past); // what is left beyond the outcome
+    double f = p * exp(-rate * past); // probability that is left beyond the outcome
     return past - 2.0 * (p - f) / rate + (p * p - f * f) / (2.0 * rate) + f * f / (2.0 * rate);
 }
 
@@ -140,7 +144,7 @@ size_t score_list_step(const struct score_list *list, size_t at)
     return end;
 }
 
-// Dense ranks of the outcomes, from 1.
+// Gives every row the dense rank of its outcome, from 1. An outcome that is not correct has rank 0.
 static void rank_outcomes(struct score_data *data)
 {
     double *rank = data->scratch;

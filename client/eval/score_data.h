@@ -1,5 +1,5 @@
-// Inside of contract/score: rows sorted once, so that every bootstrap draw is one pass with other
-// weights. Only contract/score*.c include this.
+// Internal to client/eval/score: the rows sorted once, so that every bootstrap draw is one pass
+// with other weights. Only client/eval/score*.c include this.
 #ifndef CLIENT_EVAL_SCORE_DATA_H
 #define CLIENT_EVAL_SCORE_DATA_H
 
@@ -7,6 +7,7 @@
 
 // Measures that are weighted means over rows, the first ones of the table.
 #define SCORE_MEANS (SCORE_NLL + 1)
+// The calibration errors follow each other in the table.
 #define SCORE_ECES (SCORE_ECE_CALL - SCORE_ECE_BIN + 1)
 
 struct score_item {
@@ -16,34 +17,37 @@ struct score_item {
 };
 
 struct score_list {
-    struct score_item *item; // ascending by key, then by row
+    struct score_item *item; // ascending by key, then by row; owned
     size_t count;
 };
 
 struct score_data {
     size_t count;
-    size_t rank_count;                    // different outcomes in `rank`
-    double *loss[SCORE_MEANS];            // per row, NaN: does not count
+    size_t rank_count;                    // number of different outcomes in `rank`
+    double *loss[SCORE_MEANS];            // for each row; NaN when the row does not count
     size_t loss_count[SCORE_MEANS];       // rows that count
-    struct score_list stated[SCORE_ECES]; // key: stated probability, value: it came true
-    struct score_list call;               // key: confidence, value: the call was wrong
-    struct score_list rank;              // correct rows; key: mean forecast, value: rank of outcome
-    struct score_list forecast, outcome; // rows with a mean; key: mean, outcome (-infinity: wrong)
-    double *scratch;                     // 2 count + 1 numbers
+    struct score_list stated[SCORE_ECES]; // key: stated probability; value: 1 when it came true
+    struct score_list call;               // key: confidence; value: 1 when the call was wrong
+    struct score_list rank; // correct rows; key: mean forecast; value: rank of outcome
+    // Rows with a mean; key: mean, or outcome (-infinity: wrong).
+    struct score_list forecast, outcome;
+    double *scratch; // working space of 2 count + 1 numbers
 };
 
+// Copies what it needs of the rows. score_data_release frees it.
 void score_data_init(struct score_data *data, const struct score_row *row, size_t count);
 void score_data_release(struct score_data *data);
 
-// All measures for these weights (one per row, >= 0). NaN where one is not defined.
+// Computes all measures for these weights, one per row and not negative. A measure that is not
+// defined is NaN.
 void score_measure(double ret[static SCORE_COUNT], const struct score_data *data,
                    const double *weight, double risk);
 
-// The bands of one list.
+// Fills the bands of one list.
 void score_list_bands(struct score_band ret[static SCORE_BAND_COUNT], const struct score_list *list,
                       const double *weight);
 
-// The end of the step of equal keys that begins at `at`.
+// Returns the end (exclusive) of the step of equal keys that begins at `at`.
 size_t score_list_step(const struct score_list *list, size_t at);
 
 #endif

@@ -1,4 +1,4 @@
-// Design. Every function here is one pass over a list that is sorted already, with weights that
+// Design. Every function here is one pass over a list that is already sorted, with weights that
 // differ from draw to draw. Rows of weight 0 change nothing.
 #include "client/eval/score_data.h"
 #include "common/stats.h"
@@ -46,7 +46,8 @@ void score_list_bands(struct score_band ret[static SCORE_BAND_COUNT], const stru
     for (size_t at = 0; at < list->count && total > 0;) {
         size_t end = score_list_step(list, at);
         double step = step_weight(list, at, end, weight);
-        // A step lies in the band of its middle, whole: equal promises are one promise.
+        // A step lies as a whole in the band of its middle, so that equal probabilities are never
+        // split.
         size_t i = (size_t)(SCORE_BAND_COUNT * fmin((before + step / 2) / total, 1));
         i = i < SCORE_BAND_COUNT ? i : SCORE_BAND_COUNT - 1;
         for (; at < end; at++) {
@@ -68,7 +69,7 @@ void score_list_bands(struct score_band ret[static SCORE_BAND_COUNT], const stru
     }
 }
 
-// E|X| of a normal X with this mean and standard deviation.
+// The mean of |X| for a normal X with this mean and standard deviation.
 static double folded_normal(double mean, double deviation)
 {
     if (!(deviation > 0)) {
@@ -93,8 +94,9 @@ static double calibration_error(const struct score_list *list, const double *wei
     return total > 0 ? fmax(2 * plain - noisy, 0) / total : NAN;
 }
 
-// AURC, AUGRC and COVERAGE: from the most confident call to the least. With loss L(c) = L0 + m (c -
-// c0) inside a step, the integral of L(c) / c is m (c1 - c0) + (L0 - m c0) log(c1 / c0).
+// AURC, AUGRC and COVERAGE go from the most confident call to the least. Inside a step the loss is
+// linear, L(c) = L0 + m (c - c0), so the integral of L(c) / c is m (c1 - c0) + (L0 - m c0) log(c1 /
+// c0).
 static void measure_calls(double ret[static SCORE_COUNT], const struct score_list *list,
                           const double *weight, double risk)
 {
@@ -144,7 +146,7 @@ static double area_under_roc(const struct score_list *list, const double *weight
     return yes > 0 && no > 0 ? won / (yes * no) : NAN;
 }
 
-// Sums by rank, each prefix in O(log n) (Fenwick 1994).
+// A Fenwick tree: sums by rank, each prefix in O(log n) (Fenwick 1994). Ranks begin at 1.
 static void tree_add(double *tree, size_t size, size_t rank, double weight)
 {
     for (; rank <= size; rank += rank & (0 - rank)) {
@@ -161,8 +163,8 @@ static double tree_sum(const double *tree, size_t rank)
     return sum;
 }
 
-// A row that is drawn twice makes a pair that is tied in both: it leaves all four sums as they are,
-// which is why squares of weights need not be taken out of them.
+// Kendall's tau-b. A row that is drawn twice makes a pair that is tied in both lists. Such a pair
+// leaves all four sums as they are, so squares of weights need not be taken out of them.
 static double kendall(const struct score_data *data, const double *weight)
 {
     const struct score_list *list = &data->rank;
@@ -193,7 +195,7 @@ static double kendall(const struct score_data *data, const double *weight)
     return x > 1e-9 * pairs && y > 1e-9 * pairs ? concordant / sqrt(x * y) : NAN;
 }
 
-// Writes into share[row] how much of the row lies in the best SCORE_BEST_SHARE of the list's
+// Writes into share[row] which part of the row lies in the best SCORE_BEST_SHARE of the list's
 // weight.
 static void best_share(double *share, const struct score_list *list, const double *weight)
 {
@@ -221,7 +223,8 @@ static double recall_best(const struct score_data *data, const double *weight)
     for (size_t i = 0; i < data->outcome.count; i++) {
         const struct score_item *item = &data->outcome.item[i];
         if (!isfinite(item->key)) {
-            continue; // what is not correct is not among the best, however few are better
+            // A candidate that is not correct is not among the best, however few are better.
+            continue;
         }
         best += weight[item->row] * was[item->row];
         found += weight[item->row] * was[item->row] * said[item->row];

@@ -1,9 +1,13 @@
-// Design. One pass per question over the candidates of the run state, in their order; nothing depends on
-// anything but the run state, so the same run gives the same report. Two readings need care:
+// Design. Each question is one pass over the candidates of the run state, in their order.
+// Everything follows from the run state alone, so the same run gives the same report. Two readings
+// need care:
 //
-//   A missing f64 of a message is NaN. estimate_usable() decides what counts as a figure.
-//   device-seconds: a candidate's point in the chart stands where its first measurement arrived
-//   (seconds_before), an incumbent's step where its replication did (event.device_seconds).
+//  A number that a message does not give is NaN. estimate_usable() decides whether an estimate can
+// be shown.
+//
+//  The horizontal axis of the chart is device-seconds. A candidate's point stands where its first
+// measurement arrived (seconds_before and what it took itself). A step of the best speedup stands
+// where the replication of the new best arrived (event.device_seconds).
 #include "client/report/report.h"
 #include "client/report/report_model.h"
 #include "client/report/report_quality.h"
@@ -143,7 +147,7 @@ static int by_order(const void *a, const void *b)
            (left->measured_order < right->measured_order);
 }
 
-// Device-seconds spent when the first measurement was there.
+// Device-seconds that the search had spent when the candidate's first measurement arrived.
 static double arrival_seconds(const struct run_state_candidate *candidate)
 {
     const struct accounts *seconds = candidate->result->seconds;
@@ -199,7 +203,7 @@ static void add_progress(struct report *report)
         run_state->measured > 0 ? (double)run_state->considered / (double)run_state->measured : NAN;
 }
 
-// Inserts candidate into the table behind all that are better; the incumbent stays on top.
+// Inserts the candidate into the table behind all that are better. The incumbent stays on top.
 static void insert_top(struct report *report, const struct run_state_candidate *candidate)
 {
     const struct run_state *run_state = report->run_state;
@@ -236,7 +240,7 @@ static void add_top(struct report *report)
     }
 }
 
-static void note_result(struct report *report, const struct result *result)
+static void count_result(struct report *report, const struct result *result)
 {
     if (!result) {
         return;
@@ -249,16 +253,16 @@ static void note_result(struct report *report, const struct result *result)
     report->sandbox_off |= result->sandbox && strcmp(result->sandbox, "off") == 0;
 }
 
-static void add_tally(struct report *report)
+static void count_fates(struct report *report)
 {
     const struct run_state *run_state = report->run_state;
     report->sandbox_off =
         run_state->session.sandbox && strcmp(run_state->session.sandbox, "off") == 0;
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
-        report->tally[report_fate_of(candidate)]++;
-        note_result(report, candidate->result);
-        note_result(report, candidate->record);
+        report->fate_count[report_fate_of(candidate)]++;
+        count_result(report, candidate->result);
+        count_result(report, candidate->record);
         const struct compiled *compiled = candidate->compiled;
         report->sandbox_off |=
             compiled && compiled->sandbox && strcmp(compiled->sandbox, "off") == 0;
@@ -273,11 +277,11 @@ void report_init(struct report *report, const struct run_state *run_state)
     add_measured(report);
     add_progress(report);
     add_top(report);
-    add_tally(report);
+    count_fates(report);
     report_add_pairs(report);
     report_add_reliability(report);
     report_add_missed(report);
-    report_add_plain(report);
+    report_add_against_average(report);
 }
 
 void report_release(struct report *report)

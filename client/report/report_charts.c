@@ -1,7 +1,7 @@
-// Design. Each chart gathers its points into arrays of struct svg_point, chooses ranges from them,
-// and draws back to front: areas, grid, marks, labels. Two hues carry meaning and keep it in all
-// four: blue is what the search found or chose, orange is what failed or was audited; grey is
-// context. A series has its name at its end where there is room, else in the legend.
+// Design. Each chart collects its points into arrays of struct svg_point, chooses the axes from
+// them, and draws back to front: areas, grid, marks, labels. Two hues have the same meaning in all
+// four charts: blue is what the search found or chose, orange is what failed or was audited. Grey
+// is context. A series has its name at its end where there is room, else in the legend.
 #include "client/report/report_charts.h"
 #include "client/report/report_text.h"
 #include "client/report/svg.h"
@@ -12,18 +12,9 @@
 #include <string.h>
 
 #define LINE_COUNT_MIN 4  // bands of fewer candidates are dots beside the line
-#define OCTAVES_SHOWN 6.0 // below the best; what is slower lies on the edge
+#define OCTAVES_SHOWN 6.0 // below the best; a slower candidate lies on the edge
 
-static struct svg_frame frame_of(bool narrow)
-{
-    struct svg_frame frame = {.left = 50, .right = 14, .top = 34, .bottom = 46};
-    frame.width = narrow ? 360 : 520;
-    frame.height = narrow ? 290 : 340;
-    frame.hover = !narrow;
-    return frame;
-}
-
-// Growing range of finite values.
+// The range of the finite values that were added.
 struct range {
     double min, max;
 };
@@ -39,8 +30,7 @@ static void range_add(struct range *range, double value)
     range->max = fmax(range->max, value);
 }
 
-// Cuts a linear axis so that the data end at its end, and not somewhere before the next round
-// number.
+// Ends a linear axis where the data end, instead of at the next round number.
 static void end_at(struct svg_axis *axis, double max)
 {
     if (!(max > axis->min)) {
@@ -50,12 +40,6 @@ static void end_at(struct svg_axis *axis, double max)
     while (axis->tick_count > 0 && axis->tick[axis->tick_count - 1].at > max) {
         axis->tick_count--;
     }
-}
-
-static void say_empty(struct strbuf *out, const struct svg_frame *frame, const char *text)
-{
-    svg_text(out, "empty", (frame->left + frame->width - frame->right) / 2,
-             (frame->top + frame->height - frame->bottom) / 2, "middle", text);
 }
 
 static char *candidate_tooltip(const struct report *report, uint64_t number)
@@ -87,8 +71,7 @@ static void free_points(struct svg_point *point, size_t count)
     free(point);
 }
 
-// Best speedup against device-seconds
-// -------------------------------------------------------------------------------------
+// ---- best speedup against device-seconds ----
 
 static void best_axes(struct svg_frame *frame, const struct report *report)
 {
@@ -104,7 +87,8 @@ static void best_axes(struct svg_frame *frame, const struct report *report)
             range_add(&y, fmax(value, best - OCTAVES_SHOWN));
         }
     }
-    if (!(y.max > y.min)) { // no correct candidate: something to look at
+    // Without a correct candidate the chart still needs a range.
+    if (!(y.max > y.min)) {
         range_add(&y, -1);
         range_add(&y, 1);
     }
@@ -112,7 +96,7 @@ static void best_axes(struct svg_frame *frame, const struct report *report)
     range_add(&x, report->run_state->device_seconds > 0 ? report->run_state->device_seconds : 1);
     svg_axis_log2(&frame->y, y.min, y.max, 6,
                   frame->hover ? "speedup over the baseline" : "speedup");
-    frame->y.max += 0.05 * (frame->y.max - frame->y.min); // for the label above the line
+    frame->y.max += 0.05 * (frame->y.max - frame->y.min); // room for the label above the line
     svg_axis_linear(&frame->x, x.min, x.max, frame->hover ? 6 : 4, "device-seconds spent");
     end_at(&frame->x, x.max);
 }
@@ -165,7 +149,7 @@ static void draw_best_line(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_best(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     best_axes(&frame, report);
     bool any_bad = false;
     for (size_t i = 0; i < report->measured_count; i++) {
@@ -184,15 +168,14 @@ void report_chart_best(struct strbuf *out, const struct report *report, bool nar
         svg_legend(out, &frame, key + (narrow ? 1 : 0),
                    (size_t)(any_bad ? 3 : 2) - (narrow ? 1 : 0));
     } else {
-        say_empty(out, &frame, "nothing has been measured yet");
+        svg_empty(out, &frame, "nothing has been measured yet");
     }
     svg_end(out);
 }
 
-// Considered against measured
-// ------------------------------------------------------------------------------------------------
+// ---- considered against measured ----
 
-// The names of the line and of the area above it, put where they are clear of both.
+// Places the names of the line and of the area above it where they are clear of both.
 static void label_measured(struct strbuf *out, const struct svg_frame *frame,
                            const struct report_progress *last)
 {
@@ -220,7 +203,7 @@ static void label_measured(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_measured(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     size_t n = report->progress_count;
     const struct report_progress *last = &report->progress[n - 1];
     double most = fmax(4, (double)last->considered);
@@ -243,7 +226,7 @@ void report_chart_measured(struct strbuf *out, const struct report *report, bool
     svg_segment(out, &frame, "rule", 0, 0, most, most);
     svg_line(out, &frame, "line", point, n, false);
     if (last->considered == 0) {
-        say_empty(out, &frame, "no candidate has been considered yet");
+        svg_empty(out, &frame, "no candidate has been considered yet");
     } else {
         label_measured(out, &frame, last);
     }
@@ -252,16 +235,15 @@ void report_chart_measured(struct strbuf *out, const struct report *report, bool
     free(all);
 }
 
-// Forecast against outcome
-// ---------------------------------------------------------------------------------------------------
+// ---- forecast against outcome ----
 
 bool report_has_pairs(const struct report *report)
 {
     return report->pair_count > 0;
 }
 
-// The cells of the diagonal: where forecast and outcome lie in the same bin.
-static void draw_bins(struct strbuf *out, const struct svg_frame *frame)
+// Draws the cells of the diagonal, in which forecast and outcome lie in the same bin.
+static void draw_diagonal(struct strbuf *out, const struct svg_frame *frame)
 {
     for (size_t i = 0; i < BIN_COUNT; i++) {
         double low = fmax(bin_edge[i], frame->x.min), high = fmin(bin_edge[i + 1], frame->x.max);
@@ -294,7 +276,7 @@ static void draw_pairs(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_forecast(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     struct range both = range_none;
     bool audits = false;
     for (size_t i = 0; i < report->pair_count; i++) {
@@ -311,11 +293,11 @@ void report_chart_forecast(struct strbuf *out, const struct report *report, bool
         out, &frame, "Forecast speedup against measured speedup",
         "Dots on the diagonal were forecast exactly; shaded cells are the bins of a forecast.");
     if (report->pair_count > 0) {
-        draw_bins(out, &frame);
+        draw_diagonal(out, &frame);
     }
     svg_axes(out, &frame);
     if (report->pair_count == 0) {
-        say_empty(out, &frame, "no forecast has met a measurement yet");
+        svg_empty(out, &frame, "no forecast has met a measurement yet");
     } else {
         svg_segment(out, &frame, "rule", frame.x.min, frame.y.min, frame.x.max, frame.y.max);
         draw_pairs(out, &frame, report, false, "blue");
@@ -327,8 +309,7 @@ void report_chart_forecast(struct strbuf *out, const struct report *report, bool
     svg_end(out);
 }
 
-// Reliability
-// ------------------------------------------------------------------------------------------------------------------
+// ---- reliability ----
 
 bool report_has_reliability(const struct report *report)
 {
@@ -362,7 +343,7 @@ static void draw_reliability(struct strbuf *out, const struct svg_frame *frame,
 
 void report_chart_reliability(struct strbuf *out, const struct report *report, bool narrow)
 {
-    struct svg_frame frame = frame_of(narrow);
+    struct svg_frame frame = svg_frame_of(narrow);
     svg_axis_linear(&frame.x, 0, 100, 5, "what the forecast promised, %");
     svg_axis_linear(&frame.y, 0, 100, 5, "what came true, %");
     svg_begin(
@@ -372,7 +353,7 @@ void report_chart_reliability(struct strbuf *out, const struct report *report, b
     if (report_has_reliability(report)) {
         svg_segment(out, &frame, "rule", 0, 0, 100, 100);
     } else {
-        say_empty(out, &frame, "no forecast has met a measurement yet");
+        svg_empty(out, &frame, "no forecast has met a measurement yet");
     }
     draw_reliability(out, &frame, &report->call, "orange", "thin orange");
     draw_reliability(out, &frame, &report->correct, "blue", "thin blue");

@@ -1,6 +1,6 @@
-// The style sheet of a report. Two hues and grey, chosen so that they differ in lightness too and
-// stay apart for colour-blind eyes; text has a contrast of at least 4.5 to what it stands on, in
-// light and dark. Dark is for screens only: paper is white.
+// The style sheet of a report. It has two hues and grey, which also differ in lightness, so that
+// colour-blind readers can tell them apart. Text has a contrast of at least 4.5 to its background,
+// in light and dark. The dark scheme is for screens only, because paper is white.
 #include "client/report/report_html.h"
 
 const char report_css[] =

@@ -1,7 +1,7 @@
 // Design. The page is read from the top: the answer (how much faster, how sure), its price
-// (considered against measured), then the figures behind it. Sections are functions that append;
-// each stands alone and copes with an empty run. Numbers come from struct report, texts from the
-// run file; every text goes through text_add_markup().
+// (considered against measured), then the figures behind it. A section is a function that appends;
+// it does not depend on other sections and handles an empty run. Numbers come from struct report,
+// texts from the run file. Every text is escaped by text_add_markup().
 #include "client/report/report_html.h"
 #include "client/report/report_charts.h"
 #include "client/report/report_model.h"
@@ -100,7 +100,7 @@ static void add_answer(struct strbuf *out, const struct report *report)
     strbuf_adds(out, ", from a second measurement in a fresh process with new seeds.</p></div>\n");
 }
 
-// Everything that was considered, in one bar: correct, failed, judged without a measurement, other.
+// One bar for all that was considered: correct, failed, decided without a measurement, other.
 static void add_strip(struct strbuf *out, const struct report *report)
 {
     static const struct {
@@ -113,10 +113,10 @@ static void add_strip(struct strbuf *out, const struct report *report)
     for (size_t fate = 0; fate < FATE_COUNT; fate++) {
         for (size_t i = 0; i < 4; i++) {
             if (strcmp(part[i].fill, report_fate_fill((enum report_fate)fate)) == 0) {
-                count[i] += report->tally[fate];
+                count[i] += report->fate_count[fate];
             }
         }
-        total += report->tally[fate];
+        total += report->fate_count[fate];
     }
     if (total == 0) {
         return;
@@ -165,7 +165,7 @@ static void add_hero(struct strbuf *out, const struct report *report)
     strbuf_adds(out, "</section>\n");
 }
 
-// Opens a tile up to its value; close_tile adds the note.
+// Opens a tile and leaves it open for its value. close_tile() adds the note.
 static void open_tile(struct strbuf *out, const char *name)
 {
     strbuf_addf(out, "<div class=\"card tile\"><dt>%s</dt><dd>", name);
@@ -334,7 +334,7 @@ void report_html(struct strbuf *out, const struct report_page *page)
     add_charts(out, page->report);
     report_section_forecasts(out, page);
     report_section_best(out, page);
-    report_section_tally(out, page);
+    report_section_fates(out, page);
     report_section_source(out, page);
     report_section_method(out, page);
     report_section_repeat(out, page);

@@ -1,5 +1,6 @@
-// A report as one HTML page: inline style and pictures, no script, no request to anywhere.
-// Everything that comes from candidates, compilers and logs is escaped.
+// A report as one HTML page. Style and pictures are inline; the page has no script and requests
+// nothing. Everything that comes from candidates, compilers and logs is escaped. It does no I/O;
+// client/cmd/cmd_report.c calls it.
 #ifndef CLIENT_REPORT_REPORT_HTML_H
 #define CLIENT_REPORT_REPORT_HTML_H
 
@@ -10,17 +11,18 @@
 
 struct report_page {
     const struct report *report;
-    const char *run_path;  // as it stands in the commands for repeating; NULL: "RUN"
-    const char *title;     // of the problem; NULL: only its name is known
-    const char *extension; // of a file with a candidate, "cu"; NULL: "c"
-    const char *source;    // of the best candidate; NULL without one
-    size_t source_len;     // in bytes
+    const char *run_path;  // the run file, as the commands to repeat the run name it; NULL: "RUN"
+    const char *title;     // of the problem; NULL when only its name is known
+    const char *extension; // of a file with a candidate, such as "cu"; NULL: "c"
+    const char *source;    // of the best candidate; NULL when there is none
+    size_t source_len;     // bytes
 };
 
-// Appends the whole page. Works for every run state: unfinished, empty, without a correct candidate.
+// Appends the whole page. It works for every run state: unfinished, empty, or without a correct
+// candidate.
 void report_html(struct strbuf *out, const struct report_page *page);
 
-// The page's style sheet.
+// The page's style sheet (report_css.c).
 extern const char report_css[];
 
 #endif

@@ -1,5 +1,6 @@
-// Built as jansson values, so that nesting and escaping cannot go wrong; jansson refuses NaN and
-// invalid UTF-8, so every number and every text passes show_number() or text() first.
+// Design. The objects are built as jansson values, so that nesting and escaping cannot go wrong.
+// jansson refuses NaN and invalid UTF-8, so every number passes show_number() and every text passes
+// text().
 #include "client/report/report_json.h"
 #include "client/report/report_text.h"
 #include "client/report/run_json.h"
@@ -14,18 +15,9 @@ static json_t *count(uint64_t value)
     return json_integer(value <= INT64_MAX ? (json_int_t)value : (json_int_t)INT64_MAX);
 }
 
-static json_t *text_bytes(const char *data, size_t len)
-{
-    struct strbuf clean = STRBUF_INIT;
-    text_add_utf8(&clean, data, len);
-    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
-    strbuf_release(&clean);
-    return ret ? ret : json_null();
-}
-
 static json_t *text(const char *value)
 {
-    return value ? text_bytes(value, strlen(value)) : json_null();
+    return value ? text_json(value, strlen(value)) : json_null();
 }
 
 static json_t *message_value(const struct message *message, const void *value)
@@ -41,7 +33,7 @@ static json_t *interval(double low, double high)
     return ret;
 }
 
-// speedup, ci95 and log2_speedup of an estimate, into object.
+// Sets "speedup", "ci95" and "log2_speedup" of the object from the estimate, which may be NULL.
 static void set_speedup(json_t *object, const struct estimate *estimate)
 {
     bool known = estimate;
@@ -114,14 +106,14 @@ static json_t *forecasts_of(const struct report *report)
     return ret;
 }
 
-static json_t *plain_of(const struct report_plain *plain)
+static json_t *against_average_of(const struct report_against_average *against)
 {
     json_t *ret = json_object();
-    json_object_set_new(ret, "compared", count(plain->count));
-    json_object_set_new(ret, "closer", count(plain->closer));
-    json_object_set_new(ret, "closer_ci95", interval(plain->lo, plain->hi));
-    json_object_set_new(ret, "error_log2", show_number(plain->error));
-    json_object_set_new(ret, "average_error_log2", show_number(plain->average_error));
+    json_object_set_new(ret, "compared", count(against->count));
+    json_object_set_new(ret, "closer", count(against->closer));
+    json_object_set_new(ret, "closer_ci95", interval(against->lo, against->hi));
+    json_object_set_new(ret, "error_log2", show_number(against->error));
+    json_object_set_new(ret, "average_error_log2", show_number(against->average_error));
     return ret;
 }
 
@@ -174,11 +166,12 @@ static json_t *top_of(const struct report *report)
     return ret;
 }
 
-static json_t *tally_of(const struct report *report)
+static json_t *fates_of(const struct report *report)
 {
     json_t *ret = json_object();
     for (size_t i = 0; i < FATE_COUNT; i++) {
-        json_object_set_new(ret, report_fate_name((enum report_fate)i), count(report->tally[i]));
+        json_object_set_new(ret, report_fate_name((enum report_fate)i),
+                            count(report->fate_count[i]));
     }
     return ret;
 }
@@ -209,13 +202,13 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "device_seconds", show_number(run_state->device_seconds));
     json_object_set_new(object, "compile_seconds", show_number(run_state->compile_seconds));
     json_object_set_new(object, "wall_seconds", show_number(run_state->wall_seconds));
-    json_object_set_new(object, "tally", tally_of(report));
+    json_object_set_new(object, "tally", fates_of(report));
     json_object_set_new(object, "controls", count(report->controls));
     json_object_set_new(object, "controls_off", count(report->controls_off));
     json_object_set_new(object, "guarantee", run_json_guarantee(run_state));
     json_object_set_new(object, "missed", missed_of(&report->missed));
     json_object_set_new(object, "forecasts", forecasts_of(report));
-    json_object_set_new(object, "against_average", plain_of(&report->plain));
+    json_object_set_new(object, "against_average", against_average_of(&report->against_average));
     json_object_set_new(object, "generators", run_json_generators(run_state));
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
@@ -289,7 +282,7 @@ void report_json_candidate(struct strbuf *out, const struct report *report, uint
     json_object_set_new(object, "record", message_value(&result_message, candidate->record));
     json_object_set_new(object, "source_digest", show_digest(&candidate->proposed.source));
     json_object_set_new(object, "source",
-                        source ? text_bytes((const char *)source->data, source->len) : json_null());
+                        source ? text_json((const char *)source->data, source->len) : json_null());
     show_add_line(out, object);
 }
 

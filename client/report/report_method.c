@@ -1,5 +1,5 @@
-// "How this number was obtained": everything that the headline rests on, as a list. Rows whose
-// value is unknown are left out.
+// The section "How this number was obtained": everything that the headline rests on, as a list.
+// Rows whose value is unknown are left out.
 #include "client/policy/allocation.h"
 #include "client/propose/generator_list.h"
 #include "client/report/report_sections.h"
@@ -40,8 +40,9 @@ static void add_digest(struct strbuf *out, const char *name, const struct digest
     close_row(out);
 }
 
-// The result that the headline is from; without a winner the first one that says anything.
-static const struct result *witness(const struct report *report)
+// The result that the headline comes from. Without a best candidate it is the first result of the
+// run; NULL when there is none.
+static const struct result *headline_result(const struct report *report)
 {
     if (report->best) {
         return report_result(report->best);
@@ -54,7 +55,7 @@ static const struct result *witness(const struct report *report)
     return NULL;
 }
 
-static void add_where(struct strbuf *out, const struct report *report, const struct result *result)
+static void add_device(struct strbuf *out, const struct report *report, const struct result *result)
 {
     const struct run_session *session = &report->run_state->session;
     const char *device = result && result->device ? result->device : session->device;
@@ -178,7 +179,7 @@ static void add_search(struct strbuf *out, const struct report *report)
     add_row(out, "kernelcast", started->release);
 }
 
-// Only where there are several.
+// Lists what each generator brought and cost. With one generator there is nothing to compare.
 static void add_generators(struct strbuf *out, const struct run_state *run_state)
 {
     struct generator_list list;
@@ -207,12 +208,12 @@ void report_section_method(struct strbuf *out, const struct report_page *page)
 {
     const struct report *report = page->report;
     const struct run_started *started = &report->run_state->started;
-    const struct result *result = witness(report);
+    const struct result *result = headline_result(report);
     strbuf_adds(out, "<section><h2>How this number was obtained</h2><p>Candidate and baseline ran "
                      "alternately, each in a process of its own; the "
                      "clock and the expected results were out of their reach.</p>\n<div "
                      "class=\"card\"><dl class=\"facts\">\n");
-    add_where(out, report, result);
+    add_device(out, report, result);
     if (result) {
         add_times(out, result);
         add_statistics(out, result);

@@ -1,7 +1,8 @@
-// Design. A forecaster that knows nothing says of every candidate the average of what was measured
-// before it; a forecast is worth something when it is closer to the outcome than that. Both errors
-// are means of |log2|, over the same candidates; which of two is closer is judged by the sign test's
-// interval (Wilson), so that a few lucky candidates prove nothing.
+// Design. The forecasts are compared with a forecaster that knows nothing: of every candidate it
+// says the average of what was measured before. Forecasts are useful when they are closer to the
+// outcomes than that. Both errors are means of |log2| over the same candidates. Which of the two is
+// closer is decided by the Wilson interval of the share of candidates for which the forecast was
+// closer, so that a few lucky candidates prove nothing.
 #include "client/report/report_model.h"
 #include "client/report/report_quality.h"
 #include "client/report/report_text.h"
@@ -10,11 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define Z_TWO_SIDED 1.959963984540054 // 95 %
-#define RUNGS_MAX 16
+#define ANSWER_FORMS_MAX 16
 #define NO_BREAK "\xE2\x80\xAF"
 
-// Positions of pairs, in the order in which their candidates were measured.
+// Orders indices of pairs by the order in which their candidates were measured.
 static int by_order(const void *a, const void *b, void *owner)
 {
     const struct report *report = owner;
@@ -25,87 +25,89 @@ static int by_order(const void *a, const void *b, void *owner)
     return (x > y) - (x < y);
 }
 
-void report_add_plain(struct report *report)
+void report_add_against_average(struct report *report)
 {
-    struct report_plain *plain = &report->plain;
+    struct report_against_average *result = &report->against_average;
+    *result =
+        (struct report_against_average){.error = NAN, .average_error = NAN, .lo = NAN, .hi = NAN};
     size_t *order = xcalloc(report->pair_count + 1, sizeof *order);
-    double sum = 0, error = 0, average_error = 0;
-    *plain = (struct report_plain){.error = NAN, .average_error = NAN, .lo = NAN, .hi = NAN};
     for (size_t i = 0; i < report->pair_count; i++) {
         order[i] = i;
     }
     qsort_r(order, report->pair_count, sizeof *order, by_order, report);
+    double sum = 0, error = 0, average_error = 0;
     for (size_t i = 0; i < report->pair_count; i++) {
         const struct report_pair *pair = &report->pair[order[i]];
-        double ours = fabs(pair->forecast - pair->log2);
-        double average = i > 0 ? fabs(sum / (double)i - pair->log2) : 0;
-        sum += pair->log2;
-        if (i == 0) {
-            continue; // nothing had been measured before it
+        if (i > 0) { // before the first one there is no average
+            double ours = fabs(pair->forecast - pair->log2);
+            double average = fabs(sum / (double)i - pair->log2);
+            error += ours;
+            average_error += average;
+            result->closer += ours < average;
+            result->count++;
         }
-        error += ours;
-        average_error += average;
-        plain->closer += ours < average;
-        plain->count++;
+        sum += pair->log2;
     }
     free(order);
-    if (plain->count == 0) {
+    if (result->count == 0) {
         return;
     }
-    plain->error = error / (double)plain->count;
-    plain->average_error = average_error / (double)plain->count;
-    report_wilson((double)plain->closer / (double)plain->count, (double)plain->count, Z_TWO_SIDED,
-                  &plain->lo, &plain->hi);
+    result->error = error / (double)result->count;
+    result->average_error = average_error / (double)result->count;
+    report_wilson((double)result->closer / (double)result->count, (double)result->count,
+                  REPORT_Z_95, &result->lo, &result->hi);
 }
 
 // ---- the section ----
 
-struct rungs {
-    const char *name[RUNGS_MAX];
-    uint64_t asked[RUNGS_MAX];
-    size_t count;
-    uint64_t unanswered;
-    const char *reason; // of the last one without an answer
+// Who made the forecasts of a run. All pointers belong to the run state.
+struct answers {
+    // Forms of a language model's answers ("rung" of a forecast).
+    const char *form[ANSWER_FORMS_MAX];
+    uint64_t given[ANSWER_FORMS_MAX]; // answers in this form
+    size_t count;                     // different forms
+    uint64_t unanswered;              // candidates without a forecast
+    const char *reason;               // why the last one without an answer has none
     const char *model;
 };
 
-static void note_rung(struct rungs *rungs, const char *name)
+static void note_form(struct answers *answers, const char *name)
 {
     size_t i = 0;
-    while (i < rungs->count && strcmp(rungs->name[i], name) != 0) {
+    while (i < answers->count && strcmp(answers->form[i], name) != 0) {
         i++;
     }
-    if (i == RUNGS_MAX) {
+    if (i == ANSWER_FORMS_MAX) {
         return;
     }
-    rungs->name[i] = name;
-    rungs->asked[i]++;
-    rungs->count += i == rungs->count;
+    answers->form[i] = name;
+    answers->given[i]++;
+    answers->count += i == answers->count;
 }
 
-static void count_rungs(struct rungs *rungs, const struct run_state *run_state)
+static void count_answers(struct answers *answers, const struct run_state *run_state)
 {
-    *rungs = (struct rungs){.count = 0};
+    *answers = (struct answers){.count = 0};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
         const struct forecast *forecast = candidate->forecast;
         if (!forecast && candidate->forecast_reason) {
-            rungs->unanswered++;
-            rungs->reason = candidate->forecast_reason;
+            answers->unanswered++;
+            answers->reason = candidate->forecast_reason;
         }
         if (forecast && forecast->raw) {
-            rungs->model = forecast->raw->model;
+            answers->model = forecast->raw->model;
         }
         if (forecast && forecast->rung) {
-            note_rung(rungs, forecast->rung);
+            note_form(answers, forecast->rung);
         }
     }
 }
 
-static void add_verdict(struct strbuf *out, const struct report_plain *plain)
+static void add_comparison(struct strbuf *out, const struct report_against_average *average)
 {
     strbuf_adds(out, "<p class=\"claim\">");
-    if (plain->count == 0) {
+    if (average->count == 0) {
         strbuf_adds(out, "Too little was measured to say whether the forecasts were better than "
                          "always saying the average of what was measured before.</p>\n");
         return;
@@ -113,23 +115,23 @@ static void add_verdict(struct strbuf *out, const struct report_plain *plain)
     strbuf_addf(out,
                 "The forecasts were <b>%s</b> always saying the average of what was measured "
                 "before: ",
-                plain->lo > 0.5   ? "better than"
-                : plain->hi < 0.5 ? "worse than"
-                                  : "not shown to be better or worse than");
+                average->lo > 0.5   ? "better than"
+                : average->hi < 0.5 ? "worse than"
+                                    : "not shown to be better or worse than");
     strbuf_adds(out, "off by a factor of ");
-    text_add_speedup(out, plain->error);
+    text_add_speedup(out, average->error);
     strbuf_adds(out, " on average against ");
-    text_add_speedup(out, plain->average_error);
+    text_add_speedup(out, average->average_error);
     strbuf_adds(out, ", and closer for ");
-    text_add_count(out, plain->closer);
+    text_add_count(out, average->closer);
     strbuf_adds(out, " of ");
-    text_add_count(out, plain->count);
+    text_add_count(out, average->count);
     strbuf_adds(out, " candidates (");
-    text_add_percent(out, (double)plain->closer / (double)plain->count);
+    text_add_percent(out, (double)average->closer / (double)average->count);
     strbuf_adds(out, ", 95" NO_BREAK "% interval ");
-    text_add_percent(out, plain->lo);
+    text_add_percent(out, average->lo);
     strbuf_adds(out, " to ");
-    text_add_percent(out, plain->hi);
+    text_add_percent(out, average->hi);
     strbuf_adds(out, ").</p>\n");
 }
 
@@ -138,25 +140,25 @@ static void add_fact(struct strbuf *out, const char *name, const struct strbuf *
     strbuf_addf(out, "<dt>%s</dt><dd>%s</dd>\n", name, strbuf_text(value));
 }
 
-static void add_answers(struct strbuf *out, const struct rungs *rungs)
+static void add_answers(struct strbuf *out, const struct answers *answers)
 {
     struct strbuf text = STRBUF_INIT;
-    for (size_t i = 0; i < rungs->count; i++) {
+    for (size_t i = 0; i < answers->count; i++) {
         strbuf_adds(&text, i > 0 ? ", " : "");
-        text_add_count(&text, rungs->asked[i]);
+        text_add_count(&text, answers->given[i]);
         strbuf_adds(&text, " by ");
-        text_add_markup(&text, rungs->name[i]);
+        text_add_markup(&text, answers->form[i]);
     }
-    if (rungs->count == 0) {
+    if (answers->count == 0) {
         strbuf_adds(&text, "none");
     }
     add_fact(out, "Answers", &text);
-    if (rungs->unanswered > 0) {
+    if (answers->unanswered > 0) {
         strbuf_reset(&text);
-        text_add_count(&text, rungs->unanswered);
-        if (rungs->reason) {
+        text_add_count(&text, answers->unanswered);
+        if (answers->reason) {
             strbuf_adds(&text, ", the last because ");
-            text_add_markup(&text, rungs->reason);
+            text_add_markup(&text, answers->reason);
         }
         add_fact(out, "Without an answer", &text);
     }
@@ -210,18 +212,18 @@ void report_section_forecasts(struct strbuf *out, const struct report_page *page
     if (run_state->forecasts == 0 && run_state->input_tokens == 0) {
         return;
     }
-    struct rungs rungs;
-    count_rungs(&rungs, run_state);
-    bool model = rungs.count > 0 || run_state->input_tokens + run_state->output_tokens > 0;
+    struct answers answers;
+    count_answers(&answers, run_state);
+    bool model = answers.count > 0 || run_state->input_tokens + run_state->output_tokens > 0;
     strbuf_adds(out, "<section><h2>What the forecasts were worth</h2>\n<div class=\"card\">");
-    add_verdict(out, &report->plain);
+    add_comparison(out, &report->against_average);
     strbuf_adds(out, "<dl class=\"facts\">\n");
     if (model) {
         struct strbuf text = STRBUF_INIT;
-        text_add_markup(&text, rungs.model ? rungs.model : "a language model");
+        text_add_markup(&text, answers.model ? answers.model : "a language model");
         add_fact(out, "Made by", &text);
         strbuf_release(&text);
-        add_answers(out, &rungs);
+        add_answers(out, &answers);
         add_cost(out, run_state);
     }
     add_quality(out, report);

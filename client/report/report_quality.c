@@ -1,7 +1,7 @@
-// Design. A forecast can be judged only where the candidate was measured, and what is measured
-// depends on the forecast: the confident calls are the ones that were trusted, and of them only the
-// audited share has an outcome. So every outcome counts 1 / propensity (Hájek's ratio estimator):
-// an audited candidate stands for the trusted ones around it. Intervals use Kish's effective number
+// Design. A forecast can be compared with an outcome only where the candidate was measured, and
+// what is measured depends on the forecast: confident calls are trusted, and only the audited share
+// of them has an outcome. So every outcome has the weight 1 / propensity (Hájek's ratio estimator):
+// an audited candidate stands for the trusted ones like it. Intervals use Kish's effective number
 // (sum w)^2 / sum w^2 in place of the count.
 #include "client/report/report_quality.h"
 #include "client/policy/false_omission.h"
@@ -12,8 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define Z_TWO_SIDED 1.959963984540054 // 95 %
 
 void report_wilson(double share, double n, double z, double *ret_lo, double *ret_hi)
 {
@@ -34,7 +32,8 @@ static double weight_of(const struct run_state_candidate *candidate)
     return propensity > 0 && propensity <= 1 ? 1 / propensity : 1;
 }
 
-// The bins as a distribution; false when there are none or they are none.
+// Writes the bins, normalised to the sum 1, into p. False when the forecast has none or they are
+// not probabilities.
 static bool forecast_bins(const struct forecast *forecast, double p[static BIN_COUNT])
 {
     if (!forecast || forecast->bins_count != BIN_COUNT) {
@@ -56,7 +55,7 @@ static bool forecast_bins(const struct forecast *forecast, double p[static BIN_C
     return true;
 }
 
-static void note_coverage(struct report *report, const double p[static BIN_COUNT], double outcome)
+static void add_coverage(struct report *report, const double p[static BIN_COUNT], double outcome)
 {
     for (size_t i = 0; i < REPORT_COVER_COUNT; i++) {
         struct report_coverage *cover = &report->cover[i];
@@ -84,7 +83,7 @@ static void add_pair(struct report *report, size_t index)
         return;
     }
     if (bins) {
-        note_coverage(report, p, result->speedup->log2);
+        add_coverage(report, p, result->speedup->log2);
     }
     report->pair[report->pair_count++] = (struct report_pair){
         .candidate = (uint64_t)index + 1,
@@ -109,7 +108,7 @@ static int by_value(const void *a, const void *b)
     return (left->value > right->value) - (left->value < right->value);
 }
 
-// Replaces x[] by its ranks; equal values share their mean rank.
+// Replaces x[] by its ranks. Equal values share their mean rank.
 static void to_ranks(double *x, size_t n)
 {
     struct ranked *item = xcalloc(n, sizeof *item);
@@ -174,21 +173,22 @@ void report_add_pairs(struct report *report)
     free(gap);
 }
 
-// Sums of a reliability diagram in the making.
-struct tally {
+// Weighted sums of one band of a reliability diagram.
+struct band_sums {
     double weight, square, forecast, observed;
     size_t count;
 };
 
 struct diagram {
-    struct tally band[REPORT_BAND_COUNT];
+    struct band_sums band[REPORT_BAND_COUNT];
     double brier;
 };
 
-static void note_outcome(struct diagram *diagram, double forecast, bool observed, double weight)
+static void add_outcome(struct diagram *diagram, double forecast, bool observed, double weight)
 {
     size_t index = (size_t)(forecast * REPORT_BAND_COUNT);
-    struct tally *band = &diagram->band[index < REPORT_BAND_COUNT ? index : REPORT_BAND_COUNT - 1];
+    struct band_sums *band =
+        &diagram->band[index < REPORT_BAND_COUNT ? index : REPORT_BAND_COUNT - 1];
     band->count++;
     band->weight += weight;
     band->square += weight * weight;
@@ -201,7 +201,7 @@ static void finish_diagram(const struct diagram *diagram, struct report_reliabil
 {
     double gap = 0, observed = 0;
     for (size_t i = 0; i < REPORT_BAND_COUNT; i++) {
-        const struct tally *from = &diagram->band[i];
+        const struct band_sums *from = &diagram->band[i];
         struct report_band *band = &ret->band[i];
         *band = (struct report_band){.count = from->count, .weight = from->weight};
         band->forecast = band->observed = band->lo = band->hi = NAN;
@@ -210,7 +210,7 @@ static void finish_diagram(const struct diagram *diagram, struct report_reliabil
         }
         band->forecast = from->forecast / from->weight;
         band->observed = from->observed / from->weight;
-        report_wilson(band->observed, from->weight * from->weight / from->square, Z_TWO_SIDED,
+        report_wilson(band->observed, from->weight * from->weight / from->square, REPORT_Z_95,
                       &band->lo, &band->hi);
         ret->count += from->count;
         ret->weight += from->weight;
@@ -239,8 +239,8 @@ void report_add_reliability(struct report *report)
         }
         double weight = weight_of(candidate);
         if (probability(forecast->p_correct)) {
-            note_outcome(&correct, forecast->p_correct,
-                         verdict_is_ratio(candidate->result->verdict), weight);
+            add_outcome(&correct, forecast->p_correct, verdict_is_ratio(candidate->result->verdict),
+                        weight);
         }
         double confidence = candidate->decided.confidence;
         if (!isfinite(confidence)) {
@@ -250,8 +250,8 @@ void report_add_reliability(struct report *report)
             continue;
         }
         if (probability(confidence) && confidence > 0) {
-            note_outcome(&call, confidence,
-                         (forecast->p_improves >= 0.5) == improvement_measured(candidate), weight);
+            add_outcome(&call, confidence,
+                        (forecast->p_improves >= 0.5) == improvement_measured(candidate), weight);
         } else {
             report->calls_without_record++;
         }

@@ -1,18 +1,21 @@
-// What the forecasts of a run were worth: reliability, coverage, what the audit found. The second
-// half of report_init().
+// How good the forecasts of a run were: reliability, coverage, and what the audit found.
+// report_init() calls report_add_*; the pages use report_wilson().
 #ifndef CLIENT_REPORT_REPORT_QUALITY_H
 #define CLIENT_REPORT_REPORT_QUALITY_H
 
 #include "client/report/report.h"
 
-// Fill pair*, correct, call, calls_without_record, cover and missed. report->run state is set; the rest
-// is zero.
+// These fill pair*, cover, correct, call, calls_without_record and missed. report->run_state must
+// be set; the fields that they fill must be zero.
 void report_add_pairs(struct report *report);
 void report_add_reliability(struct report *report);
 void report_add_missed(struct report *report);
 
-// Wilson's score interval for a share with `z` standard errors: n trials (need not be whole), of
-// which `share` came true. NaN for n <= 0.
+// Standard errors of a two-sided 95 % interval.
+#define REPORT_Z_95 1.959963984540054
+
+// Wilson's score interval of a share, with `z` standard errors. n is the number of trials, which
+// need not be whole; `share` of them came true. The results are NaN for n <= 0.
 void report_wilson(double share, double n, double z, double *ret_lo, double *ret_hi);
 
 #endif

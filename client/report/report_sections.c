@@ -1,5 +1,5 @@
-// Tables and lists of the page. Interval pictures in a table share one axis, so that they can be
-// compared down the column.
+// Tables and lists of the page. The intervals in a table are drawn on one common axis, so that they
+// can be compared down the column.
 #include "client/report/report_sections.h"
 #include "client/policy/risk.h"
 #include "client/report/report_text.h"
@@ -55,21 +55,21 @@ void report_add_params(struct strbuf *out, const struct run_state_candidate *can
     }
 }
 
-// Best candidates
-// --------------------------------------------------------------------------------------------------------------
+// ---- best candidates ----
 
 struct span {
     double min, max; // log2
 };
 
-// From the lowest to the highest end of any interval in the table.
+// The range from the lowest to the highest end of any interval in the table.
 static struct span table_span(const struct report *report)
 {
     struct span span = {INFINITY, -INFINITY};
     for (size_t i = 0; i < report->top_count; i++) {
         const struct estimate *estimate =
             report_estimate(&report->run_state->candidate[report->top[i] - 1]);
-        span.min = fmin(span.min, fmin(estimate->log2, estimate->lo)); // fmin ignores NaN
+        // fmin and fmax ignore NaN.
+        span.min = fmin(span.min, fmin(estimate->log2, estimate->lo));
         span.max = fmax(span.max, fmax(estimate->log2, estimate->hi));
     }
     if (!(span.max - span.min > 0.01) || isinf(span.max - span.min)) {
@@ -85,7 +85,8 @@ static double place(const struct span *span, double log2_speedup)
     return 4 + fmin(fmax(share, 0), 1) * (PICTURE_WIDTH - 8);
 }
 
-// first: the estimate in the first row, which the others are compared with.
+// Draws the interval of `estimate`. `first` is the estimate in the first row, with which the others
+// are compared.
 static void add_interval_picture(struct strbuf *out, const struct span *span,
                                  const struct estimate *estimate, const struct estimate *first)
 {
@@ -169,10 +170,10 @@ void report_section_best(struct strbuf *out, const struct report_page *page)
     strbuf_adds(out, "</tbody></table></div></section>\n");
 }
 
-// What happened to everything
-// ------------------------------------------------------------------------------------------------------
+// ---- what happened to all candidates ----
 
-// What was promised beforehand; what audits say afterwards is only an estimate.
+// The guarantee of the policy "risk", which was given before the search. The audits afterwards only
+// estimate how many improvements were missed.
 static void add_guarantee(struct strbuf *out, const struct run_state *run_state)
 {
     char *sentence = risk_sentence(run_state);
@@ -189,12 +190,12 @@ static void add_guarantee(struct strbuf *out, const struct run_state *run_state)
     free(sentence);
 }
 
-void report_section_tally(struct strbuf *out, const struct report_page *page)
+void report_section_fates(struct strbuf *out, const struct report_page *page)
 {
     const struct report *report = page->report;
     uint64_t most = 0;
     for (size_t i = 0; i < FATE_COUNT; i++) {
-        most = report->tally[i] > most ? report->tally[i] : most;
+        most = report->fate_count[i] > most ? report->fate_count[i] : most;
     }
     if (most == 0) {
         return;
@@ -213,21 +214,21 @@ void report_section_tally(struct strbuf *out, const struct report_page *page)
     strbuf_adds(out, "</p>\n<div class=\"card scroll\" "
                      "style=\"padding-left:0;padding-right:0\"><table class=\"tally\"><tbody>\n");
     for (size_t i = 0; i < FATE_COUNT; i++) {
-        if (report->tally[i] == 0) {
+        if (report->fate_count[i] == 0) {
             continue;
         }
         strbuf_addf(out, "<tr><td>%s</td><td class=\"right\">",
                     report_fate_meaning((enum report_fate)i));
-        text_add_count(out, report->tally[i]);
-        strbuf_addf(
-            out, "</td><td><span class=\"bar %s\" style=\"width:%.1f%%\"></span></td></tr>\n",
-            report_fate_fill((enum report_fate)i), 100 * (double)report->tally[i] / (double)most);
+        text_add_count(out, report->fate_count[i]);
+        strbuf_addf(out,
+                    "</td><td><span class=\"bar %s\" style=\"width:%.1f%%\"></span></td></tr>\n",
+                    report_fate_fill((enum report_fate)i),
+                    100 * (double)report->fate_count[i] / (double)most);
     }
     strbuf_adds(out, "</tbody></table></div></section>\n");
 }
 
-// The winning source
-// ---------------------------------------------------------------------------------------------------------------
+// ---- the winning source ----
 
 void report_section_source(struct strbuf *out, const struct report_page *page)
 {
@@ -257,10 +258,9 @@ void report_section_source(struct strbuf *out, const struct report_page *page)
     strbuf_adds(out, "</section>\n");
 }
 
-// Repeat it
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- how to repeat the run ----
 
-// An argument as a shell takes it.
+// Appends an argument, quoted for a shell.
 static void add_argument(struct strbuf *out, const char *text)
 {
     static const char plain[] =
@@ -283,8 +283,9 @@ static void add_argument(struct strbuf *out, const char *text)
     strbuf_release(&quoted);
 }
 
-// The options that lead to the daemon of the run: its own private one cannot be meant again.
-static void add_where_to(struct strbuf *out, const struct run_state *run_state)
+// Appends the options that lead to the daemon of the run. A private daemon has gone with its run,
+// so a new one is started instead.
+static void add_daemon_options(struct strbuf *out, const struct run_state *run_state)
 {
     const char *command = run_state->started.command, *pool = run_state->session.pool;
     if (command && strstr(command, " --local")) {
@@ -298,7 +299,7 @@ static void add_where_to(struct strbuf *out, const struct run_state *run_state)
 static void add_command(struct strbuf *out, const struct run_state *run_state, const char *command)
 {
     strbuf_adds(out, "kcast");
-    add_where_to(out, run_state);
+    add_daemon_options(out, run_state);
     strbuf_addf(out, " %s ", command);
 }
 

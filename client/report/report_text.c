@@ -1,4 +1,5 @@
 #include "client/report/report_text.h"
+#include "common/utf8.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -9,48 +10,13 @@
 #define REPLACEMENT "\xEF\xBF\xBD"
 #define DASH "\xE2\x80\x93"
 #define TIMES "\xC3\x97"
-#define THIN_SPACE "\xE2\x80\xAF" // narrow and not broken: between a number and its unit
-
-size_t text_utf8_length(const char *text, size_t len)
-{
-    const unsigned char *byte = (const unsigned char *)text;
-    if (byte[0] < 0x80) {
-        return 1;
-    }
-    size_t length;
-    uint32_t code;
-    if ((byte[0] & 0xE0) == 0xC0) {
-        length = 2;
-        code = byte[0] & 0x1FU;
-    } else if ((byte[0] & 0xF0) == 0xE0) {
-        length = 3;
-        code = byte[0] & 0x0FU;
-    } else if ((byte[0] & 0xF8) == 0xF0) {
-        length = 4;
-        code = byte[0] & 0x07U;
-    } else {
-        return 0;
-    }
-    if (len < length) {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if ((byte[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (byte[i] & 0x3FU);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-        return 0;
-    }
-    return length;
-}
+// A narrow space without a line break, which stands between a number and its unit.
+#define THIN_SPACE "\xE2\x80\xAF"
 
 void text_add_utf8(struct strbuf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t length = text_utf8_length(text + i, len - i);
+        size_t length = utf8_length((const unsigned char *)text + i, len - i);
         if (length == 0 || text[i] == '\0') {
             strbuf_adds(out, REPLACEMENT);
             i++;
@@ -59,6 +25,15 @@ void text_add_utf8(struct strbuf *out, const char *text, size_t len)
             i += length;
         }
     }
+}
+
+json_t *text_json(const char *text, size_t len)
+{
+    struct strbuf clean = STRBUF_INIT;
+    text_add_utf8(&clean, text, len);
+    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
+    strbuf_release(&clean);
+    return ret ? ret : json_null();
 }
 
 static const char *entity_of(char c)
@@ -86,7 +61,7 @@ static const char *entity_of(char c)
 void text_add_markup_bytes(struct strbuf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t length = text_utf8_length(text + i, len - i);
+        size_t length = utf8_length((const unsigned char *)text + i, len - i);
         const char *entity = length == 0 ? REPLACEMENT : entity_of(text[i]);
         if (entity) {
             strbuf_adds(out, entity);
@@ -117,7 +92,7 @@ void text_add_count(struct strbuf *out, uint64_t count)
     }
 }
 
-// Three significant digits without an exponent; value is finite and not negative.
+// Appends three significant digits without an exponent. `value` is finite and not negative.
 static void add_significant(struct strbuf *out, double value)
 {
     if (value >= 999.5) {
@@ -188,7 +163,8 @@ void text_add_percent(struct strbuf *out, double share)
     }
     double percent = share * 100;
     if (percent > 0 && percent < 0.01) {
-        strbuf_adds(out, "below 0.01"); // models promise next to nothing
+        // A tiny share must not look like 0.
+        strbuf_adds(out, "below 0.01");
     } else if (percent > 0 && percent < 0.095) {
         add_significant(out, percent);
     } else {

@@ -1,12 +1,13 @@
-// Design. A picture is written front to back into the buffer, each mark at once; nothing is kept.
+// Design. A picture is written back to front into the buffer, each mark at once; nothing is kept.
 // Three rules hold throughout:
 //
-//   Every number goes through add_number(), every text through text_add_markup(): the result is
-//   well-formed whatever the data are. A mark asks visible() before it uses a point, and
-//   svg_x/svg_y clamp: no NaN and no coordinate outside the plot is written. Lines and points are
-//   thinned to what a picture can show: a line keeps the last value of each half unit of width,
-//   points that fall into an occupied cell of 1.5 units are dropped, and what is still too many is
-//   sampled evenly. So the size of a picture does not grow with the run.
+//  Every number is written by add_number() and every text by text_add_markup(), so the result is
+// well-formed whatever the data are.
+//  A mark asks visible() before it uses a point, and svg_x and svg_y clamp, so no NaN and no
+// coordinate outside the plot is written.
+//  Lines and points are thinned to what a picture can show, so its size does not grow with the run.
+// A line keeps the last value of each half unit of width. Points that fall into an occupied cell of
+// 1.5 units are dropped. What is still too many is sampled evenly.
 #include "client/report/svg.h"
 #include "client/report/report_text.h"
 #include "common/mem.h"
@@ -52,6 +53,17 @@ static double clamp(double value, double low, double high)
 static bool visible(const struct svg_point *point)
 {
     return isfinite(point->x) && isfinite(point->y);
+}
+
+struct svg_frame svg_frame_of(bool narrow)
+{
+    return (struct svg_frame){.width = narrow ? 360 : 520,
+                              .height = narrow ? 290 : 340,
+                              .left = 50,
+                              .right = 14,
+                              .top = 34,
+                              .bottom = 46,
+                              .hover = !narrow};
 }
 
 double svg_x(const struct svg_frame *frame, double x)
@@ -101,6 +113,12 @@ void svg_label(struct strbuf *out, const struct svg_frame *frame, const char *cl
     if (isfinite(x) && isfinite(y)) {
         svg_text(out, class, svg_x(frame, x) + dx, svg_y(frame, y) + dy, anchor, text);
     }
+}
+
+void svg_empty(struct strbuf *out, const struct svg_frame *frame, const char *text)
+{
+    svg_text(out, "empty", (frame->left + frame->width - frame->right) / 2,
+             (frame->top + frame->height - frame->bottom) / 2, "middle", text);
 }
 
 void svg_segment(struct strbuf *out, const struct svg_frame *frame, const char *class, double x0,
@@ -168,8 +186,9 @@ void svg_axes(struct strbuf *out, const struct svg_frame *frame)
     }
 }
 
-// The indices of points to draw as a line: finite ones, and of those that share half a unit of
-// width only the last; at most SVG_STEP_MAX. The very first and last always stay.
+// Writes the indices of the points that a line is drawn through, and returns how many, at most
+// SVG_STEP_MAX. Points that are not finite are left out. Of points that share half a unit of width
+// only the last is kept. The first and the last point are always kept.
 static size_t thin_line(const struct svg_frame *frame, const struct svg_point *point, size_t count,
                         size_t *kept)
 {
@@ -192,7 +211,7 @@ static size_t thin_line(const struct svg_frame *frame, const struct svg_point *p
     return n;
 }
 
-// The next vertex of an outline: straight, or by way of the corner of a step.
+// Appends the next vertex of an outline: straight, or by way of the corner of a step.
 static void add_vertex(struct strbuf *out, double x, double y, bool step, bool x_first)
 {
     if (!step) {
@@ -226,7 +245,7 @@ void svg_line(struct strbuf *out, const struct svg_frame *frame, const char *cla
     free(kept);
 }
 
-// Along the upper edge to the right and back along the lower one.
+// The outline goes along the upper edge to the right and back along the lower edge.
 void svg_band(struct strbuf *out, const struct svg_frame *frame, const char *class,
               const struct svg_point *point, size_t count, bool step)
 {
@@ -253,7 +272,8 @@ void svg_band(struct strbuf *out, const struct svg_frame *frame, const char *cla
     free(kept);
 }
 
-// The indices of points to draw as dots, at most SVG_POINT_MAX.
+// Writes the indices of the points that are drawn as dots, and returns how many, at most
+// SVG_POINT_MAX.
 static size_t thin_points(const struct svg_frame *frame, const struct svg_point *point,
                           size_t count, size_t *kept)
 {
@@ -296,8 +316,8 @@ static void add_errors(struct strbuf *out, const struct svg_frame *frame, const 
             continue;
         }
         double top = svg_y(frame, at->high), bottom = svg_y(frame, at->low);
-        if (bottom - top < 1) // not longer than the line is wide
-        {
+        // The bar is not longer than the line is wide.
+        if (bottom - top < 1) {
             continue;
         }
         if (!open) {
@@ -330,7 +350,8 @@ static void add_circle(struct strbuf *out, const struct svg_frame *frame, const 
     strbuf_adds(out, "</title></circle>\n");
 }
 
-// Many dots are one path of strokes without length and with round ends: a few bytes each.
+// Draws many dots as one path of strokes without length and with round ends, which takes a few
+// bytes for each.
 static void add_dots(struct strbuf *out, const struct svg_frame *frame, const char *class,
                      const struct svg_point *point, const size_t *kept, size_t n, double radius)
 {
@@ -364,8 +385,8 @@ void svg_points(struct strbuf *out, const struct svg_frame *frame, const char *c
     free(kept);
 }
 
-// One line of text that ends at the plot's right edge, the marks being characters of it: so the
-// spacing is right in every font.
+// The legend is one line of text that ends at the plot's right edge. Its marks are characters of
+// the text, so that the spacing is right in every font.
 void svg_legend(struct strbuf *out, const struct svg_frame *frame, const struct svg_key *key,
                 size_t count)
 {

@@ -1,14 +1,14 @@
-// Round tick positions. A linear axis takes steps of 1, 2, 2.5 or 5 times a power of ten. A log2
-// axis takes, by the number of octaves it spans: every n-th power of two; halves between them
-// (1×, 1.5×, 2×, 3×); or, below about an octave and a half, round steps of the speedup itself, as
-// on a linear axis.
+// Design. Ticks stand at round positions. A linear axis takes steps of 1, 2, 2.5 or 5 times a power
+// of ten. A log2 axis chooses by the number of octaves that it spans: every n-th power of two;
+// powers of two and one and a half times them (1×, 1.5×, 2×, 3×); or, below about an octave and a
+// half, round steps of the speedup itself, as on a linear axis.
 #include "client/report/svg.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TIMES "\xC3\x97"
-#define AXIS_LIMIT 1e15 // of a linear axis
+#define AXIS_LIMIT 1e15 // limit of a linear axis
 #define AXIS_LIMIT_LOG2 60.0
 
 static double clamp(double value, double low, double high)
@@ -16,7 +16,7 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-// Makes a usable range of anything: finite, ascending, at least `least` wide.
+// Turns any range into a usable one: finite, ascending, at least `least` wide.
 static void sane_range(double *min, double *max, double limit, double least)
 {
     if (!isfinite(*min)) {
@@ -39,7 +39,8 @@ static void sane_range(double *min, double *max, double limit, double least)
     }
 }
 
-// The smallest round step that puts at most `wanted` intervals into span > 0.
+// The smallest round step that puts at most `wanted` intervals into `span`, which is greater than
+// 0.
 static double round_step(double span, size_t wanted)
 {
     static const double factor[] = {1, 2, 2.5, 5, 10};
@@ -53,7 +54,7 @@ static double round_step(double span, size_t wanted)
     return power * 10;
 }
 
-// Digits behind the point that multiples of step need.
+// How many digits behind the point multiples of `step` need.
 static int step_decimals(double step)
 {
     for (int decimals = 0; decimals < 9; decimals++) {
@@ -116,7 +117,7 @@ static void add_speedup_ticks(struct svg_axis *axis, size_t wanted)
     }
 }
 
-// Decimals of a power of two or of one and a half times it.
+// How many decimals a power of two, or one and a half times it, is shown with.
 static int power_decimals(double value)
 {
     if (value >= 1) {

@@ -1,6 +1,9 @@
-// Spaces from rows of GPU Forecasters' data sets. A row is a pair of sources with the speedup of
-// one over the other. Rows form a graph; what hangs on the baseline's anchor, directly or through
-// other candidates, is measured against one thing and makes a space.
+// Spaces from rows of GPU Forecasters' data sets.
+//
+// Design. A row is a pair of sources with the speedup of one over the other: an anchor and a
+// candidate. The rows form a graph from anchors to candidates. The candidates that can be reached
+// from the baseline's anchor, directly or through other candidates, are all compared with that
+// anchor; they become the space.
 #include "client/report/report_text.h"
 #include "client/space/space_import.h"
 #include "common/file.h"
@@ -17,7 +20,8 @@
 #define PROBLEM_MAX_BYTES 64
 #define DEVICE_MAX_BYTES 256
 
-// The three sets, told apart by the field that names a row.
+// The three data sets, told apart by the field that holds the name of a row. The other texts are
+// the fields that hold the problem, the sources and the speedup.
 static const struct kind {
     const char *what, *name, *problem, *anchor, *candidate, *speedup;
 } kinds[] = {
@@ -29,7 +33,7 @@ static const struct kind {
 
 struct pair {
     char *name, *problem, *device;
-    const char *anchor_code, *candidate_code; // in row
+    const char *anchor_code, *candidate_code; // borrowed from row
     struct digest anchor, candidate;
     json_t *row;
     double log2;
@@ -37,10 +41,10 @@ struct pair {
 
 struct pairs {
     const char *path;
-    const struct kind *kind; // of the first row
+    const struct kind *kind; // of the first row; all others must have it too
     struct pair *pair;
     size_t count, room;
-    struct pair **by_anchor; // sorted by anchor, then by place
+    struct pair **by_anchor; // sorted by anchor, then by position in the file
 };
 
 static void release(struct pairs *pairs)
@@ -57,7 +61,8 @@ static void release(struct pairs *pairs)
 
 // ---- rows ----
 
-// Text or an integer as text; ret is NULL when the field is absent or null.
+// Reads a text or an integer as text. *ret is NULL when the field is absent or null; the caller
+// frees it.
 static int read_word(char **ret, const json_t *row, const char *field, size_t max, struct err *err)
 {
     const json_t *value = json_object_get(row, field);
@@ -115,46 +120,39 @@ static int find_kind(const struct kind **ret, const json_t *row, struct err *err
         "rows are known");
 }
 
+// Reads the fields of pair->row. What was read before an error is released with the pair.
 static int read_row(struct pair *pair, const struct kind *kind, struct err *err)
 {
     int rc = read_word(&pair->name, pair->row, kind->name, NAME_MAX_BYTES, err);
-
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     if (!pair->name) {
-        rc = err_set(err, ERR_INVALID, "\"%s\" is null", kind->name);
-    }
-    if (rc != 0) {
-        goto out;
+        return err_set(err, ERR_INVALID, "\"%s\" is null", kind->name);
     }
     rc = read_word(&pair->problem, pair->row, kind->problem, PROBLEM_MAX_BYTES, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     if (!pair->problem) {
-        rc = err_set(err, ERR_INVALID, "\"%s\" is missing", kind->problem);
-    }
-    if (rc != 0) {
-        goto out;
+        return err_set(err, ERR_INVALID, "\"%s\" is missing", kind->problem);
     }
     rc = read_word(&pair->device, pair->row, "hardware", DEVICE_MAX_BYTES, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     if (!pair->device) {
         pair->device = xstrdup("unknown");
     }
-    if (rc != 0) {
-        goto out;
-    }
     rc = read_code(&pair->anchor_code, &pair->anchor, pair->row, kind->anchor, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_code(&pair->candidate_code, &pair->candidate, pair->row, kind->candidate, err);
-out:
-    return rc == 0 ? read_speedup(&pair->log2, pair->row, kind->speedup, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    return read_speedup(&pair->log2, pair->row, kind->speedup, err);
 }
 
 static int read_line(struct pairs *pairs, const char *line, size_t len, struct err *err)
@@ -213,7 +211,7 @@ static char *const *word_of(const struct pair *pair, bool device)
     return device ? &pair->device : &pair->problem;
 }
 
-// Keeps the rows of the one that is wanted; without a wish there must be only one.
+// Keeps the rows of the wanted problem or device. When none is wanted, all rows must have the same.
 static int pick(struct pairs *pairs, bool device, const char *wanted, struct err *err)
 {
     const char *what = device ? "device" : "problem";
@@ -257,7 +255,8 @@ static int by_anchor(const void *a, const void *b)
     return order != 0 ? order : (*left > *right) - (*left < *right);
 }
 
-// Index in by_anchor of the first row with this anchor; count when there is none.
+// The index in by_anchor of the first row with this anchor. Without such a row it is the index
+// where one would stand, or the count.
 static size_t first_with(const struct pairs *pairs, const struct digest *anchor)
 {
     size_t low = 0, high = pairs->count;
@@ -324,7 +323,8 @@ static void add_candidate(struct space *space, const struct pair *pair, double l
     c->result = result_of(log2_speedup);
 }
 
-// Rows by candidate, so that a source is found again; the first of the file stands for it.
+// Orders rows by candidate, so that equal sources stand together; the first of the file comes
+// first.
 static int by_candidate(const void *a, const void *b)
 {
     const struct pair *const *left = a, *const *right = b;
@@ -333,7 +333,8 @@ static int by_candidate(const void *a, const void *b)
     return order != 0 ? order : (*left > *right) - (*left < *right);
 }
 
-// Numbers the different candidates: ret[i] is that of row i.
+// Numbers the different candidates and returns an array of the numbers, one for each row, which the
+// caller frees.
 static size_t *number_candidates(const struct pairs *pairs)
 {
     struct pair **sorted = xcalloc(pairs->count, sizeof(struct pair *));
@@ -351,8 +352,9 @@ static size_t *number_candidates(const struct pairs *pairs)
     return ret;
 }
 
-// Breadth first from the anchor, so that a candidate's speedup is the sum over the fewest rows.
-// Returns how many candidates have another anchor than the baseline.
+// Adds the candidates that can be reached from the anchor. The search goes breadth first, so that a
+// candidate's speedup is the sum over the fewest rows. Returns how many candidates were reached
+// from another anchor than the baseline's.
 static size_t gather(const struct pairs *pairs, const struct digest *anchor, struct space *space)
 {
     size_t *number = number_candidates(pairs), far = 0;
@@ -374,7 +376,8 @@ static size_t gather(const struct pairs *pairs, const struct digest *anchor, str
         if (next == space->head.candidates) {
             break;
         }
-        from = space->candidate[next].digest; // were it the baseline's, its rows have been taken
+        // If this candidate is the baseline's anchor itself, its rows have been taken already.
+        from = space->candidate[next].digest;
         log2_from = space->candidate[next].result->speedup->log2;
     }
     free(seen);

@@ -1,9 +1,10 @@
-// Reads Kernel Tuner's files: the cache that it appends to while it works, and T4 results.
+// Reads Kernel Tuner's files: the cache that it appends to while it tunes, and T4 results.
 //
-// A cache file is JSON that is only closed when tuning ends; before, its last two braces are
-// missing and a comma may stand there (kernel_tuner/util.py: store_cache, correct_open_cache). A
-// process that was killed may leave a line half-written. Python writes NaN and Infinity, which JSON
-// does not know.
+// Design. A cache file is JSON that is only closed when tuning ends. Until then its last two braces
+// are missing, and a comma may stand there (store_cache and correct_open_cache in
+// kernel_tuner/util.py). When the tuner is killed, the last line may be incomplete. Python writes
+// NaN and Infinity, which JSON does not have. So the text is first made strict, then closed, then
+// parsed.
 #include "client/space/import_tuner.h"
 #include "client/space/space.h"
 #include "common/mem.h"
@@ -12,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_TIME 1e20 // old versions write this time for what could not be measured
+#define NO_TIME 1e20 // old versions write this time when a configuration could not be measured
 
 // ---- text to JSON ----
 
-// Copies JSON with Python's NaN, Infinity and -Infinity as null.
+// Copies JSON with Python's NaN, Infinity and -Infinity replaced by null.
 static void add_strict(struct strbuf *out, const char *text, size_t len)
 {
     static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
@@ -52,7 +53,8 @@ static size_t without_end(const char *text, size_t len)
     return len > 0 && text[len - 1] == ',' ? len - 1 : len;
 }
 
-// As json_loadb, closing what is open: of a whole file, else of one without its half-written line.
+// Parses JSON like json_loadb(), but closes what is open: first the whole text, then the text
+// without its incomplete last line. NULL on failure; Then *why is the error in the whole text.
 static json_t *load(const char *text, size_t len, json_error_t *why)
 {
     json_t *ret = json_loadb(text, len, 0, why);
@@ -80,7 +82,8 @@ static int no_number(const char *path, const char *where, const char *field, str
                    where, field);
 }
 
-// Milliseconds; NaN when absent or null.
+// Reads a time in `unit` milliseconds. *ret becomes milliseconds, or NaN when the field is absent
+// or null.
 static int read_ms(double *ret, const json_t *object, const char *field, double unit,
                    const char *path, const char *where, struct err *err)
 {
@@ -120,7 +123,7 @@ static int read_times(struct tuner_row *row, const json_t *list, double unit, co
     return 0;
 }
 
-// A correct configuration has a time.
+// Checks that a configuration without an error has a time.
 static int check_time(const struct tuner_row *row, const char *path, const char *where,
                       struct err *err)
 {
@@ -171,7 +174,8 @@ static int make_rows(struct tuner *tuner, size_t count, const char *path, struct
 
 // ---- the cache file ----
 
-// Errors are the names of Kernel Tuner's classes, as the value of any key; "__error__" since 1.0.
+// Reads the error of a configuration. It is the name of one of Kernel Tuner's error classes, as the
+// value of any key ("__error__" since version 1.0).
 static void read_error(struct tuner_row *row, const json_t *object)
 {
     static const struct {
@@ -220,30 +224,32 @@ static int read_entry(struct tuner *tuner, const char *key, const json_t *object
         rc = read_ms(&row->time, object, "time", 1, path, key, err);
     }
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_ms(&row->compile, object, "compile_time", 1, path, key, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_ms(&row->verify, object, "verification_time", 1, path, key, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_ms(&row->benchmark, object, "benchmark_time", 1, path, key, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_times(row, json_object_get(object, "times"), 1, path, key, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = check_time(row, path, key, err);
-out:
-    return rc == 0 ? check_params(tuner, object, path, key, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    return check_params(tuner, object, path, key, err);
 }
 
-// Of the device it is empty for the backend that compiles C.
+// The device name is empty when Kernel Tuner uses the backend that compiles C.
 static const char *name_of(const struct tuner *tuner, const char *field)
 {
     const char *text = json_string_value(json_object_get(tuner->root, field));
@@ -256,9 +262,6 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
     const json_t *keys = json_object_get(tuner->root, "tune_params_keys");
     const json_t *lists = json_object_get(tuner->root, "tune_params");
     json_t *cache = json_object_get(tuner->root, "cache");
-    const char *key;
-    json_t *value;
-    int rc = 0;
 
     tuner->format = "cache";
     tuner->device = name_of(tuner, "device_name");
@@ -268,21 +271,24 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
         return err_set(err, ERR_INVALID, "%s: its \"cache\" is no object or its %s", path,
                        "\"tune_params_keys\" are no list");
     }
-    for (size_t i = 0; i < json_array_size(keys) && rc == 0; i++) {
+    for (size_t i = 0; i < json_array_size(keys); i++) {
         const char *name = json_string_value(json_array_get(keys, i));
-        rc = name ? add_param(tuner, name, path, err)
-                  : err_set(err, ERR_INVALID,
-                            "%s: \"tune_params_keys\" has something that is no text", path);
-        if (rc == 0) {
-            tuner->param[i].listed = json_object_get(lists, name);
+        if (!name) {
+            return err_set(err, ERR_INVALID,
+                           "%s: \"tune_params_keys\" has something that is no text", path);
         }
+        int rc = add_param(tuner, name, path, err);
+        if (rc != 0) {
+            return rc;
+        }
+        tuner->param[i].listed = json_object_get(lists, name);
     }
-    if (rc == 0) {
-        rc = make_rows(tuner, json_object_size(cache), path, err);
-    }
+    int rc = make_rows(tuner, json_object_size(cache), path, err);
     if (rc != 0) {
         return rc;
     }
+    const char *key;
+    json_t *value;
     json_object_foreach (cache, key, value) {
         rc = read_entry(tuner, key, value, path, err);
         if (rc != 0) {
@@ -294,7 +300,7 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
 
 // ---- T4 results ----
 
-// ms per unit, which is ms when it is left out; 0 when it is not known.
+// The milliseconds of a unit. A missing unit means milliseconds; an unknown one gives 0.
 static double unit_ms(const char *unit)
 {
     static const struct {
@@ -369,34 +375,36 @@ static int read_t4_result(struct tuner *tuner, const json_t *object, double unit
     snprintf(where, sizeof(where), "%zu", tuner->row_count);
     int rc = read_invalidity(row, json_object_get(object, "invalidity"), path, where, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     if (row->verdict == VERDICT_NONE) {
         rc = read_measured_time(row, json_object_get(object, "measurements"), path, where, err);
     }
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     const char *name = json_object_get(times, "compilation") ? "compilation" : "compilation_time";
     rc = read_ms(&row->compile, times, name, unit, path, where, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_ms(&row->verify, times, "validation", unit, path, where, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_ms(&row->benchmark, times, "benchmark", unit, path, where, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = read_times(row, json_object_get(times, "runtimes"), unit, path, where, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
     rc = check_time(row, path, where, err);
-out:
-    return rc == 0 ? check_params(tuner, row->config, path, where, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    return check_params(tuner, row->config, path, where, err);
 }
 
 static int read_t4(struct tuner *tuner, const char *path, struct err *err)
@@ -405,34 +413,33 @@ static int read_t4(struct tuner *tuner, const char *path, struct err *err)
     json_t *first = json_object_get(json_array_get(results, 0), "configuration");
     double unit = unit_ms(
         json_string_value(json_object_get(json_object_get(tuner->root, "metadata"), "timeunit")));
-    const char *key;
-    const json_t *value;
-    int rc = 0;
 
     tuner->format = "T4 results";
     if (unit == 0) {
         return err_set(err, ERR_INVALID, "%s: its \"timeunit\" is not known", path);
     }
+    const char *key;
+    const json_t *value;
     json_object_foreach (first, key, value) {
-        rc = add_param(tuner, key, path, err);
+        int rc = add_param(tuner, key, path, err);
         if (rc != 0) {
             return rc;
         }
     }
-    rc = make_rows(tuner, json_array_size(results), path, err);
+    int rc = make_rows(tuner, json_array_size(results), path, err);
     for (size_t i = 0; i < json_array_size(results) && rc == 0; i++) {
         rc = read_t4_result(tuner, json_array_get(results, i), unit, path, err);
     }
     return rc;
 }
 
-// ---- both ----
+// ---- both formats ----
 
 int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path, struct err *err)
 {
     struct strbuf text;
 
-    strbuf_init(&text, 2 * len + 16); // "NaN" grows by one
+    strbuf_init(&text, 2 * len + 16); // replacing "NaN" by "null" adds one byte
     add_strict(&text, data, len);
     struct tuner tuner = {.root = NULL};
     json_error_t why = {.line = 0};

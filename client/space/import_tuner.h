@@ -1,5 +1,6 @@
-// What a file of Kernel Tuner says, whichever of its two formats it has: configurations with times.
-// Between the readers (import_tuner.c) and what makes a space of it (import_tuner_space.c).
+// What a file of Kernel Tuner says, in either of its two formats: configurations with their times.
+// import_tuner.c reads the formats, import_tuner_space.c makes a space of the result. Nobody else
+// includes this.
 #ifndef CLIENT_SPACE_IMPORT_TUNER_H
 #define CLIENT_SPACE_IMPORT_TUNER_H
 
@@ -10,26 +11,29 @@
 
 #define TUNER_PARAM_MAX 64
 
+// A tunable parameter.
 struct tuner_param {
     const char *name;
-    const json_t *listed; // its values in the file's order; NULL when the file has no list
+    const json_t *listed; // its values in the order of the file; NULL when the file has no list
 };
 
+// A configuration that Kernel Tuner tried.
 struct tuner_row {
-    const json_t *config; // object: parameter -> value, among other things
+    const json_t *config; // object from parameter to value, which may have other keys
     enum verdict verdict; // VERDICT_NONE: correct
-    const char *reason;   // why it is not correct, as the file says it; else NULL
-    double time;          // ms, what the tuner minimised; NaN unless correct
-    double *times;        // ms, of single launches; finite and positive
+    const char *reason;   // the file's word for why it is not correct; NULL when it is
+    double time;          // ms; what the tuner minimised; NaN unless correct
+    double *times;        // ms of single launches, finite and positive; owned
     size_t times_count;
-    double compile, verify, benchmark; // ms that these took; NaN: not known
+    double compile, verify, benchmark; // ms that these took; NaN when not known
 };
 
+// A file; texts and values are borrowed from root.
 struct tuner {
-    json_t *root;               // owns what is pointed to
-    const char *device;         // NULL: the file does not say
-    const char *kernel;         // the same
-    const json_t *problem_size; // the same
+    json_t *root;               // owns all that is borrowed here
+    const char *device;         // NULL: the file does not name it
+    const char *kernel;         // NULL: the file does not name it
+    const json_t *problem_size; // NULL: the file does not name it
     const char *format;         // "cache" or "T4 results"
     struct tuner_param param[TUNER_PARAM_MAX];
     size_t param_count;
@@ -37,9 +41,12 @@ struct tuner {
     size_t row_count;
 };
 
-// *ret is uninitialised before and the caller's after success. Every row has all parameters.
+// Reads a file's bytes. *ret is uninitialised before the call and belongs to the caller after
+// success. Every configuration has a value for every parameter. ERR_INVALID and ERR_LIMIT sentences
+// begin with path.
 MUST_CHECK int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path,
                           struct err *err);
+// Frees all that a successful tuner_read() made.
 void tuner_release(struct tuner *tuner);
 
 #endif

@@ -1,6 +1,9 @@
-// A space of what Kernel Tuner measured. Times become log2 speedups over one of its configurations;
-// where single launches were recorded, with an interval: Welch's for the difference of the means of
-// log2 times (Biometrika 34, 1947), which takes the launches for independent, as the tuner does.
+// Makes a space of what Kernel Tuner measured.
+//
+// Design. Times become log2 speedups over one of the configurations, the baseline. Where single
+// launches were recorded, the speedup has an interval: Welch's interval for the difference of the
+// means of log2 times (Biometrika 34, 1947). It takes the launches as independent, as the tuner
+// does.
 #include "client/report/report_text.h"
 #include "client/space/import_tuner.h"
 #include "client/space/space_import.h"
@@ -15,22 +18,22 @@
 #define NAME_MAX_BYTES 1024 // of a candidate
 #define PROBLEM_MAX_BYTES 64
 #define DEVICE_MAX_BYTES 256
-#define TEXT_VALUE_MAX 256 // different values of a parameter that are no numbers
+#define TEXT_VALUE_MAX 256 // different values of a parameter that has values other than numbers
 #define NS_PER_MS 1e6
 
-// How a parameter's values become numbers.
+// How the values of one parameter become numbers.
 struct scale {
-    bool numeric;               // as they are
-    char *text[TEXT_VALUE_MAX]; // else a value is its place here
+    bool numeric;               // all values are numbers or booleans, and stand for themselves
+    char *text[TEXT_VALUE_MAX]; // else: a value becomes its index here; owned
     size_t count;
 };
 
 struct maker {
     const struct tuner *tuner;
     const char *path;
-    struct scale *scale; // one per parameter
-    size_t baseline;     // row
-    size_t correct;      // rows
+    struct scale *scale; // one for each parameter
+    size_t baseline;     // index of its row
+    size_t correct;      // number of correct rows
     struct space space;
 };
 
@@ -91,29 +94,28 @@ static int number_of(struct maker *m, size_t param, const json_t *value, double 
     return 0;
 }
 
-// A parameter is numeric when all of its values are; otherwise those of its list get the first
-// places.
+// A parameter is numeric when all of its values are. The values of other parameters are numbered,
+// those of the file's list first.
 static int find_scales(struct maker *m, struct err *err)
 {
     m->scale = xcalloc(m->tuner->param_count, sizeof(*m->scale));
-    int rc = 0;
-    for (size_t p = 0; p < m->tuner->param_count && rc == 0; p++) {
+    for (size_t p = 0; p < m->tuner->param_count; p++) {
         const struct tuner_param *param = &m->tuner->param[p];
         m->scale[p].numeric = true;
         for (size_t i = 0; i < m->tuner->row_count; i++) {
             const json_t *value = json_object_get(m->tuner->row[i].config, param->name);
             m->scale[p].numeric = m->scale[p].numeric && is_numeric(value);
         }
-        double place;
         for (size_t i = 0; i < json_array_size(param->listed) && !m->scale[p].numeric; i++) {
-            rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
-                          param->name, err);
+            double place;
+            int rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
+                              param->name, err);
             if (rc != 0) {
-                break;
+                return rc;
             }
         }
     }
-    return rc;
+    return 0;
 }
 
 static void add_name(const struct tuner *tuner, const struct tuner_row *row, struct strbuf *out)
@@ -155,7 +157,7 @@ static int median_row(struct maker *m, struct err *err)
                                     m->path);
 }
 
-// Whether the row has the value that text[0 .. len), "NAME=VALUE", says.
+// Whether the row has the value that text[0 .. len) names as "NAME=VALUE".
 static bool has_value(const struct tuner *tuner, const struct tuner_row *row, const char *text,
                       size_t len)
 {
@@ -230,26 +232,23 @@ static struct quantiles *quantiles_of(const struct tuner_row *row)
 // The squared standard error of the mean of log2 times.
 static double squared_error(const struct tuner_row *row)
 {
-    double *y = xcalloc(row->times_count + 1, sizeof(*y)), square;
+    double *y = xcalloc(row->times_count + 1, sizeof(*y));
 
     for (size_t i = 0; i < row->times_count; i++) {
         y[i] = log2(row->times[i]);
     }
-    square = stats_variance(y, row->times_count) / (double)row->times_count;
+    double square = stats_variance(y, row->times_count) / (double)row->times_count;
     free(y);
     return square;
 }
 
-// Half of the 95 % interval of the difference of mean log2 times; 0 when that is not known.
+// Half of the 95 % interval of the difference of the mean log2 times; 0 when it is not known.
 static double half_width(const struct tuner_row *a, const struct tuner_row *b)
 {
-    double square_a, square_b;
-
     if (a->times_count < 2 || b->times_count < 2) {
         return 0;
     }
-    square_a = squared_error(a);
-    square_b = squared_error(b);
+    double square_a = squared_error(a), square_b = squared_error(b);
     double sum = square_a + square_b;
     double degrees = sum * sum /
                      (square_a * square_a / (double)(a->times_count - 1) +
@@ -268,7 +267,8 @@ static struct estimate *estimate_of(const struct maker *m, const struct tuner_ro
     return ret;
 }
 
-// What was on the device: verification and benchmark, or what is known of them.
+// The seconds that the configuration took. On the device it took verification and benchmark, as far
+// as these are known.
 static struct accounts *accounts_of(const struct tuner_row *row)
 {
     struct accounts *ret = xmalloc(sizeof(*ret));
@@ -353,7 +353,8 @@ static int add_candidate(struct maker *m, const struct tuner_row *row, struct er
 
 // ---- the head ----
 
-// What the file says, unless it does not; then what was asked for.
+// Chooses the name of the problem or device: the file's if it has one, else the wanted one. A
+// wanted name that differs from the file's is an error.
 static int choose(char **ret, const char *says, const char *wanted, const char *option, size_t max,
                   const char *path, struct err *err)
 {
@@ -385,10 +386,11 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
     head->format = SPACE_FORMAT;
     int rc = choose(&head->problem, tuner->kernel, how->problem, "problem", PROBLEM_MAX_BYTES,
                     m->path, err);
-    if (rc == 0) {
-        rc = choose(&head->device_class, tuner->device, how->device, "device", DEVICE_MAX_BYTES,
-                    m->path, err);
+    if (rc != 0) {
+        return rc;
     }
+    rc = choose(&head->device_class, tuner->device, how->device, "device", DEVICE_MAX_BYTES,
+                m->path, err);
     if (rc != 0) {
         return rc;
     }
@@ -402,51 +404,64 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
         strbuf_adds(&origin, "; problem size ");
         add_value(&origin, tuner->problem_size);
     }
-    text_add_utf8(&clean, strbuf_text(&origin), origin.len); // cut anywhere
+    // The text may have been cut within a character.
+    text_add_utf8(&clean, strbuf_text(&origin), origin.len);
     strbuf_release(&origin);
     head->origin = strbuf_detach(&clean);
     return 0;
 }
 
+static void release_scales(struct maker *m)
+{
+    for (size_t p = 0; m->scale && p < m->tuner->param_count; p++) {
+        for (size_t i = 0; i < m->scale[p].count; i++) {
+            free(m->scale[p].text[i]);
+        }
+    }
+    free(m->scale);
+}
+
+static int make_space(struct maker *m, const struct space_import *how, struct err *err)
+{
+    int rc = median_row(m, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (how->baseline) {
+        rc = named_row(m, how->baseline, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = find_scales(m, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = make_head(m, how, err);
+    if (rc != 0) {
+        return rc;
+    }
+    m->space.candidate = xcalloc(m->tuner->row_count, sizeof(*m->space.candidate));
+    for (size_t i = 0; i < m->tuner->row_count; i++) {
+        rc = add_candidate(m, &m->tuner->row[i], err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return space_check(&m->space, m->path, err);
+}
+
 int space_import_kernel_tuner(struct space *ret, const void *data, size_t len, const char *path,
                               const struct space_import *how, struct err *err)
 {
-    struct tuner tuner = {.root = NULL};
-    struct maker m = {.tuner = &tuner, .path = path};
+    struct tuner tuner;
     int rc = tuner_read(&tuner, data, len, path, err);
-
     if (rc != 0) {
-        goto out;
+        return rc;
     }
-    rc = median_row(&m, err);
-    if (rc != 0) {
-        goto out;
-    }
-    if (how->baseline) {
-        rc = named_row(&m, how->baseline, err);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = find_scales(&m, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = make_head(&m, how, err);
-    m.space.candidate = xcalloc(tuner.row_count, sizeof(*m.space.candidate));
-out:
-    for (size_t i = 0; i < tuner.row_count && rc == 0; i++) {
-        rc = add_candidate(&m, &tuner.row[i], err);
-    }
-    if (rc == 0) {
-        rc = space_check(&m.space, path, err);
-    }
-    for (size_t p = 0; m.scale && p < tuner.param_count; p++) {
-        for (size_t i = 0; i < m.scale[p].count; i++) {
-            free(m.scale[p].text[i]);
-        }
-    }
-    free(m.scale);
+    struct maker m = {.tuner = &tuner, .path = path};
+    rc = make_space(&m, how, err);
+    release_scales(&m);
     tuner_release(&tuner);
     if (rc != 0) {
         space_release(&m.space);

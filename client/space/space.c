@@ -1,3 +1,7 @@
+// Reads, checks and writes spaces. Design: a space is checked as a whole when it is read and before
+// it is written, so all others can rely on what space_check() says. Limits hold for the packed file
+// and for its unpacked content. Nothing is read or written in place: the content is built in
+// memory, and the file is replaced at the end.
 #include "client/space/space.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -11,9 +15,9 @@
 
 #define MAGIC "KCSPACE1"
 #define MAGIC_LEN 8
-#define HEAD_LEN 4 // of a frame
+#define HEAD_LEN 4 // bytes of a frame's length
 #define CHUNK ((size_t)1 << 16)
-#define GZIP_BITS (15 + 16) // zlib: the largest window, in a gzip wrapper
+#define GZIP_BITS (15 + 16) // zlib: the largest window, with a gzip header
 
 // ---- gzip ----
 
@@ -69,12 +73,13 @@ struct reader {
 static int next(struct reader *reader, const struct message *message, void *ret, struct err *err)
 {
     const unsigned char *head = reader->at;
-    size_t left = (size_t)(reader->end - reader->at), len;
+    size_t left = (size_t)(reader->end - reader->at);
 
     if (left < HEAD_LEN) {
         return err_set(err, ERR_CORRUPT, "%s: the file ends too early", reader->path);
     }
-    len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    size_t len =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     if (len > left - HEAD_LEN) {
         return err_set(err, ERR_CORRUPT, "%s: the file ends too early", reader->path);
     }
@@ -92,7 +97,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Of the candidates that have parameters, which may be none.
+// The first candidate that has parameters; NULL when none has.
 static const struct space_candidate *first_with_params(const struct space *space)
 {
     for (uint64_t i = 0; i < space->head.candidates; i++) {
@@ -143,11 +148,11 @@ static int check_count(const struct space *space, const char *path, struct err *
 
 int space_check(const struct space *space, const char *path, struct err *err)
 {
-    const struct space_candidate *first = first_with_params(space);
-
-    if (check_count(space, path, err) != 0) {
-        return ERR_CORRUPT;
+    int rc = check_count(space, path, err);
+    if (rc != 0) {
+        return rc;
     }
+    const struct space_candidate *first = first_with_params(space);
     for (size_t i = 0; i < space->head.candidates; i++) {
         const struct space_candidate *c = &space->candidate[i];
 
@@ -164,43 +169,63 @@ int space_check(const struct space *space, const char *path, struct err *err)
     return check_names(space, path, err);
 }
 
+static int read_candidates(struct space *space, struct reader *reader, struct err *err)
+{
+    size_t count = (size_t)space->head.candidates, room = 0;
+    space->head.candidates = 0; // counts those that space_release has to release
+    while (space->head.candidates < count) {
+        if (space->head.candidates == room) {
+            room = room == 0 ? 256 : 2 * room;
+            space->candidate = xrealloc(space->candidate, room, sizeof(*space->candidate));
+        }
+        int rc =
+            next(reader, &space_candidate_message, &space->candidate[space->head.candidates], err);
+        if (rc != 0) {
+            return rc;
+        }
+        space->head.candidates++;
+    }
+    if (reader->at != reader->end) {
+        return err_set(err, ERR_CORRUPT, "%s: something follows the last candidate", reader->path);
+    }
+    return 0;
+}
+
+static int read_space(struct space *space, struct reader *reader, struct err *err)
+{
+    int rc = next(reader, &space_head_message, &space->head, err);
+    if (rc != 0) {
+        space->head = (struct space_head){0};
+        return rc;
+    }
+    if (space->head.format != SPACE_FORMAT) {
+        return err_set(err, ERR_VERSION, "%s: format %llu is not known to this release, %s",
+                       reader->path, (unsigned long long)space->head.format,
+                       "which reads format 1");
+    }
+    rc = check_count(space, reader->path, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = read_candidates(space, reader, err);
+    if (rc != 0) {
+        return rc;
+    }
+    return space_check(space, reader->path, err);
+}
+
 int space_parse(struct space *ret, const void *data, size_t len, const char *path, struct err *err)
 {
-    struct reader reader = {.at = data, .end = (const unsigned char *)data + len, .path = path};
-    size_t count = 0, room = 0;
-
     if (len < MAGIC_LEN || memcmp(data, MAGIC, MAGIC_LEN) != 0) {
         return err_set(err, ERR_CORRUPT,
                        "%s: no space; `kcast export RUN --format space` writes one", path);
     }
-    reader.at += MAGIC_LEN;
+    struct reader reader = {.at = (const unsigned char *)data + MAGIC_LEN,
+                            .end = (const unsigned char *)data + len,
+                            .path = path};
     struct space space = {.candidate = NULL};
-    int rc = next(&reader, &space_head_message, &space.head, err);
+    int rc = read_space(&space, &reader, err);
     if (rc != 0) {
-        return rc;
-    }
-    if (space.head.format != SPACE_FORMAT) {
-        rc = err_set(err, ERR_VERSION, "%s: format %llu is not known to this release, %s", path,
-                     (unsigned long long)space.head.format, "which reads format 1");
-    } else {
-        rc = check_count(&space, path, err);
-    }
-    while (rc == 0 && count < space.head.candidates) {
-        if (count == room) {
-            room = room == 0 ? 256 : 2 * room;
-            space.candidate = xrealloc(space.candidate, room, sizeof(*space.candidate));
-        }
-        rc = next(&reader, &space_candidate_message, &space.candidate[count], err);
-        count += rc == 0;
-    }
-    if (rc == 0 && reader.at != reader.end) {
-        rc = err_set(err, ERR_CORRUPT, "%s: something follows the last candidate", path);
-    }
-    if (rc == 0) {
-        rc = space_check(&space, path, err);
-    }
-    if (rc != 0) {
-        space.head.candidates = count;
         space_release(&space);
         return rc;
     }
@@ -288,7 +313,7 @@ int space_write(const struct space *space, const char *path, struct err *err)
     return rc;
 }
 
-// ---- names ----
+// ---- file names ----
 
 bool space_is(const char *path)
 {
@@ -311,6 +336,8 @@ char *space_path_of(const char *path)
     return xasprintf("%.*s" SPACE_SUFFIX, (int)len, path);
 }
 
+// ---- the space in memory ----
+
 void space_release(struct space *space)
 {
     for (uint64_t i = 0; i < space->head.candidates && space->candidate; i++) {
@@ -320,8 +347,6 @@ void space_release(struct space *space)
     message_clear(&space_head_message, &space->head);
     space->candidate = NULL;
 }
-
-// ---- numbers ----
 
 double space_log2(const struct space_candidate *candidate)
 {

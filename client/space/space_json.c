@@ -7,17 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *text_of(const void *data, size_t len)
-{
-    struct strbuf clean = STRBUF_INIT;
-
-    text_add_utf8(&clean, data, len);
-    json_t *ret = json_stringn(strbuf_text(&clean), clean.len);
-    strbuf_release(&clean);
-    return ret ? ret : json_null();
-}
-
-// The interval as ratios; null where there is none.
+// The interval as ratios; null when there is none.
 static json_t *interval_of(const struct estimate *estimate)
 {
     return estimate && estimate->blocks > 0 ? show_interval(estimate) : json_null();
@@ -73,8 +63,8 @@ void space_json_pair(struct strbuf *out, const struct space *space, size_t i,
 
     json_object_set_new(object, "comparison_id", show_text(c->name));
     json_object_set_new(object, "pack", show_text(space->head.problem));
-    json_object_set_new(object, "anchor_code", text_of(anchor->data, anchor->len));
-    json_object_set_new(object, "candidate_code", text_of(strbuf_text(source), source->len));
+    json_object_set_new(object, "anchor_code", text_json((const char *)anchor->data, anchor->len));
+    json_object_set_new(object, "candidate_code", text_json(strbuf_text(source), source->len));
     json_object_set_new(object, "hardware", show_text(space->head.device_class));
     json_object_set_new(object, "aggregated_speedup", show_ratio(y));
     json_object_set_new(object, "true_bin", json_integer(space_json_label(y)));

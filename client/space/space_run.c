@@ -1,4 +1,4 @@
-// Spaces from runs. A run file keeps everything; a space what replaying a search needs.
+// Spaces from runs. A run file keeps everything; a space keeps what a replay of the search needs.
 #include "client/run/run_state.h"
 #include "client/space/space.h"
 #include "common/mem.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Half of the bits of a double are noise here, and do not compress.
+// Reduces a number to single precision. The other half of a double's bits is noise here and does
+// not compress.
 static double cut(double value)
 {
     return (double)(float)value;
@@ -122,7 +123,7 @@ static bool has_outcome(const struct run_state_candidate *c)
     return c->proposed.duplicate_of == 0 && (c->result || failed);
 }
 
-// The result of the first candidate with the same object stands for the others.
+// The candidate whose result stands for this one: itself, or the first one with the same object.
 static const struct run_state_candidate *measured_of(const struct run_state *run_state,
                                                      const struct run_state_candidate *c)
 {
@@ -182,19 +183,18 @@ static int make_head(struct space_head *head, struct run *run, const struct run_
     head->origin = xstrdup(started->search);
     head->recorded_at = run_state->first_at;
     head->release = started->release ? xstrdup(started->release) : xstrdup(KCAST_VERSION);
-    // With several generators not all candidates are points of the template: each has its source.
+    // With several generators some candidates are not points of the template, so each keeps its
+    // source.
     return digest_is_zero(&started->template_source) || strcmp(started->generator, "tunable") != 0
                ? 0
                : run_get_blob(run, &started->template_source, &head->template_source, err);
 }
 
-// The source that everything is compared with, when the run has it.
+// Adds the source that everything is compared with, if the run has it.
 static void add_baseline(struct space_head *head, struct run *run)
 {
-    struct err missing = ERR_INIT;
-
     if (digest_is_zero(&head->baseline_source) ||
-        run_get_blob(run, &head->baseline_source, &head->baseline_text, &missing) != 0) {
+        run_get_blob(run, &head->baseline_source, &head->baseline_text, NULL) != 0) {
         head->baseline_text = (struct bytes){0};
     }
 }
@@ -207,9 +207,9 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (*left > *right) - (*left < *right);
 }
 
-// A run tells candidates apart by number and may call two of them the same; the later one gets its
-// number in the space behind the name.
-static void tell_apart(struct space *space)
+// A run tells candidates apart by number, so two may have the same name. In the space the later one
+// gets its number behind the name.
+static void make_names_unique(struct space *space)
 {
     size_t count = (size_t)space->head.candidates;
     struct space_candidate **sorted = xcalloc(count + 1, sizeof(*sorted));
@@ -232,42 +232,52 @@ static void tell_apart(struct space *space)
     free(sorted);
 }
 
+static int add_candidates(struct space *space, struct run *run, const struct run_state *run_state,
+                          struct err *err)
+{
+    space->candidate = xcalloc(run_state->candidate_count + 1, sizeof(*space->candidate));
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *c = &run_state->candidate[i];
+        if (!has_outcome(c) &&
+            (c->proposed.duplicate_of != 0 || !has_outcome(measured_of(run_state, c)))) {
+            continue;
+        }
+        int rc = add_candidate(space, run, run_state, c, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (space->head.candidates == 0) {
+        return err_set(err, ERR_INVALID, "the run has measured nothing");
+    }
+    make_names_unique(space);
+    return 0;
+}
+
+static int make_space(struct space *space, struct run *run, const struct run_state *run_state,
+                      struct err *err)
+{
+    if (!run_state->started.problem) {
+        return err_set(err, ERR_INVALID, "the run has not started");
+    }
+    int rc = make_head(&space->head, run, run_state, err);
+    if (rc != 0) {
+        return rc;
+    }
+    add_baseline(&space->head, run);
+    return add_candidates(space, run, run_state, err);
+}
+
 int space_of_run(struct space *ret, struct run *run, struct err *err)
 {
     struct space space = {.candidate = NULL};
     struct run_state run_state;
-
     run_state_init(&run_state);
     int rc = run_state_read(&run_state, run, err);
-    if (rc != 0) {
-        goto out;
-    }
-    if (!run_state.started.problem) {
-        rc = err_set(err, ERR_INVALID, "the run has not started");
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = make_head(&space.head, run, &run_state, err);
-    if (rc != 0) {
-        goto out;
-    }
-    add_baseline(&space.head, run);
-    space.candidate = xcalloc(run_state.candidate_count + 1, sizeof(*space.candidate));
-out:
-    for (size_t i = 0; i < run_state.candidate_count && rc == 0; i++) {
-        const struct run_state_candidate *c = &run_state.candidate[i];
-
-        if (has_outcome(c) ||
-            (c->proposed.duplicate_of == 0 && has_outcome(measured_of(&run_state, c)))) {
-            rc = add_candidate(&space, run, &run_state, c, err);
-        }
-    }
-    if (rc == 0 && space.head.candidates == 0) {
-        rc = err_set(err, ERR_INVALID, "the run has measured nothing");
+    if (rc == 0) {
+        rc = make_space(&space, run, &run_state, err);
     }
     run_state_release(&run_state);
-    tell_apart(&space);
     if (rc != 0) {
         space_release(&space);
         return rc;

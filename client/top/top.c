@@ -1,7 +1,7 @@
-// Design note. A page is composed from the top: title, state of things, devices, searches, keys.
-// Devices get what they need up to half of the lines, searches the rest. Text comes from peers
-// (names of searches, reasons), so everything that is not printable ASCII becomes '?' before it can
-// reach a terminal.
+// Design. A page is composed from the top: title, state of the daemon, devices, searches, keys.
+// Devices get the lines that they need, up to half of the page; searches get the rest. Names of
+// searches and reasons come from the daemon and its other users, so every character that is not
+// printable ASCII becomes '?' before it can reach the terminal.
 #include "client/top/top.h"
 #include "client/show.h"
 #include "proto/verdict.h"
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_OF_FRAME 7 // all but those of devices and searches
+#define LINES_OF_FRAME 7 // lines that are not devices or searches
 
 struct row {
     const struct search_load *load;
-    double seconds; // of devices, what runs now included
-    double lately;  // of these, since `before`
+    double seconds; // device-seconds, with the jobs that run now
+    double lately;  // device-seconds since `before`
 };
 
 static void add(struct top_page *page, const struct top_input *input, enum top_style style,
@@ -42,7 +42,7 @@ static void add(struct top_page *page, const struct top_input *input, enum top_s
     }
 }
 
-// --- the state of things
+// ---- state of the daemon ----
 
 static void add_title(struct top_page *page, const struct top_input *input)
 {
@@ -85,7 +85,7 @@ static uint64_t verdict_count(const struct status *status, size_t verdict)
     return status && verdict < status->verdicts_count ? status->verdicts[verdict] : 0;
 }
 
-// Per second lately, or since the start.
+// Results per second since `before`, or counts since the daemon's start.
 static void add_verdicts(struct top_page *page, const struct top_input *input)
 {
     bool rates = input->before && input->seconds > 0;
@@ -108,7 +108,7 @@ static void add_verdicts(struct top_page *page, const struct top_input *input)
     strbuf_release(&text);
 }
 
-// --- devices
+// ---- devices ----
 
 static enum top_style style_of(const char *state)
 {
@@ -161,9 +161,10 @@ static void add_devices(struct top_page *page, const struct top_input *input, si
     }
 }
 
-// --- searches
+// ---- searches ----
 
-// Tenants may use the same names; without one it is everybody's, as of an older daemon.
+// Tenants may use the same search names. An older daemon names no tenant, neither
+// with a device nor with a search.
 static bool is_same(const char *tenant, const char *name, const struct search_load *load)
 {
     return strcmp(name, load->name) == 0 &&
@@ -220,7 +221,8 @@ static int by_seconds(const void *a, const void *b)
     return strcmp(x->load->name, y->load->name);
 }
 
-// Sorted; *ret_lately is the sum over all.
+// Makes the rows in the order of the page. *ret_lately becomes the sum of `lately` over all rows.
+// The caller frees the rows.
 static struct row *make_rows(const struct top_input *input, double *ret_lately)
 {
     const struct status *now = input->now;
@@ -239,7 +241,7 @@ static struct row *make_rows(const struct top_input *input, double *ret_lately)
     return row;
 }
 
-// A tenant has to be named where there may be others.
+// The tenant is shown unless it is absent or "local", the only tenant of a daemon without tokens.
 static bool has_name(const char *tenant)
 {
     return tenant && strcmp(tenant, "local") != 0;

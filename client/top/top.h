@@ -1,5 +1,6 @@
-// What `kcast top` shows: a page of lines made of two STATUS replies. Pure: knows neither the
-// terminal nor the daemon.
+// What `kcast top` shows: a page of lines made from two STATUS replies, and the terminal that shows
+// it. top_compose() knows neither the terminal nor the daemon; client/top/top_screen.c alone knows
+// the terminal. client/cmd/cmd_top.c calls both.
 #ifndef CLIENT_TOP_TOP_H
 #define CLIENT_TOP_TOP_H
 
@@ -12,14 +13,14 @@
 #define TOP_LINES_MAX 600
 
 enum top_sort {
-    TOP_BY_SHARE,   // of the devices' time lately
-    TOP_BY_SECONDS, // of devices since the daemon's start
+    TOP_BY_SHARE,   // by the share of device time since `before`
+    TOP_BY_SECONDS, // by device-seconds since the daemon's start
 };
 
 enum top_style { TOP_PLAIN, TOP_TITLE, TOP_HEADER, TOP_GOOD, TOP_WARNING, TOP_BAD, TOP_FAINT };
 
 struct top_line {
-    char text[TOP_WIDTH_MAX + 1]; // printable ASCII alone, at most the page's width
+    char text[TOP_WIDTH_MAX + 1]; // printable ASCII only, at most as long as the page is wide
     enum top_style style;
 };
 
@@ -31,27 +32,30 @@ struct top_page {
 struct top_input {
     const char *url;
     const struct status *now;
-    const struct status *before; // some seconds ago; NULL: rates and shares are since the start
-    double seconds;              // between the two
+    const struct status *before; // an earlier reply; NULL: rates and shares since the start
+    double seconds;              // time between the two replies
     enum top_sort sort;
-    bool several;  // daemons; the keys name the one that shows the next
+    bool several;  // there are several daemons; the keys include the one for the next
     size_t width;  // columns
-    size_t height; // lines; what does not fit is left out and counted
+    size_t height; // SIZE_MAX: a page without an end, and without the line of keys
 };
 
-// Devices and who holds them, the queue, results per second, searches with their device-seconds and
-// shares. page->count is at most height.
+// Composes the page: devices and the searches that hold them, the queue, results per second, and
+// searches with their device-seconds and shares. page->count is at most height; devices and
+// searches that do not fit are counted on a line.
 void top_compose(struct top_page *page, const struct top_input *input);
 
-// The screen of a terminal. ERR_UNSUPPORTED when it cannot show pages.
+// The screen of a terminal; only one can be open. ERR_UNSUPPORTED when the terminal cannot show
+// pages.
 struct top_screen;
 MUST_CHECK int top_screen_open(struct top_screen **ret, struct err *err);
-// The terminal is as it was before.
+// Leaves the terminal as it was before, and frees the screen.
 void top_screen_close(struct top_screen *screen);
-// Of the one that is open:
+// These work on the screen that is open.
 void top_screen_size(size_t *ret_width, size_t *ret_height);
 void top_screen_draw(const struct top_page *page);
-// The next key within this time, 0 for none; -1 when the size has changed.
+// Waits for a key at most this long. Returns the key, 0 when there was none, -1 when the size of
+// the terminal has changed.
 int top_screen_key(int wait_ms);
 
 #endif

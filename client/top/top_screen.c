@@ -1,5 +1,5 @@
-// The one file that knows ncurses. Colours are used where the terminal has them, bold and reverse
-// anywhere.
+// The only file that knows ncurses. Colours are used where the terminal has them; bold and reverse
+// work anywhere.
 #include "client/top/top.h"
 #include <curses.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@ struct top_screen {
     SCREEN *screen;
 };
 
-// Whether the terminal is known and its cursor can be moved. Asked first, because newterm keeps
-// memory when it fails.
+// Whether the terminal is known and its cursor can be moved. This is asked before newterm is
+// called, because newterm leaks memory when it fails.
 static bool can_show(void)
 {
     int what = 0;
@@ -94,7 +94,7 @@ void top_screen_draw(const struct top_page *page)
         const struct top_line *line = &page->line[i];
 
         (void)attrset((int)attribute(line->style));
-        // The header's bar reaches to the edge.
+        // The reverse background of the header reaches to the right edge.
         if (line->style == TOP_HEADER) {
             (void)mvhline((int)i, 0, ' ' | A_REVERSE, COLS);
         }

@@ -1,8 +1,8 @@
-// Design note. Processors that share a physical core are found by their `thread_siblings_list`: a
-// processor is the first thread of its core when it is the least of its siblings that we may use.
-// First threads become devices before second ones. When a device owns a core, its siblings are
-// taken from everybody, because what runs there slows it down; only if nothing would be left they
-// are given back.
+// Design note. Processors that share a physical core are found by their `thread_siblings_list`. A
+// processor is the first thread of its core when it has the lowest number among the siblings that
+// this process may use. First threads become devices before second ones. When a device owns a core,
+// nobody uses its siblings, because what runs there slows it down. They are given back only if no
+// processor would be left otherwise.
 #include "daemon/devices/cores.h"
 #include "common/file.h"
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define AUTO_MAX 4
 #define LIST_TEXT_MAX 4096
 
-// "0-3,8" into a set. Unreadable text gives what could be read.
+// Parses a list like "0-3,8" into a set, up to the first character that does not fit.
 static void parse_list(const char *text, cpu_set_t *set)
 {
     CPU_ZERO(set);
@@ -32,7 +32,7 @@ static void parse_list(const char *text, cpu_set_t *set)
     }
 }
 
-// The processors of cpu's physical core, cpu included.
+// The processors of the physical core of cpu, cpu included.
 static void siblings_of(int cpu, cpu_set_t *set)
 {
     char path[128];
@@ -61,8 +61,8 @@ static bool is_first_thread(int cpu, const cpu_set_t *allowed)
     return true;
 }
 
-// All allowed processors in the order in which they become devices. Returns their number, and that
-// of physical cores.
+// Puts all allowed processors in the order in which they become devices. Returns their number;
+// *physical is the number of physical cores.
 static size_t order_cores(const cpu_set_t *allowed, int order[static CPU_SETSIZE], size_t *physical)
 {
     size_t count = 0;

@@ -1,5 +1,6 @@
-// Which processor cores are devices and which are everybody else's. Reads the affinity mask and the
-// topology of this machine; changes nothing but, in cores_settle, the calling thread's mask.
+// Decides which processor cores are devices, and which are left to the daemon and the compilers.
+// Called by main.c. Reads the affinity mask and the topology of this machine; cores_settle changes
+// the mask of the calling thread, and nothing else is changed.
 #ifndef DAEMON_DEVICES_CORES_H
 #define DAEMON_DEVICES_CORES_H
 
@@ -10,23 +11,24 @@
 #include <stdint.h>
 
 #define CORES_DEVICE_MAX 256
-#define CORES_AUTO SIZE_MAX
+#define CORES_AUTO SIZE_MAX // let cores_plan choose the number
 
 struct cores {
     int device[CORES_DEVICE_MAX]; // processor number of each device
     size_t device_count;
     cpu_set_t rest;    // what kcastd and the compilers run on
     size_t rest_count; // processors in it
-    bool exclusive;    // devices own everything: compile only while no device is busy
+    bool exclusive;    // devices own all processors: compile only while no device is busy
 };
 
-// wanted: number of devices, at most CORES_DEVICE_MAX, or CORES_AUTO: one physical core less than
-// there are, at least one, at most four. Devices are the highest-numbered cores (interrupts are
-// usually served by the lowest), one per physical core while there are enough; the siblings of
-// their hardware threads stay idle. ERR_INVALID says when there are fewer processors.
+// wanted is the number of devices, at most CORES_DEVICE_MAX, or CORES_AUTO: one less than there are
+// physical cores, at least one, at most four. Devices are the highest-numbered cores, because
+// interrupts are usually served by the lowest. There is one device per physical core while there
+// are enough, and the sibling hardware threads of its core stay idle. ERR_INVALID when there are
+// fewer processors.
 MUST_CHECK int cores_plan(struct cores *ret, size_t wanted, struct err *err);
-// Keeps the calling thread, and threads and processes it starts later, off the devices' cores
-// (unless exclusive).
+// Keeps the calling thread, and the threads and processes that it starts later, off the cores of
+// the devices, unless exclusive is set. ERR_SYSTEM when the mask cannot be set.
 MUST_CHECK int cores_settle(const struct cores *cores, struct err *err);
 
 #endif

@@ -1,14 +1,16 @@
-// Design note. What is known of a device is kept apart, cause by cause; its state follows from that
-// in one place (device_settle), which also logs the change. So nothing is forgotten when two causes
-// come together: a GPU that an operator drains while it rests rests on when he lets it go.
+// Design note. What is known of a device is kept apart, cause by cause. Its state follows from
+// these causes in one place (device_settle), which also logs the change. So no cause is forgotten
+// when two come together: a GPU that is drained during a quarantine is still in quarantine when it
+// is undrained.
 //
 //   lost > quarantined > draining > probing > suspect > busy > ready
 //
-// Three lost executors of different jobs in a row blame the device; of the same job, the job. A
-// core then rests; a GPU is probed, and rests when the same happens again before anything
-// succeeded. Two bad A/A controls in a row let either rest. After its rest (60 s, then 120 s, … up
-// to 64 times) a core is on probation: one more failure is enough. A GPU is probed. The first run
-// of both has to include a control.
+// Three executors lost by different jobs in a row are the device's fault; lost by the same job,
+// they are the job's. A core then goes into quarantine. A GPU is probed first, and goes into
+// quarantine when the same happens again before any run succeeds. Two bad A/A controls in a row put
+// either into quarantine, which takes 60 s, then 120 s, and so on up to 64 times 60 s. Afterwards a
+// core is on probation, so that one more failure is enough, and a GPU is probed. The first run
+// after a quarantine has to include a control.
 #include "daemon/devices/device.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -83,7 +85,7 @@ void device_settle(struct device *device)
     enum device_state before = device->state;
 
     device->state = state_of(device);
-    // Going to work and back is not an event.
+    // Taking a job and giving it back is not logged.
     if (device->state == before || (before <= DEVICE_BUSY && device->state <= DEVICE_BUSY)) {
         return;
     }
@@ -113,7 +115,7 @@ void devices_init(struct devices *devices)
     *devices = (struct devices){0};
 }
 
-// A new class, the last of the list. Takes the facts.
+// Adds a class to the end of the list. Takes the facts.
 static struct device_class *add_class(struct devices *devices, const char *name,
                                       const char *language, struct fact **facts_taken,
                                       size_t *facts_count)
@@ -297,11 +299,12 @@ void device_suspect(struct device *device, const char *reason)
 
 void device_quarantine(struct device *device, const char *reason, uint64_t now_ns)
 {
-    unsigned doublings = device->rests < DEVICE_RESTS_MAX ? device->rests : DEVICE_RESTS_MAX;
+    unsigned doublings =
+        device->quarantines < DEVICE_DOUBLINGS_MAX ? device->quarantines : DEVICE_DOUBLINGS_MAX;
 
     if (!device->quarantine[0]) {
-        device->rests++;
-        device->until_ns = now_ns + (DEVICE_REST_NS << doublings);
+        device->quarantines++;
+        device->until_ns = now_ns + (DEVICE_QUARANTINE_NS << doublings);
     }
     say(device->quarantine, reason);
     device->suspicion[0] = '\0';
@@ -335,7 +338,7 @@ bool devices_tick(struct devices *devices, uint64_t now_ns)
             end_quarantine(device);
             any = true;
         }
-        if (device->throttle_reason[0] && now_ns - device->hindered_ns >= DEVICE_HOLD_NS) {
+        if (device->throttle_reason[0] && now_ns - device->throttled_ns >= DEVICE_THROTTLE_NS) {
             device->throttle_reason[0] = '\0';
             any = true;
         }
@@ -366,8 +369,8 @@ void device_succeeded(struct device *device)
     device->jobs_done++;
     device->failures = 0;
     device->last_failed = 0;
-    device->rests = 0;
-    device->cleared = false;
+    device->quarantines = 0;
+    device->probe_passed = false;
 }
 
 bool device_failed(struct device *device, uint64_t job, const char *reason, uint64_t now_ns)
@@ -384,7 +387,7 @@ bool device_failed(struct device *device, uint64_t job, const char *reason, uint
     (void)snprintf(text, sizeof(text),
                    "the executors of %u different jobs in a row were lost, the last one: %s",
                    device->failures, reason);
-    if (device_is_gpu(device) && !device->cleared) {
+    if (device_is_gpu(device) && !device->probe_passed) {
         device_suspect(device, text);
         device_settle(device);
     } else {
@@ -408,17 +411,17 @@ void devices_forgive(struct devices *devices, uint64_t job, uint32_t first)
     }
 }
 
-void device_hinder(struct device *device, const char *reason, uint64_t now_ns)
+void device_throttle(struct device *device, const char *reason, uint64_t now_ns)
 {
     say(device->throttle_reason, reason);
     say(device->disturbance, reason);
-    device->hindered_ns = now_ns;
+    device->throttled_ns = now_ns;
     device_settle(device);
 }
 
 bool device_was_disturbed(const struct device *device)
 {
-    return device->job != 0 && device->hindered_ns >= device->since_ns;
+    return device->job != 0 && device->throttled_ns >= device->since_ns;
 }
 
 void device_lose(struct device *device, bool stuck, const char *reason)
@@ -457,7 +460,7 @@ void device_probe_ends(struct device *device, const char *failure, uint64_t now_
         device_quarantine(device, failure, now_ns);
         return;
     }
-    device->cleared = true;
+    device->probe_passed = true;
     device->failures = 0;
     device_settle(device);
 }

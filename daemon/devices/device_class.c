@@ -1,4 +1,4 @@
-// Finding the class of devices that a problem runs on. What is known of one device: device.c.
+// Finds the class of devices that a problem runs on.
 #include "common/strbuf.h"
 #include "daemon/devices/device.h"
 #include <string.h>

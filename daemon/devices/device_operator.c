@@ -1,4 +1,5 @@
-// What an operator wants of a device. The rest of what is known of it stays as it is: see device.c.
+// What an operator asks for: drain, quarantine, inspection. Everything else that is known of the
+// device stays as it is (see device.c).
 #include "daemon/devices/device.h"
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ void device_inspection_begins(struct device *device)
     device_settle(device);
 }
 
-void device_inspection_fails(struct device *device)
+void device_inspection_put_off(struct device *device)
 {
     device->inspecting = false;
     device_settle(device);
@@ -52,7 +53,7 @@ void device_inspection_ends(struct device *device, const char *failure, uint64_t
     device->suspicion[0] = '\0';
     device->failures = 0;
     device->last_failed = 0;
-    device->cleared = true;
+    device->probe_passed = true;
     device->control_due = true;
     device_settle(device);
 }

@@ -94,7 +94,7 @@ int device_spec_parse(struct device_spec *ret, const char *spec, struct err *err
         }
     }
     free(text);
-    if (rc != 0) {
+    if (rc != 0) { // a wrong number is a wrong option, too
         if (err) {
             err->code = ERR_USAGE;
         }

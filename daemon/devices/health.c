@@ -1,38 +1,39 @@
-// An Xid that is not in the table blames nobody: it is logged, and the A/A controls, the health
-// kernel before each measurement and the lost executors find what is really wrong.
+// Design note. An Xid that is not in the table is logged and has no other effect. What is really
+// wrong is found by the A/A controls, by the health kernel before each measurement and by lost
+// executors.
 #include "daemon/devices/health.h"
 #include "common/mem.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-// NVIDIA, "XID Errors", the catalogue of the driver's error numbers.
+// From NVIDIA's "XID Errors", the catalogue of the driver's error numbers.
 static const struct {
     uint64_t xid;
     enum health_level level;
     const char *what;
 } xid_table[] = {
-    {13, HEALTH_WELL, "graphics engine exception"},
-    {31, HEALTH_WELL, "memory page fault"},
-    {43, HEALTH_WELL, "the GPU stopped a program"},
-    {45, HEALTH_WELL, "a program's channel was removed"},
-    {46, HEALTH_SICK, "the GPU stopped processing"},
-    {48, HEALTH_SICK, "double bit ECC error"},
-    {62, HEALTH_SICK, "internal microcontroller halt"},
-    {63, HEALTH_SICK, "a row of memory is to be remapped"},
-    {64, HEALTH_SICK, "a row of memory could not be remapped"},
-    {74, HEALTH_SICK, "NVLink error"},
+    {13, HEALTH_OK, "graphics engine exception"},
+    {31, HEALTH_OK, "memory page fault"},
+    {43, HEALTH_OK, "the GPU stopped a program"},
+    {45, HEALTH_OK, "a program's channel was removed"},
+    {46, HEALTH_FAULTY, "the GPU stopped processing"},
+    {48, HEALTH_FAULTY, "double bit ECC error"},
+    {62, HEALTH_FAULTY, "internal microcontroller halt"},
+    {63, HEALTH_FAULTY, "a row of memory is to be remapped"},
+    {64, HEALTH_FAULTY, "a row of memory could not be remapped"},
+    {74, HEALTH_FAULTY, "NVLink error"},
     {79, HEALTH_LOST, "the GPU has fallen off the bus"},
-    {92, HEALTH_SICK, "many single bit ECC errors"},
-    {94, HEALTH_SICK, "contained ECC error"},
-    {95, HEALTH_SICK, "uncontained ECC error"},
-    {119, HEALTH_SICK, "the GPU's system processor does not answer"},
-    {120, HEALTH_SICK, "the GPU's system processor failed"},
+    {92, HEALTH_FAULTY, "many single bit ECC errors"},
+    {94, HEALTH_FAULTY, "contained ECC error"},
+    {95, HEALTH_FAULTY, "uncontained ECC error"},
+    {119, HEALTH_FAULTY, "the GPU's system processor does not answer"},
+    {120, HEALTH_FAULTY, "the GPU's system processor failed"},
 };
 
 static void blame(struct health *health, enum health_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Keeps the worst, and of equals the first.
+// Keeps the worst finding, and of equal ones the first.
 static void blame(struct health *health, enum health_level level, const char *format, ...)
 {
     if (level <= health->level) {
@@ -52,7 +53,7 @@ enum health_level health_of_xid(uint64_t xid)
             return xid_table[i].level;
         }
     }
-    return HEALTH_WELL;
+    return HEALTH_OK;
 }
 
 static const char *xid_text(uint64_t xid)
@@ -65,12 +66,12 @@ static const char *xid_text(uint64_t xid)
     return "not in the table";
 }
 
-static void judge_events(struct health *health, const struct nvml_state *now)
+static void check_events(struct health *health, const struct nvml_state *now)
 {
     for (size_t i = 0; i < now->xid_count; i++) {
         enum health_level level = health_of_xid(now->xid[i]);
 
-        if (level == HEALTH_WELL) {
+        if (level == HEALTH_OK) {
             health->program_xid = now->xid[i];
         }
         blame(health, level, "the driver reports Xid %llu (%s)", (unsigned long long)now->xid[i],
@@ -83,21 +84,21 @@ static bool has(const struct nvml_state *state, enum nvml_reading reading)
     return state && state->valid[reading];
 }
 
-static void judge_memory(struct health *health, const struct nvml_state *now,
+static void check_memory(struct health *health, const struct nvml_state *now,
                          const struct nvml_state *before)
 {
     if (has(now, NVML_ECC) && has(before, NVML_ECC) &&
         now->value[NVML_ECC] > before->value[NVML_ECC]) {
-        blame(health, HEALTH_SICK, "its memory has had %.0f uncorrected errors, %.0f of them new",
+        blame(health, HEALTH_FAULTY, "its memory has had %.0f uncorrected errors, %.0f of them new",
               now->value[NVML_ECC], now->value[NVML_ECC] - before->value[NVML_ECC]);
     }
     if (has(now, NVML_REMAP) && now->value[NVML_REMAP] > 0) {
-        blame(health, HEALTH_SICK,
+        blame(health, HEALTH_FAULTY,
               "rows of its memory wait to be remapped; reset the GPU or restart the host");
     }
 }
 
-static void judge_heat(struct health *health, const struct nvml_state *now)
+static void check_heat(struct health *health, const struct nvml_state *now)
 {
     static const struct {
         unsigned long long bit;
@@ -113,29 +114,30 @@ static void judge_heat(struct health *health, const struct nvml_state *now)
 
     for (size_t i = 0; i < ARRAY_LEN(brake); i++) {
         if (bits & brake[i].bit) {
-            blame(health, HEALTH_HINDERED, "%s (%.0f degrees)", brake[i].what,
+            blame(health, HEALTH_THROTTLED, "%s (%.0f degrees)", brake[i].what,
                   has(now, NVML_TEMPERATURE) ? now->value[NVML_TEMPERATURE] : 0);
         }
     }
     if (has(now, NVML_TEMPERATURE) && has(now, NVML_SLOWDOWN) &&
         now->value[NVML_TEMPERATURE] >= now->value[NVML_SLOWDOWN]) {
-        blame(health, HEALTH_HINDERED, "it has %.0f degrees, and from %.0f on it slows itself down",
+        blame(health, HEALTH_THROTTLED,
+              "it has %.0f degrees, and from %.0f on it slows itself down",
               now->value[NVML_TEMPERATURE], now->value[NVML_SLOWDOWN]);
     }
 }
 
-void health_judge(struct health *ret, const struct nvml_state *now, const struct nvml_state *before,
-                  uint32_t stranger)
+void health_assess(struct health *ret, const struct nvml_state *now,
+                   const struct nvml_state *before, uint32_t foreign_pid)
 {
-    *ret = (struct health){.level = HEALTH_WELL};
+    *ret = (struct health){.level = HEALTH_OK};
     if (now->lost) {
         blame(ret, HEALTH_LOST, now->gone ? "the driver is not loaded" : "the driver has lost it");
         return;
     }
-    judge_events(ret, now);
-    judge_memory(ret, now, before);
-    judge_heat(ret, now);
-    if (stranger != 0) {
-        blame(ret, HEALTH_HINDERED, "process %u, which is not ours, uses it", stranger);
+    check_events(ret, now);
+    check_memory(ret, now, before);
+    check_heat(ret, now);
+    if (foreign_pid != 0) {
+        blame(ret, HEALTH_THROTTLED, "process %u, which is not ours, uses it", foreign_pid);
     }
 }

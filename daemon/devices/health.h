@@ -1,31 +1,34 @@
-// What a reading says about a GPU. Pure: no library, no clock, no device.
+// What a reading says about a GPU. Called by the watch over GPUs. Pure: no library, no clock, no
+// device.
 #ifndef DAEMON_DEVICES_HEALTH_H
 #define DAEMON_DEVICES_HEALTH_H
 
 #include "daemon/devices/nvml.h"
 
-#define HEALTH_REASON_MAX 256
+#define HEALTH_REASON_MAX 256 // bytes of a sentence, its NUL included
 
+// From good to bad.
 enum health_level {
-    HEALTH_WELL,
-    HEALTH_HINDERED, // not to be used as long as this is so: heat, a power brake, another program
-    HEALTH_SICK,     // the hardware failed: to be left alone, then probed
-    HEALTH_LOST      // it cannot be reached
+    HEALTH_OK,
+    HEALTH_THROTTLED, // not to be used while this is so: heat, a power brake, another program
+    HEALTH_FAULTY,    // the hardware failed: to be left alone for some time, then probed
+    HEALTH_LOST       // it cannot be reached
 };
 
 struct health {
     enum health_level level;
-    char reason[HEALTH_REASON_MAX]; // "" when well
-    // An event that blames the program that ran, for the log; 0: none.
-    uint64_t program_xid;
+    char reason[HEALTH_REASON_MAX]; // "" when OK
+    uint64_t program_xid; // an Xid event that is the fault of the program that ran; 0: none
 };
 
-// The worst that `now` says; before is the reading before it, NULL for the first. stranger is the
-// pid of a process that uses the GPU and is not ours, 0: none.
-void health_judge(struct health *ret, const struct nvml_state *now, const struct nvml_state *before,
-                  uint32_t stranger);
+// Sets *ret to the worst that the reading `now` says. before is the reading before it, NULL for the
+// first one. foreign_pid is a process that uses the GPU and does not belong to this daemon, 0:
+// none.
+void health_assess(struct health *ret, const struct nvml_state *now,
+                   const struct nvml_state *before, uint32_t foreign_pid);
 
-// The Xid numbers that are known here, and what they blame (docs/measuring.md has the source).
+// What an Xid number says about the GPU. HEALTH_OK when a program is at fault or the number is
+// unknown (docs/measuring.md has the source).
 enum health_level health_of_xid(uint64_t xid);
 
 #endif

@@ -1,6 +1,8 @@
-// Types and numbers are those of NVML's public interface, which does not change between versions of
-// the driver; what newer versions renamed is tried under both names. A GPU that cannot tell a
-// reading (not supported, no permission) leaves its bit clear.
+// Design note. Types and numbers are those of NVML's public interface, which does not change
+// between versions of the driver. A function that newer versions have renamed is tried under both
+// names. A reading that a GPU cannot tell (not supported, no permission) is not valid. When the
+// driver has been unloaded the library is initialised again, and each GPU is found again by its
+// UUID.
 #include "daemon/devices/nvml.h"
 #include "common/library.h"
 #include "common/mem.h"
@@ -65,11 +67,11 @@ struct nvml {
 #undef X
     const char *(*error_text)(int result);
     bool initialised;
-    handle events;  // NULL: none can be had
+    handle events;  // NULL: events are not available
     handle *device; // [count]
     char (*uuid)[64];
-    bool *lost; // at the last reading
-    bool gone;  // the driver was not there at the last reading: begin anew
+    bool *lost; // [count], at the last reading
+    bool gone;  // the driver was not loaded at the last reading: initialise again
     size_t count;
 };
 
@@ -109,7 +111,7 @@ static void register_one(const struct nvml *nvml, size_t i)
     }
 }
 
-// Events are a luxury: a GPU without them is still read.
+// Events are optional: a GPU without them is read all the same.
 static void make_events(struct nvml *nvml)
 {
     if (!nvml->event_set || !nvml->event_set_free || !nvml->event_register || !nvml->event_wait ||
@@ -170,7 +172,7 @@ static bool says_gone(int result)
     return result == UNINITIALIZED || result == DRIVER_NOT_LOADED;
 }
 
-// One reading has come, or why it has not.
+// Stores one reading, or that it could not be told.
 static void take(struct nvml_state *state, enum nvml_reading reading, int result, double value)
 {
     state->valid[reading] = result == OK;
@@ -224,7 +226,7 @@ static void read_one(const struct nvml *nvml, handle device, struct nvml_state *
 
 static void take_events(struct nvml *nvml, struct nvml_state *states)
 {
-    // Bounded, should they come faster than they are taken.
+    // The number is limited in case events come faster than they are taken.
     for (size_t n = 0; nvml->events && n < NVML_XIDS_MAX * nvml->count; n++) {
         struct event event = {.device = NULL};
 
@@ -242,7 +244,7 @@ static void take_events(struct nvml *nvml, struct nvml_state *states)
     }
 }
 
-// After the driver was unloaded, and perhaps loaded again: nothing of before is valid.
+// The driver was unloaded, and perhaps loaded again. Nothing of before is valid.
 static void begin_anew(struct nvml *nvml)
 {
     if (nvml->events) {
@@ -255,13 +257,13 @@ static void begin_anew(struct nvml *nvml)
     nvml->initialised = nvml->init() == OK;
     nvml->gone = !nvml->initialised;
     if (nvml->initialised) {
-        make_events(nvml); // each GPU is registered when it is found again
+        make_events(nvml); // each GPU is registered for events when it is found again
     }
 }
 
 static void read_gpu(struct nvml *nvml, size_t i, struct nvml_state *ret)
 {
-    // One that comes back has another handle.
+    // A GPU that was lost and comes back has another handle.
     int found = nvml->lost[i] && !nvml->gone ? nvml->by_uuid(nvml->uuid[i], &nvml->device[i]) : OK;
 
     if (nvml->gone || found != OK) {

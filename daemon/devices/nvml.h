@@ -1,6 +1,7 @@
-// The GPUs as NVIDIA's management library sees them: what they read, what happened to them, who
-// uses them. The library is found at run time. Calls can take milliseconds and more: they belong on
-// a thread of their own, and only on one at a time.
+// The GPUs as NVIDIA's management library sees them: readings, events, and the processes that use
+// them. The library is loaded at run time. Called by the watch over GPUs. A call can take
+// milliseconds and more, so it belongs on another thread than the loop's, and only one may run at a
+// time.
 #ifndef DAEMON_DEVICES_NVML_H
 #define DAEMON_DEVICES_NVML_H
 
@@ -9,10 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NVML_PROCESSES_MAX 64 // users of one GPU that are told apart
-#define NVML_XIDS_MAX 8       // events of one GPU between two readings
+#define NVML_PROCESSES_MAX 64 // processes of one GPU whose numbers are kept
+#define NVML_XIDS_MAX 8       // events of one GPU between two readings that are kept
 
-// What a GPU may be able to tell: the bit of a reading, its name as a fact (docs/measuring.md).
+// What a GPU may be able to tell: the index of the reading, and its name as a fact
+// (docs/measuring.md).
 #define NVML_READINGS(X)                                                                           \
     X(SM_CLOCK, "sm_clock_mhz")                                                                    \
     X(MEM_CLOCK, "mem_clock_mhz")                                                                  \
@@ -32,7 +34,7 @@ enum nvml_reading {
         NVML_READING_COUNT
 };
 
-// Bits of nvmlClocksEventReasons.
+// Bits of the reading THROTTLE, as in nvmlClocksEventReasons.
 #define NVML_THROTTLE_POWER_CAP 0x4ULL
 #define NVML_THROTTLE_HW_SLOWDOWN 0x8ULL
 #define NVML_THROTTLE_SW_THERMAL 0x20ULL
@@ -40,25 +42,26 @@ enum nvml_reading {
 #define NVML_THROTTLE_HW_BRAKE 0x80ULL
 
 struct nvml_state {
-    bool lost;                        // it does not answer any more; nothing else is valid then
-    bool gone;                        // because the driver is: all are lost, until it is loaded
-    bool valid[NVML_READING_COUNT];   // it can tell, and did
+    bool lost; // the GPU does not answer any more, and nothing else is valid
+    bool gone; // because the driver is not loaded; all GPUs are lost until it is
+    bool valid[NVML_READING_COUNT];   // the GPU has told this reading
     double value[NVML_READING_COUNT]; // in the units of the names
     uint64_t xid[NVML_XIDS_MAX];      // events since the last reading, oldest first
     size_t xid_count;
-    uint32_t process[NVML_PROCESSES_MAX]; // pids as the host numbers them
-    size_t process_count;                 // of these; value[NVML_PROCESSES] may be more
+    uint32_t process[NVML_PROCESSES_MAX]; // pids, numbered as on the host
+    size_t process_count;                 // pids kept; value[NVML_PROCESSES] may be larger
 };
 
 struct nvml;
 
 const char *nvml_reading_name(enum nvml_reading reading);
 
-// Opens the library and finds the GPUs by their uuids ("GPU-…"). ERR_NOT_FOUND without a library,
-// ERR_SYSTEM when it does not work or does not know one of the GPUs.
+// Opens the library and finds the GPUs by their UUIDs ("GPU-…"). ERR_NOT_FOUND when there is no
+// library, ERR_SYSTEM when it does not work or does not know one of the GPUs.
 MUST_CHECK int nvml_open(struct nvml **ret, const char *const *uuids, size_t count,
                          struct err *err);
-// Reads every GPU, in the order of the uuids, and takes the events that came since the last time.
+// Reads every GPU into ret[0..count), in the order of the UUIDs, with the events since the last
+// call.
 void nvml_read(struct nvml *nvml, struct nvml_state *ret);
 void nvml_close(struct nvml *nvml); // NULL is fine
 

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/devices/device.h"
+#include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include <math.h>
@@ -69,35 +70,6 @@ static void count_end(struct counters *counters, const struct job *job, uint64_t
     }
 }
 
-struct digest completion_cache_key(const struct job *job, bool sandbox_off)
-{
-    struct job_spec spec;
-
-    message_init(&job_spec_message, &spec);
-    spec.kind = job->kind;
-    spec.problem = job->setup->problem;
-    spec.reference = job->setup->reference.source;
-    spec.baseline = job->setup->baseline.source;
-    spec.candidate = job->candidate;
-    spec.repeat = job->repeat;
-    spec.max_launches = job->max_launches;
-    return cache_key(&spec, job->device_class->name, sandbox_off);
-}
-
-struct bytes completion_cache_question(const struct job *job)
-{
-    struct job_spec spec;
-
-    message_init(&job_spec_message, &spec);
-    spec.kind = job->kind;
-    spec.problem = job->setup->problem;
-    spec.candidate = job->candidate;
-    spec.max_seconds = job->max_seconds;
-    spec.precision_log2 = job->precision_log2;
-    spec.max_launches = job->max_launches;
-    return cache_pack(&job_spec_message, &spec);
-}
-
 static int64_t now_s(const struct completions *completions)
 {
     return clock_wall_ns(completions->parts->clock) / (int64_t)NS_PER_S;
@@ -159,7 +131,7 @@ static void post(struct completions *completions, const struct job *job,
     };
 
     if (cacheable) {
-        key = completion_cache_key(job, completions->parts->limits.sandbox_off);
+        key = job_cache_key(job, completions->parts->limits.sandbox_off);
         end.cache_key = &key;
     }
     completion->completions = completions;

@@ -48,9 +48,4 @@ void completions_forget(struct completions *completions, struct job *const *jobs
 // fetched for a week.
 void completions_tick(struct completions *completions);
 
-// The result cache's key for a MEASURE job.
-struct digest completion_cache_key(const struct job *job, bool sandbox_off);
-// The packed spec of such a job as far as cache_adopt looks at it.
-struct bytes completion_cache_question(const struct job *job);
-
 #endif

@@ -173,7 +173,7 @@ static void after_loss(struct lifecycle *lifecycle, struct job *job, const struc
 static void after_no_start(struct lifecycle *lifecycle, struct job *job, const char *reason)
 {
     log_event(LOG_WARNING, "job-waits job=%llu seconds=%u reason=\"%s\"", number(job),
-              executor_pool_held(lifecycle->parts->executors), reason);
+              executors_held(lifecycle->parts->executors), reason);
     measure_again(lifecycle, job);
 }
 

@@ -141,8 +141,8 @@ static void start_compiling(struct preparation *preparation)
         end_defect(preparation, setup->defect);
         return;
     }
-    if (setup->homeless) {
-        end_lost(preparation, JOB_CAUSE_NO_DEVICE, setup->homeless);
+    if (setup->no_class) {
+        end_lost(preparation, JOB_CAUSE_NO_DEVICE, setup->no_class);
         return;
     }
     job->device_class = setup->device_class;

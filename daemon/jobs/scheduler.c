@@ -215,7 +215,7 @@ static void on_turn(uv_timer_t *timer)
 
     start_preparations(scheduler);
     compiler_kick(parts->compiler);
-    if (executor_pool_held(parts->executors) > 0) {
+    if (executors_held(parts->executors) > 0) {
         return; // the next tick tries again
     }
     if (parts->limits.exclusive &&

@@ -11,6 +11,7 @@
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
@@ -297,7 +298,7 @@ static void journal(struct submission *submission)
     job->device_class = job->setup->device_class;
     struct digest key;
     if (look) {
-        key = completion_cache_key(job, parts->limits.sandbox_off);
+        key = job_cache_key(job, parts->limits.sandbox_off);
     }
     ledger_submit(parts->ledger, &row, look ? &key : NULL, look ? cache_adopt : NULL, on_journalled,
                   submission);
@@ -312,8 +313,8 @@ static void with_problem(struct submission *submission, const char *lost)
         (void)err_set(&err, ERR_SYSTEM, "%s", lost);
     } else if (submission->setup->defect) {
         (void)err_set(&err, ERR_INVALID, "%s", submission->setup->defect);
-    } else if (submission->setup->homeless) {
-        (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->setup->homeless);
+    } else if (submission->setup->no_class) {
+        (void)err_set(&err, ERR_NOT_FOUND, "%s", submission->setup->no_class);
     } else if (answer_known(submission)) {
         return; // another SUBMIT was faster
     } else if (check_limits(submission, &err) == 0) {

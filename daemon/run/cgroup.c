@@ -1,14 +1,15 @@
-// Design note. Whoever owns a group may do to it what it likes, so only a group that was marked as
-// delegated is touched: a session's or a container's may be writable too and is still another's.
+// Design note. The owner of a group may do to it whatever it likes, so only a group that is marked
+// as delegated is touched. The group of a session or a container may be writable too, and belongs
+// to somebody else all the same.
 //
 // A lock on the directory keeps a second daemon in the same group from taking the first one's
-// children for leftovers; it goes with the process, however that ends.
+// children for leftovers. It is gone when the process has ended, however that happens.
 //
-// Order of taking over: the daemon leaves the group for its own leaf first, because controllers are
-// not handed on by a group that holds processes. If they cannot be (somebody else is in the group),
-// it goes back.
+// To take a group over, the daemon first leaves it for a group of its own below it, because a group
+// that holds processes cannot hand controllers on. If they cannot be handed on (somebody else is in
+// the group), the daemon goes back.
 //
-// Numbers of groups go on after those of leftovers, so that a leftover which will not go blocks
+// New groups get higher numbers than leftovers, so that a leftover which cannot be removed blocks
 // nothing.
 #include "daemon/run/cgroup.h"
 #include "common/file.h"
@@ -28,16 +29,16 @@
 #define OWN_LEAF "kcastd"
 #define CHILD_PREFIX "exec-"
 #define CHILD_PREFIX_LEN (sizeof(CHILD_PREFIX) - 1)
-#define FILE_MAX ((size_t)1 << 20) // of what the kernel tells
+#define FILE_MAX ((size_t)1 << 20) // bytes of a file of the kernel
 
 static const char *const wanted_controllers[] = {"memory", "pids"};
 
 struct cgroups {
     char *dir;
-    int fd;                 // of dir; holds the lock
-    char controllers[32];   // handed on to children; "" when none
+    int fd;                 // of dir; it holds the lock
+    char controllers[32];   // that are handed on to children; "": none
     uint64_t last;          // number of the newest group
-    struct cgroup *leaving; // list: ended, not removed yet
+    struct cgroup *leaving; // list of groups that have ended and are not removed yet
 };
 
 struct cgroup {
@@ -49,7 +50,8 @@ struct cgroup {
 
 // --- files of a group
 
-// 0 or an errno value. Never makes a file: ENOENT says that this kernel or group has none such.
+// Writes a file of a group. Returns 0 or an errno value. Never creates a file: ENOENT says that
+// this kernel or group has no such file.
 static int put(const char *dir, const char *name, const char *text)
 {
     char *path = xasprintf("%s/%s", dir, name);
@@ -63,7 +65,7 @@ static int put(const char *dir, const char *name, const char *text)
     return failed;
 }
 
-// Its text, malloc'd; "" when it cannot be read.
+// Returns the text of a file of a group, malloc'd; "" when it cannot be read.
 static char *get(const char *dir, const char *name)
 {
     char *path = xasprintf("%s/%s", dir, name);
@@ -78,8 +80,8 @@ static char *get(const char *dir, const char *name)
 
 // --- where this process is
 
-// The directory that shows group `path` if this line of mountinfo mounts a hierarchy of version 2
-// that has it; else NULL. Cuts the line up.
+// Returns the directory that shows the group `path`, malloc'd, if this line of mountinfo mounts a
+// hierarchy of version 2 that contains it; else NULL. Changes the line.
 static char *directory_in(char *line, const char *path)
 {
     enum { ROOT = 3, MOUNT_POINT = 4, FIELDS = 5 };
@@ -100,7 +102,7 @@ static char *directory_in(char *line, const char *path)
     size_t root_len = strcmp(field[ROOT], "/") == 0 ? 0 : strlen(field[ROOT]);
     if (strncmp(path, field[ROOT], root_len) != 0 ||
         (path[root_len] != '/' && path[root_len] != '\0')) {
-        return NULL; // another part of the hierarchy
+        return NULL; // it mounts another part of the hierarchy
     }
     path += root_len;
     return xasprintf("%s%s", field[MOUNT_POINT], strcmp(path, "/") == 0 ? "" : path);
@@ -124,7 +126,7 @@ int cgroup_find_own(char **ret_dir, const char *proc_dir, struct err *err)
         rc = err_set(err, ERR_NOT_FOUND, "%s/cgroup names no control group of version 2", proc_dir);
         goto out;
     }
-    // "/../x" is what a group outside of this process's cgroup namespace looks like.
+    // "/../x" stands for a group outside of the cgroup namespace of this process.
     for (char *line = strncmp(own, "/..", 3) == 0 ? NULL : strtok_r(mounts, "\n", &save);
          line && !dir; line = strtok_r(NULL, "\n", &save)) {
         dir = directory_in(line, own);
@@ -245,7 +247,7 @@ static struct cgroup *new_group(struct cgroups *cgroups, uint64_t number)
     return cgroup;
 }
 
-// Whether name is that of a child's group, and its number.
+// Whether name is the name of a child's group; sets *ret_number to its number then.
 static bool is_child(const char *name, uint64_t *ret_number)
 {
     const char *digits = name + CHILD_PREFIX_LEN;
@@ -287,22 +289,26 @@ int cgroups_create(struct cgroups **ret, const char *dir, struct err *err)
     cgroups->dir = xstrdup(dir);
     cgroups->fd = -1;
     int rc = claim(cgroups, err);
-    rc = rc == 0 ? enter_leaf(dir, leaf, err) : rc;
-    if (rc == 0) {
-        rc = hand_on_controllers(cgroups, err);
-        if (rc != 0) {
-            (void)put(dir, "cgroup.procs", "0");
-            (void)rmdir(leaf);
-        }
-    }
-    free(leaf);
     if (rc != 0) {
-        cgroups_free(cgroups);
-        return rc;
+        goto out;
+    }
+    rc = enter_leaf(dir, leaf, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = hand_on_controllers(cgroups, err);
+    if (rc != 0) {
+        (void)put(dir, "cgroup.procs", "0");
+        (void)rmdir(leaf);
+        goto out;
     }
     end_leftovers(cgroups);
     *ret = cgroups;
-    return 0;
+    cgroups = NULL;
+out:
+    free(leaf);
+    cgroups_free(cgroups);
+    return rc;
 }
 
 static void free_group(struct cgroup *cgroup)
@@ -313,13 +319,12 @@ static void free_group(struct cgroup *cgroup)
 
 void cgroups_free(struct cgroups *cgroups)
 {
-    struct cgroup *cgroup;
-    struct cgroup *next;
-
     if (!cgroups) {
         return;
     }
     cgroups_sweep(cgroups);
+    struct cgroup *cgroup;
+    struct cgroup *next;
     DL_FOREACH_SAFE (cgroups->leaving, cgroup, next) {
         free_group(cgroup);
     }
@@ -364,7 +369,7 @@ int cgroup_limit(const char *dir, const struct cgroup_limits *limits, struct err
     char processes[32] = "";
     const struct {
         const char *name;
-        const char *text; // "" leaves it alone
+        const char *text; // "": the file is not written
     } file[] = {
         {"memory.max", memory},
         {"memory.swap.max", limits->memory > 0 ? "0" : ""},

@@ -1,26 +1,27 @@
-// Theory of operation. The child gets a session of its own (so one kill reaches its process group),
-// three socket pairs, a small environment and no other descriptor (everything else is CLOEXEC).
-// Three things have to happen before it is over: the process has been reaped, stdout is at its end,
-// stderr is at its end. Then the handles are closed, and the last close callback tells the owner.
+// Design note. The child gets a session of its own, so that one kill reaches its process group. It
+// also gets three socket pairs, a small environment and no other descriptor, because every other
+// one is close-on-exec. Three things have to happen before it is over: the process has been reaped,
+// stdout is at its end, and stderr is at its end. Then the handles are closed, and the last close
+// callback tells the owner.
 //
-//   RUNNING      --limit, child_terminate-->     TERMINATING (has had SIGTERM)
-//   TERMINATING  --grace-->                      KILLED (has had SIGKILL)
+//   RUNNING      --limit, child_terminate-->     TERMINATING (SIGTERM was sent)
+//   TERMINATING  --grace period-->               KILLED (SIGKILL was sent)
 //   RUNNING      --child_kill-->                 KILLED
 //   KILLED       --STUCK_MS-->                   told as stuck
 //   any          --process reaped-->             DRAINING (the pipes get DRAIN_MS to end)
 //
-// What the child leaves behind: its process group is killed when it has gone. A descendant that has
-// left the group is handed to this process by the kernel (orphans.h); whatever child we have that
-// is not in the list is such an orphan and is killed. kcast-exec itself never orphans a process
-// while it lives. Where there are control groups the child enters one of its own (--cgroup) before
-// it has any descendant, and what is left in it is killed when the child has gone.
+// Descendants. The process group is killed when the child has ended. The kernel hands a descendant
+// that has left the group to this process (orphans.h): a child process of ours that is not in the
+// list is such an orphan and is killed. kcast-exec itself never orphans a process while it lives.
+// With control groups the child enters a group of its own (--cgroup) before it has any descendant,
+// and whatever is left in the group is killed when the child has ended.
 //
-// A stuck child (uninterruptible in the kernel) is told once and then forgotten by its owner; its
-// handles stay until it is gone or the program ends.
+// A child that is stuck (uninterruptible in the kernel) is told once, and its owner forgets it. Its
+// handles stay open until it is gone or the program ends.
 #include "daemon/run/child.h"
+#include "daemon/run/child_inside.h"
 #include "daemon/run/environment.h"
 #include "daemon/run/orphans.h"
-#include "daemon/run/tail.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,55 +30,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#define DRAIN_MS 1000
-#define STUCK_MS 10000
-#define READ_CHUNK 65536
-
-struct children {
-    uv_loop_t *loop;
-    char *path;
-    struct cgroups *cgroups; // NULL: none
-    struct child *live;      // list
-    size_t count;
-    char **environment;
-    char chunk[READ_CHUNK]; // shared by all reads: a read is consumed before the next one
-};
-
-enum child_state { CHILD_RUNNING, CHILD_TERMINATING, CHILD_KILLED, CHILD_DRAINING };
-
-struct child {
-    struct children *children;
-    struct child *prev;
-    struct child *next;
-    enum child_state state;
-    char *mode;
-    char *argument;        // NULL: none
-    struct cgroup *cgroup; // NULL: none
-    uint64_t grace_ms;
-    void (*on_output)(void *owner, const char *data, size_t len);
-    void (*on_end)(void *owner, const struct child_end *end); // NULL once called
-    void *owner;
-    uv_process_t process;
-    uv_pipe_t input;
-    uv_pipe_t output;
-    uv_pipe_t errors;
-    uv_timer_t timer;
-    const char *limit; // what to say when the timer fires
-    uv_write_t write;
-    char head[CHILD_HEAD_MAX]; // being written
-    struct bytes body;         // being written
-    bool writing;
-    bool last_write;  // stdin ends with it
-    struct tail tail; // of stderr
-    bool reaped;      // the exit status is there
-    bool output_ended;
-    bool errors_ended;
-    bool closing;
-    int open_handles;
-    int64_t exit_status;
-    int term_signal;
-    struct child_end end; // being filled
-};
+#define DRAIN_MS 1000  // from the process's end until its pipes no longer matter
+#define STUCK_MS 10000 // from SIGKILL until the process counts as stuck
 
 int children_create(struct children **ret, uv_loop_t *loop, const char *path,
                     struct cgroups *cgroups, struct err *err)
@@ -89,8 +43,7 @@ int children_create(struct children **ret, uv_loop_t *loop, const char *path,
     if (rc != 0) {
         return rc;
     }
-    struct children *children;
-    children = xcalloc(1, sizeof(*children));
+    struct children *children = xcalloc(1, sizeof(*children));
     children->loop = loop;
     children->path = xstrdup(path);
     children->cgroups = cgroups;
@@ -113,7 +66,8 @@ size_t children_count(const struct children *children)
     return children->count;
 }
 
-// The group as well as the process: between fork and setsid there is no group yet.
+// Signals the process group, and the process itself because the group does not exist between fork
+// and setsid.
 static void signal_child(const struct child *child, int number)
 {
     if (!child->reaped) {
@@ -162,7 +116,7 @@ static void tell(struct child *child)
     }
 }
 
-// What went wrong first is what is told.
+// Sets the reason of the end. The first thing that went wrong is the one that is told.
 static void blame(struct child *child, const char *what)
 {
     struct child_end *end = &child->end;
@@ -216,7 +170,7 @@ static void on_handle_closed(uv_handle_t *handle)
     free_child(child);
 }
 
-static void close_handle(uv_handle_t *handle)
+void child_close_handle(uv_handle_t *handle)
 {
     if (!uv_is_closing(handle)) {
         uv_close(handle, on_handle_closed);
@@ -229,20 +183,19 @@ static void close_all(struct child *child)
         return;
     }
     child->closing = true;
-    close_handle((uv_handle_t *)&child->process);
-    close_handle((uv_handle_t *)&child->input);
-    close_handle((uv_handle_t *)&child->output);
-    close_handle((uv_handle_t *)&child->errors);
-    close_handle((uv_handle_t *)&child->timer);
+    child_close_handle((uv_handle_t *)&child->process);
+    child_close_handle((uv_handle_t *)&child->input);
+    child_close_handle((uv_handle_t *)&child->output);
+    child_close_handle((uv_handle_t *)&child->errors);
+    child_close_handle((uv_handle_t *)&child->timer);
 }
 
-// Goes on when the process and both of its outputs are at their end.
-static void maybe_finish(struct child *child, bool drained)
+// The process has ended, and its outputs have too, or have had DRAIN_MS for that.
+static void finish(struct child *child)
 {
     struct child_end *end = &child->end;
 
-    if (!child->reaped || child->closing ||
-        (!drained && !(child->output_ended && child->errors_ended))) {
+    if (child->closing) {
         return;
     }
     if (!child->output_ended) {
@@ -253,6 +206,13 @@ static void maybe_finish(struct child *child, bool drained)
         blame_exit(child);
     }
     close_all(child);
+}
+
+void child_maybe_finish(struct child *child)
+{
+    if (child->reaped && child->output_ended && child->errors_ended) {
+        finish(child);
+    }
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -269,13 +229,13 @@ static void on_timer(uv_timer_t *timer)
         return;
     case CHILD_KILLED:
         child->end.stuck = true;
-        child->end.reason[0] = '\0'; // whatever it was: this is worse
+        child->end.reason[0] = '\0'; // this is worse than any earlier reason
         (void)snprintf(what, sizeof(what), "(process %d) does not die", child->process.pid);
         blame(child, what);
         tell(child);
         return;
     case CHILD_DRAINING:
-        maybe_finish(child, true);
+        finish(child);
         return;
     }
 }
@@ -322,7 +282,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
 {
     struct child *child = process->data;
 
-    // The group may outlive its leader; its number cannot be taken by others while it has members.
+    // The group may outlive its leader. Its number is not given to others while it has members.
     (void)kill(-process->pid, SIGKILL);
     if (child->cgroup) {
         cgroup_kill(child->cgroup);
@@ -332,88 +292,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
     child->term_signal = term_signal;
     child->state = CHILD_DRAINING;
     (void)uv_timer_start(&child->timer, on_timer, DRAIN_MS, 0);
-    maybe_finish(child, false);
-}
-
-// --- pipes
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    struct child *child = handle->data;
-
-    (void)suggested;
-    *buf = uv_buf_init(child->children->chunk, READ_CHUNK);
-}
-
-static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
-{
-    struct child *child = stream->data;
-
-    if (count > 0 && child->on_end) {
-        child->on_output(child->owner, buf->base, (size_t)count);
-    }
-    // One that has been killed has nothing more to say, and its output may be without end.
-    if (count < 0 || child->state == CHILD_KILLED) {
-        child->output_ended = true;
-        (void)uv_read_stop(stream);
-        maybe_finish(child, false);
-    }
-}
-
-static void on_errors(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
-{
-    struct child *child = stream->data;
-
-    if (count < 0) {
-        child->errors_ended = true;
-        (void)uv_read_stop(stream);
-        maybe_finish(child, false);
-        return;
-    }
-    tail_add(&child->tail, buf->base, (size_t)count);
-}
-
-// A child that does not read what it is given is found out by what it answers.
-static void on_written(uv_write_t *write, int status)
-{
-    struct child *child = write->data;
-
-    (void)status;
-    child->writing = false;
-    bytes_clear(&child->body);
-    if (child->last_write && !child->closing) {
-        close_handle((uv_handle_t *)&child->input);
-    }
-}
-
-void child_write(struct child *child, const void *head, size_t head_len, struct bytes *body_taken,
-                 bool last)
-{
-    bytes_clear(&child->body);
-    child->body = *body_taken;
-    *body_taken = (struct bytes){0};
-    child->last_write = last;
-    memcpy(child->head, head, head_len);
-    uv_buf_t buf[2];
-    buf[0] = uv_buf_init(child->head, (unsigned)head_len);
-    buf[1] = uv_buf_init((char *)child->body.data, (unsigned)child->body.len);
-    if (head_len + child->body.len > 0 && !uv_is_closing((uv_handle_t *)&child->input)) {
-        child->writing = uv_write(&child->write, (uv_stream_t *)&child->input, buf, ARRAY_LEN(buf),
-                                  on_written) == 0;
-    }
-    if (last && !child->writing) {
-        close_handle((uv_handle_t *)&child->input);
-    }
-}
-
-bool child_is_writing(const struct child *child)
-{
-    return child->writing;
-}
-
-void child_close_input(struct child *child)
-{
-    close_handle((uv_handle_t *)&child->input);
+    child_maybe_finish(child);
 }
 
 // --- the start
@@ -457,7 +336,7 @@ static int init_handles(struct child *child, struct err *err)
     uv_pipe_t *pipe[] = {&child->input, &child->output, &child->errors};
 
     for (size_t i = 0; i < ARRAY_LEN(pipe); i++) {
-        // Fails only for a loop without memory; the handle is initialised all the same.
+        // libuv fails here only when it has no memory; the handle is initialised all the same.
         if (uv_pipe_init(loop, pipe[i], 0) != 0) {
             return err_set(err, ERR_SYSTEM, "a pipe cannot be made");
         }
@@ -497,7 +376,7 @@ int child_start(struct child **ret, struct children *children, const struct chil
         rc = cgroup_create(&child->cgroup, children->cgroups, &config->limits, err);
     }
     if (rc != 0) {
-        free_child(child); // without the limits that it should have nothing is started
+        free_child(child); // nothing is started without its limits
         return rc;
     }
     if (init_handles(child, err) != 0) {
@@ -511,8 +390,7 @@ int child_start(struct child **ret, struct children *children, const struct chil
         close_all(child);
         return rc;
     }
-    (void)uv_read_start((uv_stream_t *)&child->output, on_alloc, on_output);
-    (void)uv_read_start((uv_stream_t *)&child->errors, on_alloc, on_errors);
+    child_read_pipes(child);
     *ret = child;
     return 0;
 }

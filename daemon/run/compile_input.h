@@ -1,5 +1,5 @@
-// What one compilation is about: its key in the cache and its plan for kcast-exec follow from it.
-// Pure functions.
+// What one compilation is about. Its key in the cache and its plan for kcast-exec follow from this
+// alone. Called by compiler.c; setup.c fills it. Pure functions.
 #ifndef DAEMON_RUN_COMPILE_INPUT_H
 #define DAEMON_RUN_COMPILE_INPUT_H
 
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COMPILER_FLAGS "" // beyond what kcast-exec always uses
+#define COMPILER_FLAGS "" // in addition to those that kcast-exec always uses
 // Changes whenever kcast-exec cuda-compile makes other objects of the same source.
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-1"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
@@ -19,23 +19,23 @@
 
 struct compile_input {
     struct digest source; // blob
-    const char *header;   // put in front of it; copied
-    const char *glue;     // second translation unit; copied
-    const char *name;     // how messages call it: "candidate.c"
-    bool fresh;           // do not read the cache
-    // What for: language, toolchain, target. Outlives the compilation.
+    const char *header;   // put in front of the source
+    const char *glue;     // second translation unit
+    const char *name;     // of the source in messages of the compiler: "candidate.c"
+    bool fresh;           // do not look into the cache
+    // Language, toolchain and target. Outlives the compilation.
     const struct device_class *device_class;
-    // cuda:
+    // The rest is for cuda alone.
     struct digest problem; // blob
     enum compile_role role;
-    uint64_t hidden_seed; // a candidate's hidden cases follow from it
+    uint64_t hidden_seed; // the hidden cases of a candidate follow from it
 };
 
 bool compile_input_is_cuda(const struct compile_input *input);
-// The key under which it is cached: everything that the object depends on.
+// The key in the cache: a digest of everything that the object depends on.
 struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);
-// A packed compile_plan. blobs: the source, and for cuda the problem; taken. Empty when it is
-// larger than a message may be.
+// Returns a packed compile_plan, which the caller frees. blobs are the source and, for cuda, the
+// problem; they are taken. Empty when the plan is larger than a message may be.
 struct bytes compile_input_plan(const struct compile_input *input,
                                 const struct daemon_limits *limits, struct bytes *blobs);
 

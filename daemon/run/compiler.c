@@ -1,69 +1,38 @@
 // Design note. A task is one compilation that somebody waits for; requests for the same key join
 // it.
 //
-//   LOOKUP   the ledger is asked for the key; a hit ends it
+//   LOOKUP   the ledger is asked for the key; a hit ends the task
 //   WAITING  in the list of those that need a slot, oldest first
-//   LOADING  the source is read (and the problem, for cuda); holds a slot
-//   RUNNING  kcast-exec runs; holds a slot; when it is lost: WAITING again, once; when the host
-//            cannot start it: WAITING again, as often as that happens
-//   STORING  object and entry are being stored; no slot
+//   LOADING  the source, and the problem for cuda, are being read; holds a slot
+//   RUNNING  kcast-exec runs; holds a slot
+//   STORING  object and cache entry are being stored; holds no slot
 //
-// A task whose last request is cancelled leaves the table of keys at once (a new request starts
-// anew); its memory stays until what is under way for it has come back. A hit counts only if the
-// object is still in the blob store. The entry is written after the object, so that a crash in
-// between costs a compilation and nothing else. What cannot be stored (a full disk) is still
-// delivered when there is no object to be stored (a compile error). An object that finds no room is
-// made again when HELD_TICKS have passed, and nothing else is compiled meanwhile: a full disk ends
-// no job. One that cannot be stored for another reason cannot be used, and the request is lost.
+// From RUNNING a task goes back to WAITING once if its executor is lost. From LOADING and RUNNING
+// it goes back to WAITING as often as the host cannot open a blob or start kcast-exec.
+//
+// A task whose last request is cancelled leaves the table of keys at once, so that a new request
+// starts another task. It is freed when the operation under way for it has come back. A hit counts
+// only if the object is still in the blob store. The entry is written after the object, so a crash
+// in between costs a compilation and nothing else.
+//
+// A compile error has no object, so it is delivered even if its entry cannot be stored. An object
+// that finds no room on the disk is made again after HELD_TICKS, and nothing else is compiled in
+// the meantime: a full disk ends no job. If an object cannot be stored for another reason, the
+// compilation is lost.
 #include "daemon/run/compiler.h"
 #include "common/log.h"
+#include "daemon/run/compiler_inside.h"
 #include "daemon/run/outcome.h"
 #include "daemon/store/cache.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #define OUTCOME_MAX ((size_t)34 << 20)
-// Of the jail altogether: a compiler at its limit, and as much for its helpers, scratch files and
-// kcast-exec itself; twice the processes that the jail's own limit allows.
+// Bytes of all processes of a compilation together: a compiler at its limit, and as much again for
+// its helpers, scratch files and kcast-exec itself.
 #define GROUP_MEMORY (2 * COMPILER_MEMORY_MAX)
-#define GROUP_PROCESSES 128
-#define HELD_TICKS 10 // seconds between tries of a full disk
-
-enum task_state { TASK_LOOKUP, TASK_WAITING, TASK_LOADING, TASK_RUNNING, TASK_STORING };
-
-struct compile_task {
-    struct compiler *compiler;
-    struct digest key;
-    enum task_state state;
-    bool orphan; // nobody waits any more; not in the table
-    bool fresh;  // the cache does not count
-    unsigned attempts;
-    struct compile_input input;       // its texts are copies
-    struct compile_request *requests; // list
-    struct executor *executor;        // RUNNING
-    struct compile_outcome outcome;   // of the last run
-    bool has_outcome;
-    struct err unread;         // why a report could not be read
-    double seconds;            // of children so far
-    struct compile_task *prev; // WAITING list
-    struct compile_task *next;
-    UT_hash_handle hh;
-};
-
-struct compiler {
-    const struct daemon_parts *parts;
-    struct compiler_events events;
-    struct compile_task *tasks;   // by key
-    struct compile_task *waiting; // list
-    size_t waiting_count;
-    size_t slots_used;
-    size_t under_way; // tasks that exist
-    unsigned held;    // ticks until something is compiled again; 0: as usual
-    bool full;        // the last object found no room
-    bool stopping;
-};
+#define GROUP_PROCESSES 128 // twice as many as the sandbox allows the compiler
 
 struct compiler *compiler_create(const struct daemon_parts *parts,
                                  const struct compiler_events *events)
@@ -83,56 +52,6 @@ void compiler_free(struct compiler *compiler)
 static struct digest key_of(const struct compiler *compiler, const struct compile_input *input)
 {
     return compile_input_key(input, compiler->parts->limits.sandbox_off);
-}
-
-static void leave_table(struct compile_task *task)
-{
-    if (!task->orphan) {
-        task->orphan = true;
-        HASH_DEL(task->compiler->tasks, task);
-    }
-}
-
-static void task_free(struct compile_task *task)
-{
-    leave_table(task);
-    if (--task->compiler->under_way == 0) {
-        task->compiler->full = false; // nothing waits for room any more
-    }
-    if (task->has_outcome) {
-        message_clear(&compile_outcome_message, &task->outcome);
-    }
-    free((char *)(uintptr_t)task->input.header);
-    free((char *)(uintptr_t)task->input.glue);
-    free((char *)(uintptr_t)task->input.name);
-    free(task);
-}
-
-// Tells everybody and ends the task. The first requester pays.
-static void finish_as(struct compile_task *task, struct compile_answer outcome)
-{
-    outcome.seconds = task->seconds;
-    leave_table(task); // a request made by a callback starts anew
-    struct compile_request *request;
-    while ((request = task->requests)) {
-        DL_DELETE(task->requests, request);
-        request->task = NULL;
-        request->on_done(request, &outcome);
-        outcome.seconds = 0;
-    }
-    task_free(task);
-}
-
-static void finish(struct compile_task *task, const struct compiled *compiled)
-{
-    finish_as(task, (struct compile_answer){.compiled = compiled});
-}
-
-static void lose(struct compile_task *task, enum job_cause cause, const char *reason)
-{
-    log_event(LOG_WARNING, "compile-lost name=%s cause=%s reason=\"%s\"", task->input.name,
-              job_cause_name(cause), reason);
-    finish_as(task, (struct compile_answer){.reason = reason, .cause = cause});
 }
 
 static void wait_for_slot(struct compile_task *task)
@@ -163,83 +82,6 @@ static void free_slot(struct compile_task *task, double seconds)
     compiler->events.on_idle(compiler->events.owner, seconds);
 }
 
-static void on_entry_stored(void *owner, const struct err *error, struct bytes *answer,
-                            size_t count)
-{
-    struct compile_task *task = owner;
-
-    // Without the entry the compilation is done again next time; nobody has to know.
-    (void)error;
-    (void)answer;
-    (void)count;
-    finish(task, task->outcome.compiled);
-}
-
-static void store_entry(struct compile_task *task)
-{
-    struct bytes packed = cache_pack(&compiled_message, task->outcome.compiled);
-
-    ledger_keep_compiled(task->compiler->parts->ledger, &task->key, &packed, on_entry_stored, task);
-    bytes_clear(&packed);
-}
-
-// It will be the next one to begin.
-static void put_back(struct compile_task *task)
-{
-    task->state = TASK_WAITING;
-    DL_PREPEND(task->compiler->waiting, task);
-    task->compiler->waiting_count++;
-}
-
-// There is no room for its object. The disk is tried again later, with this task first.
-static void hold(struct compile_task *task, const char *reason)
-{
-    struct compiler *compiler = task->compiler;
-
-    log_event(LOG_WARNING, "compile-held name=%s seconds=%d reason=\"%s\"", task->input.name,
-              HELD_TICKS, reason);
-    message_clear(&compile_outcome_message, &task->outcome);
-    task->has_outcome = false;
-    task->seconds = 0; // the search is not charged for tries of a full disk
-    put_back(task);
-    compiler->held = HELD_TICKS;
-    compiler->full = true;
-}
-
-static void on_object_stored(void *owner, const struct err *error)
-{
-    struct compile_task *task = owner;
-
-    if (error && error->code == ERR_NO_SPACE && task->requests) {
-        hold(task, error->text);
-    } else if (error) {
-        lose(task, JOB_CAUSE_STORAGE, error->text);
-    } else {
-        task->compiler->full = false;
-        store_entry(task);
-    }
-}
-
-static void store(struct compile_task *task)
-{
-    struct compiled *compiled = task->outcome.compiled;
-    struct bytes object = task->outcome.object;
-
-    task->state = TASK_STORING;
-    task->outcome.object = (struct bytes){0};
-    compiled->cached = false;
-    if (!compiled->toolchain) {
-        compiled->toolchain = xstrdup(task->input.device_class->toolchain);
-    }
-    if (compiled->verdict == VERDICT_NONE) {
-        blob_put(task->compiler->parts->blobs, &compiled->object, &object, false, on_object_stored,
-                 task);
-    } else {
-        bytes_clear(&object);
-        store_entry(task);
-    }
-}
-
 static struct compile_expectation expectation_of(const struct compile_task *task)
 {
     return (struct compile_expectation){
@@ -248,7 +90,8 @@ static struct compile_expectation expectation_of(const struct compile_task *task
     };
 }
 
-// Perhaps on another thread. What lies is not asked again.
+// May run on another thread. Returns true, so that the process is not used again, if the outcome
+// cannot be true.
 static bool read_outcome(void *owner, const struct bytes *packed)
 {
     struct compile_task *task = owner;
@@ -259,7 +102,7 @@ static bool read_outcome(void *owner, const struct bytes *packed)
     return !task->has_outcome;
 }
 
-// The run has ended and the task still has its slot.
+// The run has ended, and the task still has its slot.
 static void on_executor_end(void *owner, struct executor_end *end)
 {
     struct compile_task *task = owner;
@@ -268,11 +111,11 @@ static void on_executor_end(void *owner, struct executor_end *end)
     task->seconds += end->seconds;
     free_slot(task, end->seconds);
     if (task->orphan || task->compiler->stopping) {
-        task_free(task);
+        compile_task_free(task);
         return;
     }
     if (task->has_outcome) {
-        store(task);
+        compile_task_store(task);
         return;
     }
     char reason[ERR_TEXT_MAX];
@@ -282,10 +125,10 @@ static void on_executor_end(void *owner, struct executor_end *end)
         wait_for_slot(task);
         return;
     }
-    lose(task, JOB_CAUSE_LOST_EXECUTOR, reason);
+    compile_task_lose(task, JOB_CAUSE_LOST_EXECUTOR, reason);
 }
 
-// How kcast-exec is run; for cuda in processes that stay.
+// How kcast-exec is run. Processes for cuda stay.
 static struct executor_config executor_of(const struct daemon_limits *limits, bool cuda)
 {
     return (struct executor_config){
@@ -300,6 +143,15 @@ static struct executor_config executor_of(const struct daemon_limits *limits, bo
     };
 }
 
+// The host could not open a blob or start kcast-exec, and the executors are held for a while.
+static void wait_for_host(struct compile_task *task, const char *reason)
+{
+    log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
+              executors_held(task->compiler->parts->executors), reason);
+    compile_task_put_back(task);
+    free_slot(task, 0);
+}
+
 static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
                      size_t count)
 {
@@ -311,28 +163,31 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     (void)count;
     if (task->orphan || task->compiler->stopping) {
         free_slot(task, 0);
-        task_free(task);
+        compile_task_free(task);
+        return;
+    }
+    struct err err = ERR_INIT;
+    if (error && error->code == ERR_BUSY) {
+        executors_hold(parts->executors);
+        wait_for_host(task, error->text);
         return;
     }
     if (error) {
         free_slot(task, 0);
-        lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
+        compile_task_lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
         return;
     }
     struct bytes plan = compile_input_plan(&task->input, &parts->limits, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {
         free_slot(task, 0);
-        lose(task, JOB_CAUSE_TOO_LARGE, "its source, header or glue is too large for a plan");
+        compile_task_lose(task, JOB_CAUSE_TOO_LARGE,
+                          "its source, header or glue is too large for a plan");
         return;
     }
     run.owner = task;
-    struct err err = ERR_INIT;
     if (executor_start(&task->executor, parts->executors, &run, &plan, &err) != 0) {
-        log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
-                  executor_pool_held(parts->executors), err.text);
-        put_back(task);
-        free_slot(task, 0);
+        wait_for_host(task, err.text);
     }
 }
 
@@ -351,7 +206,7 @@ void compiler_kick(struct compiler *compiler)
 
     while (compiler->waiting && !compiler->stopping && !compiler->held &&
            compiler->slots_used < parts->limits.compile_slots &&
-           executor_pool_held(parts->executors) == 0 && events->may_start(events->owner)) {
+           executors_held(parts->executors) == 0 && events->may_start(events->owner)) {
         struct compile_task *task = compiler->waiting;
         struct digest blobs[] = {task->input.source, task->input.problem};
 
@@ -375,7 +230,7 @@ static void on_looked_up(void *owner, const struct err *error, struct bytes *ans
 
     (void)error;
     if (task->orphan || task->compiler->stopping) {
-        task_free(task);
+        compile_task_free(task);
         return;
     }
     struct compiled compiled;
@@ -389,7 +244,7 @@ static void on_looked_up(void *owner, const struct err *error, struct bytes *ans
         wait_for_slot(task);
     } else {
         compiled.cached = true;
-        finish(task, &compiled);
+        compile_task_finish(task, &compiled);
     }
     message_clear(&compiled_message, &compiled);
 }
@@ -437,12 +292,12 @@ void compiler_cancel(struct compiler *compiler, struct compile_request *request)
     DL_DELETE(task->requests, request);
     request->task = NULL;
     if (task->requests || task->state == TASK_STORING) {
-        return; // others want it, or it is as good as done
+        return; // others wait for it, or it is almost done
     }
-    leave_table(task);
+    compile_task_leave_table(task);
     if (task->state == TASK_WAITING) {
         stop_waiting(task);
-        task_free(task);
+        compile_task_free(task);
     } else if (task->state == TASK_RUNNING) {
         executor_stop(task->executor);
     }
@@ -470,7 +325,7 @@ void compiler_stop(struct compiler *compiler)
         }
         if (task->state == TASK_WAITING) {
             stop_waiting(task);
-            task_free(task);
+            compile_task_free(task);
         } else if (task->state == TASK_RUNNING) {
             executor_stop(task->executor);
         }

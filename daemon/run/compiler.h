@@ -1,5 +1,6 @@
-// Compilations: a cache by content, equal ones in flight done once, and a bounded pool of
-// kcast-exec children. Knows nothing of jobs.
+// Compilations: found in a cache by content, made once for all who ask at the same time, and run in
+// a limited number of kcast-exec processes. Called by preparation, and by measure.c when an object
+// is missing. Knows nothing of jobs.
 #ifndef DAEMON_RUN_COMPILER_H
 #define DAEMON_RUN_COMPILER_H
 
@@ -15,66 +16,70 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define COMPILER_ATTEMPTS 2 // runs of the jail before a compilation is given up
+#define COMPILER_ATTEMPTS 2 // runs of kcast-exec before a compilation is given up
 
 struct compiler;
 struct compile_task;
 
+// What a request gets; valid during on_done.
 struct compile_answer {
-    const struct compiled
-        *compiled;  // verdict NONE: compiled->object is stored. NULL: lost, see reason
-    double seconds; // spent on this request now; 0 when it came from the cache
-    const char
-        *reason; // why it was lost (the jail failed, the source is gone, …); no one's verdict
+    // With verdict NONE its object is stored. NULL: the compilation was lost, see reason.
+    const struct compiled *compiled;
+    double seconds;       // spent for this request; 0 when others or the cache had it
+    const char *reason;   // why it was lost: kcast-exec failed, the source is missing, …
     enum job_cause cause; // the same in one word, for the jobs that end by it
 };
 
-// Embedded in what waits for a compilation; zeroed before use. on_done runs on the loop thread,
-// never inside compiler_request.
+// Embedded in what waits for a compilation; zeroed before use. on_done is called on the loop
+// thread, never inside compiler_request.
 struct compile_request {
-    void (*on_done)(struct compile_request *request, const struct compile_answer *outcome);
-    void *owner; // the requester's
-    // The compiler's:
-    struct compile_task *task;
+    void (*on_done)(struct compile_request *request, const struct compile_answer *answer);
+    void *owner;               // the requester's
+    struct compile_task *task; // this and the rest belong to the compiler
     struct compile_request *prev;
     struct compile_request *next;
 };
 
-// What it asks and tells; scheduler.h has the daemon's.
+// What the compiler asks and tells; the daemon's implementation is in scheduler.h.
 struct compiler_events {
-    bool (*may_start)(void *owner); // whether a child may be started now
-    // A child has ended after so many seconds: something else may start.
+    // Whether a process may be started now.
+    bool (*may_start)(void *owner);
+    // A process has ended after this many seconds, so something else may start.
     void (*on_idle)(void *owner, double seconds);
     void *owner;
 };
 
-// parts outlive it; limits, blobs, ledger and executors are used.
+// parts outlives the compiler; limits, blobs, ledger and executors are used.
 struct compiler *compiler_create(const struct daemon_parts *parts,
                                  const struct compiler_events *events);
-// Kills what runs, without callbacks to requests. Freed when the last child has gone; compiler_busy
-// says.
+// Kills what runs; no request is told. compiler_free may be called when compiler_busy is false.
 void compiler_stop(struct compiler *compiler);
-void compiler_free(struct compiler *compiler); // nothing may be under way; NULL is fine
+// Nothing may be under way. NULL is fine.
+void compiler_free(struct compiler *compiler);
 
+// Compiles the input, or finds it in the cache. The texts of input are copied.
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input);
-// on_done will not run. What nobody else waits for is dropped or killed. No-op when
-// it is done.
+// on_done will not be called. A compilation that nobody else waits for is dropped or killed. No
+// effect when the request is done.
 void compiler_cancel(struct compiler *compiler, struct compile_request *request);
-// The object of a compilation is missing or damaged: the next request compiles again.
+// The object of this compilation is missing or damaged: the next request compiles again.
 void compiler_forget(struct compiler *compiler, const struct compile_input *input);
 
 // Keeps as many processes for cuda sources ready as there are slots.
 void compiler_keep_ready(struct compiler *compiler);
-// Starts what may be started.
+// Starts waiting compilations as far as they may be started.
 void compiler_kick(struct compiler *compiler);
-// Once a second: tries again what has found the disk full.
+// Called once a second: tries again after a full disk.
 void compiler_tick(struct compiler *compiler);
-size_t compiler_running(const struct compiler *compiler); // children
-// Compilations that wait for a slot; 0 while the disk is full, when none would be started.
+// The number of slots in use.
+size_t compiler_running(const struct compiler *compiler);
+// The number of compilations that wait for a slot; 0 while the disk is full and none may be
+// started.
 size_t compiler_waiting(const struct compiler *compiler);
-// The last object found no room on the disk, and there is something to be compiled.
+// Whether the last object found no room on the disk and there is still something to be compiled.
 bool compiler_is_held(const struct compiler *compiler);
-bool compiler_busy(const struct compiler *compiler); // anything at all under way
+// Whether anything at all is under way.
+bool compiler_busy(const struct compiler *compiler);
 
 #endif

@@ -1,9 +1,9 @@
-// What of this process's environment kcast-exec gets to see.
+// The environment of kcast-exec: a small part of the daemon's own. Called by child.c.
 #ifndef DAEMON_RUN_ENVIRONMENT_H
 #define DAEMON_RUN_ENVIRONMENT_H
 
-// Variables that kcast-exec, its sanitizers and the GPU's libraries need, and LC_ALL=C; nothing
-// else. NULL-terminated.
+// Returns the variables that kcast-exec, its sanitizers and the GPU's libraries need, and LC_ALL=C.
+// NULL-terminated; freed by environment_free.
 char **environment_create(void);
 void environment_free(char **environment); // NULL is fine
 

@@ -1,14 +1,14 @@
-// Design note. A run is over when its process is gone, with two exceptions: a process that stays
-// gives its answer and goes back, and a process that does not die is given up.
+// Design note. A run is over when its process has ended, with two exceptions: a process that stays
+// gives its outcome and becomes idle, and a process that does not die is given up.
 //
-//   one plan per process   child ─stdout─▶ report, child's end ─▶ on_end
-//   more                   warm ─on_outcome─▶ back to the others ─▶ on_end
-//                                       └─is_last─▶ retired, warm's end ─▶ on_end
-//                          warm's end without a report ─▶ on_end, lost
+//   own process     child ─stdout─▶ outcome, child's end ─▶ on_end
+//   prestarted      on_outcome ─▶ process given back ─▶ on_end
+//                            └─read says last─▶ process retired, its end ─▶ on_end
+//                   process's end without an outcome ─▶ on_end, lost
 //
-// A report is read between the two, once: a short one at once, a long one on a thread of libuv's. The
-// run goes on when that is done. Meanwhile it may be stopped, and a process that stays may end: its
-// end is kept until then.
+// An outcome is read once, between its arrival and on_end: a short one at once, a long one on a
+// thread of libuv. The run goes on when that is done. Until then the run may be stopped, and a
+// prestarted process may end: its end is kept in `gone` until the outcome has been read.
 #include "daemon/run/executors.h"
 #include "common/clock.h"
 #include "common/strbuf.h"
@@ -19,33 +19,33 @@
 
 struct executors {
     uv_loop_t *loop;
-    struct children *children; // NULL, as warms, where a stand-in serves
+    struct children *children; // NULL in a stand-in, like prestarted_set
     struct prestarted_set *prestarted_set;
     struct executor_stand_in stand_in;
-    unsigned failures; // starts in a row that failed, those at the same time counted once
-    unsigned held;     // ticks until something should be started
+    unsigned failures; // starts in a row that failed; those during one wait count once
+    unsigned held;     // ticks until something may be started
 };
 
 struct executor {
-    struct executors *pool;
-    struct child *child; // one of the two, NULL when it is gone
+    struct executors *executors;
+    struct child *child; // its process is one of these two; both are NULL when it has ended
     struct prestarted *prestarted;
-    uv_work_t work;        // reading a long report
-    bool reading;          // that is under way
-    bool last;             // what read said
-    struct child_end gone; // of the process, when it is gone
+    uv_work_t work;        // reads a long outcome
+    bool reading;          // the work is under way
+    bool last;             // what read() returned
+    struct child_end gone; // how the process ended, when it has
     void (*on_read)(struct executor *executor);
-    struct strbuf output; // child: its report so far
-    bool has_outcome;     // warm: end.report is it
+    struct strbuf output; // of a process of its own: the outcome so far
+    bool has_outcome;     // of a prestarted process: end.outcome is complete
     bool (*read)(void *owner, const struct bytes *outcome);
     void (*on_end)(void *owner, struct executor_end *end);
     void *owner;
     uint64_t started_ns;
-    struct executor_end end; // being filled
+    struct executor_end end; // filled until on_end
 };
 
-int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *path,
-                         struct cgroups *cgroups, struct err *err)
+int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
+                     struct cgroups *cgroups, struct err *err)
 {
     struct children *children;
     int rc = children_create(&children, loop, path, cgroups, err);
@@ -59,18 +59,18 @@ int executor_pool_create(struct executors **ret, uv_loop_t *loop, const char *pa
     return rc;
 }
 
-void executor_pool_free(struct executors *pool)
+void executors_free(struct executors *executors)
 {
-    if (pool) {
-        prestarted_set_free(pool->prestarted_set);
-        children_free(pool->children);
-        free(pool);
+    if (executors) {
+        prestarted_set_free(executors->prestarted_set);
+        children_free(executors->children);
+        free(executors);
     }
 }
 
-size_t executor_pool_count(const struct executors *pool)
+size_t executors_count(const struct executors *executors)
 {
-    return pool->children ? children_count(pool->children) : 0;
+    return executors->children ? children_count(executors->children) : 0;
 }
 
 static struct prestarted_config prestarted_config_of(const struct executor_config *config)
@@ -85,50 +85,51 @@ static struct prestarted_config prestarted_config_of(const struct executor_confi
     };
 }
 
-void executors_prestart(struct executors *pool, const struct executor_config *config, size_t count)
+void executors_prestart(struct executors *executors, const struct executor_config *config,
+                        size_t count)
 {
     struct prestarted_config prestarted = prestarted_config_of(config);
 
-    if (pool->prestarted_set) {
-        prestarted_set_fill(pool->prestarted_set, &prestarted, count);
+    if (executors->prestarted_set) {
+        prestarted_set_fill(executors->prestarted_set, &prestarted, count);
     }
 }
 
-void executor_pool_stop(struct executors *pool)
+void executors_stop(struct executors *executors)
 {
-    prestarted_set_stop(pool->prestarted_set);
+    prestarted_set_stop(executors->prestarted_set);
 }
 
-void executor_pool_kill(struct executors *pool)
+void executors_kill(struct executors *executors)
 {
-    children_kill(pool->children);
+    children_kill(executors->children);
 }
 
-void executor_pool_tick(struct executors *pool)
+void executors_tick(struct executors *executors)
 {
-    pool->held -= pool->held > 0;
-    if (pool->children) {
-        children_sweep(pool->children);
-        prestarted_set_tick(pool->prestarted_set);
+    executors->held -= executors->held > 0;
+    if (executors->children) {
+        children_sweep(executors->children);
+        prestarted_set_tick(executors->prestarted_set);
     }
 }
 
-unsigned executor_pool_held(const struct executors *pool)
+unsigned executors_held(const struct executors *executors)
 {
-    return pool->held;
+    return executors->held;
 }
 
-static void hold(struct executors *pool)
+void executors_hold(struct executors *executors)
 {
-    if (pool->held == 0) { // else it is the same misfortune
-        unsigned ticks = 1U << pool->failures;
+    if (executors->held == 0) {
+        unsigned ticks = 1U << executors->failures;
 
-        pool->held = ticks;
-        pool->failures += ticks < EXECUTOR_HELD_MAX;
+        executors->held = ticks;
+        executors->failures += ticks < EXECUTOR_HELD_MAX;
     }
 }
 
-// Tells the owner. The run is gone afterwards.
+// Tells the owner and frees the run.
 static void finish(struct executor *executor)
 {
     struct executor_end *end = &executor->end;
@@ -150,7 +151,7 @@ static void take_end(struct executor *executor, const struct child_end *end, boo
     finish(executor);
 }
 
-// --- the report
+// --- reading the outcome
 
 static void read_work(uv_work_t *work)
 {
@@ -163,20 +164,20 @@ static void on_read_work(uv_work_t *work, int status)
 {
     struct executor *executor = work->data;
 
-    (void)status; // never cancelled
+    (void)status; // the work is never cancelled
     executor->reading = false;
     executor->on_read(executor);
 }
 
-// Goes on with on_read, perhaps later.
+// Has the outcome read and calls on_read afterwards, at once or later.
 static void read_outcome(struct executor *executor, void (*on_read)(struct executor *executor))
 {
     executor->on_read = on_read;
     executor->work.data = executor;
-    // A missing callback is all that uv_queue_work refuses.
+    // uv_queue_work refuses nothing but a missing callback.
     executor->reading =
         executor->read && executor->end.outcome.len > EXECUTOR_READ_HERE &&
-        uv_queue_work(executor->pool->loop, &executor->work, read_work, on_read_work) == 0;
+        uv_queue_work(executor->executors->loop, &executor->work, read_work, on_read_work) == 0;
     if (!executor->reading) {
         executor->last = executor->read && executor->read(executor->owner, &executor->end.outcome);
         on_read(executor);
@@ -217,7 +218,7 @@ static void on_child_end(void *owner, const struct child_end *end)
     }
 }
 
-static int start_child(struct executor *executor, struct executors *pool,
+static int start_child(struct executor *executor, struct executors *executors,
                        const struct executor_config *config, struct bytes *plan_taken,
                        struct err *err)
 {
@@ -230,7 +231,7 @@ static int start_child(struct executor *executor, struct executors *pool,
         .on_end = on_child_end,
         .owner = executor,
     };
-    int rc = child_start(&executor->child, pool->children, &child, err);
+    int rc = child_start(&executor->child, executors->children, &child, err);
 
     if (rc == 0) {
         strbuf_init(&executor->output, config->outcome_max);
@@ -248,7 +249,7 @@ static void on_prestarted_read(struct executor *executor)
         take_end(executor, &executor->gone, true);
     } else if (executor->last) {
         prestarted_retire(executor->prestarted);
-    } else if (!executor->end.stopped) { // else its end is on its way
+    } else if (!executor->end.stopped) { // a stopped process is about to end
         executor->end.ok = true;
         prestarted_give_back(executor->prestarted);
         finish(executor);
@@ -276,7 +277,7 @@ static void on_prestarted_end(void *owner, const struct child_end *end)
     }
 }
 
-static int start_prestarted(struct executor *executor, struct executors *pool,
+static int start_prestarted(struct executor *executor, struct executors *executors,
                             const struct executor_config *config, struct bytes *plan_taken,
                             struct err *err)
 {
@@ -288,7 +289,8 @@ static int start_prestarted(struct executor *executor, struct executors *pool,
         .on_end = on_prestarted_end,
         .owner = executor,
     };
-    int rc = prestarted_set_take(&executor->prestarted, pool->prestarted_set, &prestarted, err);
+    int rc =
+        prestarted_set_take(&executor->prestarted, executors->prestarted_set, &prestarted, err);
 
     if (rc == 0) {
         prestarted_ask(executor->prestarted, &question, plan_taken);
@@ -296,21 +298,21 @@ static int start_prestarted(struct executor *executor, struct executors *pool,
     return rc;
 }
 
-// --- a stand-in
+// --- a stand-in for tests
 
-struct executors *executor_pool_stand_in(const struct executor_stand_in *stand_in)
+struct executors *executors_stand_in(const struct executor_stand_in *stand_in)
 {
-    struct executors *pool = xcalloc(1, sizeof(*pool));
+    struct executors *executors = xcalloc(1, sizeof(*executors));
 
-    pool->stand_in = *stand_in;
-    return pool;
+    executors->stand_in = *stand_in;
+    return executors;
 }
 
-static int start_stand_in(struct executor *executor, struct executors *pool,
+static int start_stand_in(struct executor *executor, struct executors *executors,
                           const struct executor_config *config, struct bytes *plan_taken,
                           struct err *err)
 {
-    const struct executor_stand_in *stand_in = &pool->stand_in;
+    const struct executor_stand_in *stand_in = &executors->stand_in;
 
     return stand_in->start(stand_in->owner, executor, config, plan_taken, err);
 }
@@ -328,28 +330,28 @@ void executor_answer(struct executor *executor, struct executor_end *end_taken)
     finish(executor);
 }
 
-// --- all
+// --- every run
 
-int executor_start(struct executor **ret, struct executors *pool,
+int executor_start(struct executor **ret, struct executors *executors,
                    const struct executor_config *config, struct bytes *plan_taken, struct err *err)
 {
     struct executor *executor = xcalloc(1, sizeof(*executor));
 
-    executor->pool = pool;
+    executor->executors = executors;
     executor->read = config->read;
     executor->on_end = config->on_end;
     executor->owner = config->owner;
     executor->started_ns = clock_now_ns(&clock_system);
-    int rc = (pool->stand_in.start ? start_stand_in
-              : config->keep       ? start_prestarted
-                                   : start_child)(executor, pool, config, plan_taken, err);
-    bytes_clear(plan_taken); // when nothing has taken it
+    int rc = (executors->stand_in.start ? start_stand_in
+              : config->keep            ? start_prestarted
+                             : start_child)(executor, executors, config, plan_taken, err);
+    bytes_clear(plan_taken); // if nothing has taken it
     if (rc != 0) {
-        hold(pool);
+        executors_hold(executors);
         free(executor);
         return rc;
     }
-    pool->failures = 0;
+    executors->failures = 0;
     *ret = executor;
     return 0;
 }
@@ -362,8 +364,8 @@ void executor_stop(struct executor *executor)
         return;
     }
     end->stopped = true;
-    if (executor->pool->stand_in.stop) {
-        executor->pool->stand_in.stop(executor->pool->stand_in.owner, executor);
+    if (executor->executors->stand_in.stop) {
+        executor->executors->stand_in.stop(executor->executors->stand_in.owner, executor);
     } else if (executor->child) {
         child_terminate(executor->child, "was stopped");
     } else if (executor->prestarted) {

@@ -1,21 +1,21 @@
-// Design note. Three things are under way at first, at the same time: the blobs are read, the
-// ledger is told that the job is RUNNING (so that a crash counts as an attempt), and the result
-// cache is asked, because an equal job may have been measured since this one was submitted. When
-// all are there the plan is written and the executor started; the seed is drawn then, after the
+// Design note. A run begins with three operations at the same time: the blobs are read, the ledger
+// is told that the job is RUNNING (so that a crash counts as an attempt), and the result cache is
+// asked, because an equal job may have been measured since this one was submitted. When all three
+// have come back the plan is written and the executor started. The seed is drawn then, after the
 // candidate is fixed.
 //
-//   PREPARING --all there--> EXECUTING --report, failure--> end
+//   PREPARING --all came back--> EXECUTING --outcome or failure--> end
 //
-// A cancelled run has no job: it stops at the next point where it can, and ends as RUN_CANCELLED. A
-// ledger that cannot take the RUNNING mark (a full disk) does not stop the measurement.
+// A cancelled run has no job. It stops at the next point where it can, and ends as RUN_CANCELLED.
+// If the ledger cannot take the RUNNING mark (a full disk), the measurement goes on.
 //
-// What the executor says about itself is overwritten by what the daemon knows: device, class,
-// digests, seed, attempt.
+// What the executor says about device, class, digests, seed and attempt is overwritten by what the
+// daemon knows.
 #include "daemon/run/measure.h"
 #include "common/clock.h"
 #include "common/stats.h"
-#include "daemon/jobs/completion.h"
-#include "daemon/run/outcome.h"
+#include "daemon/run/job_cache.h"
+#include "daemon/run/measure_inside.h"
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
@@ -23,44 +23,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Of each GPU. Two, because the one that a crash takes with it cannot serve the next search.
+// Unused processes of each GPU. There are two, so that one is left for the next search when a crash
+// has used up the other.
 #define PRESTARTED_UNUSED 2
-
-struct run {
-    const struct daemon_parts *parts;
-    const struct run_events *events;
-    struct job *job; // NULL: cancelled
-    uint64_t id;     // of the job
-    struct device *device;
-    struct queue_ticket ticket; // of the queue of the device's class
-    struct account_hold hold;   // of the search's account
-    char *tenant, *search_name;
-    char *place;                       // of both, as search->place
-    unsigned pending;                  // of the three
-    struct bytes blob[RUN_BLOB_COUNT]; // read
-    struct bytes cached;               // a result that answers the job
-    bool failed;                       // a blob could not be read: end says which
-    struct executor *executor;
-    struct outcome_expectation expected;
-    struct measure_outcome outcome; // of the executor
-    bool has_outcome;
-    struct err unread;   // why the report could not be read
-    struct digest about; // problem and baseline, for controls
-    double anchor_log2;
-    double precision_log2;
-    uint64_t max_launches;
-    double max_seconds;
-    double queue_seconds;
-    double compile_seconds;
-    uint64_t attempt;
-    uint8_t disturbed; // times before
-    uint64_t seed;
-    uint64_t hidden_seed;
-    bool control;
-    bool fresh;
-    char reason[ERR_TEXT_MAX];
-    struct run_end end;
-};
 
 static void run_free(struct run *run)
 {
@@ -77,7 +42,7 @@ static void run_free(struct run *run)
     free(run);
 }
 
-// The device is released, the queue settled, the owner told.
+// Releases the device, settles queue and account, tells the owner and frees the run.
 static void finish(struct run *run, enum run_outcome outcome)
 {
     struct run_end *end = &run->end;
@@ -92,8 +57,8 @@ static void finish(struct run *run, enum run_outcome outcome)
     if (run->device->job != 0) {
         end->held_s = device_release(run->device, now_ns);
     }
-    // What was lost, or was not measured after all, is free; a candidate that loses every executor
-    // is at fault itself.
+    // A search does not pay for what was lost or was not measured after all. It pays for the last
+    // attempt of a job that loses every executor, because the candidate is at fault then.
     bool free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
                           outcome == RUN_DISTURBED || outcome == RUN_NO_START ||
                           outcome == RUN_TOO_LARGE ||
@@ -111,82 +76,18 @@ static void finish(struct run *run, enum run_outcome outcome)
     run_free(run);
 }
 
-static void set_text(char **field, const char *text)
-{
-    free(*field);
-    *field = text ? xstrdup(text) : NULL;
-}
-
-static void fill_accounts(struct run *run, struct result *result)
-{
-    if (!result->seconds) {
-        result->seconds = xcalloc(1, sizeof(*result->seconds));
-        message_init(&accounts_message, result->seconds);
-    }
-    result->seconds->queue = run->queue_seconds;
-    result->seconds->compile = run->compile_seconds;
-    result->seconds->held = clock_seconds(clock_now_ns(run->parts->clock) - run->device->since_ns);
-}
-
-// What the GPU read last, and whether it was disturbed. The executor's word does not count here.
-static void fill_conditions(const struct run *run, bool disturbed, struct result *result)
-{
-    for (size_t i = 0; i < result->conditions_count; i++) {
-        message_clear(&fact_message, &result->conditions[i]);
-    }
-    free(result->conditions);
-    struct fact *facts =
-        device_readings(run->device, clock_now_ns(run->parts->clock), &result->conditions_count);
-    if (disturbed) {
-        facts = xrealloc(facts, result->conditions_count + 1, sizeof(*facts));
-        facts[result->conditions_count++] = (struct fact){.name = xstrdup("disturbed"), .value = 1};
-    }
-    result->conditions = facts;
-}
-
-static void fill_compiled(const struct compiled *compiled, struct result *result)
-{
-    if (!result->compiled) {
-        result->compiled = xcalloc(1, sizeof(*result->compiled));
-    }
-    message_clear(&compiled_message, result->compiled);
-    message_copy(&compiled_message, result->compiled, compiled);
-    result->compiled->cached = false; // whether somebody had compiled it before is no result
-}
-
-// What the daemon knows better than the executor.
-static void fill_result(struct run *run, bool disturbed, struct result *result)
-{
-    set_text(&result->device, run->device->name);
-    set_text(&result->device_class, run->device->device_class->name);
-    set_text(&result->sandbox, run->parts->limits.sandbox_off ? "off" : "on");
-    if (!result->trust && !device_is_gpu(run->device)) {
-        set_text(&result->trust, "c");
-    }
-    result->problem = run->expected.problem;
-    result->candidate = run->expected.candidate;
-    result->attempt = run->attempt;
-    result->seed = run->seed;
-    result->cached = false;
-    result->measured_at = (double)clock_wall_ns(run->parts->clock) / 1e9;
-    if (run->job) {
-        fill_compiled(run->job->compiled, result);
-    }
-    fill_conditions(run, disturbed, result);
-    fill_accounts(run, result);
-}
-
-// The control of this run, or the last one of its kind, belongs to the result. A disturbed one says
-// nothing about the device. Returns whether the result may answer equal jobs.
+// A result has the A/A control of this run or else the last one for the same problem and baseline.
+// The control of a disturbed run says nothing about the device. Returns whether the result may
+// answer equal jobs.
 static bool take_control(struct run *run, bool disturbed, struct result *result)
 {
     struct device *device = run->device;
 
     if (result->control) {
-        return !disturbed && device_control(device, &run->about, result->control,
-                                            clock_now_ns(run->parts->clock));
+        return !disturbed && device_add_control(device, &run->pair, result->control,
+                                                clock_now_ns(run->parts->clock));
     }
-    const struct estimate *last = device_last_control(device, &run->about);
+    const struct estimate *last = device_last_control(device, &run->pair);
     if (last) {
         result->control = xmalloc(sizeof(*result->control));
         message_copy(&estimate_message, result->control, last);
@@ -194,8 +95,8 @@ static bool take_control(struct run *run, bool disturbed, struct result *result)
     return !disturbed && device->bad_controls == 0;
 }
 
-// Whether times may be wrong and there is another try. What a candidate computes does not depend on
-// what else is at work.
+// Whether the times may be wrong and the job may be measured again. What a candidate computes does
+// not depend on what else runs.
 static bool is_spoilt(const struct run *run, bool disturbed, const struct result *result)
 {
     return disturbed && run->disturbed + 1 < MEASURE_DISTURBED_MAX &&
@@ -209,7 +110,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
     bool disturbed = device_was_disturbed(run->device);
 
     run->executor = NULL;
-    if (end->stuck) { // it may have given its report before
+    if (end->stuck) { // the outcome may have come before
         run->end.held_s = device_release(run->device, clock_now_ns(run->parts->clock));
         device_lose(run->device, true, end->reason);
     }
@@ -225,8 +126,8 @@ static void on_executor_end(void *owner, struct executor_end *end)
         finish(run, RUN_DISTURBED);
         return;
     }
-    fill_result(run, disturbed, result);
-    // After the release, because a bad control may take the device out of service.
+    measure_fill_result(run, disturbed, result);
+    // The device is released first, because a bad control may take it out of service.
     if (!end->stuck) {
         run->end.held_s = device_release(run->device, clock_now_ns(run->parts->clock));
     }
@@ -277,7 +178,8 @@ static struct bytes pack_plan(struct run *run)
     return packed;
 }
 
-// Perhaps on another thread. What lies is not asked again.
+// May run on another thread. Returns true, so that the process is not used again, if the outcome
+// cannot be true or the process wants to end.
 static bool read_outcome(void *owner, const struct bytes *packed)
 {
     struct run *run = owner;
@@ -288,7 +190,7 @@ static bool read_outcome(void *owner, const struct bytes *packed)
     return !run->has_outcome || run->outcome.retire;
 }
 
-// How kcast-exec is run; for a GPU in processes that stay with its context.
+// How kcast-exec is run. Processes for a GPU stay, because they hold its context.
 static struct executor_config executor_of(const struct daemon_limits *limits,
                                           const struct device *device)
 {
@@ -314,7 +216,7 @@ void run_prestart(const struct daemon_parts *parts, const struct device *device)
 
 static void execute(struct run *run)
 {
-    // Timing, twice with a control; verification is in the slack.
+    // The time of the timing, twice with a control. The slack has room for verification.
     double timing_s = run->max_seconds * (run->control ? 2 : 1);
     struct executor_config config = executor_of(&run->parts->limits, run->device);
 
@@ -338,7 +240,7 @@ static void execute(struct run *run)
     }
 }
 
-// One of the three is there.
+// One of the three operations has come back.
 static void prepared(struct run *run)
 {
     if (--run->pending > 0) {
@@ -349,6 +251,8 @@ static void prepared(struct run *run)
     } else if (run->cached.data) {
         run->end.cached = &run->cached;
         finish(run, RUN_CACHED);
+    } else if (run->host_failed) {
+        finish(run, RUN_NO_START);
     } else if (run->failed) {
         finish(run, RUN_NO_OBJECT);
     } else {
@@ -361,6 +265,10 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
 {
     struct run *run = owner;
 
+    if (error && error->code == ERR_BUSY) {
+        run->host_failed = true;
+        executors_hold(run->parts->executors);
+    }
     if (error) {
         run->failed = true;
         run->end.blob = failed;
@@ -392,8 +300,8 @@ static void on_cached(void *owner, const struct err *error, struct bytes *answer
 
 static void look_into_cache(struct run *run, const struct job *job)
 {
-    struct digest key = completion_cache_key(job, run->parts->limits.sandbox_off);
-    struct bytes question = completion_cache_question(job);
+    struct digest key = job_cache_key(job, run->parts->limits.sandbox_off);
+    struct bytes question = job_cache_question(job);
 
     ledger_read_cached(run->parts->ledger, &key, &question, cache_adopt, on_cached, run);
     bytes_clear(&question);
@@ -418,12 +326,12 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
     run->place = xstrdup(job->search->place);
     run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
     run->fresh = job->fresh;
-    run->expected = (struct outcome_expectation){
+    run->expected = (struct measure_expectation){
         .problem = setup->problem,
         .candidate = job->candidate,
         .sandbox_off = parts->limits.sandbox_off,
     };
-    run->about = device_about(&setup->problem, &setup->baseline.source);
+    run->pair = device_control_pair(&setup->problem, &setup->baseline.source);
     run->anchor_log2 = job->anchor_log2;
     run->precision_log2 = job->precision_log2;
     run->max_launches = job->max_launches;
@@ -449,7 +357,7 @@ void run_start(const struct daemon_parts *parts, const struct run_events *events
     double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;
 
     run->queue_seconds = waited > 0 ? waited : 0;
-    run->control = device_needs_control(device, &run->about, now_ns);
+    run->control = device_needs_control(device, &run->pair, now_ns);
     device_hold(device, job->id, now_ns);
     job->run = run;
     run->pending = job->fresh ? 2 : 3;

@@ -22,7 +22,7 @@ void orphans_sweep(bool (*is_known)(void *owner, pid_t pid), void *owner)
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     FILE *file = fopen(path, "re");
     if (!file) {
-        return; // a kernel without CONFIG_PROC_CHILDREN: the process group has to do
+        return; // a kernel without CONFIG_PROC_CHILDREN: killing the group has to suffice
     }
     int pid;
     while (fscanf(file, "%d", &pid) == 1) {

@@ -1,5 +1,6 @@
-// Processes that their executor left behind. This process is made their reaper, so that the kernel
-// hands them to it, whatever session or group they have put themselves into.
+// Processes that a child left behind when it ended. This process becomes their reaper, so that the
+// kernel makes them its children, whatever session or group they have put themselves into. Called
+// by child.c.
 #ifndef DAEMON_RUN_ORPHANS_H
 #define DAEMON_RUN_ORPHANS_H
 
@@ -7,9 +8,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+// Makes this process the reaper of its orphaned descendants. ERR_SYSTEM when the kernel refuses.
 MUST_CHECK int orphans_adopt(struct err *err);
-// Kills and reaps every child of this process that is_known does not know. Does not wait: what is
-// not gone yet is reaped by a later sweep. Call it from the main thread.
+// Kills and reaps every child of this process for which is_known() is false. Does not wait: a child
+// that is not gone yet is reaped by a later sweep. To be called on the main thread.
 void orphans_sweep(bool (*is_known)(void *owner, pid_t pid), void *owner);
 
 #endif

@@ -1,17 +1,17 @@
 // Design note. The reader of messages has checked types, counts and sizes; here it is about
-// meaning. A number that is absent is fine where the table says OPTIONAL; a number that is there
-// must be finite and within what physics and the method allow, because it goes into the ledger,
-// into the cache and into other people's reports. A report that fails is the executor's failure,
-// never the candidate's.
+// meaning. A number that is absent is fine where the table of messages says OPTIONAL. A number that
+// is there must be finite and within what physics and the method allow, because it goes into the
+// ledger, into the cache and into other people's results. An outcome that fails a check is the
+// executor's failure, never the candidate's.
 #include "daemon/run/outcome.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <string.h>
 
-#define LOG2_MAX 40.0 // a factor of 10^12 either way is no measurement
-#define NS_MAX 1e15   // 11 days
+#define LOG2_MAX 40.0 // a factor of 10^12 or its inverse is no measurement
+#define NS_MAX 1e15   // nanoseconds: 11 days
 #define SECONDS_MAX 1e6
-#define BLOCKS_MAX 1000000 // the method stops far below
+#define BLOCKS_MAX 1000000 // the method stops far below this
 
 static bool within(double x, double low, double high)
 {
@@ -69,10 +69,10 @@ static int check_case(const struct case_result *c, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    if ((!absent_or_within(c->weight, 0, 1) || !absent_or_within(c->floor_ns, 0, NS_MAX))) {
-        rc = err_set(err, ERR_PROTOCOL, "%s: weight or floor out of range", c->params);
+    if (!absent_or_within(c->weight, 0, 1) || !absent_or_within(c->floor_ns, 0, NS_MAX)) {
+        return err_set(err, ERR_PROTOCOL, "%s: weight or floor out of range", c->params);
     }
-    return rc;
+    return 0;
 }
 
 static int check_accounts(const struct accounts *a, struct err *err)
@@ -88,20 +88,20 @@ static int check_accounts(const struct accounts *a, struct err *err)
     return 0;
 }
 
-// A digest that the executor gives must be the one it was given.
-static int check_digest(const struct digest *said, const struct digest *expected, const char *what,
+// A digest that the outcome names must be the expected one.
+static int check_digest(const struct digest *named, const struct digest *expected, const char *what,
                         struct err *err)
 {
-    if (!digest_is_zero(said) && !digest_equal(said, expected)) {
+    if (!digest_is_zero(named) && !digest_equal(named, expected)) {
         return err_set(err, ERR_PROTOCOL, "the report is about another %s", what);
     }
     return 0;
 }
 
-static int check_sandbox(const char *said, bool off, struct err *err)
+static int check_sandbox(const char *named, bool off, struct err *err)
 {
-    if (said && strcmp(said, off ? "off" : "on") != 0) {
-        return err_set(err, ERR_PROTOCOL, "the report says that the sandbox was %s", said);
+    if (named && strcmp(named, off ? "off" : "on") != 0) {
+        return err_set(err, ERR_PROTOCOL, "the report says that the sandbox was %s", named);
     }
     return 0;
 }
@@ -119,7 +119,7 @@ static int check_ratio(const struct result *result, struct err *err)
     return rc;
 }
 
-static int check_result(const struct result *result, const struct outcome_expectation *expected,
+static int check_result(const struct result *result, const struct measure_expectation *expected,
                         struct err *err)
 {
     if (result->verdict == VERDICT_NONE || !verdict_known(result->verdict)) {
@@ -128,29 +128,47 @@ static int check_result(const struct result *result, const struct outcome_expect
     int rc;
     if (verdict_is_ratio(result->verdict)) {
         rc = check_ratio(result, err);
-    } else { // what was found quarantined after it had been timed keeps its estimate as evidence
+    } else { // a candidate that was quarantined after its timing keeps the estimate as evidence
         rc = result->speedup ? check_estimate(result->speedup, "speedup", err) : 0;
     }
     if (rc != 0) {
         return rc;
     }
-    if (result->max_error < 0) { // infinite is possible: the output was NaN
+    if (result->max_error < 0) { // it is infinite when the output was NaN
         return err_set(err, ERR_PROTOCOL, "an error below 0");
     }
     if (!absent_or_within(result->overhead_ns, 0, NS_MAX)) {
         return err_set(err, ERR_PROTOCOL, "an overhead out of range");
     }
     rc = result->control ? check_estimate(result->control, "control", err) : 0;
-    rc = rc == 0 ? check_quantiles(result->baseline_ns, "baseline", err) : rc;
-    rc = rc == 0 ? check_quantiles(result->candidate_ns, "candidate", err) : rc;
-    rc = rc == 0 && result->seconds ? check_accounts(result->seconds, err) : rc;
-    rc = rc == 0 ? check_digest(&result->problem, &expected->problem, "problem", err) : rc;
-    rc = rc == 0 ? check_digest(&result->candidate, &expected->candidate, "candidate", err) : rc;
-    return rc == 0 ? check_sandbox(result->sandbox, expected->sandbox_off, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_quantiles(result->baseline_ns, "baseline", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_quantiles(result->candidate_ns, "candidate", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = result->seconds ? check_accounts(result->seconds, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_digest(&result->problem, &expected->problem, "problem", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_digest(&result->candidate, &expected->candidate, "candidate", err);
+    if (rc != 0) {
+        return rc;
+    }
+    return check_sandbox(result->sandbox, expected->sandbox_off, err);
 }
 
 int outcome_read_measure(struct measure_outcome *ret, const struct bytes *outcome,
-                         const struct outcome_expectation *expected, struct err *err)
+                         const struct measure_expectation *expected, struct err *err)
 {
     struct measure_outcome read;
     int rc = message_read(&measure_outcome_message, &read, outcome->data, outcome->len, err);

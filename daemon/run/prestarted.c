@@ -1,16 +1,18 @@
-// Design note. A process:
+// Design note. A process goes through these states:
 //
 //   STARTING --ready frame--> READY --prestarted_retire, superseded, idle, stop--> LEAVING
 //
-// and in each of them it may be asked or not. Whatever it writes when it is not asked, or beyond
-// its answer, ends it: what comes after cannot be told from the next answer. Its end is told to who
-// asked, else it is logged; a process that is leaving and asked by nobody goes silently.
+// In each of them it may owe an answer (`asked`). When it writes although it owes none, or more
+// than its answer, it is ended, because what comes after could not be told from the next answer.
+// Its end is told to the one who asked, or logged if nobody did. The end of a process that is
+// leaving and owes no answer is neither told nor logged.
 //
-// A group other than "" has one idle process at most: a newer one (asked for as fresh) supersedes
-// it. When a kind has more groups than it may, the one that was used longest ago leaves.
+// A group other than "" has at most one idle process: a newer one, asked for as fresh, supersedes
+// it. When a mode and argument have more groups than allowed, the process of the least recently
+// used group leaves.
 //
-// A unused process that does not become ready (no driver, no memory) is not started again at once but after
-// one second, then two, four, …
+// An unused process that does not become ready (no driver, no memory) is started again after one
+// second, then two, four, and so on.
 #include "daemon/run/prestarted.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -20,37 +22,37 @@
 #include <string.h>
 #include <utlist.h>
 
-#define HEAD_LEN 4  // of a frame
-#define START_MAX 8 // bytes; a process that starts has only its ready frame to say
+#define HEAD_LEN 4  // bytes of a frame's length
+#define START_MAX 8 // bytes; a starting process writes nothing but its ready frame
 
-// What processes have in common that may stand in for each other.
+// The processes of one mode and argument.
 struct kind {
     char *mode;
     char *argument; // NULL: none
     struct cgroup_limits limits;
     uint64_t grace_ms;
-    size_t wanted;     // unused processes
+    size_t wanted;     // unused processes to be kept
     size_t asked;      // processes that owe an answer
     unsigned failures; // processes in a row that ended before they were ready
-    uint64_t retry_ns; // no unused process is started before
+    uint64_t retry_ns; // no unused process is started before this time
     struct kind *next;
 };
 
 enum prestarted_state { PRESTARTED_STARTING, PRESTARTED_READY, PRESTARTED_LEAVING };
 
 struct prestarted {
-    struct prestarted_set *prestarted_set;
+    struct prestarted_set *set;
     struct kind *kind;
     struct child *child;
     enum prestarted_state state;
-    char *group;   // NULL: a unused process
-    bool asked;    // question counts
-    bool answered; // asked, and the answer has been given
+    char *group;   // NULL: unused
+    bool asked;    // owes an answer to question
+    bool answered; // its answer is complete and has not been given back yet
     struct prestarted_question question;
-    struct bytes plan;       // until it is ready for it
-    struct strbuf answer;    // the frame so far
+    struct bytes plan;       // to be sent when the process is ready
+    struct strbuf answer;    // bytes of the frame so far
     uint64_t idle_ns;        // when it was given back
-    struct prestarted *prev; // list of all, the least recently used first
+    struct prestarted *prev; // list of all, least recently used first
     struct prestarted *next;
 };
 
@@ -63,25 +65,25 @@ struct prestarted_set {
 
 struct prestarted_set *prestarted_set_create(struct children *children)
 {
-    struct prestarted_set *prestarted_set = xcalloc(1, sizeof(*prestarted_set));
+    struct prestarted_set *set = xcalloc(1, sizeof(*set));
 
-    prestarted_set->children = children;
-    return prestarted_set;
+    set->children = children;
+    return set;
 }
 
-void prestarted_set_free(struct prestarted_set *prestarted_set)
+void prestarted_set_free(struct prestarted_set *set)
 {
-    if (!prestarted_set) {
+    if (!set) {
         return;
     }
     struct kind *kind;
-    while ((kind = prestarted_set->kinds)) {
-        prestarted_set->kinds = kind->next;
+    while ((kind = set->kinds)) {
+        set->kinds = kind->next;
         free(kind->mode);
         free(kind->argument);
         free(kind);
     }
-    free(prestarted_set);
+    free(set);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -89,10 +91,9 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static struct kind *kind_of(struct prestarted_set *prestarted_set,
-                            const struct prestarted_config *config)
+static struct kind *kind_of(struct prestarted_set *set, const struct prestarted_config *config)
 {
-    struct kind *kind = prestarted_set->kinds;
+    struct kind *kind = set->kinds;
 
     while (kind &&
            !(same_text(kind->mode, config->mode) && same_text(kind->argument, config->argument))) {
@@ -102,8 +103,8 @@ static struct kind *kind_of(struct prestarted_set *prestarted_set,
         kind = xcalloc(1, sizeof(*kind));
         kind->mode = xstrdup(config->mode);
         kind->argument = config->argument ? xstrdup(config->argument) : NULL;
-        kind->next = prestarted_set->kinds;
-        prestarted_set->kinds = kind;
+        kind->next = set->kinds;
+        set->kinds = kind;
     }
     kind->limits = config->limits;
     kind->grace_ms = config->grace_ms;
@@ -115,7 +116,8 @@ static bool is_idle(const struct prestarted *prestarted)
     return !prestarted->asked && prestarted->state != PRESTARTED_LEAVING;
 }
 
-// Nobody's answer is lost by it.
+// Lets a process end that owes no answer: its stdin is closed, and it is terminated after the grace
+// period.
 static void leave(struct prestarted *prestarted)
 {
     prestarted->state = PRESTARTED_LEAVING;
@@ -212,9 +214,9 @@ static void on_output(void *owner, const char *data, size_t len)
     }
 }
 
-// --- begin and end
+// --- start and end
 
-static void refill(struct prestarted_set *prestarted_set, struct kind *kind);
+static void refill(struct prestarted_set *set, struct kind *kind);
 
 static void start_failed(struct kind *kind)
 {
@@ -228,14 +230,14 @@ static void start_failed(struct kind *kind)
 static void on_child_end(void *owner, const struct child_end *end)
 {
     struct prestarted *prestarted = owner;
-    struct prestarted_set *prestarted_set = prestarted->prestarted_set;
+    struct prestarted_set *set = prestarted->set;
     struct kind *kind = prestarted->kind;
     struct prestarted_question question = prestarted->question;
     bool asked = prestarted->asked;
     bool silent = prestarted->state == PRESTARTED_LEAVING && !end->stuck;
     struct child_end told = *end;
 
-    if (prestarted->state == PRESTARTED_STARTING && !prestarted_set->stopping) {
+    if (prestarted->state == PRESTARTED_STARTING && !set->stopping) {
         start_failed(kind);
     }
     kind->asked -= asked;
@@ -244,7 +246,7 @@ static void on_child_end(void *owner, const struct child_end *end)
         (void)snprintf(told.reason, sizeof(told.reason), "kcast-exec %s ended without a report",
                        kind->mode);
     }
-    DL_DELETE(prestarted_set->all, prestarted);
+    DL_DELETE(set->all, prestarted);
     bytes_clear(&prestarted->plan);
     strbuf_release(&prestarted->answer);
     free(prestarted->group);
@@ -255,10 +257,10 @@ static void on_child_end(void *owner, const struct child_end *end)
         log_event(LOG_WARNING, "executor-lost mode=%s argument=%s reason=\"%s\"", kind->mode,
                   kind->argument ? kind->argument : "none", told.reason);
     }
-    refill(prestarted_set, kind);
+    refill(set, kind);
 }
 
-static int start(struct prestarted **ret, struct prestarted_set *prestarted_set, struct kind *kind,
+static int start(struct prestarted **ret, struct prestarted_set *set, struct kind *kind,
                  struct err *err)
 {
     struct prestarted *prestarted = xcalloc(1, sizeof(*prestarted));
@@ -271,43 +273,43 @@ static int start(struct prestarted **ret, struct prestarted_set *prestarted_set,
         .on_end = on_child_end,
         .owner = prestarted,
     };
-    int rc = child_start(&prestarted->child, prestarted_set->children, &config, err);
+    int rc = child_start(&prestarted->child, set->children, &config, err);
 
     if (rc != 0) {
         free(prestarted);
         return rc;
     }
-    prestarted->prestarted_set = prestarted_set;
+    prestarted->set = set;
     prestarted->kind = kind;
     strbuf_init(&prestarted->answer, START_MAX);
     child_limit(prestarted->child, PRESTARTED_START_MS, "was not ready in time");
-    DL_APPEND(prestarted_set->all, prestarted);
+    DL_APPEND(set->all, prestarted);
     *ret = prestarted;
     return 0;
 }
 
-static size_t unused_of(const struct prestarted_set *prestarted_set, const struct kind *kind)
+static size_t unused_of(const struct prestarted_set *set, const struct kind *kind)
 {
     const struct prestarted *prestarted;
     size_t count = 0;
 
-    DL_FOREACH (prestarted_set->all, prestarted) {
+    DL_FOREACH (set->all, prestarted) {
         count += prestarted->kind == kind && prestarted->state != PRESTARTED_LEAVING &&
                  (!prestarted->group || prestarted->group[0] == '\0');
     }
     return count;
 }
 
-static void refill(struct prestarted_set *prestarted_set, struct kind *kind)
+static void refill(struct prestarted_set *set, struct kind *kind)
 {
-    if (prestarted_set->stopping || (kind->argument && kind->asked > 0) ||
+    if (set->stopping || (kind->argument && kind->asked > 0) ||
         clock_now_ns(&clock_system) < kind->retry_ns) {
         return;
     }
     struct err err = ERR_INIT;
     struct prestarted *prestarted;
-    for (size_t have = unused_of(prestarted_set, kind); have < kind->wanted; have++) {
-        if (start(&prestarted, prestarted_set, kind, &err) != 0) {
+    for (size_t have = unused_of(set, kind); have < kind->wanted; have++) {
+        if (start(&prestarted, set, kind, &err) != 0) {
             start_failed(kind);
             log_event(LOG_WARNING, "executor-lost mode=%s reason=\"%s\"", kind->mode, err.text);
             return;
@@ -315,38 +317,38 @@ static void refill(struct prestarted_set *prestarted_set, struct kind *kind)
     }
 }
 
-void prestarted_set_fill(struct prestarted_set *prestarted_set,
-                         const struct prestarted_config *config, size_t count)
+void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
+                         size_t count)
 {
-    struct kind *kind = kind_of(prestarted_set, config);
+    struct kind *kind = kind_of(set, config);
 
     kind->wanted = count;
-    refill(prestarted_set, kind);
+    refill(set, kind);
 }
 
-void prestarted_set_tick(struct prestarted_set *prestarted_set)
+void prestarted_set_tick(struct prestarted_set *set)
 {
     uint64_t now_ns = clock_now_ns(&clock_system);
     struct kind *kind;
     struct prestarted *prestarted;
 
-    DL_FOREACH (prestarted_set->all, prestarted) {
+    DL_FOREACH (set->all, prestarted) {
         if (is_idle(prestarted) && prestarted->group && prestarted->group[0] != '\0' &&
             now_ns - prestarted->idle_ns > PRESTARTED_IDLE_NS) {
             leave(prestarted);
         }
     }
-    for (kind = prestarted_set->kinds; kind; kind = kind->next) {
-        refill(prestarted_set, kind);
+    for (kind = set->kinds; kind; kind = kind->next) {
+        refill(set, kind);
     }
 }
 
-void prestarted_set_stop(struct prestarted_set *prestarted_set)
+void prestarted_set_stop(struct prestarted_set *set)
 {
     struct prestarted *prestarted;
 
-    prestarted_set->stopping = true;
-    DL_FOREACH (prestarted_set->all, prestarted) {
+    set->stopping = true;
+    DL_FOREACH (set->all, prestarted) {
         if (!prestarted->asked) {
             prestarted->state = PRESTARTED_LEAVING;
             child_terminate(prestarted->child, "was stopped");
@@ -356,15 +358,15 @@ void prestarted_set_stop(struct prestarted_set *prestarted_set)
 
 // --- one question
 
-// One process per group, and no more groups than allowed.
-static void make_room(struct prestarted_set *prestarted_set, const struct kind *kind,
-                      const char *group)
+// Ends the idle process of this group, and that of the least recently used group when there are too
+// many.
+static void make_room(struct prestarted_set *set, const struct kind *kind, const char *group)
 {
     struct prestarted *oldest = NULL;
     struct prestarted *prestarted;
     size_t others = 0;
 
-    DL_FOREACH (prestarted_set->all, prestarted) {
+    DL_FOREACH (set->all, prestarted) {
         if (prestarted->kind != kind || !is_idle(prestarted) || !prestarted->group ||
             prestarted->group[0] == '\0') {
             continue;
@@ -381,14 +383,15 @@ static void make_room(struct prestarted_set *prestarted_set, const struct kind *
     }
 }
 
-// The most recently used of the group; for NULL a unused process, one that is ready if there is one.
-static struct prestarted *find(const struct prestarted_set *prestarted_set, const struct kind *kind,
+// Returns the most recently used idle process of the group. For group NULL it is an unused process,
+// if possible one that is ready. NULL when there is none.
+static struct prestarted *find(const struct prestarted_set *set, const struct kind *kind,
                                const char *group)
 {
     struct prestarted *found = NULL;
     struct prestarted *prestarted;
 
-    DL_FOREACH (prestarted_set->all, prestarted) {
+    DL_FOREACH (set->all, prestarted) {
         if (prestarted->kind == kind && is_idle(prestarted) &&
             !child_is_ending(prestarted->child) && same_text(prestarted->group, group) &&
             !(found && prestarted->state == PRESTARTED_STARTING)) {
@@ -398,19 +401,18 @@ static struct prestarted *find(const struct prestarted_set *prestarted_set, cons
     return found;
 }
 
-int prestarted_set_take(struct prestarted **ret, struct prestarted_set *prestarted_set,
+int prestarted_set_take(struct prestarted **ret, struct prestarted_set *set,
                         const struct prestarted_config *config, struct err *err)
 {
-    struct kind *kind = kind_of(prestarted_set, config);
-    struct prestarted *prestarted =
-        config->fresh ? NULL : find(prestarted_set, kind, config->group);
+    struct kind *kind = kind_of(set, config);
+    struct prestarted *prestarted = config->fresh ? NULL : find(set, kind, config->group);
     int rc = 0;
 
     if (!prestarted) {
-        make_room(prestarted_set, kind, config->group);
-        prestarted = find(prestarted_set, kind, NULL);
+        make_room(set, kind, config->group);
+        prestarted = find(set, kind, NULL);
         if (!prestarted) {
-            rc = start(&prestarted, prestarted_set, kind, err);
+            rc = start(&prestarted, set, kind, err);
         }
         if (rc != 0) {
             return rc;
@@ -443,16 +445,16 @@ static void forget_question(struct prestarted *prestarted)
 
 void prestarted_give_back(struct prestarted *prestarted)
 {
-    struct prestarted_set *prestarted_set = prestarted->prestarted_set;
+    struct prestarted_set *set = prestarted->set;
 
     forget_question(prestarted);
     prestarted->idle_ns = clock_now_ns(&clock_system);
-    DL_DELETE(prestarted_set->all, prestarted);
-    DL_APPEND(prestarted_set->all, prestarted);
-    if (prestarted_set->stopping) {
+    DL_DELETE(set->all, prestarted);
+    DL_APPEND(set->all, prestarted);
+    if (set->stopping) {
         leave(prestarted);
     }
-    refill(prestarted_set, prestarted->kind);
+    refill(set, prestarted->kind);
 }
 
 void prestarted_retire(struct prestarted *prestarted)

@@ -1,66 +1,74 @@
-// Processes of kcast-exec that stay. Each answers plans one after another, by frames on its stdin
-// and stdout: 4 bytes of length, little-endian, and so many bytes; an empty frame first says that
-// it is ready. A process serves one group for its life; a unused process has not been used yet and serves
-// whoever comes first. executor.c asks, nobody else.
+// Processes of kcast-exec that stay. Each answers plans one after another, in frames on its stdin
+// and stdout: a length of 4 bytes, little-endian, and that many bytes. Its first frame is empty and
+// says that it is ready. A process is unused until its first plan, whose group it then serves for
+// the rest of its life. Called by executors.c alone.
 #ifndef DAEMON_RUN_PRESTARTED_H
 #define DAEMON_RUN_PRESTARTED_H
 
 #include "daemon/run/child.h"
 
 struct prestarted;     // one process
-struct prestarted_set; // all of one daemon
+struct prestarted_set; // all processes of one daemon that stay
 
-#define PRESTARTED_GROUPS_MAX 4                      // with an idle process, per mode and argument
-#define PRESTARTED_START_MS 60000                    // from its start to the ready frame
-#define PRESTARTED_IDLE_NS (300 * 1000000000ULL)     // then the process of a group is ended
-#define PRESTARTED_RETRY_MAX_NS (64 * 1000000000ULL) // between attempts to start a unused process
+#define PRESTARTED_GROUPS_MAX 4   // groups with an idle process, for each mode and argument
+#define PRESTARTED_START_MS 60000 // from a process's start to its ready frame
+#define PRESTARTED_IDLE_NS                                                                         \
+    (300 * 1000000000ULL) // a group's process is ended after being idle so long
+#define PRESTARTED_RETRY_MAX_NS (64 * 1000000000ULL) // longest pause between starts that fail
 
 struct prestarted_config {
-    const char *mode;
-    const char *argument; // NULL: none
-    const char *group;    // "": all plans may share it; not NULL
-    bool fresh;           // never a process that has answered a plan
-    struct cgroup_limits limits;
-    uint64_t grace_ms;
+    const char *mode;            // first argument of kcast-exec
+    const char *argument;        // second argument; NULL: none
+    const char *group;           // not NULL; all plans with an empty group share their processes
+    bool fresh;                  // only a process that has answered no plan
+    struct cgroup_limits limits; // of the process and its descendants
+    uint64_t grace_ms;           // from SIGTERM to SIGKILL
 };
 
+// One plan for a process, and who is told of its answer.
 struct prestarted_question {
-    size_t outcome_max;   // bytes of the answer; one more and the process is killed
+    size_t outcome_max;   // bytes of the outcome; the process is killed when it writes more
     uint64_t deadline_ms; // from when the process is ready and has the plan
-    // The answer, which the callee takes; it then calls prestarted_give_back or prestarted_retire, before it
-    // returns or later, unless on_end comes first. What the process writes until then ends it.
+    // The outcome is there; the callee takes it. It then calls prestarted_give_back or
+    // prestarted_retire, before it returns or later, unless on_end comes first. If the process
+    // writes anything before that it is killed.
     void (*on_outcome)(void *owner, struct bytes *outcome);
-    // The process has ended, before the answer or after prestarted_retire. end->ok says nothing then.
+    // The process has ended, before its outcome or after prestarted_retire. end->ok is always
+    // false.
     void (*on_end)(void *owner, const struct child_end *end);
     void *owner;
 };
 
+// children outlives the set.
 struct prestarted_set *prestarted_set_create(struct children *children);
-void prestarted_set_free(
-    struct prestarted_set *prestarted_set); // no process may be left; NULL is fine
-// Starts no more unused processes; ends all processes that answer nobody.
-void prestarted_set_stop(struct prestarted_set *prestarted_set);
-// Keeps count unused processes of this mode and argument (group and fresh do not matter). They are replaced
-// as they are used up: where there is an argument (a device) only while no process of this kind
-// answers, so that a start disturbs no measurement. A process of group "" counts as a unused process.
-void prestarted_set_fill(struct prestarted_set *prestarted_set,
-                         const struct prestarted_config *config, size_t count);
-// Once a second: unused processes that could not be started are tried again (later and later), idle processes
-// ended.
-void prestarted_set_tick(struct prestarted_set *prestarted_set);
+// No process may be left. NULL is fine.
+void prestarted_set_free(struct prestarted_set *set);
+// Starts no more unused processes and ends all processes that owe no answer.
+void prestarted_set_stop(struct prestarted_set *set);
+// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Used
+// ones are replaced. Where there is an argument (a device) they are replaced only while no process
+// of the same mode and argument owes an answer, so that a start disturbs no measurement. An idle
+// process of the empty group counts as unused.
+void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
+                         size_t count);
+// Called once a second: starts missing unused processes again after a pause that doubles with each
+// failure, and ends processes that have been idle for PRESTARTED_IDLE_NS.
+void prestarted_set_tick(struct prestarted_set *set);
 
-// An idle process of the group, else a unused process, else a new one. Ask it at once.
-MUST_CHECK int prestarted_set_take(struct prestarted **ret, struct prestarted_set *prestarted_set,
+// Returns an idle process of the group, else an unused process, else a new one. prestarted_ask must
+// follow at once. On failure (as child_start) nothing has changed.
+MUST_CHECK int prestarted_set_take(struct prestarted **ret, struct prestarted_set *set,
                                    const struct prestarted_config *config, struct err *err);
-// Sends the plan, when the process is ready. One of the question's callbacks follows, never inside.
+// Sends the plan as soon as the process is ready. One of the question's callbacks follows, never
+// inside this call.
 void prestarted_ask(struct prestarted *prestarted, const struct prestarted_question *question,
                     struct bytes *plan_taken);
-// The answer is there, others may have the process. It must not be used any more.
+// After the outcome: the process is idle again, and the caller must not use it any more.
 void prestarted_give_back(struct prestarted *prestarted);
-// The answer is there, and it was the last one: stdin is closed, SIGTERM after the grace. on_end
-// follows.
+// After the outcome: the process is to end. Its stdin is closed, and SIGTERM follows after the
+// grace period. on_end follows.
 void prestarted_retire(struct prestarted *prestarted);
-// SIGTERM now. on_end follows.
+// Sends SIGTERM now. on_end follows.
 void prestarted_stop(struct prestarted *prestarted);
 
 #endif

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #define DEPTH_MAX 64
-#define FIRST_NAMESPACE "pid:[4026531836]" // the kernel's PROC_PID_INIT_INO: of the host itself
+#define FIRST_NAMESPACE "pid:[4026531836]" // of the host: the kernel's PROC_PID_INIT_INO
 
-bool kin_knows_pids(void)
+bool process_tree_knows_pids(void)
 {
     char name[64];
     ssize_t len = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
@@ -21,7 +21,7 @@ bool kin_knows_pids(void)
     return strcmp(name, FIRST_NAMESPACE) == 0;
 }
 
-// 0 when there is none: the process has ended, or is the first.
+// Returns 0 when the process has ended or is the first one.
 static pid_t parent_of(pid_t pid)
 {
     char path[32], stat[512];
@@ -37,7 +37,7 @@ static pid_t parent_of(pid_t pid)
         return 0;
     }
     stat[len] = '\0';
-    // "pid (name) state ppid …"; the name may hold anything.
+    // The text is "pid (name) state ppid …", and the name may contain anything.
     const char *at = strrchr(stat, ')');
     return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }

@@ -1,10 +1,16 @@
-// Design note. A measurement setup is read when somebody first waits for it: the blob is loaded on libuv's
-// threads and parsed on ours. That ends as done, as impossible (a defect: a fact, which stays), or
-// as lost (the blob has gone), which is told to those who wait and forgotten, so that the next one
-// tries again. Reference and baseline are compiled by whoever needs them first (preparation.c),
-// which tells the measurement setup what came of it: an object, or a refusal.
+// Design note. A setup is read when somebody first waits for it: the blob is loaded on a thread of
+// libuv and parsed on the loop thread. That ends in one of four ways:
 //
-// Subjects without users stay for a while, because a client that sends its jobs one after another
+//   read      name is set, and it stays so
+//   defect    the blob is no valid problem, and it stays so
+//   lost      the blob is missing: told to those who wait and forgotten; the next one tries again
+//   held      the host has no descriptor left: those who wait go on waiting, and it is read again
+//             when the executors may start again (setups_tick)
+//
+// Reference and baseline are compiled by the preparation that needs them first. It tells the setup
+// what came of it: an object, or a refusal.
+//
+// Setups without users stay for a while, because a client that sends its jobs one after another
 // would otherwise have its problem read for each.
 #include "daemon/run/setup.h"
 #include "common/log.h"
@@ -16,13 +22,14 @@
 #include <string.h>
 #include <utlist.h>
 
-#define IDLE_MAX 64
+#define IDLE_MAX 64 // setups without users that are kept
 
 struct setups {
     const struct daemon_parts *parts;
     struct setup *by_identity;
-    struct setup *idle; // list
+    struct setup *idle; // list of those without users, oldest first
     size_t idle_count;
+    bool held; // some problems are to be read again by setups_tick
 };
 
 struct setups *setups_create(const struct daemon_parts *parts)
@@ -37,7 +44,7 @@ static void setup_free(struct setup *setup)
 {
     HASH_DEL(setup->table->by_identity, setup);
     free(setup->class_name);
-    free(setup->homeless);
+    free(setup->no_class);
     free(setup->name);
     free(setup->header);
     free(setup->glue);
@@ -57,12 +64,11 @@ static void leave_idle(struct setup *setup)
 
 void setups_free(struct setups *setups)
 {
-    struct setup *setup;
-    struct setup *next;
-
     if (!setups) {
         return;
     }
+    struct setup *setup;
+    struct setup *next;
     HASH_ITER (hh, setups->by_identity, setup, next) {
         setup_free(setup);
     }
@@ -136,11 +142,11 @@ static bool is_read(const struct setup *setup)
     return setup->name || setup->defect;
 }
 
-// Tells those who wait that it has been read, or why not this time. Callbacks may cancel other
-// waits.
+// Tells those who wait that the problem has been read, or why not this time. Their callbacks may
+// cancel other waits.
 static void wake(struct setup *setup, enum job_cause cause, const char *lost)
 {
-    setup->users++; // callbacks may release it
+    setup->users++; // a callback may release it
     struct setup_wait *wait;
     while ((wait = setup->waits)) {
         DL_DELETE(setup->waits, wait);
@@ -168,7 +174,7 @@ static void take_texts(struct setup *setup, const struct problem *problem)
 
 static void take_problem(struct setup *setup, const struct problem *problem)
 {
-    if (problem->cuda) { // sealed sources have nothing put in front of them
+    if (problem->cuda) { // nothing is put in front of a cuda source
         setup->header = xstrdup("");
         setup->glue = xstrdup("");
         setup->reference_header = xstrdup("");
@@ -179,7 +185,7 @@ static void take_problem(struct setup *setup, const struct problem *problem)
     struct err err = ERR_INIT;
     if (devices_choose(&setup->device_class, setup->table->parts->devices, setup->class_name,
                        problem->language, &err) != 0) {
-        setup->homeless = xstrdup(err.text);
+        setup->no_class = xstrdup(err.text);
     }
     setup->name = xstrdup(problem->name);
 }
@@ -187,6 +193,17 @@ static void take_problem(struct setup *setup, const struct problem *problem)
 static bool is_cuda(const struct setup *setup)
 {
     return strcmp(setup->device_class->language, "cuda") == 0;
+}
+
+// The host could not open the blob. Those who wait go on waiting.
+static void hold(struct setups *setups, const char *reason)
+{
+    struct executors *executors = setups->parts->executors;
+
+    executors_hold(executors);
+    setups->held = true;
+    log_event(LOG_WARNING, "problem-waits seconds=%u reason=\"%s\"", executors_held(executors),
+              reason);
 }
 
 static void on_problem(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
@@ -199,7 +216,9 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
     setup->reading = false;
     struct problem *problem = NULL;
     struct err err = ERR_INIT;
-    if (error) {
+    if (error && error->code == ERR_BUSY) {
+        hold(setup->table, error->text);
+    } else if (error) {
         wake(setup, JOB_CAUSE_MISSING_BLOB, error->text);
     } else if (problem_parse(&problem, (const char *)blobs[0].data, blobs[0].len, "problem.json",
                              &err) != 0) {
@@ -219,6 +238,21 @@ static void start_reading(struct setup *setup)
         setup->reading = true;
         setup->users++;
         blob_load(setup->table->parts->blobs, &setup->problem, 1, on_problem, setup);
+    }
+}
+
+void setups_tick(struct setups *setups)
+{
+    if (!setups->held || executors_held(setups->parts->executors) > 0) {
+        return;
+    }
+    setups->held = false;
+    struct setup *setup;
+    struct setup *next;
+    HASH_ITER (hh, setups->by_identity, setup, next) {
+        if (setup->waits) {
+            start_reading(setup);
+        }
     }
 }
 
@@ -248,7 +282,7 @@ uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *sourc
 
 // --- what is compiled
 
-// How messages call a source.
+// The name of a source in messages of the compiler.
 static const char *source_name(const struct setup *setup, enum compile_role role)
 {
     static const char *const name[][2] = {
@@ -326,7 +360,7 @@ static void forget_object(struct setup *setup, enum compile_role role)
 
 void setup_forget_objects(struct setup *setup)
 {
-    if (is_read(setup) && !setup->defect && !setup->homeless) {
+    if (is_read(setup) && !setup->defect && !setup->no_class) {
         forget_object(setup, COMPILE_REFERENCE);
         forget_object(setup, COMPILE_BASELINE);
     }

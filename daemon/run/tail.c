@@ -17,7 +17,7 @@ void tail_last_line(const struct tail *tail, char out[static TAIL_LINE_MAX])
         char c = tail->ring[(from + i) % TAIL_MAX];
 
         if (c == '\n') {
-            // A line feed starts a new line only if something follows.
+            // A line feed starts a new line only if another line follows it.
             if (i + 1 < have && tail->ring[(from + i + 1) % TAIL_MAX] != '\n') {
                 len = 0;
             }

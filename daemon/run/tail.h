@@ -1,4 +1,5 @@
-// The last bytes of a stream, for the one line of it that says why.
+// Keeps the last bytes of a stream, whose last line says why a program failed. Called by
+// child_pipes.c and child.c for the stderr of kcast-exec.
 #ifndef DAEMON_RUN_TAIL_H
 #define DAEMON_RUN_TAIL_H
 
@@ -7,14 +8,15 @@
 #define TAIL_MAX 4096     // bytes kept
 #define TAIL_LINE_MAX 256 // bytes of a line, its NUL included
 
-// Zeroed: empty.
+// Empty when zeroed.
 struct tail {
     char ring[TAIL_MAX];
     size_t len; // bytes ever added
 };
 
 void tail_add(struct tail *tail, const char *data, size_t len);
-// The last non-empty line, cut, with '?' for what is not printable; "" when there is none.
+// Copies the last non-empty line, cut to its buffer, with '?' for each byte that is not printable
+// ASCII. "" when there is none.
 void tail_last_line(const struct tail *tail, char out[static TAIL_LINE_MAX]);
 
 #endif

@@ -1,13 +1,14 @@
-// Design note. A put, check or load is one unit of work for libuv's thread pool, with everything it needs
-// copied into it, so the threads share nothing but the store's constant root path. Replacing by
-// rename makes equal puts at the same time harmless. A file whose content does not have its name's
-// digest is removed by the reader that notices: the next BLOB_HAVE says that it is missing, and
-// whoever has it sends it again. A file's time is when it was used last, for daemon/store/blob_sweep.h.
-// Files are written in ROOT/tmp, so that what a killed process leaves is found again without a look
-// at every folder.
+// Design note. A put, check or load is one unit of work for libuv's thread pool. Everything it
+// needs is copied into it, so the threads share nothing but the store's constant root path. A file
+// is replaced by a rename, so equal puts at the same time do no harm. A file whose content does not
+// have the digest of its name is removed by the reader that notices: the next BLOB_HAVE says that
+// it is missing, and whoever has the blob sends it again. The time of a file is when it was last
+// used (see blob_sweep.h). Files are written in ROOT/tmp, so that what a killed process leaves can
+// be found without looking at every folder.
 #include "daemon/store/blob.h"
 #include "common/file.h"
 #include "common/log.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,13 @@
 #include <unistd.h>
 
 #define LOAD_MAX 16 // blobs of one load
-#define TOUCH_S 600 // by which a file's time may be behind
+#define TOUCH_S 600 // seconds by which a file's time may be behind
 #define TEMP_FOLDER "tmp"
 
 struct blob_store {
     uv_loop_t *loop;
     char *root;
-    uint64_t full; // puts that found no room
+    uint64_t full; // puts that ended with ERR_NO_SPACE
 };
 
 struct put {
@@ -32,7 +33,7 @@ struct put {
     struct digest digest;
     struct bytes data;
     bool durable;
-    struct err err; // outcome
+    struct err err; // why it failed
     blob_put_done *done;
     void *owner;
 };
@@ -40,7 +41,7 @@ struct put {
 struct check {
     uv_work_t work;
     struct blob_store *store;
-    struct digest *digest; // at first all, in the end those that are missing
+    struct digest *digest; // all that were given, and afterwards those that are missing
     size_t count;
     blob_check_done *done;
     void *owner;
@@ -50,10 +51,10 @@ struct load {
     uv_work_t work;
     struct blob_store *store;
     struct digest digest[LOAD_MAX];
-    struct bytes blob[LOAD_MAX]; // outcome
+    struct bytes blob[LOAD_MAX]; // those that have been read
     size_t count;
     size_t failed;
-    struct err err; // outcome
+    struct err err; // why it failed
     blob_load_done *done;
     void *owner;
 };
@@ -63,13 +64,14 @@ int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root
     char *temp = xasprintf("%s/" TEMP_FOLDER, root);
     int rc = file_remove_tree(temp, err);
 
-    rc = rc == 0 ? file_make_dirs(temp, err) : rc;
+    if (rc == 0) {
+        rc = file_make_dirs(temp, err);
+    }
     free(temp);
     if (rc != 0) {
         return rc;
     }
-    struct blob_store *store;
-    store = xcalloc(1, sizeof(*store));
+    struct blob_store *store = xcalloc(1, sizeof(*store));
     store->loop = loop;
     store->root = xstrdup(root);
     *ret = store;
@@ -97,9 +99,9 @@ char *blob_path(const char *root, const struct digest *digest)
     return xasprintf("%s/%.*s/%s", root, BLOB_FOLDER_LEN, hex, hex + BLOB_FOLDER_LEN);
 }
 
-// It is used now. False when it is not there, or cannot be kept from being swept. Its time is
-// written rarely, because that may have to wait for the disk; the grace of daemon/store/blob_sweep.h is
-// several times as long.
+// Marks a blob as used now. Returns false when it is not there or cannot be marked, so that it
+// might be swept. The time is written at most every TOUCH_S, because writing may have to wait for
+// the disk; the sweep's grace period is several times as long.
 static bool touch(const char *path)
 {
     struct stat info;
@@ -130,8 +132,17 @@ static int read_verified(const struct blob_store *store, const struct digest *di
     char *path = blob_path(store->root, digest);
     struct bytes data = {0};
     struct digest found;
-    int rc = file_read(&data, path, BLOB_MAX, err);
+    int rc;
 
+    errno = 0;
+    rc = file_read(&data, path, BLOB_MAX, err);
+    // errno is what open(2) has left there.
+    if (rc == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
+        rc = ERR_BUSY;
+        if (err) {
+            err->code = ERR_BUSY;
+        }
+    }
     if (rc != 0) {
         goto out;
     }
@@ -150,8 +161,8 @@ out:
     return rc;
 }
 
-// An intact file is left alone; a damaged one is replaced. Its time comes first, so that a sweep
-// meanwhile leaves it, or has removed it before it is read.
+// Leaves an intact file alone and replaces a damaged one. The file is marked as used before it is
+// read, so that a sweep at the same time either leaves it or has removed it before.
 static int write_blob(const struct put *put, struct err *err)
 {
     char *path = blob_path(put->store->root, &put->digest);
@@ -159,14 +170,15 @@ static int write_blob(const struct put *put, struct err *err)
     char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
     char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
     struct bytes old = {0};
-    int rc;
+    int rc = 0;
 
     if (touch(path) && read_verified(put->store, &put->digest, &old, NULL) == 0) {
-        rc = 0;
         goto out;
     }
     rc = file_make_dirs(dir, err);
-    rc = rc == 0 ? file_make_dirs(temp_dir, err) : rc;
+    if (rc == 0) {
+        rc = file_make_dirs(temp_dir, err);
+    }
     if (rc == 0) {
         rc = file_replace_through(path, temp, put->data.data, put->data.len, put->durable, err);
     }
@@ -204,7 +216,7 @@ static void on_put(uv_work_t *work, int status)
     free(put);
 }
 
-// uv_queue_work refuses only a missing callback, which is a defect.
+// uv_queue_work refuses nothing but a missing callback, which is a defect.
 static void queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
                        uv_after_work_cb after)
 {
@@ -231,7 +243,7 @@ static void on_check(uv_work_t *work, int status)
 {
     struct check *check = work->data;
 
-    (void)status; // never cancelled
+    (void)status; // the work is never cancelled
     check->done(check->owner, check->digest, check->count);
     free(check->digest);
     free(check);

@@ -1,9 +1,9 @@
-// Design note. The walk notes every file's size and time. When there is too much, the files are
-// taken oldest first, and each is looked at once more before it is removed: who has asked for it
-// meanwhile has made it new. So a blob that a caller was just told to be there stays for the grace,
-// which is longer than it takes to submit a job; from then on the job keeps it.
+// Design note. The walk notes the size and time of every file. When there is too much, the files
+// are removed oldest first. Each is looked at once more before that, because somebody who has asked
+// for it in the meantime has made it new. So a blob that a caller was just told to be there stays
+// for the grace period, which is longer than it takes to submit a job. From then on the job keeps
+// it.
 #include "daemon/store/blob_sweep.h"
-
 #include "common/log.h"
 #include "common/mem.h"
 #include "daemon/store/blob.h"
@@ -17,18 +17,18 @@
 #include <unistd.h>
 
 #define NAME_LEN (DIGEST_HEX_LEN - BLOB_FOLDER_LEN)
-#define BLOCK 512 // of st_blocks, whatever the file system
+#define BLOCK 512 // bytes of a unit of st_blocks on every file system
 
 struct entry {
     struct digest digest;
     int64_t used_s;
-    uint64_t bytes; // of the disk
+    uint64_t bytes; // on the disk
 };
 
 struct walk {
     uv_work_t work;
     struct blob_sweep sweep;
-    int64_t now_s; // by the clock that files have
+    int64_t now_s; // by the clock that stamps files
     struct entry *entries;
     size_t count;
     struct blob_swept swept;
@@ -59,8 +59,8 @@ static bool is_recent(const struct walk *walk, int64_t used_s)
     return used_s > walk->now_s - (int64_t)walk->sweep.grace_s;
 }
 
-// What it takes of the disk: never less than a page, so that many tiny files count, also where they
-// are kept with their names or have not been written out yet.
+// The bytes that a file takes on the disk. They are never less than a page, so that many tiny files
+// count even where the file system keeps them with their names or has not written them out yet.
 static uint64_t room_of(const struct stat *info)
 {
     uint64_t room = (uint64_t)info->st_blocks * BLOCK;
@@ -80,7 +80,7 @@ static void add(struct walk *walk, const struct digest *digest, const struct sta
     walk->swept.files++;
 }
 
-// A file of the folder "ab".
+// Looks at one file of the folder "ab".
 static void look_at(struct walk *walk, const char *dir, const char *name)
 {
     char *path = xasprintf("%s/%s/%s", walk->sweep.root, dir, name);
@@ -175,7 +175,7 @@ static void on_swept(uv_work_t *work, int status)
 {
     struct walk *walk = work->data;
 
-    (void)status; // never cancelled
+    (void)status; // the work is never cancelled
     walk->done(walk->owner, &walk->swept);
     free(walk->entries);
     free(walk->sweep.keep);

@@ -1,18 +1,19 @@
-// Design note. Two actors: the loop thread posts operations to a list under a lock; the ledger's
-// thread takes the whole list, carries it out and posts it back through the mailbox as one mail, in
-// order. That is the group commit: whatever was posted while the last commit was being synced
-// shares the next one.
+// Design note. There are two actors. The loop thread posts operations to a list under a lock. The
+// ledger's thread takes the whole list, carries it out and posts it back through the mailbox as one
+// mail, in order. That is the group commit: whatever was posted while the last commit was being
+// synced shares the next one.
 //
-// A batch that holds a write runs in one transaction. If any of its operations fails (a full disk),
-// the transaction is rolled back and every operation is tried again in one of its own, so that one
-// operation's misfortune is not the others': deleting still works when inserting does not. An
-// operation fills its answer only while it is carried out, and is emptied before it is tried again.
+// A batch that contains a write runs in one transaction. If any of its operations fails (a full
+// disk), the transaction is rolled back, and every operation is tried again in a transaction of its
+// own. So an operation that fails does not harm the others: deleting still works when inserting
+// does not. An operation fills its answer only while it is carried out, and the answer is emptied
+// before the operation is tried again.
 //
-// SQLite is touched by the loop's thread only before the ledger's thread exists (open, load) and
-// after it has been joined (close). Everything an operation needs is copied into it.
+// The loop's thread uses SQLite only before the ledger's thread exists (open, load) and after it
+// has been joined (close). Everything that an operation needs is copied into it.
 //
-// Faults for tests (built with KCAST_FAULTS): KCASTD_DIE_AT=before:N or after:N kills the process
-// at the N-th commit.
+// A build with KCAST_FAULTS can be made to fail by tests: KCASTD_DIE_AT=before:N or after:N kills
+// the process at the N-th commit.
 #include "daemon/store/ledger.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -27,22 +28,22 @@
 #define DAY_S (24 * 3600)
 
 struct ledger {
-    struct ledger_sql *sql; // the ledger's thread's, once that runs
-    uint64_t next_job;
-    uint64_t results;
-    uint64_t bytes;
+    struct ledger_sql *sql; // used by the ledger's thread alone while that runs
+    uint64_t next_job;      // number of the next new job
+    uint64_t results;       // entries of the result cache after the last batch
+    uint64_t bytes;         // of the files after the last batch
     char *path;
     uv_thread_t thread;
     bool started;
-    uv_mutex_t lock; // guards posted, last and ending
-    uv_cond_t more;
+    uv_mutex_t lock;          // guards posted, last and closing
+    uv_cond_t more;           // posted or closing has changed
     struct ledger_op *posted; // oldest first
     struct ledger_op *last;
-    bool completion;
+    bool closing; // the thread ends when it has carried out what was posted
     struct mailbox *mailbox;
 };
 
-// A batch on its way back.
+// A batch on its way back to the loop thread.
 struct batch {
     struct mail mail;
     struct ledger *ledger;
@@ -103,12 +104,12 @@ int ledger_load_accounts(struct ledger *ledger,
                                     err);
 }
 
-int ledger_load_administration(struct ledger *ledger,
-                               void (*visit)(void *owner, const char *device, uint64_t kind,
-                                             const char *reason),
-                               void *owner, struct err *err)
+int ledger_load_orders(struct ledger *ledger,
+                       void (*visit)(void *owner, const char *device, uint64_t kind,
+                                     const char *reason),
+                       void *owner, struct err *err)
 {
-    return ledger_sql_load_administration(ledger->sql, visit, owner, err);
+    return ledger_sql_load_orders(ledger->sql, visit, owner, err);
 }
 
 uint64_t ledger_next_job(struct ledger *ledger)
@@ -143,7 +144,7 @@ static void op_free(struct ledger_op *op)
     free(op);
 }
 
-// On the loop thread.
+// Called on the loop thread.
 static void deliver_batch(struct mail *mail)
 {
     struct batch *batch = (struct batch *)mail;
@@ -173,7 +174,7 @@ static void ledger_thread(void *data)
 
     for (;;) {
         uv_mutex_lock(&ledger->lock);
-        while (!ledger->posted && !ledger->completion) {
+        while (!ledger->posted && !ledger->closing) {
             uv_cond_wait(&ledger->more, &ledger->lock);
         }
         struct ledger_op *ops = ledger->posted;
@@ -184,8 +185,7 @@ static void ledger_thread(void *data)
             return;
         }
         ledger_sql_run(ledger->sql, ops);
-        struct batch *batch;
-        batch = xcalloc(1, sizeof(*batch));
+        struct batch *batch = xcalloc(1, sizeof(*batch));
         batch->mail.deliver = deliver_batch;
         batch->ledger = ledger;
         batch->ops = ops;
@@ -221,7 +221,7 @@ void ledger_close(struct ledger *ledger)
     }
     if (ledger->started) {
         uv_mutex_lock(&ledger->lock);
-        ledger->completion = true;
+        ledger->closing = true;
         uv_cond_signal(&ledger->more);
         uv_mutex_unlock(&ledger->lock);
         (void)uv_thread_join(&ledger->thread);

@@ -1,7 +1,7 @@
 #include "daemon/store/ledger_account.h"
 #include <math.h>
 
-// SQLite takes NaN for NULL, which is what is meant.
+// SQLite stores NaN as NULL, which is what an absent limit is in the table.
 void ledger_account_bind(sqlite3_stmt *insert, const struct ledger_account *account)
 {
     (void)sqlite3_bind_text(insert, 1, account->tenant, -1, SQLITE_STATIC);

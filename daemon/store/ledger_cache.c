@@ -1,18 +1,17 @@
 // Design note. The column `used` holds a number that grows with every use, so that an index finds
-// the entry to go without looking at the others; entries of ledgers that had no such column have 0
-// and go first, in the order of their rows. The number of entries is counted once, when the file is
-// opened, and kept from then on: a transaction that fails takes its changes of it back.
-//
-// A hit in a batch that only reads must not cost a commit. It is noted, and written with the next
-// batch that writes; when too many are noted the rest is forgotten.
+// the entry to delete without looking at the others. Entries of ledgers that had no such column
+// have 0 and are deleted first, in the order of their rows. The entries are counted once, when the
+// file is opened, and their number is kept up to date from then on; it is restored when a
+// transaction fails. A hit in a batch that only reads must not cost a commit. It is noted, and
+// written with the next batch that writes. When NOTED_MAX hits are noted, further ones are dropped.
 #include "daemon/store/ledger_cache.h"
 #include "daemon/store/ledger_db.h"
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTED_MAX 256  // uses
-#define TRIM_MAX 1000U // entries that one new one has go
+#define NOTED_MAX 256  // uses that wait to be written
+#define TRIM_MAX 1000U // entries that one new entry pushes out
 
 enum statement { FIND, INSERT, REFRESH, USE, DROP, TRIM, STATEMENT_COUNT };
 
@@ -61,10 +60,10 @@ struct use {
 struct ledger_caches {
     sqlite3 *db; // the caller's
     sqlite3_stmt *statement[LEDGER_CACHE_COUNT][STATEMENT_COUNT];
-    uint64_t count[LEDGER_CACHE_COUNT];  // entries, those of the open transaction included
-    uint64_t before[LEDGER_CACHE_COUNT]; // the same, committed
-    uint64_t limit;                      // entries of each; 0: none
-    bool writing;                        // between begin and end of a batch that writes
+    uint64_t count[LEDGER_CACHE_COUNT];  // entries, with the changes of the open transaction
+    uint64_t before[LEDGER_CACHE_COUNT]; // entries, without these
+    uint64_t limit;                      // entries of each cache; 0: no limit
+    bool writing;                        // a batch that writes is under way
     struct use noted[NOTED_MAX];         // uses that are not written yet
     size_t noted_count;
 };
@@ -89,7 +88,9 @@ int ledger_caches_open(struct ledger_caches **ret, struct sqlite3 *db, struct er
         int64_t count = 0;
         int rc = prepare(caches, kind, err);
 
-        rc = rc == 0 ? ledger_db_number(db, count_text[kind], &count, err) : rc;
+        if (rc == 0) {
+            rc = ledger_db_number(db, count_text[kind], &count, err);
+        }
         if (rc != 0) {
             ledger_caches_close(caches);
             return rc;
@@ -132,7 +133,7 @@ static sqlite3_stmt *bind_key(struct ledger_caches *caches, enum ledger_cache_ki
     return statement;
 }
 
-// Runs a statement that gives no row; *ret_changed: rows that it has changed.
+// Runs a statement that returns no rows. *ret_changed is the number of rows that it has changed.
 static int run(struct ledger_caches *caches, sqlite3_stmt *statement, uint64_t *ret_changed,
                struct err *err)
 {
@@ -159,7 +160,7 @@ int ledger_caches_begin(struct ledger_caches *caches, bool write, struct err *er
     size_t count = write ? caches->noted_count : 0;
 
     caches->writing = write;
-    caches->noted_count -= count; // also when it fails: the next try does without them
+    caches->noted_count -= count; // also if it fails: the next try does without them
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = write_use(caches, caches->noted[i].kind, &caches->noted[i].key, err);

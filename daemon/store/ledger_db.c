@@ -1,6 +1,6 @@
-// Design note. What is refused is refused before anything is written: the version and the
-// application's mark are read first, then the content is checked (of a small file wholly, a larger
-// one shows its damage when it is used).
+// Design note. A file that is refused is refused before anything is written. The schema's version
+// and the application's mark are read first, and then the content is checked. Only a small file is
+// checked as a whole; damage of a larger one shows when it is used.
 #include "daemon/store/ledger_db.h"
 #include "common/mem.h"
 #include "daemon/store/ledger_schema.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define QUICK_CHECK_MAX_BYTES ((off_t)16 << 20)
-#define BUSY_MS 2000 // somebody looks at it with sqlite3
+#define BUSY_MS 2000 // to wait for somebody who looks at the file with sqlite3
 
 static const char *path_of(sqlite3 *db)
 {
@@ -35,7 +35,7 @@ int ledger_db_failed(sqlite3 *db, struct err *err)
     return err_set(err, kind, "%s: %s", path_of(db), sqlite3_errmsg(db));
 }
 
-// A plain statement without results.
+// Runs a statement that returns no rows.
 static int run_text(sqlite3 *db, const char *text, struct err *err)
 {
     return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : ledger_db_failed(db, err);
@@ -79,15 +79,21 @@ static int check_content(sqlite3 *db, struct err *err)
     return rc;
 }
 
-// Whether the file is ours, is whole, and is not from the future. Changes nothing. *ret_version:
-// its schema.
+// Checks that the file is a ledger, is not damaged and was not written by a newer kcastd. Changes
+// nothing. *ret_version is the version of its schema.
 static int check_file(sqlite3 *db, int64_t *ret_version, struct err *err)
 {
     int rc = ledger_db_number(db, "PRAGMA user_version", ret_version, err);
+    if (rc != 0) {
+        return rc;
+    }
     int64_t application = 0;
-    rc = rc == 0 ? ledger_db_number(db, "PRAGMA application_id", &application, err) : rc;
+    rc = ledger_db_number(db, "PRAGMA application_id", &application, err);
+    if (rc != 0) {
+        return rc;
+    }
     int64_t tables = 0;
-    rc = rc == 0 ? ledger_db_number(db, "SELECT count(*) FROM sqlite_master", &tables, err) : rc;
+    rc = ledger_db_number(db, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (rc != 0) {
         return rc;
     }
@@ -102,15 +108,24 @@ static int check_file(sqlite3 *db, int64_t *ret_version, struct err *err)
     return check_content(db, err);
 }
 
+// Runs several statements, up to the first that fails. NULL is no statement.
+static int run_texts(sqlite3 *db, const char *const *texts, size_t count, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = texts[i] ? run_text(db, texts[i], err) : 0;
+    }
+    return rc;
+}
+
 static int migrate(sqlite3 *db, int64_t version, struct err *err)
 {
     for (size_t i = (size_t)version; i < ledger_migration_count; i++) {
         char *mark = xasprintf("PRAGMA user_version = %zu", i + 1);
-        int rc = run_text(db, "BEGIN IMMEDIATE", err);
+        const char *const texts[] = {"BEGIN IMMEDIATE", ledger_migration[i], mark, "COMMIT"};
+        int rc = run_texts(db, texts, ARRAY_LEN(texts), err);
 
-        rc = rc == 0 ? run_text(db, ledger_migration[i], err) : rc;
-        rc = rc == 0 ? run_text(db, mark, err) : rc;
-        rc = rc == 0 ? run_text(db, "COMMIT", err) : rc;
         free(mark);
         if (rc != 0) {
             (void)run_text(db, "ROLLBACK", NULL);
@@ -122,18 +137,25 @@ static int migrate(sqlite3 *db, int64_t version, struct err *err)
 
 static int set_up(sqlite3 *db, uint64_t page_max, struct err *err)
 {
-    char *limit = xasprintf("PRAGMA max_page_count = %llu", (unsigned long long)page_max);
-    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
     int64_t version = 0;
     int rc = check_file(db, &version, err);
 
-    rc = rc == 0 && version == 0 ? run_text(db, mark, err) : rc;
-    rc = rc == 0 ? run_text(db, "PRAGMA journal_mode = WAL", err) : rc;
-    rc = rc == 0 ? run_text(db, "PRAGMA synchronous = FULL", err) : rc;
-    rc = rc == 0 ? migrate(db, version, err) : rc;
-    rc = rc == 0 && page_max > 0 ? run_text(db, limit, err) : rc;
-    free(mark);
+    if (rc != 0) {
+        return rc;
+    }
+    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
+    char *limit = xasprintf("PRAGMA max_page_count = %llu", (unsigned long long)page_max);
+    const char *const texts[] = {version == 0 ? mark : NULL, "PRAGMA journal_mode = WAL",
+                                 "PRAGMA synchronous = FULL"};
+    rc = run_texts(db, texts, ARRAY_LEN(texts), err);
+    if (rc == 0) {
+        rc = migrate(db, version, err);
+    }
+    if (rc == 0 && page_max > 0) {
+        rc = run_text(db, limit, err);
+    }
     free(limit);
+    free(mark);
     return rc;
 }
 

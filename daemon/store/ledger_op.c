@@ -1,4 +1,5 @@
-// Operations of the ledger: their names and their outcome. What they do is in ledger_sql.c.
+// Operations of the ledger: their names, whether they write, and how their answer is emptied. What
+// they do is in ledger_sql.c.
 #include "daemon/store/ledger_sql.h"
 #include <stdlib.h>
 

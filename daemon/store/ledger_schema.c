@@ -1,9 +1,10 @@
 #include "daemon/store/ledger_schema.h"
 
-// Times are seconds since 1970. spec, result and compiled are packed messages (proto/).
+// In all tables times are seconds since 1970, and spec, result and compiled are packed messages
+// (proto/).
 static const char migration_1[] =
-    // A job from its SUBMIT until its result has been acknowledged. AUTOINCREMENT: numbers are
-    // never used again.
+    // A job is here from its SUBMIT until its result has been acknowledged. With AUTOINCREMENT no
+    // number is used again.
     "CREATE TABLE job ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  search TEXT NOT NULL,"
@@ -18,7 +19,7 @@ static const char migration_1[] =
     "  result BLOB,"
     "  UNIQUE (search, key)"
     ") STRICT;"
-    // Results by what was measured, where and how (daemon/store/cache.h says what is in the key).
+    // Results by what was measured, where and how (cache.h says what is in the key).
     "CREATE TABLE result ("
     "  key BLOB PRIMARY KEY,"
     "  created_at INTEGER NOT NULL,"
@@ -33,8 +34,8 @@ static const char migration_1[] =
     ") STRICT;";
 
 static const char migration_2[] =
-    // Jobs have a tenant. A constraint cannot be changed in place, so the table is made again, and
-    // goes on counting where it was.
+    // Jobs have a tenant. A constraint cannot be changed in place, so the table is made again; its
+    // numbers go on from where they were.
     "ALTER TABLE job RENAME TO job_1;"
     "CREATE TABLE job ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -62,10 +63,10 @@ static const char migration_2[] =
     "DROP TABLE job_1;";
 
 static const char migration_3[] =
-    // The class of the queue that its client wants, enum queue_class.
+    // The queue class that the client of a job wants, enum queue_class.
     "ALTER TABLE job ADD COLUMN class INTEGER NOT NULL DEFAULT 0;"
-    // Tenants (search is empty) and searches with a weight or a budget of their own. Limits are
-    // NULL where there is none. at: when the row was written.
+    // Tenants (search is empty) and searches that have a weight or a budget of their own. A limit
+    // that does not exist is NULL. at is when the row was written.
     "CREATE TABLE account ("
     "  tenant TEXT NOT NULL,"
     "  search TEXT NOT NULL,"
@@ -79,8 +80,8 @@ static const char migration_3[] =
     ") STRICT;";
 
 static const char migration_4[] =
-    // What an operator wants of a device (daemon/upkeep/administration.h), until he takes it back. device: a GPU's
-    // UUID, a core's name. kind: enum ledger_order_kind.
+    // An operator's order for a device, until it is taken back. device is a GPU's UUID or a core's
+    // name, kind is enum ledger_order_kind.
     "CREATE TABLE device_order ("
     "  device TEXT NOT NULL,"
     "  kind INTEGER NOT NULL,"
@@ -90,16 +91,15 @@ static const char migration_4[] =
     ") STRICT;";
 
 static const char migration_5[] =
-    // Grows with every use of an entry (daemon/store/ledger_cache.c). Entries of before have 0 and go in
-    // the order of their rows.
+    // A number that grows with every use of an entry (ledger_cache.c). Entries of before have 0.
     "ALTER TABLE result ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX result_used ON result (used);"
     "ALTER TABLE compiled ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX compiled_used ON compiled (used);";
 
 static const char migration_6[] =
-    // Why a job ended without a result, enum job_cause. What was said in sentences alone is read
-    // from them here, once: 2 is an exceeded budget, 1 the client's own wish.
+    // Why a job ended without a result, enum job_cause. Rows of before have only a sentence, from
+    // which the cause is read here: 2 is an exceeded budget, 1 the wish of the client.
     "ALTER TABLE job ADD COLUMN cause INTEGER NOT NULL DEFAULT 0;"
     "UPDATE job SET cause = 2 WHERE state = 5 AND reason LIKE 'BUDGET: %';"
     "UPDATE job SET cause = 1 WHERE state = 5 AND reason = 'cancelled by its client';";

@@ -1,5 +1,6 @@
-// The ledger's schema: migration i brings user_version i to i + 1. Never changed once released; new
-// ones are appended.
+// The ledger's schema as a list of migrations. Migration i brings user_version i to i + 1. A
+// migration is never changed once it is released; new ones are appended. Used by ledger_db.c, and
+// by tests that make ledgers of before.
 #ifndef DAEMON_STORE_LEDGER_SCHEMA_H
 #define DAEMON_STORE_LEDGER_SCHEMA_H
 

@@ -1,5 +1,6 @@
-// Design note: ledger.c. Statements are prepared once, from one table, and found by their number.
-// Numbers of the wire are unsigned and SQLite's are signed; the 64 bits are kept as they are.
+// Design note. ledger.c has the design of the ledger. Statements are prepared once, from one table,
+// and found by their index. Numbers on the wire are unsigned and those of SQLite are signed; the 64
+// bits are stored as they are.
 #include "daemon/store/ledger_sql.h"
 #include "daemon/store/ledger_account.h"
 #include "daemon/store/ledger_cache.h"
@@ -22,7 +23,7 @@ enum statement {
     SQL_JOB_RESULT,
     SQL_ORDER,
     SQL_DROP_ORDER,
-    SQL_LOAD_ADMINISTRATION,
+    SQL_LOAD_ORDERS,
     SQL_LOAD_JOBS,
     SQL_NEXT_JOB,
     SQL_KEEP_ACCOUNT,
@@ -39,7 +40,7 @@ static const char *const sql_text[SQL_COUNT] = {
                        " submitted_at, finished_at, result, tenant, class)"
                        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
     [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
-    // Written once: what has ended stays as it ended.
+    // A job that has ended stays as it ended.
     [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
                        " result = ?6, cause = ?7 WHERE id = ?1 AND finished_at = 0",
     [SQL_FORGET_JOB] = "DELETE FROM job WHERE id = ?",
@@ -47,7 +48,7 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
                   " VALUES (?,?,?,?)",
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
-    [SQL_LOAD_ADMINISTRATION] = "SELECT device, kind, reason FROM device_order",
+    [SQL_LOAD_ORDERS] = "SELECT device, kind, reason FROM device_order",
     [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
                       " tenant, class, cause FROM job ORDER BY id",
     [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
@@ -62,7 +63,7 @@ struct ledger_sql {
     sqlite3 *db;
     sqlite3_stmt *statement[SQL_COUNT];
     struct ledger_caches *caches;
-    uint64_t commits; // for faults
+    uint64_t commits; // counted for KCASTD_DIE_AT
     const char *die_at;
 };
 
@@ -85,8 +86,12 @@ int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max
 #ifdef KCAST_FAULTS
     sql->die_at = getenv("KCASTD_DIE_AT");
 #endif
-    rc = rc == 0 ? prepare_all(sql, err) : rc;
-    rc = rc == 0 ? ledger_caches_open(&sql->caches, sql->db, err) : rc;
+    if (rc == 0) {
+        rc = prepare_all(sql, err);
+    }
+    if (rc == 0) {
+        rc = ledger_caches_open(&sql->caches, sql->db, err);
+    }
     if (rc != 0) {
         ledger_sql_close(sql);
         return rc;
@@ -113,7 +118,7 @@ void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries)
     ledger_caches_limit(sql->caches, entries);
 }
 
-// Steps a statement that gives at most one row and whose row is not wanted.
+// Runs a statement whose rows are not needed.
 static int step_done(struct ledger_sql *sql, enum statement number, struct err *err)
 {
     sqlite3_stmt *statement = sql->statement[number];
@@ -225,12 +230,12 @@ int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
     return rc;
 }
 
-int ledger_sql_load_administration(struct ledger_sql *sql,
-                                   void (*visit)(void *owner, const char *device, uint64_t kind,
-                                                 const char *reason),
-                                   void *owner, struct err *err)
+int ledger_sql_load_orders(struct ledger_sql *sql,
+                           void (*visit)(void *owner, const char *device, uint64_t kind,
+                                         const char *reason),
+                           void *owner, struct err *err)
 {
-    sqlite3_stmt *row = sql->statement[SQL_LOAD_ADMINISTRATION];
+    sqlite3_stmt *row = sql->statement[SQL_LOAD_ORDERS];
     int rc = 0;
     int code;
 
@@ -254,7 +259,7 @@ static struct bytes *make_answer(struct ledger_op *op, size_t count)
     return op->answer;
 }
 
-// *ret: the packed result of a job, left empty when there is none.
+// Sets *ret to the packed result of a job; leaves it alone when there is none.
 static int find_job_result(struct ledger_sql *sql, uint64_t id, struct bytes *ret, struct err *err)
 {
     sqlite3_stmt *statement = sql->statement[SQL_JOB_RESULT];
@@ -272,7 +277,7 @@ static int find_job_result(struct ledger_sql *sql, uint64_t id, struct bytes *re
     return rc;
 }
 
-// answer[0]: the cached result that answers the op's spec.
+// answer[0] is the cached result that answers the spec of the operation.
 static int read_cached(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     struct bytes *cached = make_answer(op, 1);
@@ -292,7 +297,7 @@ static int read_cached(struct ledger_sql *sql, struct ledger_op *op, struct err 
     return ledger_cache_use(sql->caches, LEDGER_CACHE_RESULT, &op->digest, err);
 }
 
-// answer[0]: the compilation of the op's key.
+// answer[0] is the compilation with the key of the operation.
 static int read_compiled(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
     struct bytes *found = make_answer(op, 1);
@@ -423,7 +428,7 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     return err_set(err, ERR_INTERNAL, "operation %d", (int)op->kind);
 }
 
-// Ends this process as a crash would, at the commit that the test has chosen.
+// Kills this process at the commit that a test has chosen.
 static void die_if_asked(const struct ledger_sql *sql, const char *when)
 {
     size_t len = strlen(when);
@@ -444,13 +449,16 @@ static int commit(struct ledger_sql *sql, struct err *err)
     return rc;
 }
 
-// [first, end) in one transaction, all or nothing. On failure every outcome is empty again.
+// Carries out the operations from first up to end in one transaction, all or none. On failure every
+// answer is empty again.
 static int run_together(struct ledger_sql *sql, struct ledger_op *first,
                         const struct ledger_op *end, bool write, struct err *err)
 {
     int rc = write ? step_done(sql, SQL_BEGIN, err) : 0;
 
-    rc = rc == 0 ? ledger_caches_begin(sql->caches, write, err) : rc;
+    if (rc == 0) {
+        rc = ledger_caches_begin(sql->caches, write, err);
+    }
     for (struct ledger_op *op = first; rc == 0 && op != end; op = op->next) {
         rc = run_op(sql, op, err);
     }

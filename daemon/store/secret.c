@@ -8,14 +8,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-// A secret that is not wholly on the disk is not there: it is renamed into its place.
+// The secret is written under another name and renamed, so that path never holds a part of it.
 static int create(const struct secret *secret, const char *path, struct err *err)
 {
     char *part = xasprintf("%s.new", path);
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = fd < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "%s", part) : 0;
+    int rc = fd < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "%s", part)
+                    : file_write_fd(fd, secret->byte, SECRET_LEN, part, err);
 
-    rc = rc == 0 ? file_write_fd(fd, secret->byte, SECRET_LEN, part, err) : rc;
     if (rc == 0 && (fsync(fd) != 0 || rename(part, path) != 0)) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
     }

@@ -219,7 +219,7 @@ static void give_up(struct inspection *inspection, const struct err *why)
 
     inspection->exchange = NULL;
     inspection->wanted = false;
-    device_inspection_fails(
+    device_inspection_put_off(
         &inspection->administration->parts->devices->device[inspection->device]);
     if (exchange) {
         exchange_fail(exchange, why);
@@ -382,7 +382,7 @@ int administration_create(struct administration **ret, const struct daemon_parts
         administration->inspection[i] =
             (struct inspection){.administration = administration, .device = i};
     }
-    int rc = ledger_load_administration(parts->ledger, apply, administration, err);
+    int rc = ledger_load_orders(parts->ledger, apply, administration, err);
     if (rc != 0) {
         administration_free(administration);
         return rc;

@@ -75,7 +75,7 @@ static void read_work(uv_work_t *work)
         if (nvml_open(&watch->nvml, watch->uuid, watch->count, &watch->err) != 0) {
             watch->nvml = NULL;
         }
-        watch->knows_pids = kin_knows_pids();
+        watch->knows_pids = process_tree_knows_pids();
     }
     if (watch->nvml) {
         nvml_read(watch->nvml, watch->now);
@@ -114,8 +114,7 @@ static void probe(struct watch *watch)
         .owner = watch,
     };
 
-    if (!device || watch->probe || watch->stopped ||
-        executor_pool_held(watch->parts->executors) > 0) {
+    if (!device || watch->probe || watch->stopped || executors_held(watch->parts->executors) > 0) {
         return;
     }
     config.argument = device->uuid;
@@ -126,7 +125,7 @@ static void probe(struct watch *watch)
     if (executor_start(&watch->probe, watch->parts->executors, &config, &nothing, &err) != 0) {
         watch->probe = NULL;
         log_event(LOG_WARNING, "probe-waits device=%s seconds=%u reason=\"%s\"", device->name,
-                  executor_pool_held(watch->parts->executors), err.text);
+                  executors_held(watch->parts->executors), err.text);
         device_probe_put_off(device);
     }
 }
@@ -157,12 +156,12 @@ static void apply(struct device *device, const struct health *health, uint64_t n
         device_found(device);
     }
     switch (health->level) {
-    case HEALTH_WELL:
+    case HEALTH_OK:
         break;
-    case HEALTH_HINDERED:
-        device_hinder(device, health->reason, now_ns);
+    case HEALTH_THROTTLED:
+        device_throttle(device, health->reason, now_ns);
         break;
-    case HEALTH_SICK:
+    case HEALTH_FAULTY:
         device_quarantine(device, health->reason, now_ns);
         break;
     case HEALTH_LOST:
@@ -180,8 +179,8 @@ static void judge(struct watch *watch)
         bool twice = watch->stranger[i] == watch->stranger_before[i];
         struct health health;
 
-        health_judge(&health, &watch->now[i], watch->compared ? &watch->before[i] : NULL,
-                     twice ? watch->stranger[i] : 0);
+        health_assess(&health, &watch->now[i], watch->compared ? &watch->before[i] : NULL,
+                      twice ? watch->stranger[i] : 0);
         if (!watch->now[i].lost) {
             take_readings(device, &watch->now[i], now_ns);
         }

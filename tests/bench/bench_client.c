@@ -1,7 +1,8 @@
-// What the client itself costs: a search of a template through the whole pipeline, with a run file on
-// disk, whose daemon and worker answer at once with results of a recorded space, so that nothing but
-// the client uses the processor.
-//   bench_client SPACE PROBLEM [CANDIDATES]     default 10000; PROBLEM needs a template with as many points
+// What the client itself costs: a search of a template through the whole pipeline, with a run file
+// on disk. The daemon and the worker are stand-ins that answer at once with results of a recorded
+// space, so that only the client uses the processor.
+//  bench_client SPACE PROBLEM [CANDIDATES]     default 10000; PROBLEM needs a template with at
+//                                              least as many points
 #include "client/problem/problem_dir.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"
@@ -20,13 +21,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MEASURED 0.15 // of the candidates are forecast to improve
+#define MEASURED 0.15 // share of the candidates that are forecast to improve
 #define STREAM_ROW 0x726f7773ULL
 
-// An answer that is on its way.
+// An answer that has not been delivered yet.
 struct answer {
     struct answer *next;
-    job_service_callback *done; // of a job; else one of the two below
+    job_service_callback *done; // for a job; for other calls one of the next two is set
     forecast_service_callback *forecasts;
     forecast_service_told *told;
     void *owner;
@@ -67,7 +68,7 @@ static void check(int code, const struct err *err)
     }
 }
 
-// ---- daemon and worker ----
+// ---- the stand-ins for daemon and worker ----
 
 static void expect(struct peers *peers, struct answer one)
 {
@@ -127,7 +128,7 @@ static void tell(struct forecast_service *worker, const struct run_state *run_st
            (struct answer){.told = callback, .owner = callee, .first = after, .last = last});
 }
 
-// The candidate of the space that stands for the tag.
+// The candidate of the space whose outcome the candidate with this tag gets.
 static const struct space_candidate *row_of(const struct peers *peers, uint64_t tag, bool compiled)
 {
     uint64_t at = stats_philox(1, STREAM_ROW, tag) % peers->space->head.candidates;
@@ -186,7 +187,7 @@ static void answer_forecasts(const struct answer *answer)
     message_clear(&forecast_reply_message, &reply);
 }
 
-// False when nothing is on its way.
+// Delivers the next answer. Returns false when there is none.
 static bool deliver(struct peers *peers)
 {
     struct answer *answer = peers->head;
@@ -282,7 +283,8 @@ static void search(struct bench *b, const char *path, uint64_t candidates)
             die(&err);
         }
         check(pipeline_advance(b->pipeline, &err), &err);
-        if (b->run_state.considered >= mark + candidates / 10) { // a tenth
+        // Another tenth of the candidates has been considered.
+        if (b->run_state.considered >= mark + candidates / 10) {
             double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
             most = fmax(most, (now - last_cpu) / (double)(b->run_state.considered - mark));
             mark = b->run_state.considered;

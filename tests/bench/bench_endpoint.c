@@ -1,7 +1,7 @@
-// What a worker adds to an endpoint's own latency: forecasts by engine llm of an endpoint (another process)
-// that answers after 200 ms, 1,000 of them in flight, five more every millisecond, all on one thread: prompt,
-// request, answer, cache, recalibration.
-//   bench_endpoint [QUESTIONS]     default 20000
+// What a worker adds to an endpoint's own latency. The engine llm forecasts with an endpoint
+// (another process) that answers after 200 ms. 1,000 forecasts are in flight and five more come
+// every millisecond, all on one thread: prompt, request, answer, cache, recalibration.
+//  bench_endpoint [QUESTIONS]     default 20000
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
@@ -20,7 +20,7 @@
 
 #define IN_FLIGHT 1000
 #define LATENCY_MS 200
-#define WARM_UP (30 * IN_FLIGHT) // until the window is open
+#define WARM_UP (30 * IN_FLIGHT) // questions until the rate limit's window is fully open
 #define SOURCE_BYTES 2000
 
 static const char body[] =
@@ -33,7 +33,7 @@ struct bench {
     uv_loop_t loop;
     uv_timer_t pace;
     size_t posted, done, wanted, errors;
-    double *ms; // added
+    double *ms; // latency that the worker added, for each question
 };
 
 struct question {
@@ -51,7 +51,8 @@ static void answer(void *owner, const struct stub_request *request, struct stub_
     *reply = (struct stub_reply){.status = 200, .body = body, .delay_ms = LATENCY_MS};
 }
 
-// A process of its own, which ends with this one. Its url, to be freed; NULL: it cannot be started.
+// Starts the endpoint as a process that ends with this one. Returns its URL, which the caller
+// frees; NULL when it cannot be started.
 static char *start_endpoint(pid_t *ret)
 {
     int ends[2];
@@ -97,7 +98,7 @@ static void on_done(void *owner, const struct err *error, const void *opaque)
     }
 }
 
-// About SOURCE_BYTES of text that no other number has.
+// A source of about SOURCE_BYTES bytes, different for each number.
 static struct bytes source_of(size_t number)
 {
     struct strbuf text = STRBUF_INIT;
@@ -138,7 +139,8 @@ static void on_pace(uv_timer_t *timer)
 
     for (size_t i = 0; i < IN_FLIGHT / LATENCY_MS && bench->posted < bench->wanted; i++) {
         if (bench->posted < WARM_UP && bench->posted - bench->done >= IN_FLIGHT) {
-            break; // else what waits for the window to open would pile up
+            // Otherwise requests that wait for the window to open would pile up.
+            break;
         }
         post(bench);
     }

@@ -1,8 +1,9 @@
-// What a flood of one search does to another: how long a search that has one job at a time waits for
-// each, from submission to verdict, on one CPU device of a private kcastd, or of the one at URL: alone; beside a search that
-// keeps two jobs there; beside one that has queued all that it may; and beside one that then goes on
-// submitting, each time as soon as it was refused, whatever the daemon says about when to come again.
-//   bench_flood [JOBS [URL]]      jobs of each part, default 50
+// What a flood of one search does to another. The search that is timed has one job at a time on one
+// CPU device, of a private kcastd or of the daemon at URL. Timed is how long it waits for each job,
+// from submission to verdict: alone; beside a search that keeps two jobs there; beside one that has
+// queued as many as it may; and beside one that then goes on submitting as soon as it is refused,
+// whatever the daemon says about when to come again.
+//  bench_flood [JOBS [URL]]      jobs of each part, default 50
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "common/clock.h"
@@ -30,7 +31,8 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     ((struct waiting *)owner)->done = true;
 }
 
-// Waits in milliseconds of `jobs` jobs, one after the other; the caller's, sorted.
+// Measures `jobs` jobs one after the other. Returns how long each took in milliseconds, sorted; the
+// caller frees the array.
 static double *waits_of(struct session *session, const struct problem_dir *dir, const char *search,
                         size_t jobs)
 {
@@ -50,7 +52,7 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
         char key[32];
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
-        spec.repeat = ++serial; // no cache knows it
+        spec.repeat = ++serial; // a job that no cache has
         struct waiting waiting = {.done = false};
         job_client_submit(pool, key, &spec, 0, on_verdict, &waiting, 0);
         while (!waiting.done) {
@@ -66,9 +68,9 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
 }
 
 enum rate_limit {
-    KEEPS_TWO, // the next when one is finished
-    FILLS,     // until it is refused
-    GOES_ON,   // one request after the other
+    KEEPS_TWO, // submits the next one when one is finished
+    FILLS,     // submits until it is refused
+    GOES_ON,   // submits again as soon as it is refused
 };
 
 struct neighbour {
@@ -76,7 +78,7 @@ struct neighbour {
     struct job_spec spec;
     const char *search;
     uint64_t next, accepted, refused;
-    size_t calls; // under way
+    size_t calls; // calls without an answer yet
     enum rate_limit rate_limit;
     bool stops;
 };
@@ -131,7 +133,7 @@ static void submit(struct neighbour *n)
     message_init(&submit_message, &submit);
     char key[32];
     (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n->next++);
-    submit.search = (char *)(uintptr_t)n->search; // only packed
+    submit.search = (char *)(uintptr_t)n->search; // packed, never changed
     submit.key = key;
     submit.spec = &n->spec;
     n->spec.repeat = UINT32_MAX + n->next;
@@ -140,7 +142,8 @@ static void submit(struct neighbour *n)
                 on_submitted, n);
 }
 
-// Ends what the neighbour has at the daemon, and waits until nothing of it is under way.
+// Cancels the jobs that the neighbour has at the daemon, and waits until all its calls are
+// answered.
 static void stop(struct neighbour *n, struct session *session)
 {
     struct job_ids ids = {.search = (char *)(uintptr_t)n->search};

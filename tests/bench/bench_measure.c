@@ -1,6 +1,6 @@
-// Measuring on the CPU device: verdicts a second for a small problem, false FASTER and SLOWER among A/A runs, and whether a candidate
-// that is 2 % slower by construction is found.
-//   bench_measure [RUNS]      A/A runs, default 500; a tenth as many of the slower candidate
+// Measuring on the CPU device: verdicts per second for a small problem, wrong verdicts FASTER and
+// SLOWER among A/A runs, and whether a candidate that is 2 % slower by construction is found.
+//  bench_measure [RUNS]      A/A runs, default 500; a tenth as many of the slower candidate
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -25,7 +25,7 @@ static void load(struct problem_dir *dir, struct job_client *pool, const char *p
     samples_add_problem(pool, dir);
 }
 
-// Distinct candidates that no cache knows, from source to verdict.
+// Measures distinct candidates that no cache has, from source to verdict.
 static void bench_verdicts(struct job_client *pool)
 {
     struct problem_dir dir;

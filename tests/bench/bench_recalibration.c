@@ -1,8 +1,9 @@
 // Whether the static engine's forecasts should be recalibrated by their own record, as those of
-// language models are: searches over the made-up space of tests/worker/space.h that measure what is
-// not trusted at 0.9, once with the forecast as it is and once recalibrated (worker/calibration/recalibrate.h);
-// how many are measured, what is lost, how good forecasts are, and what a confidence is worth.
-//   bench_recalibration [SEARCHES]     default 12
+// language models are. Searches over the made-up space of tests/worker/space.h measure what is not
+// trusted at 0.9: once with the forecasts as they are, once recalibrated
+// (worker/calibration/recalibrate.h). Printed are how many candidates are measured, how much speed
+// is lost, how good the forecasts are, and how often confident calls are right.
+//  bench_recalibration [SEARCHES]     default 12
 #include "common/mem.h"
 #include "common/parse.h"
 #include "proto/bins.h"
@@ -19,18 +20,19 @@
 
 static const struct recal_scope scope = {"static", "cpu x", "sgemm"};
 
-struct arm {
+struct variant {
     bool recalibrated;
-    size_t considered, measured, judged, calls, right;
+    size_t considered, measured, scored, calls, right;
     double shortfall, confidence;
-    double brier, log_score, raw_brier, raw_log_score; // raw: of the same forecasts as they were
+    // The raw ones are of the same forecasts before recalibration.
+    double brier, log_score, raw_brier, raw_log_score;
 };
 
 struct search {
-    struct arm *arm;
+    struct variant *variant;
     struct group *group;
     struct recalibration *recalibration;
-    struct decisions *calls; // by the recalibrated forecast
+    struct decisions *calls; // record of calls by the recalibrated forecast
     double incumbent, best;
 };
 
@@ -66,24 +68,26 @@ static struct recal_forecast raw_of(const struct forecast *forecast)
     return raw;
 }
 
-// How good was the forecast; the confidence only where there was a call by a model.
-static void judge(struct arm *arm, const struct forecast *forecast,
-                  const struct recal_forecast *raw, const struct space_point *point, bool improves)
+// Scores a forecast. It counts only when the model had learnt from something, since only then it
+// made a call.
+static void score_forecast(struct variant *variant, const struct forecast *forecast,
+                           const struct recal_forecast *raw, const struct space_point *point,
+                           bool improves)
 {
     bool right = (forecast->p_improves >= 0.5) == improves;
     if (forecast->trained_rows == 0) {
         return;
     }
-    arm->judged++;
-    arm->brier += (forecast->p_improves - improves) * (forecast->p_improves - improves);
-    arm->raw_brier += (raw->p_improves - improves) * (raw->p_improves - improves);
+    variant->scored++;
+    variant->brier += (forecast->p_improves - improves) * (forecast->p_improves - improves);
+    variant->raw_brier += (raw->p_improves - improves) * (raw->p_improves - improves);
     if (point->correct) {
-        arm->log_score -= log(fmax(forecast->bins[bin_of(point->log2)], 1e-4));
-        arm->raw_log_score -= log(fmax(raw->bins[bin_of(point->log2)], 1e-4));
+        variant->log_score -= log(fmax(forecast->bins[bin_of(point->log2)], 1e-4));
+        variant->raw_log_score -= log(fmax(raw->bins[bin_of(point->log2)], 1e-4));
     }
-    arm->calls++;
-    arm->right += right;
-    arm->confidence += forecast->confidence;
+    variant->calls++;
+    variant->right += right;
+    variant->confidence += forecast->confidence;
 }
 
 static void consider(struct search *search, size_t index, uint64_t seed)
@@ -97,7 +101,7 @@ static void consider(struct search *search, size_t index, uint64_t seed)
     forecast_one(search, &point, &forecast);
     struct recal_forecast raw = raw_of(&forecast);
     struct recal_answer answer;
-    if (search->arm->recalibrated) {
+    if (search->variant->recalibrated) {
         recal_apply(search->recalibration, &scope, &raw, RECAL_FOLD_ALL, &answer);
         memcpy(forecast.bins, answer.bins, sizeof(answer.bins));
         forecast.p_improves = answer.p_improves;
@@ -109,11 +113,11 @@ static void consider(struct search *search, size_t index, uint64_t seed)
     bool improves = point.correct && point.log2 > search->incumbent;
     bool trusted = forecast.p_improves < 0.5 && forecast.confidence >= THRESHOLD;
     double coin = (double)(stats_philox(seed, 9, index) >> 11) * 0x1p-53;
-    judge(search->arm, &forecast, &raw, &point, improves);
+    score_forecast(search->variant, &forecast, &raw, &point, improves);
     outcome.p_improves = forecast.p_improves;
     outcome.incumbent_log2 = search->incumbent;
     outcome.propensity = trusted ? AUDIT : 1;
-    search->arm->considered++;
+    search->variant->considered++;
     if (point.correct) {
         search->best = fmax(search->best, point.log2);
     }
@@ -129,7 +133,7 @@ static void consider(struct search *search, size_t index, uint64_t seed)
             decisions_add(search->calls, forecast.p_improves, improves, outcome.propensity);
         }
         group_add(search->group, &context, &outcome);
-        search->arm->measured++;
+        search->variant->measured++;
         if (improves) {
             search->incumbent = point.log2;
         }
@@ -137,11 +141,11 @@ static void consider(struct search *search, size_t index, uint64_t seed)
     message_clear(&forecast_message, &forecast);
 }
 
-static void run(struct arm *arm, uint64_t searches)
+static void run(struct variant *variant, uint64_t searches)
 {
     for (uint64_t seed = 1; seed <= searches; seed++) {
         size_t order[SPACE_POINTS];
-        struct search search = {.arm = arm,
+        struct search search = {.variant = variant,
                                 .group = group_create("sgemm", "cpu x"),
                                 .recalibration = recal_create(NULL),
                                 .calls = decisions_create()};
@@ -149,7 +153,7 @@ static void run(struct arm *arm, uint64_t searches)
         for (size_t i = 0; i < CONSIDERED; i++) {
             consider(&search, order[i], seed);
         }
-        arm->shortfall += (search.best - search.incumbent) / (double)searches;
+        variant->shortfall += (search.best - search.incumbent) / (double)searches;
         group_free(search.group);
         recal_free(search.recalibration);
         decisions_free(search.calls);
@@ -158,15 +162,17 @@ static void run(struct arm *arm, uint64_t searches)
         "%s: %zu of %zu measured, best found below the best considered by %.3f log2; Brier score of"
         " P(improves) %.5f (raw %.5f), log score of bins %.4f (raw %.4f); calls: confidence %.3f "
         "on average, right %.3f\n",
-        arm->recalibrated ? "recalibrated" : "as they are", arm->measured, arm->considered,
-        arm->shortfall, arm->brier / (double)arm->judged, arm->raw_brier / (double)arm->judged,
-        arm->log_score / (double)arm->judged, arm->raw_log_score / (double)arm->judged,
-        arm->confidence / (double)arm->calls, (double)arm->right / (double)arm->calls);
+        variant->recalibrated ? "recalibrated" : "as they are", variant->measured,
+        variant->considered, variant->shortfall, variant->brier / (double)variant->scored,
+        variant->raw_brier / (double)variant->scored, variant->log_score / (double)variant->scored,
+        variant->raw_log_score / (double)variant->scored,
+        variant->confidence / (double)variant->calls,
+        (double)variant->right / (double)variant->calls);
 }
 
 int main(int argc, char **argv)
 {
-    struct arm as_they_are = {.recalibrated = false}, recalibrated = {.recalibrated = true};
+    struct variant unchanged = {.recalibrated = false}, recalibrated = {.recalibrated = true};
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct err err = ERR_INIT;
@@ -174,7 +180,7 @@ int main(int argc, char **argv)
     if (argc > 1 && parse_u64(&searches, argv[1], 1, 1000, "SEARCHES", &err) < 0) {
         fail(&err);
     }
-    run(&as_they_are, searches);
+    run(&unchanged, searches);
     run(&recalibrated, searches);
     return 0;
 }

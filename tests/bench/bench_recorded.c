@@ -1,11 +1,12 @@
 // Recalibration on recorded candidates. In each space the static model learns from 200 candidates
-// and forecasts the others; these forecasts are miscalibrated, one bin too fast and three times as
-// sure in logarithms; maps are made of 100 outcomes and judged by the rest, all spaces together.
-//   bench_recorded SPACE…        30 seeds: calibration errors and CRPS, as said and as corrected
+// and forecasts the others. These forecasts are miscalibrated on purpose: one bin too fast, and
+// three times as sure in logarithms. Calibration maps are made from 100 outcomes and scored on the
+// rest, all spaces together.
+//  bench_recorded SPACE…        30 seeds: calibration errors and CRPS, as said and as corrected
 #include "client/eval/score.h"
 #include "common/mem.h"
 #include "tests/bench/samples.h"
-#include "tests/bench/taught.h"
+#include "tests/bench/trained_model.h"
 #include "tests/worker/calibration/miscalibrated.h"
 #include "worker/calibration/recalibrate.h"
 #include <math.h>
@@ -24,31 +25,31 @@ struct rows {
     size_t count;
 };
 
-// The forecast of the model, miscalibrated.
-static struct recal_forecast miscalibrated_forecast(const struct taught *taught,
+// The model's forecast, made miscalibrated.
+static struct recal_forecast miscalibrated_forecast(const struct trained_model *model,
                                                     const struct space_candidate *c)
 {
     struct forecast_reply reply;
 
-    taught_ask(taught, c, &reply);
+    trained_model_forecast(model, c, &reply);
     struct recal_forecast ret = (struct recal_forecast){.p_correct = reply.forecasts[0].p_correct};
     memcpy(ret.bins, reply.forecasts[0].bins, sizeof(ret.bins));
     message_clear(&forecast_reply_message, &reply);
-    miscalibrate(&ret, taught->target);
+    miscalibrate(&ret, model->target);
     return ret;
 }
 
-static void judge(const struct space *space, uint64_t seed, struct recalibration *recal,
-                  struct rows *rows)
+static void score_space(const struct space *space, uint64_t seed, struct recalibration *recal,
+                        struct rows *rows)
 {
     struct recal_scope scope = {"spoilt", space->head.device_class, space->head.problem};
-    struct taught taught;
+    struct trained_model model;
 
-    taught_init(&taught, space, TRAINED, 2 * MAPPED, seed, STREAM_RECORDED);
-    for (size_t i = 0; i < taught.count - TRAINED && rows->count < ROWS_MAX; i++) {
-        const struct space_candidate *c = taught_other(&taught, i);
-        struct recal_forecast said = miscalibrated_forecast(&taught, c);
-        double log2 = taught_log2(c), target = taught.target;
+    trained_model_init(&model, space, TRAINED, 2 * MAPPED, seed, STREAM_RECORDED);
+    for (size_t i = 0; i < model.count - TRAINED && rows->count < ROWS_MAX; i++) {
+        const struct space_candidate *c = trained_model_candidate(&model, i);
+        struct recal_forecast said = miscalibrated_forecast(&model, c);
+        double log2 = trained_model_outcome(c), target = model.target;
         struct recal_outcome known = {.correct = !isnan(log2),
                                       .improved = log2 > target,
                                       .log2 = isnan(log2) ? 0 : log2,
@@ -68,7 +69,7 @@ static void judge(const struct space *space, uint64_t seed, struct recalibration
             rows->mapped[rows->count++] = score_row_of(&known, &answer);
         }
     }
-    taught_release(&taught);
+    trained_model_release(&model);
 }
 
 int main(int argc, char **argv)
@@ -97,9 +98,10 @@ int main(int argc, char **argv)
 
         rows->count = 0;
         for (int i = 1; i < argc; i++) {
-            struct recalibration *recal = recal_create(NULL); // 100 outcomes, no others
+            // It knows only the 100 outcomes of this space.
+            struct recalibration *recal = recal_create(NULL);
 
-            judge(&space[i], seed, recal, rows);
+            score_space(&space[i], seed, recal, rows);
             recal_free(recal);
         }
         score_compute(raw, rows->raw, rows->count, &options);

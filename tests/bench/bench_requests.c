@@ -1,11 +1,11 @@
-// Round trips on loopback against a private kcastd, over one connection and over many: STATUS, SUBMIT
-// and WAIT of a finished job, and what a search does about a candidate that the cache knows (SUBMIT
-// under a new key, WAIT, and an ACK for every 64); the same with 100,000 jobs queued, and what
-// these cost in memory. Client and daemon share the machine; while jobs are queued the devices are
-// drained, so that none of them runs: only requests are measured.
-// With a URL the daemon there, which must know nothing yet and let a search queue 4,096 jobs: over
-// tls:// with the certificates and the token that kcast would take.
-//   bench_requests [SECONDS [URL]]
+// Round trips on loopback against a private kcastd, over one connection and over many: STATUS;
+// SUBMIT and WAIT of a finished job; and what a search does about a candidate that the cache has
+// (SUBMIT with a new key, WAIT, and an ACK for every 64). Then the same with 100,000 jobs queued,
+// and the memory that these take. Client and daemon share the machine. While jobs are queued the
+// devices are drained, so that no job runs and only requests are measured.
+// With a URL, the daemon there is used instead. It must have no jobs and allow a search to queue
+// 4,096. A tls:// URL uses the certificates and the token that kcast would use.
+//  bench_requests [SECONDS [URL]]
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "common/clock.h"
@@ -26,13 +26,13 @@
 struct bench {
     struct session *session;
     struct connections connections;
-    struct job_spec spec; // of a job whose result the cache knows
+    struct job_spec spec; // of a job whose result the cache has
     double seconds;
 };
 
 static struct submit submit_of(const char *search, const char *key, const struct job_spec *spec)
 {
-    struct submit submit; // only packed
+    struct submit submit; // packed, never changed
 
     message_init(&submit_message, &submit);
     submit.search = (char *)(uintptr_t)search;
@@ -41,15 +41,15 @@ static struct submit submit_of(const char *search, const char *key, const struct
     return submit;
 }
 
-// ---- a candidate that the cache knows ----
+// ---- a candidate that the cache has ----
 
 struct pairs {
     const struct job_spec *spec;
-    uint64_t next; // key
+    uint64_t next; // number of the next key
     uint64_t uncached;
     uint64_t finished[ACKED];
     size_t finished_count;
-    size_t acks; // under way
+    size_t acks; // ACKs without an answer yet
 };
 
 static void on_acked(void *owner, const struct err *error, uint64_t retry_after_ms, void *reply)
@@ -162,7 +162,7 @@ static double resident_mib(uint64_t pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-// QUEUED jobs that differ, each with a key of its own.
+// Submits QUEUED different jobs, each with its own key.
 struct queueing {
     struct remote *remote;
     struct job_spec spec;
@@ -194,13 +194,13 @@ static void submit_next(struct queueing *queueing)
     (void)snprintf(search, sizeof(search), "queued%llu", (unsigned long long)(n % SEARCHES));
     char key[32];
     (void)snprintf(key, sizeof(key), "k%llu", (unsigned long long)n);
-    queueing->spec.repeat = n + 1; // no cache knows it
+    queueing->spec.repeat = n + 1; // a job that no cache has
     struct submit submit = submit_of(search, key, &queueing->spec);
     remote_call(queueing->remote, OP_SUBMIT, &submit_message, &submit, &submitted_message, 60000,
                 on_queued, queueing);
 }
 
-// No device takes jobs any more.
+// Drains all devices, so that they take no more jobs.
 static void drain(struct bench *bench)
 {
     struct remote *remote = bench->connections.remote[0];

@@ -1,16 +1,17 @@
 // Policy risk on recorded candidates whose risk at any threshold is known. In each space the static
-// model learns from 200 candidates, or from 20 only, and forecasts whether the others beat the
-// upper quartile of these; the policy then decides about candidates drawn from the others, with
+// model learns from 200 candidates, or from only 20, and forecasts whether the others exceed the
+// upper quartile of these. The policy then decides about candidates drawn from the others, with
 // replacement.
-//   bench_risk SPACE…     500 streams per space, model and guarantee: how often a threshold that was
-//                         in force has a greater risk than allowed, beside the one that only looks
-//                         good enough on the outcomes before it; and what a decision costs
+//  bench_risk SPACE…     500 streams per space, model and guarantee. Printed are how often a
+//                        threshold in force has a greater risk than allowed, the same for the
+//                        threshold that only looks good enough on the outcomes before it, and
+//                        what a decision costs.
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "tests/bench/samples.h"
-#include "tests/bench/taught.h"
+#include "tests/bench/trained_model.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 
 #define MODELS 5
-#define STREAMS 100 // of each model
+#define STREAMS 100 // streams of each model
 #define DRAWN 1000  // candidates of a stream
 #define TRAINED_MAX 200
 #define ALPHA 0.1
@@ -27,7 +28,7 @@
 #define TIMED 10000
 #define STREAM_RISK 0x7269736bULL
 
-// The candidates that a model has not learnt from.
+// The candidates that a model has not learnt from, with its forecasts.
 struct population {
     struct forecast *forecast;
     bool *improves;
@@ -36,36 +37,39 @@ struct population {
 
 struct score {
     size_t streams, certified, violated;
-    double risk;      // sum over certified streams, of the last threshold in force
-    double discarded; // the same, share below it
-    double outcomes;  // before the first certificate
+    double risk;      // sum over certified streams of the risk at the last threshold in force
+    double discarded; // the same sum of the share of candidates below the threshold
+    double outcomes;  // sum of the outcomes before the first certificate
     size_t naive, naive_violated;
     double naive_risk;
 };
 
 static struct population populate(const struct space *space, size_t trained, uint64_t seed)
 {
-    struct taught taught;
-    taught_init(&taught, space, trained, TRAINED_MAX, seed, STREAM_RISK);
+    struct trained_model model;
+    trained_model_init(&model, space, trained, TRAINED_MAX, seed, STREAM_RISK);
     struct population ret;
-    ret.count = taught.count - trained;
+    ret.count = model.count - trained;
     ret.forecast = xcalloc(ret.count, sizeof(*ret.forecast));
     ret.improves = xcalloc(ret.count, sizeof(*ret.improves));
     for (size_t i = 0; i < ret.count; i++) {
-        const struct space_candidate *c = taught_other(&taught, i);
+        const struct space_candidate *c = trained_model_candidate(&model, i);
         struct forecast_reply reply;
-        taught_ask(&taught, c, &reply);
+        trained_model_forecast(&model, c, &reply);
         ret.forecast[i] = (struct forecast){.p_improves = reply.forecasts[0].p_improves,
-                                            .confidence = 0.5, // the policy does not look at it
+                                            // The policy does not look at the confidence.
+                                            .confidence = 0.5,
                                             .trained_rows = reply.forecasts[0].trained_rows};
-        ret.improves[i] = taught_log2(c) > taught.target; // not what is wrong
+        // False for a wrong candidate, whose log2 is NaN.
+        ret.improves[i] = trained_model_outcome(c) > model.target;
         message_clear(&forecast_reply_message, &reply);
     }
-    taught_release(&taught);
+    trained_model_release(&model);
     return ret;
 }
 
-// What the guarantee is about, at this threshold, over the whole population.
+// The risk at this threshold over the whole population, which the guarantee limits. *ret_below is
+// the share of candidates below the threshold.
 static double risk_at(const struct population *from, double tau, bool recall, double *ret_below)
 {
     double below = 0, improvers = 0, both = 0;
@@ -113,7 +117,8 @@ static void tear_down(struct stream *s)
     free(s->candidate);
 }
 
-// Decides about the next one by all outcomes so far. Returns the threshold in force; NaN: none.
+// Lets the policy decide about the next candidate from all outcomes so far. Returns the threshold
+// in force; NaN when there is none.
 static double step(struct stream *s, struct risk *risk, struct forecast *forecast, bool improves)
 {
     uint64_t id = s->run_state.candidate_count + 1;
@@ -206,7 +211,8 @@ static void play(const struct population *from, const char *guarantee, uint64_t 
         samples->risk += risk;
         samples->discarded += below;
         samples->outcomes += (double)first;
-        add_naive(samples, from, seen, first, recall); // from what the first certificate saw
+        // The outcomes before the first certificate.
+        add_naive(samples, from, seen, first, recall);
     }
     risk_free(policy);
     tear_down(&s);
@@ -240,7 +246,7 @@ static void time_decisions(const struct population *from, const char *guarantee)
     struct stream s;
     set_up(&s, guarantee, 1, TIMED);
     struct risk *policy = risk_create(&s.run_state.started);
-    clock_t start = clock(); // of the processor
+    clock_t start = clock(); // processor time
     for (size_t i = 0; i < TIMED; i++) {
         (void)step(&s, policy, &from->forecast[i % from->count], from->improves[i % from->count]);
     }
@@ -252,7 +258,8 @@ static void time_decisions(const struct population *from, const char *guarantee)
 
 static const char *const guarantee[] = {"recall", "selective", "online"};
 
-// All streams of a space whose model has learnt from so many; adds them to all.
+// Plays all streams of a space with models that have learnt from `trained` candidates, prints their
+// scores and adds them to `all`.
 static void play_space(const struct space *space, size_t trained, bool timed,
                        struct score all[ARRAY_LEN(guarantee)])
 {

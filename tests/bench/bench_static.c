@@ -1,8 +1,9 @@
-// The static engine: forecasts a second of processor time, how long a FORECAST of 64 candidates
-// takes while nothing is learnt and while outcomes are, and how long one new outcome takes to be
-// known (OBSERVE to its reply) without and with forecasts all the time, after 50, 400 and 2,000 outcomes of one problem. Candidates have six
-// parameters and sixty features, half of which follow from the parameters.
-//   bench_static [OUTCOMES]     told one by one in each part, default 100
+// The static engine: forecasts per second of processor time; how long a FORECAST of 64 candidates
+// takes while nothing is learnt and while outcomes are; and how long it takes until a new outcome
+// is known (OBSERVE to its reply), with and without forecasts at the same time. Measured after 50,
+// 400 and 2,000 outcomes of one problem. Candidates have six parameters and sixty features, half of
+// which follow from the parameters.
+//  bench_static [OUTCOMES]     told one by one in each part, default 100
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -32,8 +33,8 @@ struct bench {
     size_t told;
     struct times observed, forecast;
     uint64_t observe_ns, forecast_ns;
-    size_t left;      // outcomes to tell one by one
-    bool forecasting; // one is under way
+    size_t left;      // outcomes that are still to be told, one by one
+    bool forecasting; // a forecast has no answer yet
 };
 
 static void die(const struct err *err)
@@ -61,7 +62,7 @@ static void add_fact(struct fact *fact, const char *prefix, size_t number, doubl
     *fact = (struct fact){.name = xasprintf("%s%zu", prefix, number), .value = value};
 }
 
-// Candidate `index` and its log2 speedup.
+// Makes candidate `index` and returns its log2 speedup.
 static double make_candidate(struct candidate_facts *ret, uint64_t index)
 {
     struct stats_rng rng;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS_MAX (UINT64_C(1) << 22) // whose latencies are kept
+#define ROUNDS_MAX (UINT64_C(1) << 22) // most rounds whose latencies are kept
 
 void connections_open(struct connections *ret, struct session *session, size_t count)
 {

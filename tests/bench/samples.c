@@ -75,7 +75,7 @@ void samples_run(struct job_client *pool, struct samples *samples, const struct 
         struct job_spec spec;
 
         problem_dir_spec(dir, JOB_MEASURE, &candidate[i], &spec);
-        spec.repeat = ((uint64_t)series << 32) + i + 1; // no cache knows it
+        spec.repeat = ((uint64_t)series << 32) + i + 1; // a job that no cache has
         if (max_launches > 0) {
             spec.max_launches = max_launches;
             spec.precision_log2 = 1e-6;

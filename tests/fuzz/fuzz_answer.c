@@ -1,4 +1,4 @@
-// Any bytes as an endpoint's answer: refused, or a forecast that is a distribution.
+// Any bytes as an endpoint's answer. They are refused, or give a forecast that is a distribution.
 #include "worker/llm/answer.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Any bytes as a cubin: refused, or what is found lies inside and is found again.
+// Any bytes as a cubin. They are refused, or all that is found lies inside them and is found again.
 #include "executor/gpu/compile/cubin.h"
 #include <stdlib.h>
 #include <string.h>

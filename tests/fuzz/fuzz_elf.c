@@ -1,4 +1,4 @@
-// Any bytes as a shared object that came out of the compile jail.
+// Any bytes as a shared object that came out of the compile sandbox.
 #include "executor/sandbox/elf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -1,5 +1,5 @@
-// Any bytes as the JSON lines of kcast eval: refused with a sentence that names a line, or rows whose measures are in their ranges
-// and whose table, JSON and page can be written.
+// Any bytes as the JSON lines of `kcast eval`. They are refused with a sentence that names a line,
+// or their measures are within their ranges and their table, JSON and page can be written.
 #include "client/eval/eval.h"
 #include "client/eval/eval_show.h"
 #include <math.h>
@@ -37,14 +37,15 @@ static void check(struct eval *eval)
     require(out.len > 0);
     strbuf_reset(&out);
     eval_html(&out, &page);
-    require(!strstr(strbuf_text(&out), ">nan<")); // no name can hold this: < and > are escaped
+    // No name can contain this, because < and > are escaped.
+    require(!strstr(strbuf_text(&out), ">nan<"));
     strbuf_release(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct eval eval;
-    char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file that was read is
+    char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file's bytes are
     eval_init(&eval);
     struct err err = ERR_INIT;
     int rc = eval_read_lines(&eval, copy, strlen(copy), "f.jsonl", &err);

@@ -1,6 +1,6 @@
 // Two properties of expressions. Arbitrary text: what parses also parses, and evaluates equally,
 // from its own text, in parentheses and as a condition. Generated text: the value is the one that
-// an evaluator of the generator's own, in 128 bits, computes on the way.
+// the generator's own evaluator computes in 128 bits.
 #include "common/strbuf.h"
 #include "problem/expr.h"
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static const char *const names[] = {"M", "N", "", "UNROLL"};
 
 struct outcome {
     int rc;
-    int64_t value; // when rc is 0
+    int64_t value; // valid when rc is 0
 };
 
 static struct outcome evaluate(const struct expr *expr, const int64_t *values)
@@ -62,7 +62,7 @@ static void try_text(const char *text, enum expr_kind kind, const int64_t *value
     require_equal(text, EXPR_CONDITIONS, values, outcome);
     struct strbuf wrapped = STRBUF_INIT;
     strbuf_addf(&wrapped, " (%s )", text);
-    // At the limits of length and depth the parentheses may be too much.
+    // At the limits of length and depth there may be no room for the parentheses.
     if (expr_parse(&again, strbuf_text(&wrapped), kind, names, NAME_COUNT, NULL) == 0) {
         require_equal(strbuf_text(&wrapped), kind, values, outcome);
     }
@@ -71,8 +71,7 @@ static void try_text(const char *text, enum expr_kind kind, const int64_t *value
     expr_free(expr);
 }
 
-// ---- generated expressions: every operation in parentheses, so that the generator needs no
-// precedence ----
+// ---- generated expressions: all operations are in parentheses, so no precedence is needed ----
 
 struct source {
     const uint8_t *data;
@@ -217,8 +216,8 @@ static void try_generated(struct source source, const int64_t *values)
     struct term term = generate(&source, &text, 5, values);
 
     if (text.len <= EXPR_TEXT_MAX) {
-        // Between "(a)&&(b)" and its neighbours there are always parentheses, so precedence cannot
-        // hide.
+        // The parts "(a)" and "(b)" of "(a)&&(b)" have parentheses, so precedence cannot change the
+        // meaning.
         if (expr_parse(&expr, strbuf_text(&text), EXPR_CONDITIONS, names, NAME_COUNT, NULL) != 0) {
             abort();
         }

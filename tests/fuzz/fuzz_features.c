@@ -1,8 +1,10 @@
-// Any bytes as objdump's listing: read within bounds, and every count is a finite number that fits
-// the number of lines.
+// Any bytes as a listing of objdump. They are read within bounds, and every count is a finite
+// number that is not more than the number of lines.
 #include "executor/cpu/features.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -1,5 +1,5 @@
-// Any bytes in any pieces as a connection: the frames that come out are the same as when everything
-// arrives at once, and the memory held stays near what has arrived.
+// Any bytes in pieces of any size as a connection's input. The frames that come out are the same as
+// when everything arrives at once, and the memory held stays near what has arrived.
 #include "common/mem.h"
 #include "net/rpc/frames.h"
 
@@ -64,7 +64,7 @@ static struct seen read_by(const uint8_t *data, size_t len, size_t step)
     return seen;
 }
 
-// The first byte says how long the pieces are; the greeting is put in front by half of them.
+// The first byte gives the size of the pieces. For half of its values the greeting is put in front.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (len < 1) {

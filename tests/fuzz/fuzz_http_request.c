@@ -1,5 +1,5 @@
-// Any bytes as the head of an HTTP request: what is taken is a path and a host that are whole, and
-// a head that arrives in pieces is judged as if it had arrived at once.
+// Any bytes as the head of an HTTP request. An accepted head has a complete path and host, and a
+// head that arrives in pieces is treated as if it had arrived at once.
 #include "net/http/http_request.h"
 
 #include <stdint.h>
@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len > 0 ? len : 1); // exactly as long as the data: a read beyond it is seen
+    // Exactly as long as the data, so that reading beyond it is detected.
+    char *text = malloc(len > 0 ? len : 1);
     unsigned status, piece = 0;
     if (!text) {
         abort();

@@ -1,5 +1,5 @@
-// Any bytes as rows of GPU Forecasters: refused with one sentence, or a space whose rows, written
-// out and read again, give the same names, sources and speedups.
+// Any bytes as rows of GPU Forecasters. They are refused with one sentence, or give a space whose
+// rows, written and read again, have the same names, sources and speedups.
 #include "client/space/space_import.h"
 #include "client/space/space_json.h"
 #include <math.h>
@@ -29,7 +29,7 @@ static void look_at(const struct space *space)
         strbuf_release(&source);
     }
     struct space again;
-    // A speedup beyond a double's range, a sum over many rows, is null in a row.
+    // A speedup that is a sum over many rows can exceed a double's range; it is null in a row.
     int rc = space_import_forecasters(&again, rows.data, rows.len, "f.json", &plain, &err);
     bool finite = true;
     for (size_t i = 0; i < space->head.candidates; i++) {

@@ -1,5 +1,5 @@
-// Any bytes as a file of Kernel Tuner: refused with one sentence, or a space that can be written
-// and shown.
+// Any bytes as a file of Kernel Tuner. They are refused with one sentence, or give a space that can
+// be written and printed.
 #include "client/space/space_import.h"
 #include "client/space/space_json.h"
 #include <jansson.h>
@@ -38,7 +38,7 @@ static void look_at(const struct space *space)
         json_decref(object);
         strbuf_release(&line);
     }
-    require(correct > 0); // the baseline at least
+    require(correct > 0); // at least the baseline
     space_release(&again);
     strbuf_release(&packed);
 }

@@ -1,4 +1,4 @@
-// Any bytes as a configuration file and as numbers, durations, sizes and urls on a command line.
+// Any bytes as a configuration file, and as numbers, durations, sizes and URLs of a command line.
 #include "common/file.h"
 #include "common/options.h"
 #include "common/parse.h"

@@ -1,4 +1,4 @@
-// Any bytes as an event of the log: its object is JSON that a strict reader takes.
+// Any bytes as an event of the log. Its object is JSON that a strict reader accepts.
 #include "common/log_json.h"
 #include <jansson.h>
 #include <stdint.h>

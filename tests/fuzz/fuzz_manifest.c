@@ -1,6 +1,6 @@
-// Arbitrary text as the source of a sealed candidate, of a reference when its first byte is 'R'.
-// What is accepted is accepted again in the same way, its indices are within the problem, what
-// evaluates is within the limits of problem/manifest.h, and refusals name a place.
+// Arbitrary text as the source of a sealed candidate, or of a reference when its first byte is 'R'.
+// What is accepted is accepted again with the same result. Its indices are within the problem, and
+// what evaluates is within the limits of problem/manifest.h. Refusals name a place.
 #include "common/strbuf.h"
 #include "problem/manifest.h"
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// Any bytes as any message: refused, or read, packed and read again to the same value, and printable.
+// Any bytes as any message. They are refused, or the message can be packed, read again to the same
+// value, and printed.
 #include "proto/messages.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err err = ERR_INIT;
     if (message_read(message, value, data + 1, len - 1, &err) == 0) {
         if (message_pack(message, value, &packed, &err) != 0) {
-            abort(); // what was read is within the limits
+            // A message that was read is within the limits, so it can be packed.
+            abort();
         }
         if (message_read(message, again, packed.data, packed.len, &err) != 0 ||
             !message_equal(message, value, again)) {

@@ -1,4 +1,5 @@
-// Any bytes as what a child of kcastd wrote to its pipe: refused, or a report that can be packed again and passes again.
+// Any bytes as what a child of kcastd wrote to its pipe. They are refused, or give an outcome that
+// can be packed and read again.
 #include "daemon/run/outcome.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ static void measure(const struct bytes *outcome)
 {
     struct err err = ERR_INIT;
     struct measure_outcome read, again;
-    struct outcome_expectation expected = {.sandbox_off = false};
+    struct measure_expectation expected = {.sandbox_off = false};
     if (outcome_read_measure(&read, outcome, &expected, &err) != 0) {
         return;
     }

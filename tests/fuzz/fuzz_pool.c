@@ -1,4 +1,5 @@
-// Any bytes as the JSON lines of a pool of candidates: refused with a sentence, or every candidate has a name and a source.
+// Any bytes as the JSON lines of a file of candidates. They are refused with a sentence, or every
+// candidate has a name and a source.
 #include "client/propose/generator.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct err err = ERR_INIT;
     struct generator *generator = NULL;
-    char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file that was read is
+    char *copy = xstrndup((const char *)data, len); // NUL-terminated, as a file's bytes are
     const struct bytes text = {.data = (unsigned char *)copy, .len = strlen(copy)};
     if (generator_files(&generator, &text, "pool.jsonl", &err) == 0) {
         struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;

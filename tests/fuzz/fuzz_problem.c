@@ -1,5 +1,5 @@
-// Arbitrary bytes as problem.json. What is accepted has cases that evaluate within the limits,
-// weights that sum to 1, hidden shapes inside their ranges, and generated C whose parentheses
+// Arbitrary bytes as problem.json. An accepted problem has cases that evaluate within the limits,
+// weights with the sum 1, hidden shapes inside their ranges, and generated C whose parentheses
 // balance and whose call has as many arguments as its prototype.
 #include "problem/problem.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-// Any bytes as the headers of an answer: no wait, or one within bounds.
+// Any bytes as the headers of an answer. The wait that they ask for is absent or within bounds.
 #include "common/mem.h"
 #include "worker/llm/rate_limit.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-// Any bytes as nvdisasm's listing: read within bounds, and every count is a number that fits the
-// number of lines.
+// Any bytes as a listing of nvdisasm. They are read within bounds, and every count is a number that
+// is not more than the number of lines.
 #include "executor/gpu/compile/sass.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Any text as a language model's answer: the programs in it are bounded, and what is normalised once stays as
-// it is.
+// Any text as a language model's answer with programs. The size of the programs is bounded, and
+// normalising a program twice gives the same as normalising it once.
 #include "common/mem.h"
 #include "problem/normalised_source.h"
 #include "worker/llm/answer_sources.h"
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (once.len > 2 * strlen(text) + 2) {
         abort();
     }
-    // A stray backslash may come to stand before a line end.
+    // Normalising may leave a stray backslash in front of a line end, which the next pass joins.
     if (!strchr(text, '\\') &&
         (once.len != twice.len || memcmp(strbuf_text(&once), strbuf_text(&twice), once.len) != 0)) {
         abort();

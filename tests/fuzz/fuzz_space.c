@@ -1,5 +1,5 @@
-// Any bytes as what the gzip stream of a space holds: refused with one sentence, or a space that
-// can be packed again, and what that gives is the same space.
+// Any bytes as what the gzip stream of a space holds. They are refused with one sentence, or give a
+// space that can be packed again to the same space.
 #include "client/space/space.h"
 #include "client/space/space_json.h"
 #include <jansson.h>

@@ -1,5 +1,5 @@
-// Arbitrary text as a template. What is accepted has ordered points that are found again by their
-// values, a mutual neighbourhood, and sources that hold the same space.
+// Arbitrary text as a template. An accepted one has ordered points that are found again by their
+// values, a symmetric neighbourhood, and sources that hold the same space.
 #include "problem/template.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-// Any text as a tokens file: refused with a sentence that names a line, or rows that are written
-// and read again as they are and that no guess opens. The first line also as a token that is shown.
+// Any text as a tokens file. It is refused with a sentence that names a line, or gives rows that
+// are written and read again unchanged and that no guessed token matches. The first line is also
+// used as a token that a caller shows.
 #include "common/mem.h"
 #include "net/auth/tokens.h"
 #include <stdlib.h>

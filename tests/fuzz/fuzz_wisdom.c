@@ -1,5 +1,6 @@
-// Any bytes as a wisdom file: refused with one sentence that begins with its name, or entries that
-// can be written and are then the same, and each of which its own shape finds at distance 0.
+// Any bytes as a wisdom file. They are refused with one sentence that begins with the file's name,
+// or give entries that are the same when written and read again, and each is found by its own shape
+// at distance 0.
 #include "client/tune/wisdom_lookup.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ static void look_up(const struct wisdom *wisdom, const struct wisdom_entry *entr
     struct wisdom_match match;
     if (wisdom_lookup(&match, wisdom, &query, "w.json", &err) == 0) {
         require(match.distance >= 0);
-    } else // shapes of one kernel with other names: of two problems of the same name
-    {
+    } else {
+        // The shapes have other names: the kernels belong to two problems of the same name.
         require(err.code == ERR_INVALID);
     }
     strbuf_release(&name);

@@ -1,10 +1,10 @@
-// Design note. Each step is a choice among what can be done with the jobs that are open. A job is
-// done with when its ACK was answered: until then the same key has to give the same job, and the
-// same end with the same content, however often it is asked for.
+// Design. Each step is a random choice among what can be done with the jobs that are open. A job is
+// open until its ACK was answered. Until then the same key must give the same job, and the same end
+// with the same content, however often the client asks.
 #include "common/file.h"
 #include "tests/soak/client_state.h"
+#include "tests/soak/connect.h"
 #include "tests/soak/journal.h"
-#include "tests/soak/tenant.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool stopping(const struct client *client)
     return file_exists(path);
 }
 
-// --- the journal
+// ---- the journal ----
 
 static struct item *add_item(struct client *client, unsigned index)
 {
@@ -63,8 +63,8 @@ static void on_line(void *owner, const struct journal_line *line)
         item->cancelled = true;
         break;
     case 'C':
-        item->told = true;
-        item->told_state = line->first;
+        item->cancel_answered = true;
+        item->cancel_state = line->first;
         break;
     case 'r':
         item->delivered = true;
@@ -83,7 +83,7 @@ static void on_line(void *owner, const struct journal_line *line)
     }
 }
 
-// Everything is read; only what is open is kept at hand.
+// Reads the whole journal. Only open jobs get their content again.
 static void load(struct client *client)
 {
     journal_read(client->plan.dir, client->plan.number, on_line, client);
@@ -113,7 +113,7 @@ void client_close_item(struct item *item)
     content_release(&item->content);
 }
 
-// --- steps
+// ---- steps ----
 
 static void begin(struct client *client)
 {
@@ -125,7 +125,7 @@ static void begin(struct client *client)
     client_put_source(client, item);
     client_submit(client, item);
     if (item->accepted && client_below(client, 20) == 0) {
-        client_cancel(client, item); // before it has come far
+        client_cancel(client, item); // while it is still at its beginning
     }
 }
 
@@ -135,7 +135,7 @@ static void wait_step(struct client *client, struct item **open, size_t count)
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        // One that has been delivered ends the WAIT at once: only now and then.
+        // A delivered job ends the WAIT at once, so it is asked for only now and then.
         if (open[i]->accepted && (!open[i]->delivered || client_below(client, 4) == 0)) {
             some[used++] = open[i];
         }
@@ -156,7 +156,7 @@ static void step_with(struct client *client, struct item *item)
     } else if (at < 8) {
         client_submit(client, item);
     } else if (at < 10) {
-        client_provoke(client, item);
+        client_reuse_key(client, item);
     } else if (at < 14 || (item->delivered && at < 16)) {
         client_cancel(client, item);
     } else if (item->delivered && at < 75) {
@@ -164,8 +164,8 @@ static void step_with(struct client *client, struct item *item)
     }
 }
 
-// What was acknowledged is gone for good.
-static void look_for_ghost(struct client *client)
+// A job that was acknowledged must stay unknown.
+static void check_acknowledged(struct client *client)
 {
     struct item *item = &client->item[client_below(client, client->count)];
 
@@ -187,7 +187,7 @@ static void step(struct client *client, bool stop)
         return;
     }
     if (client_below(client, 50) == 0) {
-        look_for_ghost(client);
+        check_acknowledged(client);
     }
     for (size_t i = 0; i < count; i++) {
         step_with(client, open[i]);
@@ -208,7 +208,7 @@ static void set_up(struct client *client, const struct client_plan *plan)
     if (client->log < 0 || uv_loop_init(&client->loop) != 0) {
         abort();
     }
-    client->remote = tenant_connect(&client->loop, plan->url, plan->dir, plan->number % TENANTS);
+    client->remote = soak_connect(&client->loop, plan->url, plan->dir, plan->number % SOAK_TENANTS);
     load(client);
 }
 

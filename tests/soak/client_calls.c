@@ -1,10 +1,10 @@
-// Design note. What is to be known after a SIGKILL is in the journal before the daemon can have
-// heard of it, and what the daemon promised as soon as it did.
+// Design. What must be known after a SIGKILL is written to the journal before the daemon can have
+// heard of it. What the daemon promises is written as soon as its answer is there.
 #include "common/strbuf.h"
 #include "proto/verdict.h"
 #include "tests/soak/client_state.h"
+#include "tests/soak/connect.h"
 #include "tests/soak/journal.h"
-#include "tests/soak/tenant.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define CALL_MS 30000
-#define PAUSE_MS 200 // at most, after an answer that was none
+#define PAUSE_MS 200 // longest pause after a call that failed for a passing reason
 
 static void violation(struct client *client, const struct item *item, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
@@ -29,7 +29,7 @@ static void violation(struct client *client, const struct item *item, const char
     _exit(SOAK_EXIT_VIOLATION);
 }
 
-// --- calls
+// ---- calls ----
 
 static int call(struct client *client, enum op op, const struct message *body_message,
                 const void *body, const struct message *answer_message, void *reply,
@@ -39,9 +39,10 @@ static int call(struct client *client, enum op op, const struct message *body_me
                             err);
 }
 
-// An answer that may come while things are killed: try again later. Anything else is a violation.
-static void expect_passing(struct client *client, const struct item *item, const char *what,
-                           const struct err *err)
+// Accepts errors that are expected while processes are killed, and pauses. Any other error is a
+// violation.
+static void expect_transient(struct client *client, const struct item *item, const char *what,
+                             const struct err *err)
 {
     if (err->code != ERR_UNREACHABLE && err->code != ERR_TIMED_OUT && err->code != ERR_BUSY) {
         violation(client, item, "%s was refused with %s: %s", what, err_name((int)err->code),
@@ -65,7 +66,7 @@ static bool put_blobs(struct client *client, const struct item *item, size_t cou
         struct empty reply;
         struct err err = ERR_INIT;
         if (call(client, OP_BLOB_PUT, &blob_put_message, &body, &empty_message, &reply, &err)) {
-            expect_passing(client, item, "BLOB_PUT", &err);
+            expect_transient(client, item, "BLOB_PUT", &err);
             return false;
         }
     }
@@ -111,7 +112,7 @@ void client_submit(struct client *client, struct item *item)
         return;
     }
     if (rc != 0) {
-        expect_passing(client, item, "SUBMIT", &err);
+        expect_transient(client, item, "SUBMIT", &err);
         return;
     }
     if (item->accepted && (reply.job != item->job || !reply.duplicate)) {
@@ -126,8 +127,8 @@ void client_submit(struct client *client, struct item *item)
     message_clear(&submitted_message, &reply);
 }
 
-// The same key for something else must be refused.
-void client_provoke(struct client *client, struct item *item)
+// Submits another job with the same key, which must be refused.
+void client_reuse_key(struct client *client, struct item *item)
 {
     struct job_spec spec = item->content.spec;
 
@@ -140,13 +141,13 @@ void client_provoke(struct client *client, struct item *item)
                   (unsigned long long)reply.job);
     }
     if (rc != ERR_CONFLICT) {
-        expect_passing(client, item, "a SUBMIT that contradicts an earlier one", &err);
+        expect_transient(client, item, "a SUBMIT that contradicts an earlier one", &err);
     }
 }
 
-// --- what comes back
+// ---- what comes back ----
 
-// Of everything that is said about a finished job, but for where and how long it was in the house.
+// A hash of everything that is said about a finished job, except where it ran and how long it took.
 static uint64_t hash_of(const struct job_info *info)
 {
     struct job_info said = *info;
@@ -154,7 +155,7 @@ static uint64_t hash_of(const struct job_info *info)
     said.age_seconds = 0;
     said.compile_seconds = 0;
     said.device = NULL;
-    said.device_class = NULL; // a result has it, too
+    said.device_class = NULL; // the result names it, too
     struct strbuf packed = STRBUF_INIT;
     struct err err = ERR_INIT;
     if (message_pack(&job_info_message, &said, &packed, &err) != 0) {
@@ -175,7 +176,7 @@ static uint64_t hash_of(const struct job_info *info)
     return hash;
 }
 
-// Into the executors' log, so that it is plain what ran afterwards.
+// Writes to the executors' log that the result was delivered, so that a later run can be detected.
 static void mark_done(struct client *client, const struct item *item)
 {
     char name[17];
@@ -196,8 +197,8 @@ static void check_end(struct client *client, const struct item *item, const stru
     }
     if (strcmp(info->key, item->content.key) != 0 ||
         strcmp(info->search, item->content.search) != 0 ||
-        strcmp(info->tenant,
-               tenant_name(tenant_is_tls(client->plan.url), client->plan.number % TENANTS)) != 0) {
+        strcmp(info->tenant, soak_tenant_name(soak_url_is_tls(client->plan.url),
+                                              client->plan.number % SOAK_TENANTS)) != 0) {
         violation(client, item, "job %llu is that of key %s now", (unsigned long long)item->job,
                   info->key);
     }
@@ -210,10 +211,10 @@ static void check_end(struct client *client, const struct item *item, const stru
         violation(client, item, "job %llu was cancelled, but not by its client: %s",
                   (unsigned long long)item->job, info->reason ? info->reason : "no reason");
     }
-    if (item->told && item->told_state != info->state) {
+    if (item->cancel_answered && item->cancel_state != info->state) {
         violation(client, item, "job %llu is %s, but its CANCEL was told %s",
                   (unsigned long long)item->job, job_state_name(info->state),
-                  job_state_name(item->told_state));
+                  job_state_name(item->cancel_state));
     }
 }
 
@@ -256,7 +257,7 @@ void client_wait(struct client *client, struct item *const *item, size_t count, 
     struct waited reply;
     struct err err = ERR_INIT;
     if (call(client, OP_WAIT, &wait_message, &body, &waited_message, &reply, &err) != 0) {
-        expect_passing(client, item[0], "WAIT", &err);
+        expect_transient(client, item[0], "WAIT", &err);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -275,7 +276,7 @@ void client_wait(struct client *client, struct item *const *item, size_t count, 
     message_clear(&waited_message, &reply);
 }
 
-// --- CANCEL and ACK
+// ---- CANCEL and ACK ----
 
 void client_cancel(struct client *client, struct item *item)
 {
@@ -290,7 +291,7 @@ void client_cancel(struct client *client, struct item *item)
     struct job_infos reply;
     struct err err = ERR_INIT;
     if (call(client, OP_CANCEL, &job_ids_message, &body, &job_infos_message, &reply, &err) != 0) {
-        expect_passing(client, item, "CANCEL", &err);
+        expect_transient(client, item, "CANCEL", &err);
         return;
     }
     if (reply.jobs_count != 1 || !job_state_is_terminal(reply.jobs[0].state)) {
@@ -298,16 +299,16 @@ void client_cancel(struct client *client, struct item *item)
                   (unsigned long long)item->job,
                   reply.jobs_count == 1 ? job_state_name(reply.jobs[0].state) : "unknown");
     }
-    if ((item->told && item->told_state != reply.jobs[0].state) ||
+    if ((item->cancel_answered && item->cancel_state != reply.jobs[0].state) ||
         (item->delivered && item->state != reply.jobs[0].state)) {
         violation(client, item, "job %llu has another end, %s, after a second CANCEL",
                   (unsigned long long)item->job, job_state_name(reply.jobs[0].state));
     }
-    if (!item->told) {
-        item->told = true;
-        item->told_state = reply.jobs[0].state;
+    if (!item->cancel_answered) {
+        item->cancel_answered = true;
+        item->cancel_state = reply.jobs[0].state;
         journal_add(client->journal, "C %u %llu\n", item->index,
-                    (unsigned long long)item->told_state);
+                    (unsigned long long)item->cancel_state);
     }
     message_clear(&job_infos_message, &reply);
 }
@@ -325,14 +326,14 @@ void client_acknowledge(struct client *client, struct item *item)
     struct empty reply;
     struct err err = ERR_INIT;
     if (call(client, OP_ACK, &job_ids_message, &body, &empty_message, &reply, &err) != 0) {
-        expect_passing(client, item, "ACK", &err);
+        expect_transient(client, item, "ACK", &err);
         return;
     }
     journal_add(client->journal, "K %u\n", item->index);
     client_close_item(item);
 }
 
-// What was acknowledged is gone for good.
+// Checks that a job that was acknowledged is unknown.
 void client_expect_gone(struct client *client, struct item *item)
 {
     struct wait body;
@@ -343,7 +344,7 @@ void client_expect_gone(struct client *client, struct item *item)
     struct waited reply;
     struct err err = ERR_INIT;
     if (call(client, OP_WAIT, &wait_message, &body, &waited_message, &reply, &err) != 0) {
-        expect_passing(client, item, "WAIT", &err);
+        expect_transient(client, item, "WAIT", &err);
         return;
     }
     if (reply.unknown_count != 1) {

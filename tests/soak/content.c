@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL 25         // sources that are in use at a time
-#define POOL_JOBS 40    // of a client, after which they are others
+#define POOL 25         // shared sources in use at a time
+#define POOL_JOBS 40    // jobs of a client, after which the shared sources change
 #define TEAMS 8         // searches that several clients share
-#define BUDGET_EVERY 10 // clients, of which one has a search with a budget
+#define BUDGET_EVERY 10 // one client in so many has a search with a budget
 #define BUDGET_S 0.5    // device-seconds
-#define HANG_S 0.05     // what a job that hangs may time
+#define HANG_S 0.05     // time limit of a job that hangs
 
 static const char cuda_problem[] =
     "{\"name\": \"copy\", \"title\": \"Copy\", \"license\": \"MIT\", \"language\": \"cuda\","
@@ -27,7 +27,7 @@ static const char cuda_problem[] =
     " \"hidden\": {\"N\": {\"min\": 1, \"max\": 300}}},"
     " \"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}";
 
-// "//! real": the fake executor leaves them to the real one.
+// The fake executor passes candidates with "//! real" to the real one.
 static const char real_reference[] =
     "//! real\nvoid reference(const float *A, double *B, double *B_scale, int64_t N)\n"
     "{ for (int64_t i = 0; i < N; i++) { B[i] = A[i]; B_scale[i] = 1; } }\n";
@@ -47,9 +47,9 @@ static enum content_kind draw_kind(struct stats_rng *rng, bool real)
         enum content_kind kind;
         unsigned weight; // of 10000
     } share[] = {
-        {CONTENT_RATIO, 5337}, {CONTENT_POOL, 2000},      {CONTENT_REFUSED, 800},
-        {CONTENT_JUDGED, 900}, {CONTENT_KILLER, 150},     {CONTENT_COMPILE, 700},
-        {CONTENT_REAL, 60},    {CONTENT_JAIL_KILLER, 50}, {CONTENT_HANG, 3},
+        {CONTENT_RATIO, 5337},  {CONTENT_POOL, 2000},      {CONTENT_REFUSED, 800},
+        {CONTENT_VERDICT, 900}, {CONTENT_KILLER, 150},     {CONTENT_COMPILE, 700},
+        {CONTENT_REAL, 60},     {CONTENT_JAIL_KILLER, 50}, {CONTENT_HANG, 3},
     };
     uint64_t at = stats_rng_below(rng, 10000);
 
@@ -62,7 +62,7 @@ static enum content_kind draw_kind(struct stats_rng *rng, bool real)
     return CONTENT_RATIO;
 }
 
-// Milliseconds on a device: most are short, some are long enough to be hit by something.
+// Milliseconds on a device. Most jobs are short; some are long enough to be hit by a kill.
 static unsigned draw_takes(struct stats_rng *rng)
 {
     return stats_rng_below(rng, 12) == 0 ? (unsigned)stats_rng_below(rng, 600)
@@ -81,13 +81,14 @@ static char *killer_words(struct stats_rng *rng)
 {
     static const char *const words[] = {"run-crash", "run-exit 3", "run-garbage", "run-empty",
                                         "lie-nan",   "lie-digest", "run-flood"};
-    // A flood is much to read: one in a while.
+    // A flood takes long to read, so it is rare.
     uint64_t at = stats_rng_below(rng, 50);
 
     return xasprintf("//! %s\n", words[at == 0 ? 6 : at % 6]);
 }
 
-// What this client's candidate is to say, and what is expected of it.
+// The comment lines that tell the fake executor what to do with this client's candidate. Sets what
+// is expected of it.
 static char *words_of(struct content *content, struct stats_rng *rng, unsigned client,
                       unsigned index)
 {
@@ -102,7 +103,7 @@ static char *words_of(struct content *content, struct stats_rng *rng, unsigned c
     case CONTENT_REFUSED:
         content->verdict = VERDICT_COMPILE_ERROR;
         return xasprintf("//! compile-error\n");
-    case CONTENT_JUDGED:
+    case CONTENT_VERDICT:
         content->verdict = verdicts[stats_rng_below(rng, ARRAY_LEN(verdicts))];
         return xasprintf("//! verdict %llu\n", (unsigned long long)content->verdict);
     case CONTENT_KILLER:
@@ -173,7 +174,7 @@ void content_make(struct content *ret, uint64_t seed, bool real, unsigned client
     bool cuda = ret->kind != CONTENT_REAL && stats_rng_below(&rng, 100) < 70;
     set_search(ret, &rng, client, index);
     ret->source = source_of(ret, &rng, seed, client, index);
-    ret->unique = ret->kind == CONTENT_RATIO || ret->kind == CONTENT_JUDGED;
+    ret->unique = ret->kind == CONTENT_RATIO || ret->kind == CONTENT_VERDICT;
     ret->spec.kind = ret->kind == CONTENT_COMPILE ? JOB_COMPILE : JOB_MEASURE;
     ret->spec.fresh = ret->spec.kind == JOB_MEASURE && stats_rng_below(&rng, 33) == 0;
     ret->spec.problem = digest_of_text(cuda ? cuda_problem : daemon_client_problem);
@@ -210,7 +211,7 @@ bool content_is_killer(const struct content *content)
            content->kind == CONTENT_HANG;
 }
 
-static const char *judge_result(const struct content *content, const struct result *result)
+static const char *check_result(const struct content *content, const struct result *result)
 {
     if (!digest_equal(&result->candidate, &content->spec.candidate) ||
         !digest_equal(&result->problem, &content->spec.problem)) {
@@ -226,9 +227,10 @@ static const char *judge_result(const struct content *content, const struct resu
                    ? "its ratio is not what was measured"
                    : NULL;
     case CONTENT_REFUSED:
-    case CONTENT_JUDGED:
+    case CONTENT_VERDICT:
         return result->verdict != content->verdict ? "its verdict is not what was found" : NULL;
-    case CONTENT_REAL: // whatever a machine under this load says of a right candidate
+    // A machine under this load may time out or quarantine even a correct candidate.
+    case CONTENT_REAL:
         return verdict_is_ratio(result->verdict) || result->verdict == VERDICT_TIMEOUT ||
                        result->verdict == VERDICT_QUARANTINED
                    ? NULL
@@ -256,7 +258,7 @@ bool content_allows(const struct content *content, const struct job_info *info, 
     } else if (!info->cached && info->result->attempt != info->attempt) {
         *why = "its result is of another attempt";
     } else {
-        *why = judge_result(content, info->result);
+        *why = check_result(content, info->result);
     }
     return !*why;
 }

@@ -1,3 +1,4 @@
+// Writes and reads journals; journal.h has the format.
 #include "tests/soak/journal.h"
 #include "common/file.h"
 #include <fcntl.h>

@@ -1,17 +1,17 @@
 // The soak test: a daemon, many clients, and kills at random.
 //
-//   soak SECONDS CLIENTS [SEED [tls]]
+//  soak SECONDS CLIENTS [SEED [tls]]
 //
-// tls: everything is encrypted, and the clients are several tenants.
-// Prints the seed first, a table last, and in between a sentence for everything that must not be;
-// ends with 1 when there was any, and keeps its folder then. The order of kills follows from the
-// seed; when they hit does not, since the machine has a say in it.
+// With "tls" everything is encrypted, and the clients belong to several tenants. The program prints
+// the seed first, a table last, and between them a sentence for each violation. With violations it
+// ends with 1 and keeps its folder. The order of kills follows from the seed; the moments of the
+// kills do not, because they depend on the machine.
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/parse.h"
 #include "tests/soak/client.h"
+#include "tests/soak/connect.h"
 #include "tests/soak/soak.h"
-#include "tests/soak/tenant.h"
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,14 +22,16 @@
 #include <unistd.h>
 
 #define TICK_US 10000
-#define CALM_FROM 0.35 // of the time: the daemon is left alone, so that its memory can be watched
+// The shares of the time between which the daemon is left alone, to watch its memory.
+#define CALM_FROM 0.35
 #define CALM_TO 0.75
-#define DRAIN_MAX_NS (120 * NS_PER_S) // without anything moving
+#define DRAIN_MAX_NS (120 * NS_PER_S) // longest time in which no client finishes
 #define WAL_MAX ((uint64_t)64 << 20)
-// Two for the pages that SQLite keeps, which come in the first minutes, and two for the heap's
-// arenas.
+// Growth that is allowed: 2 MiB for the pages that SQLite keeps, which come in the first minutes,
+// and 2 MiB for the heap's arenas.
 #define RESIDENT_DRIFT_KIB 4096.0
-#define RESIDENT_LATE_DRIFT_KIB 2048.0 // of a life long enough for all that to have happened
+#define RESIDENT_LATE_DRIFT_KIB 2048.0 // in a long life
+// A life is long from this many seconds.
 #define LATE_S 300
 #define DESCRIPTOR_DRIFT 16.0
 #define PROBE_MAX ((size_t)1 << 20)
@@ -53,14 +55,14 @@ double soak_elapsed(const struct soak *soak)
     return clock_seconds(clock_now_ns(&clock_system) - soak->started_ns);
 }
 
-// --- kills
+// ---- kills ----
 
 struct event {
     double mean_s;
     double next_s;
 };
 
-// Whether it is time, and when the next time is.
+// Whether the event is due; if so, draws when it is due again.
 static bool due(struct soak *soak, struct event *event)
 {
     double at_s = soak_elapsed(soak);
@@ -90,7 +92,7 @@ static void restart_daemon(struct soak *soak)
     soak_start_daemon(soak);
 }
 
-static void harass(struct soak *soak)
+static void disturb(struct soak *soak)
 {
     double long_run = soak->seconds > 300 ? 2 : 1;
     struct event client = {.mean_s = 80.0 / soak->clients};
@@ -118,15 +120,15 @@ static void harass(struct soak *soak)
             next_look_s += 1;
             soak_sample(soak);
             if ((unsigned)next_look_s % 5 == 0) {
-                soak_thaw(soak, true); // it is asked
-                soak_heal_devices(soak);
+                soak_thaw(soak, true); // a frozen process could not answer
+                soak_probe_quarantined(soak);
             }
         }
         (void)usleep(TICK_US);
     }
 }
 
-// --- the end
+// ---- the end ----
 
 static unsigned running(const struct soak *soak)
 {
@@ -138,7 +140,7 @@ static unsigned running(const struct soak *soak)
     return count;
 }
 
-// Nothing is killed any more, and clients bring to an end what they have begun.
+// Stops all kills and lets the clients finish what they have begun.
 static void drain(struct soak *soak)
 {
     char *path = xasprintf("%s/%s", soak->dir, SOAK_STOP);
@@ -152,7 +154,7 @@ static void drain(struct soak *soak)
     }
     while (running(soak) > 0) {
         soak_reap(soak);
-        soak_heal_devices(soak);
+        soak_probe_quarantined(soak);
         if (running(soak) != left) {
             left = running(soak);
             moved_ns = clock_now_ns(&clock_system);
@@ -175,7 +177,7 @@ static void kill_clients(struct soak *soak)
     }
 }
 
-// At rest a daemon that has been through all this holds what a fresh one does.
+// A daemon at rest that has been through all this must not hold more than a fresh one.
 static void compare_with_fresh(struct soak *soak)
 {
     double used, fresh;
@@ -215,7 +217,7 @@ static void check_drift(struct soak *soak, const struct soak_drift *drift)
     }
 }
 
-static void print_table(const struct soak *soak, const struct soak_account *account,
+static void print_table(const struct soak *soak, const struct soak_totals *totals,
                         const struct soak_drift *drift)
 {
     unsigned lives = 0;
@@ -225,16 +227,16 @@ static void print_table(const struct soak *soak, const struct soak_account *acco
     }
     printf("seconds, clients                %.0f, %u\n", soak_elapsed(soak), soak->clients);
     printf("jobs submitted, accepted        %llu, %llu (%llu refused: budget)\n",
-           (unsigned long long)account->submitted, (unsigned long long)account->accepted,
-           (unsigned long long)account->refused);
-    printf("results delivered, acknowledged %llu, %llu\n", (unsigned long long)account->delivered,
-           (unsigned long long)account->acknowledged);
+           (unsigned long long)totals->submitted, (unsigned long long)totals->accepted,
+           (unsigned long long)totals->refused);
+    printf("results delivered, acknowledged %llu, %llu\n", (unsigned long long)totals->delivered,
+           (unsigned long long)totals->acknowledged);
     printf("done, cancelled, buried         %llu, %llu, %llu (%llu for kills from outside)\n",
-           (unsigned long long)account->done, (unsigned long long)account->cancelled,
-           (unsigned long long)account->buried, (unsigned long long)account->buried_innocent);
-    printf("fake measurements, done again   %llu, %llu\n", (unsigned long long)account->runs,
-           (unsigned long long)account->runs_again);
-    printf("results of the real kcast-exec  %llu\n", (unsigned long long)account->real);
+           (unsigned long long)totals->done, (unsigned long long)totals->cancelled,
+           (unsigned long long)totals->buried, (unsigned long long)totals->buried_innocent);
+    printf("fake measurements, done again   %llu, %llu\n", (unsigned long long)totals->runs,
+           (unsigned long long)totals->runs_again);
+    printf("results of the real kcast-exec  %llu\n", (unsigned long long)totals->real);
     printf("kills: clients, executors       %u, %u (clients were started %u times)\n",
            soak->client_kills, soak->executor_kills, lives);
     printf("daemon: killed, stopped         %u, %u\n", soak->daemon_kills, soak->daemon_stops);
@@ -248,9 +250,9 @@ static void print_table(const struct soak *soak, const struct soak_account *acco
     printf("violations                      %u\n", soak->violations);
 }
 
-// --- all
+// ---- the program ----
 
-// Whether kcast-exec can measure here: there may be no sandbox.
+// Whether kcast-exec can measure here, which needs a sandbox.
 static bool has_sandbox(void)
 {
     char *path = program_path("kcast-exec");
@@ -288,15 +290,15 @@ static void set_up(struct soak *soak)
     program_init(&soak->daemon);
     soak->dir = xstrdup(soak->daemon.dir);
     soak->state = xasprintf("%s/state", soak->dir);
-    // Below the ports that the kernel gives to those who do not ask for one.
+    // The port is below the range from which the kernel chooses ports.
     soak->url =
         xasprintf("%s://127.%d.%d.%d:%d", soak->tls ? "tls" : "tcp", 64 + (getpid() >> 16) % 128,
                   (getpid() >> 8) & 255, 1 + (getpid() & 127), 20000 + getpid() % 10000);
     if (soak->tls) {
-        soak_make_pool(soak);
+        soak_make_certificates(soak);
     }
     (void)uv_loop_init(&soak->loop);
-    soak->remote = tenant_connect(&soak->loop, soak->url, soak->dir, TENANT_ADMIN);
+    soak->remote = soak_connect(&soak->loop, soak->url, soak->dir, SOAK_ADMIN);
     soak->started_ns = clock_now_ns(&clock_system);
 }
 
@@ -307,7 +309,7 @@ static int run(struct soak *soak)
     for (unsigned i = 0; i < soak->clients; i++) {
         soak_start_client(soak, i);
     }
-    harass(soak);
+    disturb(soak);
     if (soak->violations == 0) {
         drain(soak);
     }
@@ -321,12 +323,12 @@ static int run(struct soak *soak)
     remote_close(soak->remote);
     (void)uv_run(&soak->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&soak->loop);
-    struct soak_account account = {0};
-    soak_judge(soak, &account);
+    struct soak_totals totals = {0};
+    soak_verify(soak, &totals);
     if (soak->violations == 0) {
         soak_check_files(soak);
     }
-    print_table(soak, &account, &drift);
+    print_table(soak, &totals, &drift);
     if (soak->violations > 0) {
         printf("seed %llu; what is left is in %s\n", (unsigned long long)soak->seed, soak->dir);
         return EXIT_FAILURE;

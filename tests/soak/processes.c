@@ -1,7 +1,7 @@
-// Design note. The driver is the reaper of whatever its processes leave behind, so that nothing
-// hides: its children are the daemon, the clients, and what a killed daemon has left, which must be
-// gone soon. The daemon's url is an address of 127.0.0.0/8 that nobody else uses, since it is to be
-// the same after each restart.
+// Design. The driver is the reaper of all orphans of its processes, so that none can hide. Its
+// children are the daemon, the clients, and what a killed daemon has left, which must end soon. The
+// daemon's URL is an address of 127.0.0.0/8 that nobody else uses, since it must be the same after
+// each restart.
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -16,16 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ORPHAN_MAX_NS (20 * NS_PER_S) // a killed daemon's executors are gone long before
+#define ORPHAN_MAX_NS (20 * NS_PER_S) // a killed daemon's executors end much earlier
 
 static uint64_t now(void)
 {
     return clock_now_ns(&clock_system);
 }
 
-// --- the daemon
+// ---- the daemon ----
 
-// The options of --listen=tls://.
+// The options that --listen=tls:// needs; owned.
 struct tls_options {
     char *ca, *cert, *key, *tokens;
 };
@@ -117,7 +117,7 @@ void soak_end_daemon(struct soak *soak, bool well)
     soak->zombie_count = 0;
 }
 
-// --- clients
+// ---- clients ----
 
 void soak_start_client(struct soak *soak, unsigned number)
 {
@@ -166,7 +166,8 @@ void soak_reap(struct soak *soak)
         pid_t pid = info.si_pid;
 
         if (pid == soak->daemon.pid) {
-            soak_end_daemon(soak, true); // nobody has killed it: a violation, unless it ended well
+            // Nobody has killed the daemon, so this is a violation unless it ended with 0.
+            soak_end_daemon(soak, true);
             soak_violation(soak, "the daemon has ended by itself");
             exit(EXIT_FAILURE);
         }
@@ -225,14 +226,14 @@ void soak_find_orphans(struct soak *soak)
     soak->orphan_count = used;
 }
 
-// --- what happens to them
+// ---- disturbances ----
 
 static pid_t random_client(struct soak *soak)
 {
     return soak->client[stats_rng_below(&soak->rng, soak->clients)].pid;
 }
 
-// Of the daemon's main thread, which starts them all.
+// A random child of the daemon's main thread, which starts all executors.
 static pid_t random_executor(struct soak *soak)
 {
     pid_t pids[SOAK_CHILDREN_MAX];

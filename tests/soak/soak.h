@@ -1,5 +1,5 @@
 // The soak test's driver: one daemon that is killed and started again on the same state, clients
-// and executors that are killed, and what is seen of the daemon meanwhile.
+// and executors that are killed, and what is observed of the daemon meanwhile.
 #ifndef TESTS_SOAK_SOAK_H
 #define TESTS_SOAK_SOAK_H
 
@@ -19,20 +19,20 @@
 struct soak_client {
     pid_t pid; // 0: not running
     unsigned lives;
-    bool ended; // well, by itself
+    bool ended; // it ended by itself with 0
 };
 
-// A process that was stopped, until it goes on.
+// A process that was stopped, and when it is to continue.
 struct soak_stopped {
     pid_t pid;
     uint64_t until_ns;
 };
 #define SOAK_STOPPED_MAX 32
 
-// What is seen of the daemon once a second.
+// What is observed of the daemon once a second.
 struct soak_sample {
     unsigned epoch; // how often the daemon was started before
-    double at_s;    // since its start
+    double at_s;    // since the daemon's start
     double resident_kib;
     double descriptors; // without those of its children
 };
@@ -41,11 +41,11 @@ struct soak {
     double seconds;
     unsigned clients;
     uint64_t seed;
-    bool tls;       // encrypted, with tenants; else everybody is the same one
+    bool tls;       // encrypted, with several tenants; else all clients are one tenant
     bool real;      // there are jobs for the real kcast-exec
-    bool sanitized; // memory is the sanitizer's, not the daemon's
+    bool sanitized; // a sanitizer dominates the memory, so it is not checked
     struct stats_rng rng;
-    char *dir; // journals
+    char *dir; // folder of journals and logs
     char *url;
     char *state;
     struct program daemon;
@@ -55,23 +55,23 @@ struct soak {
     struct soak_stopped stopped[SOAK_STOPPED_MAX];
     size_t stopped_count;
     uint64_t started_ns;
-    uint64_t epoch_ns; // the daemon's start
+    uint64_t epoch_ns; // the daemon's last start
     unsigned epoch;
-    // counted
+    // Counters.
     unsigned client_kills;
     unsigned executor_kills;
     unsigned daemon_kills;
-    unsigned daemon_stops; // in good order
+    unsigned daemon_stops; // ended by SIGTERM
     unsigned freezes;
-    unsigned probes; // of devices that had been quarantined
-    // seen
+    unsigned probes; // probes of quarantined devices
+    // Observations.
     struct soak_sample *sample;
     size_t sample_count;
     uint64_t wal_max;
     uint64_t zombie_since_ns[SOAK_CHILDREN_MAX];
     pid_t zombie[SOAK_CHILDREN_MAX];
     size_t zombie_count;
-    struct soak_stopped orphan[SOAK_CHILDREN_MAX]; // since when it is there
+    struct soak_stopped orphan[SOAK_CHILDREN_MAX]; // until_ns: when it was first seen
     size_t orphan_count;
     unsigned violations;
 };
@@ -81,27 +81,27 @@ void soak_violation(struct soak *soak, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 double soak_elapsed(const struct soak *soak);
 
-// processes.c: starts, ends and freezes them.
+// processes.c: starts, ends and freezes processes.
 void soak_start_daemon(struct soak *soak);
-void soak_end_daemon(struct soak *soak, bool well); // SIGTERM, or SIGKILL
+void soak_end_daemon(struct soak *soak, bool well); // well: SIGTERM, else SIGKILL
 void soak_start_client(struct soak *soak, unsigned number);
 void soak_reap(struct soak *soak); // clients and orphans that have ended
 void soak_kill_client(struct soak *soak);
 void soak_kill_executor(struct soak *soak);
 void soak_freeze_one(struct soak *soak);
 void soak_thaw(struct soak *soak, bool all);
-// Processes that should not be there any more: executors of a daemon that has gone.
+// Finds executors of a daemon that has gone and reports those that stay too long.
 void soak_find_orphans(struct soak *soak);
 
-// secure.c: certificates and tokens of an administrator and SOAK_TENANTS in DIR/pool, made by
-// kcast.
-void soak_make_pool(struct soak *soak);
+// certificates.c: makes certificates and tokens of SOAK_TENANTS tenants and an administrator in
+// DIR/pool.
+void soak_make_certificates(struct soak *soak);
 
-// watch.c: what is seen from outside.
+// watch.c: what is observed from outside.
 void soak_sample(struct soak *soak);
-void soak_heal_devices(struct soak *soak);
-double soak_descriptors(const struct soak *soak); // of the daemon, without those of its children
-// Memory and descriptors of the longest life of the daemon: the medians of its second and its last
+void soak_probe_quarantined(struct soak *soak);
+double soak_descriptors(const struct soak *soak); // the daemon's, without those of its children
+// Memory and descriptors in the daemon's longest life: the medians of its second and its last
 // quarter.
 struct soak_drift {
     double seconds;
@@ -113,13 +113,13 @@ struct soak_drift soak_drift(const struct soak *soak);
 bool soak_wait_idle(struct soak *soak); // until no job is left and no device is held
 void soak_check_files(struct soak *soak);
 
-// judge.c: from journals and the executors' log.
-struct soak_account {
+// verify.c: what the journals and the executors' log say.
+struct soak_totals {
     uint64_t submitted, accepted, refused, delivered, acknowledged;
     uint64_t done, cancelled, buried, buried_innocent;
     uint64_t real; // measured by the real kcast-exec
     uint64_t runs, runs_again;
 };
-void soak_judge(struct soak *soak, struct soak_account *account);
+void soak_verify(struct soak *soak, struct soak_totals *totals);
 
 #endif

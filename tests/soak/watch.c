@@ -1,7 +1,7 @@
-// Design note. Memory and descriptors are compared between moments of equal load: the load is the
-// same all the time, so the median of the second quarter of the daemon's longest life is held
-// against that of its last. The first quarter is left out, in which caches fill. Descriptors of
-// children (three each) come and go with the children and are not counted.
+// Design. Memory and descriptors are compared between moments of equal load. The load is the same
+// all the time, so the median of the second quarter of the daemon's longest life is compared with
+// that of its last quarter. Caches fill in the first quarter, which is left out. Each child takes
+// three of the daemon's descriptors, which come and go with the child and are not counted.
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -22,7 +22,7 @@
 #define ZOMBIE_MAX_NS (10 * NS_PER_S) // longer than the daemon is ever frozen
 #define IDLE_MAX_NS (120 * NS_PER_S)
 
-// --- the daemon's process
+// ---- the daemon's process ----
 
 static double resident_kib(pid_t pid)
 {
@@ -110,7 +110,7 @@ static uint64_t file_size(const struct soak *soak, const char *name)
     return size;
 }
 
-// For who wants to look while it goes on.
+// Writes the sample to a file, which can be watched while the test runs.
 static void note_sample(const struct soak *soak, const struct soak_sample *sample)
 {
     char *path = xasprintf("%s/samples", soak->dir);
@@ -140,7 +140,7 @@ void soak_sample(struct soak *soak)
     soak_find_orphans(soak);
 }
 
-// --- drift
+// ---- drift ----
 
 static double median_of(const struct soak_sample *sample, size_t count, bool resident)
 {
@@ -182,7 +182,7 @@ struct soak_drift soak_drift(const struct soak *soak)
     return drift;
 }
 
-// --- what it says
+// ---- what the daemon says ----
 
 static bool ask_status(struct soak *soak, struct status *ret)
 {
@@ -207,8 +207,9 @@ static void probe(struct soak *soak, const char *device)
     }
 }
 
-// As an operator would: so many executors die here that devices are blamed for it.
-void soak_heal_devices(struct soak *soak)
+// Probes quarantined devices, as an operator would. So many executors die here that devices are
+// blamed for it.
+void soak_probe_quarantined(struct soak *soak)
 {
     struct status status;
 
@@ -264,13 +265,13 @@ bool soak_wait_idle(struct soak *soak)
             soak_violation(soak, "everything is acknowledged, but %s", what);
             return false;
         }
-        soak_heal_devices(soak);
+        soak_probe_quarantined(soak);
         (void)usleep(100000);
     }
     return true;
 }
 
-// --- what it leaves
+// ---- what the daemon leaves on disk ----
 
 static int one_number(void *owner, int columns, char **value, char **name)
 {
@@ -302,8 +303,8 @@ static void check_ledger(struct soak *soak)
     free(path);
 }
 
-// Files that were being written when something was killed.
-static void find_remains(struct soak *soak, const char *path, unsigned depth)
+// Reports files that were being written when something was killed.
+static void find_temporary_files(struct soak *soak, const char *path, unsigned depth)
 {
     bool temporary = strcmp(file_base_name(path), "tmp") == 0;
     DIR *dir = opendir(path);
@@ -317,7 +318,7 @@ static void find_remains(struct soak *soak, const char *path, unsigned depth)
         if (temporary || strstr(entry->d_name, ".tmp")) {
             soak_violation(soak, "%s was left behind", below);
         } else if (entry->d_type == DT_DIR && depth < 4) {
-            find_remains(soak, below, depth + 1);
+            find_temporary_files(soak, below, depth + 1);
         }
         free(below);
     }
@@ -329,5 +330,5 @@ static void find_remains(struct soak *soak, const char *path, unsigned depth)
 void soak_check_files(struct soak *soak)
 {
     check_ledger(soak);
-    find_remains(soak, soak->state, 0);
+    find_temporary_files(soak, soak->state, 0);
 }

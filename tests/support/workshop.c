@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_S 60
+#define LIMIT_S 60 // then a test that waits in vain is killed
 
 // --- executors
 
@@ -46,8 +46,7 @@ static int start_execution(void *owner, struct executor *executor,
     if (w->broken) {
         return err_set(err, ERR_SYSTEM, "no process can be started");
     }
-    struct execution *execution;
-    execution = xcalloc(1, sizeof(*execution));
+    struct execution *execution = xcalloc(1, sizeof(*execution));
     execution->name = name_of(config, plan);
     execution->plan = bytes_copy(plan->data, plan->len);
     execution->executor = executor;
@@ -75,7 +74,7 @@ static void answer(struct workshop *w, struct execution *execution, struct execu
     free(execution);
 }
 
-// True when there was one.
+// Ends all executions that were stopped. Returns whether there was one.
 static bool end_stopped(struct workshop *w)
 {
     bool any = false;
@@ -108,22 +107,22 @@ void workshop_compiled(struct workshop *w, struct execution *execution, const ch
     assert_int_equal(
         message_read(&compile_plan_message, &plan, execution->plan.data, execution->plan.len, NULL),
         0);
-    struct compile_outcome report;
-    message_init(&compile_outcome_message, &report);
+    struct compile_outcome outcome;
+    message_init(&compile_outcome_message, &outcome);
     struct compiled compiled;
     message_init(&compiled_message, &compiled);
-    report.compiled = &compiled;
+    outcome.compiled = &compiled;
     char *object = NULL;
     if (error) {
         compiled.verdict = VERDICT_COMPILE_ERROR;
         compiled.reason = (char *)(uintptr_t)error;
     } else {
         object = xasprintf("OBJ%.*s", (int)plan.source.len, (const char *)plan.source.data);
-        report.object = (struct bytes){(unsigned char *)object, strlen(object)};
+        outcome.object = (struct bytes){(unsigned char *)object, strlen(object)};
         compiled.log = (char *)(uintptr_t) "a warning";
     }
     struct executor_end end = {.ok = true, .seconds = 1};
-    end.outcome = pack(&compile_outcome_message, &report);
+    end.outcome = pack(&compile_outcome_message, &outcome);
     message_clear(&compile_plan_message, &plan);
     free(object);
     answer(w, execution, &end);
@@ -131,16 +130,16 @@ void workshop_compiled(struct workshop *w, struct execution *execution, const ch
 
 void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict)
 {
-    struct measure_outcome report;
+    struct measure_outcome outcome;
 
-    message_init(&measure_outcome_message, &report);
+    message_init(&measure_outcome_message, &outcome);
     struct result result;
     message_init(&result_message, &result);
     result.verdict = verdict;
     result.reason = (char *)(uintptr_t) "said so";
-    report.result = &result;
+    outcome.result = &result;
     struct executor_end end = {.ok = true, .seconds = 1};
-    end.outcome = pack(&measure_outcome_message, &report);
+    end.outcome = pack(&measure_outcome_message, &outcome);
     answer(w, execution, &end);
 }
 
@@ -175,7 +174,7 @@ static void on_blob(void *owner, const struct err *error)
     *(bool *)owner = true;
 }
 
-// What comes back may ask for more; three rounds are more than any stage of a job takes.
+// What comes back may ask for more. Three rounds are more than any stage of a job takes.
 void workshop_settle(struct workshop *w)
 {
     for (int round = 0; round < 3; round++) {
@@ -200,7 +199,7 @@ void workshop_until_state(struct workshop *w, const struct job *job, enum job_st
     }
 }
 
-// name NULL: any compilation.
+// Returns the oldest execution of this name that was not stopped. name NULL: any compilation.
 static struct execution *find(const struct workshop *w, const char *name)
 {
     struct execution *execution;
@@ -370,7 +369,7 @@ void workshop_open(struct workshop *w, size_t cores)
     };
     open_files(w);
     add_cores(w, cores);
-    parts->executors = executor_pool_stand_in(&stand_in);
+    parts->executors = executors_stand_in(&stand_in);
     parts->accounts = accounts_create();
     parts->jobs = job_table_create(1 << 20, parts->accounts);
     parts->waits = waits_create(&w->loop, on_due, w);
@@ -406,7 +405,7 @@ void workshop_close(struct workshop *w)
     compiler_free(parts->compiler);
     scheduler_free(parts->scheduler);
     accounts_free(parts->accounts);
-    executor_pool_free(parts->executors);
+    executors_free(parts->executors);
     devices_release(&w->devices);
     counters_release(&w->counters);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);

@@ -1,5 +1,5 @@
-// kcast eval: what its reader takes and refuses, exact measures of small files, a made-up run, and
-// its page. client/eval/test_score.c has the measures themselves.
+// `kcast eval`: what its reader accepts and refuses, exact measures of small files, a made-up run,
+// and its page. tests/client/eval/test_score.c tests the measures themselves.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +123,8 @@ static void small_files_have_exact_measures(void **state)
 {
     (void)state;
     struct eval eval;
-    // Bin 5 has ¾, bin 4 ¼. Outcomes in bin 5, in bin 4 (weight 2), in bin 7; one is wrong.
+    // The bins are ¾ for bin 5 and ¼ for bin 4. The outcomes are in bin 5, in bin 4 (weight 2) and
+    // in bin 7; one candidate is wrong.
     read_good(&eval, "{" BINS ",\"p_improves\":0.9,\"verdict\":\"faster\",\"log2\":0.2}\n"
                      "{" BINS ",\"p_improves\":0.8,\"verdict\":\"slower\",\"log2\":-0.01,"
                      "\"propensity\":0.5}\n"
@@ -135,19 +136,21 @@ static void small_files_have_exact_measures(void **state)
     assert_near(v[SCORE_HALF_BRIER].value, (0.0625 + 2 * 0.5625 + (0.5625 + 0.0625 + 1) / 2) / 4,
                 1e-12);
     assert_near(v[SCORE_NLL].value, -(log(0.75) + 2 * log(0.25) + log(1e-6)) / 4, 1e-12);
-    // Pairs of improvers (weight 2) and others (weight 3): won 0.9 > 0.8 twice, and > 0.1 by both.
+    // There are improvers (weight 2) and others (weight 3). The improver at 0.9 is above the other
+    // at 0.8, whose weight is 2; both improvers are above the other at 0.1.
     assert_near(v[SCORE_AUC].value, (2.0 + 1 + 1) / 6, 1e-12);
-    // Calls by falling confidence: 0.9 right and right, 0.8 wrong (two), 0.7 wrong.
+    // Calls by falling confidence: at 0.9 two right ones, at 0.8 two wrong ones, at 0.7 a wrong
+    // one.
     assert_near(v[SCORE_COVERAGE].value, 0.4, 1e-12);
     assert_near(v[SCORE_AUGRC].value, 0.4 * 0.2 + 0.2 * 0.5, 1e-12);
-    // All promised nothing but one, who promised ¼ and was wrong.
+    // All but one state 0. That one states ¼ and is wrong.
     assert_near(v[SCORE_ECE_CORRECT].value, 0.25, 1e-12);
     assert_int_equal(v[SCORE_ECE_CORRECT].rows, 1);
     assert_true(isnan(v[SCORE_AUC].lo));
     eval_release(&eval);
 }
 
-static void a_run_is_judged_by_its_events(void **state)
+static void a_run_is_scored_by_its_events(void **state)
 {
     (void)state;
     struct run_state run_state;
@@ -221,7 +224,7 @@ int main(void)
         cmocka_unit_test(a_line_becomes_a_row),
         cmocka_unit_test(lines_that_would_be_read_wrongly_are_refused),
         cmocka_unit_test(small_files_have_exact_measures),
-        cmocka_unit_test(a_run_is_judged_by_its_events),
+        cmocka_unit_test(a_run_is_scored_by_its_events),
         cmocka_unit_test(what_is_shown_is_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// The measures of forecasts: small cases by hand, the properties that weights and order must have,
-// and intervals that hold what they promise. tests/e2e/test_eval.sh compares with SciPy.
+// The measures of forecasts: small cases by hand, the properties of weights and order, and
+// intervals that have the coverage that they claim. tests/e2e/test_eval.sh compares with SciPy.
 #include "client/eval/score.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// cmocka.h needs the four above.
+// cmocka.h needs the four headers above.
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void assert_near(double a, double b, double tolerance)
     }
 }
 
-// A row whose bins have `p` at `bin` and the rest spread over the others.
+// A row whose bins have `p` at `bin`; the rest is spread over the others.
 static struct score_row row_of(size_t bin, double p, double outcome)
 {
     struct score_row row = {.weight = 1, .correct = true, .has_bins = true};
@@ -56,7 +56,7 @@ static struct score_row random_row(struct stats_rng *rng)
     for (size_t i = 0; i < BIN_COUNT; i++) {
         row.bins[i] /= sum;
     }
-    // Few different values, so that there are ties of every kind.
+    // There are few different values, so that all kinds of ties occur.
     row.mean_log2 = floor(8 * stats_rng_normal(rng)) / 8;
     row.log2 = floor(4 * (row.mean_log2 + stats_rng_normal(rng))) / 4;
     row.correct = stats_rng_unit(rng) < 0.8;
@@ -87,7 +87,7 @@ static void crps_is_the_integral(void **state)
         }
         assert_near(score_crps(p, y), area, 2e-3);
     }
-    // All in one bin: of width h, the outcome in its middle: h / 12.
+    // All probability in one bin of width h with the outcome in its middle gives h / 12.
     double one[BIN_COUNT] = {[9] = 1};
     assert_near(score_crps(one, 2.5), 1.0 / 12, 1e-12);
 }
@@ -95,7 +95,7 @@ static void crps_is_the_integral(void **state)
 static void bins_are_judged_as_by_hand(void **state)
 {
     (void)state;
-    // Bin 4 holds 0; bin 5 0.1 to 0.3; bin 7 0.7 to 1.3.
+    // Bin 4 holds 0, bin 5 holds 0.1 to 0.3, bin 7 holds 0.7 to 1.3.
     struct score_row row[] = {row_of(4, 0.6, 0), row_of(4, 0.6, 0.1), row_of(4, 0.3, 1)};
     struct score_value v[SCORE_COUNT];
     score_compute(v, row, 3, &plain);
@@ -110,7 +110,7 @@ static void bins_are_judged_as_by_hand(void **state)
     assert_int_equal(v[SCORE_NLL].rows, 3);
     assert_int_equal(v[SCORE_AUC].rows, 0);
     assert_true(isnan(v[SCORE_AUC].value) && isnan(v[SCORE_ACCURACY].lo));
-    // A forecast of the mean alone, and one that turned out wrong.
+    // A forecast of the mean alone, and one whose candidate is wrong.
     row[0].has_bins = row[1].correct = false;
     row[0].mean_log2 = 0.5;
     score_compute(v, row, 3, &plain);
@@ -132,7 +132,7 @@ static void calls_are_judged_as_by_hand(void **state)
     options.risk = 0.2;
     score_compute(v, row, 4, &options);
     assert_near(v[SCORE_COVERAGE].value, 0.25, 1e-12);
-    // Generalised risk 0, ¼, ¼, ¼ at coverages ¼, ½, ¾, 1.
+    // The generalised risk is 0, ¼, ¼, ¼ at coverages ¼, ½, ¾, 1.
     assert_near(v[SCORE_AUGRC].value, 0.25 * (0.125 + 0.25 + 0.25), 1e-12);
     // Over the second quarter L = c - ¼, then L = ¼.
     assert_near(v[SCORE_AURC].value, (0.25 - 0.25 * log(2)) + 0.25 * log(2), 1e-12);
@@ -148,7 +148,8 @@ static void calls_are_judged_as_by_hand(void **state)
 static void ranks_are_judged_as_by_hand(void **state)
 {
     (void)state;
-    // Forecast 1 2 2 3, outcome 1 3 2 2: concordant 1-2 1-3 1-4, discordant 2-4; ties 2-3, 3-4.
+    // Forecasts 1 2 2 3, outcomes 1 3 2 2. Concordant are 1-2, 1-3 and 1-4, discordant is 2-4; 2-3
+    // and 3-4 are ties.
     static const double said[] = {1, 2, 2, 3}, was[] = {1, 3, 2, 2};
     struct score_row row[20];
     for (size_t i = 0; i < 4; i++) {
@@ -158,14 +159,14 @@ static void ranks_are_judged_as_by_hand(void **state)
     struct score_value v[SCORE_COUNT];
     score_compute(v, row, 4, &plain);
     assert_near(v[SCORE_TAU].value, (3.0 - 1.0) / 5.0, 1e-12);
-    // Of 20 the best two by outcome are 18 and 19; the forecast has 19 and 0 at its top.
+    // Of 20 candidates the best two by outcome are 18 and 19. By forecast they are 19 and 0.
     for (size_t i = 0; i < 20; i++) {
         row[i] = row_of(0, 1, (double)i / 10);
         row[i].mean_log2 = i == 0 ? 5 : (double)i / 10;
     }
     score_compute(v, row, 20, &plain);
     assert_near(v[SCORE_RECALL].value, 0.5, 1e-12);
-    // Wrong ones are never among the best.
+    // A wrong candidate is never among the best.
     row[19].correct = false;
     score_compute(v, row, 20, &plain);
     assert_near(v[SCORE_RECALL].value, 0, 1e-12);
@@ -194,9 +195,10 @@ static void calibration_error_is_free_of_noise(void **state)
         off += v[SCORE_ECE_CORRECT].value / 40;
     }
     assert_near(off, 0.2, 0.01);
-    // Bands of 40 have standard errors of 0.07: uncorrected the mean is 0.056.
+    // Bands of 40 have standard errors of 0.07; without the correction the mean would be 0.056.
     assert_true(calibrated < 0.045);
-    // Exact: all promised 0.8, 3 of 4 came true; the standard deviation is sqrt(3/16/3) = ¼.
+    // An exact case: all state 0.8 and 3 of 4 came true; the standard deviation is sqrt(3/16/3) =
+    // ¼.
     struct score_row four[4];
     for (size_t i = 0; i < 4; i++) {
         four[i] = row_of(3, 1, -0.1);
@@ -235,8 +237,7 @@ static void order_does_not_matter_and_weight_two_is_two_rows(void **state)
         score_compute(w, twice, n, &plain);
         for (size_t m = 0; m < SCORE_COUNT; m++) {
             bool error = m >= SCORE_ECE_BIN && m <= SCORE_ECE_CALL;
-            if (!error) // whose correction for noise knows the difference
-            {
+            if (!error) { // their correction for noise tells one row of weight 2 from two rows
                 assert_near(v[m].value, w[m].value, 1e-9);
             }
         }
@@ -260,7 +261,7 @@ static void intervals_hold_what_they_promise(void **state)
     const struct score_options options = {.risk = 0.1, .draws = 200, .seed = 5};
     size_t inside = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
-        // 40 clusters of 5 rows that all hit or all miss: only clusters are independent.
+        // 40 clusters of 5 rows that all hit or all miss: only the clusters are independent.
         struct score_row row[200];
         struct score_value v[SCORE_COUNT], again[SCORE_COUNT];
         stats_rng_init(&rng, seed, 3);

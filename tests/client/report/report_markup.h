@@ -1,5 +1,5 @@
-// Whether HTML or SVG text is balanced: every element that is opened is closed, in order;
-// attributes are quoted; no bare & or <.
+// Checks that HTML or SVG text is well-formed: every element that is opened is closed, in order;
+// attributes are quoted; & and < are escaped.
 #ifndef TESTS_CLIENT_REPORT_REPORT_MARKUP_H
 #define TESTS_CLIENT_REPORT_REPORT_MARKUP_H
 
@@ -16,8 +16,8 @@ static inline bool markup_complain(const char *what, const char *at)
     return false;
 }
 
-// The end of the tag that starts at text ("<…>"), NULL when it has none or an attribute is not
-// name="value".
+// The end of the tag that starts at text ("<…>"). NULL when it has no end or an attribute is not of
+// the form name="value".
 static inline const char *markup_tag_end(const char *text)
 {
     const char *c = text + 1;

@@ -1,5 +1,5 @@
-// A made-up search, event by event, as a real one would write it: for tests of report and export.
-// Everything follows from the seed.
+// A made-up search, written event by event as a real one would write it, for tests of report and
+// export. Everything follows from the seed.
 #ifndef TESTS_CLIENT_REPORT_REPORT_RUN_H
 #define TESTS_CLIENT_REPORT_REPORT_RUN_H
 
@@ -19,14 +19,14 @@ struct made_search {
     bool forecasts; // a worker answered
     bool all_wrong; // no candidate is correct
     bool sandbox_off;
-    const char *suffix; // behind every candidate's name
-    const char *source; // of every candidate; NULL: a plain one
+    const char *suffix; // appended to every candidate's name
+    const char *source; // of every candidate; NULL: a plain source
 };
 
-// Where events go: a run state, or a run file.
+// Where the events go: to a run state, or to a run file.
 struct made_sink {
     struct run_state *run_state;
-    struct run *run; // wins, when there is one
+    struct run *run; // used when it is not NULL
     uint64_t sequence;
     double at;
     bool failed;

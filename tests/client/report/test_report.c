@@ -45,7 +45,7 @@ static void numbers_of_a_search_add_up(void **state)
     const struct report *report = &made.report;
     uint64_t sum = 0;
     for (size_t i = 0; i < FATE_COUNT; i++) {
-        sum += report->tally[i];
+        sum += report->fate_count[i];
     }
     assert_int_equal(sum, made.run_state.candidate_count);
     assert_int_equal(report->measured_count, made.run_state.measured);
@@ -104,7 +104,7 @@ static void table_of_best_has_the_incumbent_first_and_then_descends(void **state
     release(&made);
 }
 
-// A candidate with a forecast and an outcome, as the run state would hold it.
+// Makes a candidate with a forecast and an outcome, as the run state would hold it.
 static void put(struct run_state_candidate *candidate, uint64_t decision, double propensity,
                 double p_improves, double confidence, double p_correct, double outcome)
 {
@@ -127,7 +127,7 @@ static void put(struct run_state_candidate *candidate, uint64_t decision, double
     }
 }
 
-// The average of what was measured before: 0, then 0.5, then 1; the forecasts are 0.5 above.
+// The averages of what was measured before are 0, 0.5 and 1; the forecasts are 0.5 above.
 static void forecasts_are_held_against_the_average(void **state)
 {
     (void)state;
@@ -143,11 +143,12 @@ static void forecasts_are_held_against_the_average(void **state)
     }
     struct report report;
     report_init(&report, &run_state);
-    assert_int_equal(report.plain.count, 3); // before the first one nothing was known
-    assert_int_equal(report.plain.closer, 3);
-    assert_true(fabs(report.plain.error - 0.5) < 1e-12);
-    assert_true(fabs(report.plain.average_error - (1 + 1.5 + 2) / 3) < 1e-12);
-    assert_true(report.plain.lo > 0.43 && report.plain.lo < 0.45 && report.plain.hi == 1);
+    assert_int_equal(report.against_average.count, 3); // before the first one there is no average
+    assert_int_equal(report.against_average.closer, 3);
+    assert_true(fabs(report.against_average.error - 0.5) < 1e-12);
+    assert_true(fabs(report.against_average.average_error - (1 + 1.5 + 2) / 3) < 1e-12);
+    assert_true(report.against_average.lo > 0.43 && report.against_average.lo < 0.45 &&
+                report.against_average.hi == 1);
     report_release(&report);
     run_state_release(&run_state);
 }
@@ -166,14 +167,15 @@ static void expect_page(const struct run_state *run_state, const char *part)
     report_release(&report);
 }
 
-static void a_language_models_forecasts_are_accounted_for(void **state)
+static void a_language_models_answers_and_cost_are_shown(void **state)
 {
     (void)state;
     struct run_state run_state;
     run_state_init(&run_state);
     run_state.candidate_count = 12;
     run_state.candidate = xcalloc(12, sizeof *run_state.candidate);
-    for (size_t i = 0; i < 12; i++) { // 0.5 off, where the average is exact
+    // The forecasts are 0.5 off, where the average is exact.
+    for (size_t i = 0; i < 12; i++) {
         put(&run_state.candidate[i], DECISION_MEASURE, 1, 0.5, 0.5, 0.9, 1);
         run_state.candidate[i].measured_order = i + 1;
         run_state.candidate[i].forecast->rung = xstrdup(i < 7 ? "json_schema" : "text");
@@ -209,9 +211,8 @@ static void audit_estimates_what_was_missed(void **state)
     for (size_t i = 0; i < 20; i++) {
         put(&run_state.candidate[i], DECISION_TRUST, 0.25, 0.1, 0.9, 0.9, -1);
     }
-    for (size_t i = 20; i < 28;
-         i++) // 2 of 8 improve, one of them drawn with half the probability of the others
-    {
+    // 2 of 8 improve; one of them was drawn with half the probability of the others.
+    for (size_t i = 20; i < 28; i++) {
         put(&run_state.candidate[i], DECISION_AUDIT, i == 20 ? 0.125 : 0.25, 0.1, 0.9, 0.9,
             i < 22 ? 0.5 : -0.5);
     }
@@ -224,7 +225,8 @@ static void audit_estimates_what_was_missed(void **state)
     assert_int_equal(report.missed.audited, 8);
     assert_int_equal(report.missed.unmeasured, 20);
     assert_int_equal(report.missed.improvers, 2);
-    // The forecasts say 0.1 for each; the audits, that this is too little (certify_false_omission).
+    // The forecasts say 0.1 for each. The audits say that this is too little
+    // (certify_false_omission).
     assert_true(fabs(report.missed.share - (8.0 + 4.0) / (8.0 + 7 * 4.0)) < 1e-12);
     assert_true(fabs(report.missed.estimate - (28 * report.missed.share - 2)) < 1e-12);
     assert_true(report.missed.share_hi > report.missed.share && report.missed.share_hi <= 1);
@@ -240,12 +242,12 @@ static void reliability_weighs_audits_by_what_they_stand_for(void **state)
     run_state_init(&run_state);
     run_state.candidate_count = 7;
     run_state.candidate = xcalloc(7, sizeof *run_state.candidate);
-    // Confidence 0.95: two audits that stand for ten each, one right; one measured by choice,
-    // right.
+    // Confidence 0.95: two audits that stand for ten each, one of them right; and one right call
+    // that was measured by choice.
     put(&run_state.candidate[0], DECISION_AUDIT, 0.1, 0.05, 0.95, 0.8, -0.3);
     put(&run_state.candidate[1], DECISION_AUDIT, 0.1, 0.05, 0.95, 0.8, 0.3);
     put(&run_state.candidate[2], DECISION_MEASURE, 1, 0.95, 0.95, 0.8, 0.3);
-    // Without a record, with nonsense, and wrong.
+    // Forecasts without a record, with nonsense, and of a wrong candidate.
     put(&run_state.candidate[3], DECISION_MEASURE, 1, 0.5, 0, 0.8, 0.3);
     put(&run_state.candidate[4], DECISION_MEASURE, 1, NAN, NAN, NAN, 0.3);
     put(&run_state.candidate[5], DECISION_MEASURE, 1, 0.5, 1.0, 1.0, NAN);
@@ -318,10 +320,11 @@ static void page_asks_for_nothing_and_runs_nothing(void **state)
     assert_non_null(strstr(page, "&lt;script&gt;alert(2)&lt;/script&gt;"));
     assert_non_null(strstr(page, "C = A B &lt;matrix&gt;"));
     assert_non_null(strstr(
-        page, "kcast report &#39;dir with &#39;\\&#39;&#39;quotes")); // a shell's quoting, escaped
+        // The path is quoted for a shell and then escaped for HTML.
+        page, "kcast report &#39;dir with &#39;\\&#39;&#39;quotes"));
     assert_null(strstr(page, "The sandbox was off"));
     assert_int_equal(markup_count(page, "<figure"), 4);
-    const char *path = getenv("KCAST_REPORT_PAGE"); // for looking at it
+    const char *path = getenv("KCAST_REPORT_PAGE"); // where to write the page, to look at it
     if (path) {
         assert_int_equal(file_replace(path, page, strlen(page), false, NULL), 0);
     }
@@ -401,7 +404,7 @@ int main(void)
         cmocka_unit_test(reliability_weighs_audits_by_what_they_stand_for),
         cmocka_unit_test(wilson_interval_is_the_known_one),
         cmocka_unit_test(forecasts_are_held_against_the_average),
-        cmocka_unit_test(a_language_models_forecasts_are_accounted_for),
+        cmocka_unit_test(a_language_models_answers_and_cost_are_shown),
         cmocka_unit_test(page_asks_for_nothing_and_runs_nothing),
         cmocka_unit_test(every_kind_of_run_gives_a_page),
         cmocka_unit_test(ten_thousand_candidates_give_a_page_of_bounded_size),

@@ -153,7 +153,7 @@ static void size_does_not_grow_with_ten_thousand_points(void **state)
     assert_good(strbuf_text(&out));
     assert_true(out.len < 120000);
     strbuf_reset(&out);
-    svg_line(&out, &frame, "line", point, count, true); // the last point is never thinned out
+    svg_line(&out, &frame, "line", point, count, true); // the last point is never dropped
     char end[40];
     snprintf(end, sizeof end, "V%.1f\"/>", svg_y(&frame, point[count - 1].y));
     assert_non_null(strstr(strbuf_text(&out), end));
@@ -168,7 +168,7 @@ static void text_is_escaped_and_made_valid(void **state)
         const char *in, *out;
     } row[] = {
         {"<script>&\"'", "&lt;script&gt;&amp;&quot;&#39;"},
-        {"\xFFz\xC3", "\xEF\xBF\xBDz\xEF\xBF\xBD"},               // no UTF-8
+        {"\xFFz\xC3", "\xEF\xBF\xBDz\xEF\xBF\xBD"},               // invalid UTF-8
         {"\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 // overlong <
         {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, // surrogate
         {"a\x1B[31m\tb\n", "a\xEF\xBF\xBD[31m\tb\n"},

@@ -1,4 +1,5 @@
-// Text of other tools read as a space, or refused: what the tests of both importers share.
+// Reads text of other tools as a space, which succeeds or is refused. The tests of both importers
+// share this.
 #ifndef TESTS_CLIENT_SPACE_SPACE_READER_H
 #define TESTS_CLIENT_SPACE_SPACE_READER_H
 

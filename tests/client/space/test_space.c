@@ -1,4 +1,5 @@
-// Spaces: what is written is read again, what is no whole space is refused, and a run becomes one.
+// Spaces: what is written is read again, what is not a whole space is refused, and a run becomes a
+// space.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@ static struct fact fact_of(const char *name, double value)
     return (struct fact){xstrdup(name), value};
 }
 
-// A space with a template's points, a source of its own, one that did not compile and a wrong one.
+// A space with a template's points, a candidate with its own source, one that did not compile and a
+// wrong one.
 static struct space made_space(size_t count)
 {
     struct stats_rng rng;
@@ -41,7 +43,8 @@ static struct space made_space(size_t count)
         message_init(&space_candidate_message, c);
         c->name = xasprintf("MB=%zu", i);
         c->digest = made_digest(i);
-        if (i % 3 != 2) { // the third ones come from elsewhere
+        // Every third candidate is not a point of the template.
+        if (i % 3 != 2) {
             c->point = i + 1;
             c->params_count = 1;
             c->params = xcalloc(1, sizeof *c->params);
@@ -79,12 +82,13 @@ static struct strbuf packed_space(const struct space *space)
     return ret;
 }
 
-// One sentence that names the file; returns the code.
+// Parses a damaged space and returns the error's code. The error must name the file and contain
+// `says`.
 static int parse_code(const void *data, size_t len, const char *says)
 {
     struct err err = ERR_INIT;
     struct space space;
-    // A copy of just this size, so that a read beyond it is seen.
+    // The copy has just this size, so that reading beyond it is detected.
     struct bytes copy = bytes_copy(data, len);
     int rc = space_parse(&space, copy.data, copy.len, "x.space", &err);
     if (rc == 0) {
@@ -127,8 +131,8 @@ static void a_part_is_no_space(void **state)
     (void)state;
     struct space space = made_space(CANDIDATES);
     struct strbuf data = packed_space(&space);
-    for (size_t len = 0; len < data.len; len++) // every frame's end is among them
-    {
+    // Every length is tried, so also those at which a frame ends.
+    for (size_t len = 0; len < data.len; len++) {
         assert_int_equal(parse_code(data.data, len, ""), ERR_CORRUPT);
     }
     assert_int_equal(parse_code(data.data, data.len, ""), 0);
@@ -166,14 +170,16 @@ static void damaged_files_are_refused(void **state)
     for (size_t len = 0; len < file.len; len += 7) {
         assert_int_equal(read_code(&file, len), ERR_CORRUPT);
     }
-    // Behind the ten bytes of a gzip header everything counts: the data, its sum and its length.
+    // Behind the ten bytes of a gzip header every byte counts: the data, its checksum and its
+    // length.
     for (size_t at = 10; at < file.len; at += 13) {
         file.data[at] ^= 0x10;
         assert_int_equal(read_code(&file, file.len), ERR_CORRUPT);
         file.data[at] ^= 0x10;
     }
     assert_int_equal(read_code(&file, file.len), 0);
-    assert_int_equal(read_code(&file, file.len + 1), ERR_CORRUPT); // the NUL that file_read adds
+    // With the NUL that file_read adds.
+    assert_int_equal(read_code(&file, file.len + 1), ERR_CORRUPT);
     assert_int_equal(file_replace(space_file, "plain text", 10, false, &err), 0);
     assert_int_equal(space_read(&space, space_file, &err), ERR_CORRUPT);
     err_clear(&err);
@@ -181,7 +187,7 @@ static void damaged_files_are_refused(void **state)
     bytes_clear(&file);
 }
 
-// The head's frame of a packed space gives way to another head.
+// Replaces the head's frame of a packed space by another head.
 static struct strbuf with_head(const struct space *space, const struct space_head *head)
 {
     struct strbuf data = packed_space(space), frame = STRBUF_INIT, ret = STRBUF_INIT;
@@ -250,7 +256,8 @@ static void candidates_that_do_not_fit_are_refused(void **state)
     refused(&space, ERR_CORRUPT, "\"MB=4\" has no outcome");
     c->compiled = compiled;
     c->result = result;
-    // What a file holds is checked as well: the same with names of one length swapped in its bytes.
+    // What a file holds is checked as well: here two names of the same length are swapped in its
+    // bytes.
     struct strbuf data = packed_space(&space);
     char *at = memmem(data.data, data.len, "MB=4", 4);
     assert_non_null(at);
@@ -312,7 +319,8 @@ static struct run *made_run_file(const char *name, const struct made_search *sea
         fail_msg("%s", err.text);
     }
     struct made_sink sink = {.run = run};
-    assert_int_equal(run_begin(run, &err), 0); // one transaction: a sync per event takes seconds
+    // One transaction, because a sync for each event would take seconds.
+    assert_int_equal(run_begin(run, &err), 0);
     assert_true(made_run(&sink, search));
     assert_int_equal(run_commit(run, &err), 0);
     free(path);
@@ -378,7 +386,8 @@ static void a_run_becomes_a_space(void **state)
     }
     assert_int_equal(at, space.head.candidates);
     assert_true(twins > 3 && failed > 3 && records > 1 && at > 300 && at < 400);
-    // 100 names for so many candidates: they were told apart, or this would be refused.
+    // The candidates have only 100 names. This would be refused if the names had not been made
+    // unique.
     assert_int_equal(space_write(&space, space_file, &err), 0);
     struct space read;
     assert_int_equal(space_read(&read, space_file, &err), 0);

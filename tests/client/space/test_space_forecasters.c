@@ -1,4 +1,4 @@
-// Rows of GPU Forecasters as spaces, and spaces as their files: every field that counts, every refusal.
+// Rows of GPU Forecasters as spaces, and spaces as rows: every field that counts, every refusal.
 #include "tests/client/space/space_reader.h"
 
 #define EVAL(id, pack, anchor, code, speedup)                                                      \
@@ -73,7 +73,7 @@ static void one_problem_one_device_one_baseline(void **state)
     assert_int_equal(space.head.candidates, 1);
     assert_near(space_log2(&space.candidate[0]), 2);
     space_release(&space);
-    how.baseline = "1"; // of the other problem
+    how.baseline = "1"; // belongs to the other problem
     refused(space_import_forecasters, text, &how, "no row is called \"1\"");
     how = (struct space_import){.problem = "r"};
     refused(space_import_forecasters, text, &how, "no rows of problem \"r\"");
@@ -112,7 +112,7 @@ static void rows_that_are_wrong_are_refused(void **state)
     }
 }
 
-// ---- out again ----
+// ---- spaces as rows ----
 
 static void labels_are_those_of_their_function(void **state)
 {
@@ -126,7 +126,7 @@ static void labels_are_those_of_their_function(void **state)
     assert_int_equal(space_json_label(1e6), 8);
 }
 
-// A space of two points of a template and one source of its own.
+// A space of two points of a template and one candidate with its own source.
 static struct space template_space(void)
 {
     static const char template[] = "//@ tune MB in (1, 2, 4)\nint f(void) { return MB; }\n";
@@ -174,7 +174,7 @@ static void ours_to_theirs_to_ours(void **state)
         assert_true(digest_equal(&again.candidate[i].digest, &space.candidate[i].digest));
     }
     assert_non_null(strstr((char *)again.candidate[1].source.data, "#define MB 4\n"));
-    // A label per row: 2, 0.3 and 1.125 times.
+    // One label for each row: speedups of 2, 0.3 and 1.125.
     assert_non_null(strstr(strbuf_text(&text), "\"true_bin\":6"));
     assert_non_null(strstr(strbuf_text(&text), "\"true_bin\":1"));
     assert_non_null(strstr(strbuf_text(&text), "\"true_bin\":4"));

@@ -44,15 +44,15 @@ static void look_at_tuner(const struct space *space)
     assert_near(space_log2(best), 1);
     assert_int_equal(best->result->verdict, VERDICT_FASTER);
     assert_int_equal(best->result->launches, 3);
-    // Means of log2(1.9, 2, 2.1) and of log2(0.98, 1, 1.02): standard deviations 0.0722025 and
-    // 0.0288582, so Welch's standard error is 0.0448924 with 2.62309 degrees of freedom, whose
-    // quantile at 0.975 is 3.45763 (SciPy).
+    // The means are those of log2(1.9, 2, 2.1) and of log2(0.98, 1, 1.02), with standard deviations
+    // 0.0722025 and 0.0288582. So Welch's standard error is 0.0448924 with 2.62309 degrees of
+    // freedom, whose quantile at 0.975 is 3.45763 (SciPy).
     assert_true(fabs(best->result->speedup->hi - 1 - 0.155222) < 1e-5);
     assert_true(best->result->speedup->lo < 1 && best->result->speedup->blocks == 3);
     const struct space_candidate *slow = find(space, "block=64 kind=b fast=False");
     assert_near(space_log2(slow), -2);
     assert_true(slow->result->speedup->blocks == 0 && slow->params[1].value == 0);
-    assert_near(slow->result->seconds->held, 0.008); // one launch is all that is known
+    assert_near(slow->result->seconds->held, 0.008); // only one launch is known
 }
 
 static void a_cache_file_becomes_a_space(void **state)
@@ -107,7 +107,7 @@ static void a_baseline_is_found_by_its_parameters(void **state)
     how.baseline = "kind=a";
     refused(space_import_kernel_tuner, text, &how,
             "2 correct configurations have kind=a; name more");
-    how.baseline = "kind=b,block=32"; // failed
+    how.baseline = "kind=b,block=32"; // a configuration that failed
     refused(space_import_kernel_tuner, text, &how, "no correct configuration has kind=b,block=32");
     how.baseline = "block";
     refused(space_import_kernel_tuner, text, &how, "no correct configuration has block");

@@ -45,7 +45,8 @@ static int set_up(void **state)
         f->now_load[i].device_seconds = 100 + (double)i;
         f->before_load[i] = f->now_load[i];
     }
-    // The first has used 30 s lately (3 of them on the device that it holds), the second 10 s.
+    // Since the earlier reply the first search has used 30 s, 3 of them on the device that it
+    // holds, and the second 10 s.
     f->device[0].search = f->name[0];
     f->before_load[0].device_seconds -= 27;
     f->before_load[1].device_seconds -= 10;
@@ -81,7 +82,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-// The number of the line that has this text; fails when there is none.
+// The number of the line that has this text. The test fails when there is none.
 static size_t line_with(const struct top_page *page, const char *text)
 {
     for (size_t i = 0; i < page->count; i++) {
@@ -118,7 +119,7 @@ static void searches_are_sorted_as_asked(void **state)
 {
     struct fixture *f = *state;
 
-    f->device[0].search = NULL; // so that the names are on lines of searches alone
+    f->device[0].search = NULL; // so that the names are only on lines of searches
     f->before_load[0].device_seconds -= 3;
     top_compose(&f->page, &f->input);
     size_t first = line_with(&f->page, "SHARE") + 1;

@@ -1,11 +1,10 @@
-// Devices: who is blamed for failures, when a control is due, when a device rests.
+// Devices: who is at fault for lost runs, and when a device is probed, quarantined or drained.
 #include "common/clock.h"
 #include "common/mem.h"
 #include "daemon/devices/device.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,11 +44,6 @@ static int tear_down(void **state)
 static struct digest about(const char *name)
 {
     return digest_of(name, strlen(name));
-}
-
-static struct estimate interval(double lo, double hi)
-{
-    return (struct estimate){.log2 = (lo + hi) / 2, .lo = lo, .hi = hi, .blocks = 32};
 }
 
 static const struct estimate in_order = {.log2 = 0.001, .lo = -0.002, .hi = 0.004, .blocks = 32};
@@ -150,7 +144,7 @@ static void the_least_held_idle_device_is_taken(void **state)
     assert_int_equal(first->held_ns, 3 * SECOND);
 }
 
-// What fails at once is idle most of the time; it must not be asked first for that.
+// A device that fails at once is idle most of the time, and must not be preferred for that.
 static void failing_fast_attracts_no_work(void **state)
 {
     struct devices *devices = *state;
@@ -163,11 +157,11 @@ static void failing_fast_attracts_no_work(void **state)
     assert_false(device_failed(bad, 2, "crash", 60 * SECOND));
     assert_ptr_equal(devices_idle(devices, devices->classes, 0), good);
     device_hold(good, 3, 60 * SECOND);
-    assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad); // better than none
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad); // it is better than none
     (void)device_release(good, 61 * SECOND);
     device_succeeded(bad);
     assert_ptr_equal(devices_idle(devices, devices->classes, 0), bad);
-    // Who was lost there prefers the other one, whatever else speaks for it.
+    // A job that was lost on one device prefers the other one, whatever the other criteria say.
     assert_ptr_equal(devices_idle(devices, devices->classes, devices_number(devices, bad)), good);
     assert_false(device_failed(good, 4, "crash", 61 * SECOND));
     assert_ptr_equal(devices_idle(devices, devices->classes, devices_number(devices, bad)), good);
@@ -183,7 +177,7 @@ static void one_job_that_fails_often_is_not_the_devices_fault(void **state)
     assert_int_equal(device->state, DEVICE_READY);
 }
 
-// Jobs that end every executor do not add up, as long as other jobs are measured in between.
+// Failures of jobs that end every executor do not add up while other jobs are measured in between.
 static void a_guilty_jobs_failure_is_forgiven(void **state)
 {
     struct devices *devices = *state;
@@ -195,20 +189,21 @@ static void a_guilty_jobs_failure_is_forgiven(void **state)
         device_succeeded(first);
         assert_false(device_failed(last, job, "crash", 0));
         devices_forgive(devices, job, devices_number(devices, first));
-        devices_forgive(devices, job, devices_number(devices, first)); // once is enough
+        devices_forgive(devices, job,
+                        devices_number(devices, first)); // a second call has no effect
         assert_int_equal(last->failures, 0);
     }
     assert_int_equal(last->state, DEVICE_READY);
 }
 
-// It may be the host that ends them.
+// When nothing works, the host may be at fault.
 static void nothing_is_forgiven_when_nothing_works(void **state)
 {
     struct devices *devices = *state;
 
     for (uint64_t job = 1; job <= 3; job++) {
         (void)device_failed(&devices->device[0], job, "crash", 0);
-        devices_forgive(devices, job, 0); // lost on one device alone
+        devices_forgive(devices, job, 0); // it was lost on one device only
         (void)device_failed(&devices->device[1], job, "crash", 0);
         devices_forgive(devices, job, 1);
     }
@@ -247,7 +242,7 @@ static void a_quarantined_device_is_tried_again_on_probation(void **state)
     struct device *device = &devices->device[0];
     struct digest pair = about("a");
 
-    assert_true(device_control(device, &pair, &in_order, 0));
+    assert_true(device_add_control(device, &pair, &in_order, 0));
     for (uint64_t job = 1; job <= 3; job++) {
         (void)device_failed(device, job, "crash", 0);
     }
@@ -255,8 +250,9 @@ static void a_quarantined_device_is_tried_again_on_probation(void **state)
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_true(devices_tick(devices, 60 * SECOND));
     assert_int_equal(device->state, DEVICE_READY);
-    assert_true(device_needs_control(device, &pair, 60 * SECOND)); // although a fresh one is known
-    assert_true(device_failed(device, 4, "crash", 61 * SECOND));   // one more is enough
+    assert_true(
+        device_needs_control(device, &pair, 60 * SECOND)); // although the last control is recent
+    assert_true(device_failed(device, 4, "crash", 61 * SECOND)); // one more failure is enough
 }
 
 static void a_lost_device_stays_out(void **state)
@@ -298,21 +294,23 @@ static void a_gpu_that_fails_is_probed_and_rests_when_it_fails_again(void **stat
     for (size_t i = 0; i < 2; i++) {
         assert_false(device_failed(device, job++, "crash", SECOND));
     }
-    assert_true(device_failed(device, job++, "crash", SECOND)); // it was probed for the same before
+    assert_true(device_failed(device, job++, "crash",
+                              SECOND)); // it has passed a probe for the same reason before
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_true(devices_tick(devices, 61 * SECOND));
-    assert_int_equal(device->state, DEVICE_SUSPECT); // a probe first
+    assert_int_equal(device->state, DEVICE_SUSPECT); // it has to pass a probe first
     device_probe_begins(device);
     device_probe_ends(device, "the GPU computes wrong values", 62 * SECOND);
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     assert_string_equal(device_why(device), "the GPU computes wrong values");
-    assert_false(devices_tick(devices, (62 + 119) * SECOND)); // the second rest is twice as long
+    assert_false(
+        devices_tick(devices, (62 + 119) * SECOND)); // the second quarantine is twice as long
     assert_true(devices_tick(devices, (62 + 120) * SECOND));
     device_probe_begins(device);
     device_probe_ends(device, NULL, 200 * SECOND);
     assert_int_equal(device->state, DEVICE_READY);
     device_succeeded(device);
-    assert_int_equal(device->rests, 0);
+    assert_int_equal(device->quarantines, 0);
 }
 
 static void a_throttle_reason_passes_five_seconds_after_it_was_seen_last(void **state)
@@ -321,21 +319,21 @@ static void a_throttle_reason_passes_five_seconds_after_it_was_seen_last(void **
     struct device *device = gpu_of(devices);
 
     device_hold(device, 7, 0);
-    device_hinder(device, "too hot", SECOND);
-    assert_int_equal(device->state, DEVICE_SUSPECT); // its job goes on
+    device_throttle(device, "too hot", SECOND);
+    assert_int_equal(device->state, DEVICE_SUSPECT); // the job on it goes on
     assert_int_equal(device->job, 7);
     (void)device_release(device, 2 * SECOND);
     assert_null(devices_idle(devices, device->device_class, 0));
     assert_null(devices_to_probe(devices));
-    device_hinder(device, "still too hot", 3 * SECOND);
+    device_throttle(device, "still too hot", 3 * SECOND);
     assert_string_equal(device_why(device), "still too hot");
     assert_false(devices_tick(devices, 7 * SECOND));
     assert_true(devices_tick(devices, 8 * SECOND));
     assert_ptr_equal(devices_idle(devices, device->device_class, 0), device);
     assert_null(device_why(device));
-    // A long run that it disturbed says so afterwards.
+    // A long run was disturbed although the throttle reason has passed.
     device_hold(device, 8, 10 * SECOND);
-    device_hinder(device, "hot again", 11 * SECOND);
+    device_throttle(device, "hot again", 11 * SECOND);
     assert_true(devices_tick(devices, 20 * SECOND));
     assert_string_equal(device->throttle_reason, "");
     assert_true(device_was_disturbed(device));
@@ -347,7 +345,7 @@ static void a_lost_gpu_comes_back_through_a_probe(void **state)
     struct devices *devices = *state;
     struct device *device = gpu_of(devices);
 
-    device_found(device); // was never lost
+    device_found(device); // has no effect, because it was not lost
     assert_int_equal(device->state, DEVICE_READY);
     device_lose(device, false, "off the bus");
     assert_int_equal(device->state, DEVICE_LOST);
@@ -371,7 +369,7 @@ static void draining_hides_nothing(void **state)
     device_quarantine(device, "ECC", SECOND);
     assert_int_equal(device->state, DEVICE_QUARANTINED);
     device_undrain(device);
-    assert_int_equal(device->state, DEVICE_QUARANTINED); // for its own reason
+    assert_int_equal(device->state, DEVICE_QUARANTINED); // the quarantine has a reason of its own
     device_drain(&devices->device[0], NULL);
     assert_int_equal(devices->device[0].state, DEVICE_DRAINING);
     device_undrain(&devices->device[0]);
@@ -388,7 +386,7 @@ static void quarantines_get_longer_up_to_a_limit(void **state)
 
     for (unsigned i = 0; i < 10; i++) {
         device_quarantine(device, "rows wait", now);
-        device_quarantine(device, "rows still wait", now + SECOND); // the same one
+        device_quarantine(device, "rows still wait", now + SECOND); // during the same quarantine
         assert_false(devices_tick(devices, now + rest - 1));
         now += rest;
         assert_true(devices_tick(devices, now));
@@ -421,76 +419,6 @@ static void readings_are_told_with_their_age(void **state)
     free(copy);
 }
 
-static void a_control_is_due_once_an_hour_for_each_pair(void **state)
-{
-    struct device *device = &((struct devices *)*state)->device[0];
-    struct digest a = about("a");
-    struct digest b = about("b");
-
-    assert_true(device_needs_control(device, &a, SECOND));
-    assert_null(device_last_control(device, &a));
-    assert_true(device_control(device, &a, &in_order, SECOND));
-    assert_false(device_needs_control(device, &a, 2 * SECOND));
-    assert_true(device_needs_control(device, &b, 2 * SECOND));
-    assert_false(device_needs_control(device, &a, 3601 * SECOND));
-    assert_true(device_needs_control(device, &a, 3602 * SECOND));
-    assert_float_equal(device_last_control(device, &a)->log2, 0.001, 1e-12);
-}
-
-static void two_bad_controls_in_a_row_take_the_device_out(void **state)
-{
-    struct devices *devices = *state;
-    struct device *device = &devices->device[0];
-    struct estimate bad = interval(0.02, 0.03);
-    struct digest pair = about("a");
-
-    assert_false(device_control(device, &pair, &bad, 0));
-    assert_int_equal(device->state, DEVICE_READY);
-    assert_true(device_needs_control(device, &pair, SECOND)); // the second opinion comes at once
-    bad = interval(-0.03, -0.02);
-    assert_false(device_control(device, &pair, &bad, SECOND));
-    assert_int_equal(device->state, DEVICE_QUARANTINED);
-    assert_non_null(strstr(device_why(device), "twice in a row"));
-    assert_true(devices_tick(devices, 61 * SECOND));
-    assert_false(device_control(device, &pair, &bad, 62 * SECOND)); // on probation: out at once
-    assert_int_equal(device->state, DEVICE_QUARANTINED);
-    assert_true(devices_tick(devices, 182 * SECOND));
-    assert_true(device_control(device, &pair, &in_order, 183 * SECOND));
-    assert_int_equal(device->bad_controls, 0);
-}
-
-static void a_control_that_excludes_zero_by_less_than_a_percent_is_fine(void **state)
-{
-    struct device *device = &((struct devices *)*state)->device[0];
-    struct estimate small = interval(0.010, 0.030);
-    struct digest pair = about("a");
-
-    assert_true(device_control(device, &pair, &small, 0));
-    assert_true(device_control(device, &pair, &small, 0));
-    assert_int_equal(device->state, DEVICE_READY);
-}
-
-static void the_number_of_remembered_controls_is_bounded(void **state)
-{
-    struct device *device = &((struct devices *)*state)->device[0];
-    struct digest pair;
-    char name[16];
-
-    for (int i = 0; i < DEVICE_CONTROLS_MAX + 10; i++) {
-        (void)snprintf(name, sizeof(name), "%d", i);
-        pair = about(name);
-        assert_true(device_control(device, &pair, &in_order, (uint64_t)i));
-    }
-    assert_int_equal(device->control_count, DEVICE_CONTROLS_MAX);
-    pair = about("9");
-    assert_null(device_last_control(device, &pair)); // the oldest have gone
-    pair = about("10");
-    assert_non_null(device_last_control(device, &pair));
-    assert_true(device_control(device, &pair, &in_order, 1000)); // renewed: now the youngest
-    pair = about("11");
-    assert_non_null(device_last_control(device, &pair));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,14 +445,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(draining_hides_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quarantines_get_longer_up_to_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readings_are_told_with_their_age, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_control_is_due_once_an_hour_for_each_pair, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(two_bad_controls_in_a_row_take_the_device_out, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_control_that_excludes_zero_by_less_than_a_percent_is_fine,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_number_of_remembered_controls_is_bounded, set_up,
-                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

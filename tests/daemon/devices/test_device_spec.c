@@ -1,4 +1,4 @@
-// What --devices may say, and which GPUs it means.
+// What the option --devices may be, and which GPUs it selects.
 #include "daemon/devices/device_spec.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void nonsense_is_told(void **state)
     expect_usage("cuda+cuda:0", "twice");
 }
 
-// Three GPUs, 0 to 2; the last one is unfit.
+// Three GPUs, 0 to 2, of which the last one cannot be used.
 static struct cuda_probe_outcome three(void)
 {
     struct cuda_probe_outcome outcome;
@@ -106,7 +106,7 @@ static struct cuda_probe_outcome none(void)
     return outcome;
 }
 
-// The number of devices, or an error that contains text.
+// Expects this number of devices, or an error that contains the text.
 static size_t offered(const char *spec, struct cuda_probe_outcome outcome, const char *text)
 {
     struct device_spec device_spec = parsed(spec);

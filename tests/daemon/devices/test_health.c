@@ -1,4 +1,4 @@
-// What readings of a GPU mean, and what NVML (the fake one) is read as.
+// What readings of a GPU mean, and how NVML (a fake library) is read.
 #include "common/file.h"
 #include "common/mem.h"
 #include "daemon/devices/health.h"
@@ -26,8 +26,8 @@ static enum health_level level(const struct nvml_state *now, const struct nvml_s
 {
     struct health health;
 
-    health_judge(&health, now, before, 0);
-    assert_int_equal(health.level == HEALTH_WELL, health.reason[0] == '\0');
+    health_assess(&health, now, before, 0);
+    assert_int_equal(health.level == HEALTH_OK, health.reason[0] == '\0');
     return health.level;
 }
 
@@ -35,8 +35,8 @@ static void a_gpu_that_tells_nothing_is_well(void **state)
 {
     (void)state;
     struct nvml_state nothing = {.lost = false};
-    assert_int_equal(level(&nothing, NULL), HEALTH_WELL);
-    assert_int_equal(level(&nothing, &nothing), HEALTH_WELL);
+    assert_int_equal(level(&nothing, NULL), HEALTH_OK);
+    assert_int_equal(level(&nothing, &nothing), HEALTH_OK);
     nothing.lost = true;
     assert_int_equal(level(&nothing, NULL), HEALTH_LOST);
 }
@@ -47,10 +47,10 @@ static void new_memory_errors_are_a_sickness_and_old_ones_are_not(void **state)
     struct nvml_state rows = reading(NVML_REMAP, 1);
 
     (void)state;
-    assert_int_equal(level(&two, NULL), HEALTH_WELL);
-    assert_int_equal(level(&two, &two), HEALTH_WELL);
-    assert_int_equal(level(&three, &two), HEALTH_SICK);
-    assert_int_equal(level(&rows, &rows), HEALTH_SICK);
+    assert_int_equal(level(&two, NULL), HEALTH_OK);
+    assert_int_equal(level(&two, &two), HEALTH_OK);
+    assert_int_equal(level(&three, &two), HEALTH_FAULTY);
+    assert_int_equal(level(&rows, &rows), HEALTH_FAULTY);
 }
 
 static void brakes_hinder_and_a_power_cap_does_not(void **state)
@@ -59,20 +59,20 @@ static void brakes_hinder_and_a_power_cap_does_not(void **state)
     struct nvml_state state_now = reading(NVML_THROTTLE, 0x4 | 0x1 | 0x2);
 
     (void)state;
-    assert_int_equal(level(&state_now, NULL), HEALTH_WELL);
+    assert_int_equal(level(&state_now, NULL), HEALTH_OK);
     for (size_t i = 0; i < ARRAY_LEN(brake); i++) {
         state_now = reading(NVML_THROTTLE, brake[i]);
-        assert_int_equal(level(&state_now, NULL), HEALTH_HINDERED);
+        assert_int_equal(level(&state_now, NULL), HEALTH_THROTTLED);
     }
     state_now = reading(NVML_TEMPERATURE, 89);
     state_now.valid[NVML_SLOWDOWN] = true;
     state_now.value[NVML_SLOWDOWN] = 90;
-    assert_int_equal(level(&state_now, NULL), HEALTH_WELL);
+    assert_int_equal(level(&state_now, NULL), HEALTH_OK);
     state_now.value[NVML_TEMPERATURE] = 90;
-    assert_int_equal(level(&state_now, NULL), HEALTH_HINDERED);
+    assert_int_equal(level(&state_now, NULL), HEALTH_THROTTLED);
 }
 
-// The driver's events that say something about the hardware, and those that a program causes.
+// Events of the driver that say something about the hardware, and events that a program causes.
 static void every_known_event_is_judged(void **state)
 {
     static const uint64_t program[] = {13, 31, 43, 45};
@@ -80,10 +80,10 @@ static void every_known_event_is_judged(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(program); i++) {
-        assert_int_equal(health_of_xid(program[i]), HEALTH_WELL);
+        assert_int_equal(health_of_xid(program[i]), HEALTH_OK);
     }
     for (size_t i = 0; i < ARRAY_LEN(sick); i++) {
-        assert_int_equal(health_of_xid(sick[i]), HEALTH_SICK);
+        assert_int_equal(health_of_xid(sick[i]), HEALTH_FAULTY);
     }
     assert_int_equal(health_of_xid(79), HEALTH_LOST);
 }
@@ -93,19 +93,19 @@ static void events_blame_the_gpu_or_the_program(void **state)
     (void)state;
     struct nvml_state now = {.xid = {31, 43}, .xid_count = 2};
     struct health health;
-    health_judge(&health, &now, NULL, 0);
-    assert_int_equal(health.level, HEALTH_WELL);
+    health_assess(&health, &now, NULL, 0);
+    assert_int_equal(health.level, HEALTH_OK);
     assert_int_equal(health.program_xid, 43);
     now.xid[1] = 48;
-    health_judge(&health, &now, NULL, 4711);
-    assert_int_equal(health.level, HEALTH_SICK); // the worst
+    health_assess(&health, &now, NULL, 4711);
+    assert_int_equal(health.level, HEALTH_FAULTY); // the worst of the findings
     assert_non_null(strstr(health.reason, "Xid 48"));
     now.xid[0] = 79;
     assert_int_equal(level(&now, NULL), HEALTH_LOST);
-    assert_int_equal(health_of_xid(999), HEALTH_WELL);
+    assert_int_equal(health_of_xid(999), HEALTH_OK);
     now = (struct nvml_state){.lost = false};
-    health_judge(&health, &now, NULL, 4711);
-    assert_int_equal(health.level, HEALTH_HINDERED);
+    health_assess(&health, &now, NULL, 4711);
+    assert_int_equal(health.level, HEALTH_THROTTLED);
     assert_non_null(strstr(health.reason, "4711"));
 }
 
@@ -179,7 +179,8 @@ static void events_come_once_and_a_lost_gpu_comes_back(void **state)
     nvml_close(nvml);
 }
 
-// The reason stays while the driver is away, and a GPU that was lost before is found again too.
+// While the driver is not loaded all GPUs are lost for that reason. A GPU that was lost before is
+// found again too.
 static void a_lost_gpu_outlives_its_driver(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void children_are_no_strangers(void **state)
     assert_true(process_tree_is_foreign(child, child + 1));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_false(process_tree_is_foreign(child, 1)); // it has ended
+    assert_false(process_tree_is_foreign(child, 1)); // the process has ended
 }
 
 int main(void)

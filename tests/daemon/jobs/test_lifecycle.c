@@ -225,19 +225,19 @@ static void a_host_that_starts_nothing_is_no_fault_of_job_or_device(void **state
 
     (void)state;
     w->broken = true;
-    while (executor_pool_held(w->parts.executors) == 0) {
+    while (executors_held(w->parts.executors) == 0) {
         workshop_turn(w);
     }
     workshop_settle(w);
     assert_int_equal(job->state, JOB_COMPILING);
     w->broken = false;
-    while (executor_pool_held(w->parts.executors) > 0) {
-        executor_pool_tick(w->parts.executors);
+    while (executors_held(w->parts.executors) > 0) {
+        executors_tick(w->parts.executors);
     }
     scheduler_kick(w->parts.scheduler);
     workshop_compile_until(w, job, JOB_READY);
     w->broken = true;
-    while (executor_pool_held(w->parts.executors) == 0) {
+    while (executors_held(w->parts.executors) == 0) {
         workshop_turn(w);
     }
     workshop_settle(w);

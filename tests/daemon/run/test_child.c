@@ -1,4 +1,4 @@
-// One process: what it is given and gives, how it is ended, and what is told of its end. The
+// One child process: its input and output, how it is ended, and what its end says. The
 // process is a shell script that behaves as its first argument says.
 #include "common/file.h"
 #include "daemon/run/child.h"
@@ -190,7 +190,7 @@ static void one_that_is_terminated_says_why(void **state)
     until_ready(f);
     child_terminate(f->child, "was stopped");
     assert_true(child_is_ending(f->child));
-    child_terminate(f->child, "was stopped again"); // what came first is told
+    child_terminate(f->child, "was stopped again"); // the first reason is told
     expect_end(f, false, "kcast-exec wait was stopped");
 }
 
@@ -226,7 +226,7 @@ static void all_can_be_killed_at_once(void **state)
     expect_end(f, false, "kcast-exec deaf was ended by signal 9 (Killed)");
 }
 
-// What it leaves behind holds its output open, and is killed with its process group.
+// A process that it leaves behind holds its output open, and is killed with its process group.
 static void nothing_of_it_is_left(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,8 @@
-// Compilations: cached, made once for all who ask, tried again, given up, in bounded number.
+// Compilations are cached, made once for all who ask, tried again, given up, and limited in number.
 #include "daemon/run/compiler.h"
 #include "daemon/store/blob.h"
 #include "proto/verdict.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/workshop.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +25,9 @@ struct asked {
 
 struct fixture {
     struct workshop w;
-    struct compiler *compiler; // of this test, beside the workshop's
+    struct compiler *compiler; // the one that is tested, beside the workshop's own
     bool may_start;
-    unsigned idle; // times that a child has ended
+    unsigned idle; // how often a run has ended
     struct asked asked[REQUESTS];
 };
 
@@ -132,7 +133,7 @@ static void equal_requests_are_compiled_once(void **state)
     wait_for(f, two);
     wait_for(f, late);
     assert_int_equal(f->w.begun, 1);
-    assert_true(one->seconds > 0); // who came first pays
+    assert_true(one->seconds > 0); // the first requester is charged
     assert_true(two->seconds <= 0 && late->seconds <= 0);
     assert_true(digest_equal(&one->object, &late->object));
 }
@@ -151,7 +152,7 @@ static void what_was_compiled_is_known_afterwards(void **state)
     assert_true(two->cached);
     assert_true(two->seconds <= 0);
     assert_int_equal(f->w.begun, 1);
-    two = ask_fresh(f, 2, "source", true); // but not for who wants it anew
+    two = ask_fresh(f, 2, "source", true); // unless a request wants a fresh compilation
     compile_one(f, NULL);
     wait_for(f, two);
     assert_false(two->cached);
@@ -186,7 +187,7 @@ static void a_lost_jail_is_tried_once_more(void **state)
     workshop_lost(&f->w, workshop_execution(&f->w, "candidate.c"), "it fell over again");
     wait_for(f, two);
     assert_true(two->lost);
-    two = ask(f, 1, "two"); // what was lost is known to nobody
+    two = ask(f, 1, "two"); // a lost compilation is not cached
     compile_one(f, NULL);
     wait_for(f, two);
     assert_false(two->lost);
@@ -223,8 +224,8 @@ static void what_nobody_wants_any_more_is_stopped(void **state)
     assert_false(execution->stopped);
     compiler_cancel(f->compiler, &two->request);
     assert_true(execution->stopped);
-    compiler_cancel(f->compiler, &two->request); // no-op
-    one = ask(f, 0, "same");                     // begins anew, beside the one that ends
+    compiler_cancel(f->compiler, &two->request); // has no effect
+    one = ask(f, 0, "same");                     // starts another task beside the one that ends
     compile_one(f, NULL);
     wait_for(f, one);
     assert_false(one->lost);
@@ -266,6 +267,31 @@ static void a_source_that_has_gone_is_lost(void **state)
     assert_int_equal(compiler_running(f->compiler), 0);
 }
 
+static void a_source_that_the_host_cannot_open_is_compiled_later(void **state)
+{
+    struct fixture *f = *state;
+
+    f->may_start = false;
+    struct asked *asked = ask(f, 0, "source");
+    workshop_settle(&f->w);
+    f->may_start = true;
+    struct rlimit old = descriptors_take();
+    compiler_kick(f->compiler);
+    while (!asked->done && compiler_running(f->compiler) > 0) {
+        workshop_turn(&f->w);
+    }
+    descriptors_give_back(&old);
+    assert_false(asked->done);
+    assert_int_equal(executors_held(f->w.parts.executors), 1);
+    compiler_kick(f->compiler); // it is too early
+    assert_int_equal(compiler_running(f->compiler), 0);
+    executors_tick(f->w.parts.executors);
+    compiler_kick(f->compiler);
+    compile_one(f, NULL);
+    wait_for(f, asked);
+    assert_false(asked->lost);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +304,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_nobody_wants_any_more_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_begins_while_it_may_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_source_that_has_gone_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_source_that_the_host_cannot_open_is_compiled_later,
+                                        set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,11 @@
-// One run on one device: what goes into its result, how it ends, what it is charged.
+// One run on one device: what its result says, how it ends, and what it is charged.
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
 #include "proto/verdict.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/workshop.h"
 #include <math.h>
 #include <setjmp.h>
@@ -67,7 +68,7 @@ static int set_up(void **state)
     f->events = (struct run_events){.on_started = on_started, .on_end = on_end, .owner = f};
     f->job = workshop_submit(&f->w, JOB_MEASURE, "k", "candidate", NULL);
     (void)workshop_execution(&f->w, "candidate.c");
-    scheduler_stop(f->w.parts.scheduler); // this test begins the runs
+    scheduler_stop(f->w.parts.scheduler); // because the test starts the runs itself
     workshop_compile_until(&f->w, f->job, JOB_READY);
     scheduler_remove(f->w.parts.scheduler, f->job);
     f->device = &f->w.devices.device[0];
@@ -93,7 +94,7 @@ static void begin(struct fixture *f)
     assert_int_equal(f->device->state, DEVICE_BUSY);
 }
 
-// The run has its executor, and its device for so long.
+// Starts a run and its executor, and lets HELD_S seconds pass.
 static struct execution *execute(struct fixture *f)
 {
     begin(f);
@@ -142,7 +143,7 @@ static void the_plan_has_the_objects_and_a_seed_of_its_own(void **state)
     assert_memory_equal(plan.candidate.data, "OBJcandidate", plan.candidate.len);
     assert_memory_equal(plan.baseline.data, "OBJbaseline", plan.baseline.len);
     assert_memory_equal(plan.reference.data, "OBJreference", plan.reference.len);
-    assert_true(plan.control); // the first of its kind on this device
+    assert_true(plan.control); // the first run for this problem and baseline on this device
     message_clear(&measure_plan_message, &plan);
     workshop_measured(&f->w, execution, VERDICT_WRONG);
 }
@@ -161,11 +162,11 @@ static void a_lost_executor_costs_nothing_until_it_is_the_last(void **state)
     assert_true(fabs(used_s(f) - HELD_S) < 1e-9);
 }
 
-static void a_outcome_that_cannot_be_true_is_a_loss(void **state)
+static void an_outcome_that_cannot_be_true_is_a_loss(void **state)
 {
     struct fixture *f = *state;
 
-    workshop_measured(&f->w, execute(f), VERDICT_FASTER); // without an estimate
+    workshop_measured(&f->w, execute(f), VERDICT_FASTER); // the outcome has no estimate
     assert_int_equal(f->outcome, RUN_LOST);
     assert_non_null(strstr(f->reason, "reports what cannot be"));
 }
@@ -177,18 +178,18 @@ static void what_was_disturbed_is_measured_again_for_a_while(void **state)
     for (; f->job->disturbed + 1 < MEASURE_DISTURBED_MAX; f->job->disturbed++) {
         struct execution *execution = execute(f);
 
-        device_hinder(f->device, "it is hot", clock_now_ns(&f->w.clock));
+        device_throttle(f->device, "it is hot", clock_now_ns(&f->w.clock));
         workshop_measured(&f->w, execution, VERDICT_TIMEOUT);
         assert_int_equal(f->outcome, RUN_DISTURBED);
         assert_string_equal(f->reason, "it is hot");
-        clock_fake_advance(&f->w.clock, DEVICE_HOLD_NS);
+        clock_fake_advance(&f->w.clock, DEVICE_THROTTLE_NS);
         (void)devices_tick(&f->w.devices, clock_now_ns(&f->w.clock));
     }
     assert_true(used_s(f) <= 0);
     (void)execute(f);
-    device_hinder(f->device, "it is hot", clock_now_ns(&f->w.clock));
+    device_throttle(f->device, "it is hot", clock_now_ns(&f->w.clock));
     workshop_measured(&f->w, workshop_execution(&f->w, "measure"), VERDICT_TIMEOUT);
-    assert_int_equal(f->outcome, RUN_RESULT); // and it says so
+    assert_int_equal(f->outcome, RUN_RESULT); // the result says that it was disturbed
     assert_string_equal(f->result.conditions[f->result.conditions_count - 1].name, "disturbed");
     assert_false(f->cacheable);
 }
@@ -198,7 +199,7 @@ static void a_wrong_output_stays_wrong_when_something_disturbs(void **state)
     struct fixture *f = *state;
     struct execution *execution = execute(f);
 
-    device_hinder(f->device, "it is hot", clock_now_ns(&f->w.clock));
+    device_throttle(f->device, "it is hot", clock_now_ns(&f->w.clock));
     workshop_measured(&f->w, execution, VERDICT_WRONG);
     assert_int_equal(f->outcome, RUN_RESULT);
 }
@@ -211,7 +212,7 @@ static void a_cancelled_run_frees_its_device_and_tells_no_job(void **state)
     run_cancel(f->job);
     assert_null(f->job->run);
     assert_true(execution->stopped);
-    assert_int_equal(f->device->state, DEVICE_BUSY); // until the executor is gone
+    assert_int_equal(f->device->state, DEVICE_BUSY); // until the executor has ended
     while (f->ended == 0) {
         workshop_turn(&f->w);
     }
@@ -250,6 +251,26 @@ static void an_object_that_has_gone_starts_nothing_and_is_named(void **state)
     assert_true(used_s(f) <= 0);
 }
 
+static void an_object_that_the_host_cannot_open_is_nobodys_fault(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit old = descriptors_take();
+
+    begin(f);
+    while (f->ended == 0) {
+        workshop_turn(&f->w);
+    }
+    descriptors_give_back(&old);
+    assert_int_equal(f->outcome, RUN_NO_START);
+    assert_int_equal(f->started, 0);
+    assert_true(used_s(f) <= 0);
+    assert_int_equal(f->device->state, DEVICE_READY);
+    assert_int_equal(f->device->failures, 0);
+    assert_int_equal(executors_held(f->w.parts.executors), 1);
+    workshop_measured(&f->w, execute(f), VERDICT_WRONG); // it works the next time
+    assert_int_equal(f->outcome, RUN_RESULT);
+}
+
 static void what_runs_is_charged_before_its_end(void **state)
 {
     struct fixture *f = *state;
@@ -258,7 +279,7 @@ static void what_runs_is_charged_before_its_end(void **state)
     run_charge(f->job->run);
     assert_true(fabs(used_s(f) - HELD_S) < 1e-9);
     workshop_measured(&f->w, execution, VERDICT_WRONG);
-    assert_true(fabs(used_s(f) - HELD_S) < 1e-9); // not twice
+    assert_true(fabs(used_s(f) - HELD_S) < 1e-9); // the search is not charged twice
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -269,12 +290,13 @@ int main(void)
         WITH(a_result_says_what_the_daemon_knows),
         WITH(the_plan_has_the_objects_and_a_seed_of_its_own),
         WITH(a_lost_executor_costs_nothing_until_it_is_the_last),
-        WITH(a_outcome_that_cannot_be_true_is_a_loss),
+        WITH(an_outcome_that_cannot_be_true_is_a_loss),
         WITH(what_was_disturbed_is_measured_again_for_a_while),
         WITH(a_wrong_output_stays_wrong_when_something_disturbs),
         WITH(a_cancelled_run_frees_its_device_and_tells_no_job),
         WITH(a_run_cancelled_before_it_executes_starts_nothing),
         WITH(an_object_that_has_gone_starts_nothing_and_is_named),
+        WITH(an_object_that_the_host_cannot_open_is_nobodys_fault),
         WITH(what_runs_is_charged_before_its_end),
     };
 

@@ -1,5 +1,5 @@
-// Processes that are started ahead and stay: who gets which, which are kept ready, which leave.
-// They are of the fake executor; the plans say what it does.
+// Prestarted processes: who gets which, which are kept ready, and which leave.
+// They are processes of the fake executor; the plans say what it does.
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "daemon/run/prestarted.h"
@@ -19,10 +19,10 @@ struct fixture {
     struct prestarted_set *prestarted_set;
 };
 
-// A question and what came of it.
+// A question and its callbacks.
 struct question {
     struct prestarted *prestarted;
-    bool keeps; // does not give it back at once
+    bool keeps; // the process is not given back in the callback
     unsigned outcomes, ends;
     char reason[CHILD_REASON_MAX];
 };
@@ -149,7 +149,7 @@ static void until_told(struct fixture *f, const struct question *question)
     }
 }
 
-// The process that has answered, by what stands for it.
+// Asks and returns the process that has answered.
 static struct prestarted *answer(struct fixture *f, struct prestarted_config config)
 {
     struct question question = {0};
@@ -193,7 +193,7 @@ static void so_many_groups_keep_a_process_and_the_oldest_leaves(void **state)
         (void)answer(f, config_of(group[i], false));
     }
     assert_int_equal(children_count(f->children), PRESTARTED_GROUPS_MAX);
-    (void)answer(f, config_of("a", false)); // "b" is the oldest now
+    (void)answer(f, config_of("a", false)); // now "b" is the least recently used
     (void)answer(f, config_of(group[PRESTARTED_GROUPS_MAX], false));
     until_left(f, PRESTARTED_GROUPS_MAX);
     struct question question = {0};
@@ -202,7 +202,8 @@ static void so_many_groups_keep_a_process_and_the_oldest_leaves(void **state)
     until_told(f, &question);
 }
 
-// Where there is a device, only when none of its processes answers.
+// Where there is a device, unused processes are started only while none of its processes owes an
+// answer.
 static void spares_are_replaced_when_nothing_is_measured(void **state)
 {
     struct fixture *f = *state;
@@ -210,12 +211,12 @@ static void spares_are_replaced_when_nothing_is_measured(void **state)
 
     prestarted_set_fill(f->prestarted_set, &config, 2);
     assert_int_equal(children_count(f->children), 2);
-    prestarted_set_fill(f->prestarted_set, &config, 2); // that is so already
+    prestarted_set_fill(f->prestarted_set, &config, 2); // there are two already
     assert_int_equal(children_count(f->children), 2);
     struct question question = {0};
     ask(f, &question, config, "");
     prestarted_set_tick(f->prestarted_set);
-    assert_int_equal(children_count(f->children), 2); // one answers, one is left
+    assert_int_equal(children_count(f->children), 2); // one owes an answer, one is unused
     until_told(f, &question);
     assert_int_equal(question.outcomes, 1);
     assert_int_equal(children_count(f->children), 3);
@@ -235,7 +236,7 @@ static void one_that_dies_with_a_plan_is_told_to_who_asked(void **state)
     assert_int_equal(question.ends, 1);
     assert_non_null(strstr(question.reason, "ended with exit code 5"));
     until_left(f, 0);
-    (void)answer(f, config_of("a", false)); // the next one has a process of its own
+    (void)answer(f, config_of("a", false)); // the next question gets another process
 }
 
 static void one_that_is_stopped_gives_no_answer(void **state)
@@ -258,14 +259,14 @@ static void a_retired_one_is_told_when_it_is_gone(void **state)
     ask(f, &question, config_of("a", false), "");
     until_told(f, &question);
     assert_int_equal(question.outcomes, 1);
-    prestarted_retire(question.prestarted); // later than in the callback
+    prestarted_retire(question.prestarted); // after the callback has returned
     while (question.ends == 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
     assert_int_equal(children_count(f->children), 0);
 }
 
-// The answer counts, and its process cannot be used any more.
+// The outcome counts, and its process is not used again.
 static void what_comes_while_the_answer_is_read_ends_it(void **state)
 {
     struct fixture *f = *state;
@@ -275,7 +276,7 @@ static void what_comes_while_the_answer_is_read_ends_it(void **state)
     while (question.ends == 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
-    assert_true(question.outcomes <= 1); // both may come in one piece
+    assert_true(question.outcomes <= 1); // both may arrive in one read
     assert_non_null(strstr(question.reason, "went on after its report"));
     until_left(f, 0);
 }
@@ -287,7 +288,7 @@ static void one_that_does_not_become_ready_is_told(void **state)
 
     (void)setenv("KCAST_FAKE_START", "garbage", 1);
     prestarted_set_free(
-        f->prestarted_set); // the environment is the children's from their beginning
+        f->prestarted_set); // because the environment is copied when the children are created
     children_free(f->children);
     assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
     f->prestarted_set = prestarted_set_create(f->children);

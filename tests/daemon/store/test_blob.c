@@ -2,6 +2,7 @@
 #include "common/file.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/blob_sweep.h"
+#include "tests/support/descriptors.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ struct fixture {
     uv_loop_t loop;
     char *dir;
     struct blob_store *store;
-    // The last outcome:
+    // What the last callback got.
     enum err_code code;
     size_t failed;
     struct bytes blob[3];
@@ -139,7 +140,7 @@ static void what_was_put_is_loaded(void **state)
     struct digest digest[2];
 
     digest[0] = put(fixture, "first", ERR_NONE);
-    digest[1] = put(fixture, "", ERR_NONE); // the empty blob is one too
+    digest[1] = put(fixture, "", ERR_NONE); // an empty blob is valid
     assert_true(blob_have(fixture->store, &digest[0]));
     assert_int_equal(load(fixture, digest, 2), ERR_NONE);
     assert_string_equal((char *)fixture->blob[0].data, "first");
@@ -170,6 +171,18 @@ static void a_missing_blob_is_named(void **state)
     assert_int_equal(fixture->failed, 1);
 }
 
+static void without_descriptors_a_blob_is_neither_missing_nor_damaged(void **state)
+{
+    struct fixture *fixture = *state;
+    struct digest digest = put(fixture, "here", ERR_NONE);
+    struct rlimit old = descriptors_take();
+    enum err_code code = load(fixture, &digest, 1);
+
+    descriptors_give_back(&old);
+    assert_int_equal(code, ERR_BUSY);
+    assert_int_equal(load(fixture, &digest, 1), ERR_NONE);
+}
+
 static void a_damaged_blob_is_removed_and_can_be_put_again(void **state)
 {
     struct fixture *fixture = *state;
@@ -182,7 +195,7 @@ static void a_damaged_blob_is_removed_and_can_be_put_again(void **state)
     (void)put(fixture, "intact", ERR_NONE);
     assert_int_equal(load(fixture, &digest, 1), ERR_NONE);
     overwrite(path, "");
-    (void)put(fixture, "intact", ERR_NONE); // repairs what is there
+    (void)put(fixture, "intact", ERR_NONE); // replaces the damaged file
     assert_int_equal(load(fixture, &digest, 1), ERR_NONE);
     free(path);
 }
@@ -232,14 +245,14 @@ static void no_temporary_files_are_left(void **state)
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 7);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(dir), 0); // nothing else was in it
+    assert_int_equal(rmdir(dir), 0); // so nothing else was in it
     free(dir);
     free(path);
 }
 
 // --- sweeping
 
-#define ROOM BLOB_SWEEP_ROOM_MIN // of a file of ten bytes
+#define ROOM BLOB_SWEEP_ROOM_MIN // that a file of ten bytes takes
 
 static void on_swept(void *owner, const struct blob_swept *swept)
 {
@@ -310,11 +323,11 @@ static void what_was_used_longest_ago_is_swept(void **state)
     struct blob_swept swept = sweep(fixture, 10 * ROOM, NULL, 0);
     assert_int_equal(swept.files, 10);
     assert_int_equal(swept.bytes, 10 * ROOM);
-    assert_int_equal(swept.removed, 0);                 // as much as there may be
-    assert_true(blob_have(fixture->store, &digest[0])); // is used again
+    assert_int_equal(swept.removed, 0);                 // exactly as much as is allowed
+    assert_true(blob_have(fixture->store, &digest[0])); // this uses it again
     assert_int_equal(load(fixture, &digest[1], 1), ERR_NONE);
     (void)put(fixture, "0123456 02", ERR_NONE);
-    swept = sweep(fixture, 8 * ROOM, &digest[3], 1); // to 7.2, so three have to go
+    swept = sweep(fixture, 8 * ROOM, &digest[3], 1); // down to 7.2 files, so three are removed
     assert_int_equal(swept.removed, 3);
     assert_int_equal(swept.removed_bytes, 3 * ROOM);
     assert_int_equal(swept.bytes, 7 * ROOM);
@@ -344,6 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_put_is_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_of_another_digest_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_missing_blob_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_descriptors_a_blob_is_neither_missing_nor_damaged,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(half_written_files_do_not_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_blob_is_removed_and_can_be_put_again, set_up,
                                         tear_down),

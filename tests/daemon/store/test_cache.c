@@ -1,4 +1,4 @@
-// Which results answer which jobs.
+// Which cached results answer which jobs.
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
 #include <math.h>
@@ -93,7 +93,8 @@ static void an_undecided_result_answers_only_who_waits_no_longer(void **state)
     struct job_spec spec = spec_of("x");
 
     (void)state;
-    assert_false(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1, &spec)); // 30 s against 10 s
+    assert_false(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1,
+                         &spec)); // the job may take 30 s, the result took 10 s
     spec.max_seconds = 10;
     assert_true(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1, &spec));
     spec.max_seconds = 11;

@@ -1,4 +1,4 @@
-// The daemon's secret: drawn once, kept, and what follows from it.
+// The daemon's secret is drawn once and kept, and seeds follow from it.
 #include "common/file.h"
 #include "common/mem.h"
 #include "daemon/store/secret.h"

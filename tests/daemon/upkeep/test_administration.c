@@ -71,7 +71,7 @@ static void begin(struct fixture *f)
     service_pair_init(&f->pair);
     add_devices(f);
     assert_int_equal(ledger_open(&f->ledger, path, 0, NULL), 0);
-    assert_int_equal(executor_pool_create(&f->executors, &f->pair.loop, exec, NULL, NULL), 0);
+    assert_int_equal(executors_create(&f->executors, &f->pair.loop, exec, NULL, NULL), 0);
     f->parts = (struct daemon_parts){
         .loop = &f->pair.loop,
         .clock = &clock_system,
@@ -92,7 +92,7 @@ static void begin(struct fixture *f)
 static void end(struct fixture *f)
 {
     administration_stop(f->administration);
-    while (executor_pool_count(f->executors) > 0) {
+    while (executors_count(f->executors) > 0) {
         (void)uv_run(&f->pair.loop, UV_RUN_ONCE);
     }
     scheduler_free(f->parts.scheduler);
@@ -100,7 +100,7 @@ static void end(struct fixture *f)
     service_pair_close(&f->pair);
     assert_int_equal(administration_pending(f->administration), 0);
     administration_free(f->administration);
-    executor_pool_free(f->executors);
+    executors_free(f->executors);
     devices_release(&f->devices);
 }
 
@@ -269,13 +269,13 @@ static void a_busy_device_is_tried_when_it_is_free(void **state)
     device_hold(device, 17, clock_now_ns(&clock_system));
     probe_later(f, "cpu0", device);
     administration_tick(f->administration);
-    assert_int_equal(executor_pool_count(f->executors), 0);
+    assert_int_equal(executors_count(f->executors), 0);
     bool passed;
     assert_int_equal(probe(f, "cpu0", &passed), ERR_BUSY); // one at a time
     (void)device_release(device, clock_now_ns(&clock_system));
     assert_false(f->answered);
     administration_tick(f->administration);
-    assert_int_equal(executor_pool_count(f->executors), 1);
+    assert_int_equal(executors_count(f->executors), 1);
     until_answered(f);
     assert_int_equal(f->error, ERR_NONE);
     assert_true(f->passed);
@@ -294,7 +294,7 @@ static void who_waits_for_a_probe_is_answered_when_it_ends(void **state)
     assert_int_equal(f->error, ERR_BUSY);
     assert_false(device->inspecting);
     administration_tick(f->administration); // nothing begins any more
-    assert_int_equal(executor_pool_count(f->executors), 0);
+    assert_int_equal(executors_count(f->executors), 0);
 }
 
 static void a_leaving_daemon_drains_all_and_keeps_nothing_of_it(void **state)

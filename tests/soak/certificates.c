@@ -1,14 +1,14 @@
-// Certificates and tokens, made by the real programs.
+// Certificates and tokens for the soak test, made by kcast.
 #include "common/file.h"
 #include "common/mem.h"
+#include "tests/soak/connect.h"
 #include "tests/soak/soak.h"
-#include "tests/soak/tenant.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-// What kcast prints; it has to end well.
+// Runs kcast, which must succeed, and returns what it prints; the caller frees it.
 static char *ask_kcast(const char *const *argv)
 {
     struct program program;
@@ -28,11 +28,11 @@ static char *ask_kcast(const char *const *argv)
 
 static void make_token(const char *kcast, const char *pool, unsigned number)
 {
-    const char *name = tenant_name(true, number);
+    const char *name = soak_tenant_name(true, number);
     char *tokens = xasprintf("%s/tokens", pool);
     char *path = xasprintf("%s/clients/%s/token", pool, name);
     const char *argv[] = {
-        kcast,      "token", "add", name, "--role", number == TENANT_ADMIN ? "admin" : "submit",
+        kcast,      "token", "add", name, "--role", number == SOAK_ADMIN ? "admin" : "submit",
         "--tokens", tokens,  "-q",  NULL};
     char *token = ask_kcast(argv);
     struct err err = ERR_INIT;
@@ -46,7 +46,7 @@ static void make_token(const char *kcast, const char *pool, unsigned number)
     free(tokens);
 }
 
-void soak_make_pool(struct soak *soak)
+void soak_make_certificates(struct soak *soak)
 {
     char *kcast = program_path("kcast");
     char *pool = xasprintf("%s/pool", soak->dir);
@@ -54,13 +54,13 @@ void soak_make_pool(struct soak *soak)
     struct strbuf clients = STRBUF_INIT;
     const char *argv[] = {kcast, "tls", "init", pool, "--hosts", host, "--clients", NULL, NULL};
 
-    for (unsigned i = 0; i <= TENANT_ADMIN; i++) {
-        strbuf_addf(&clients, "%s%s", i ? "," : "", tenant_name(true, i));
+    for (unsigned i = 0; i <= SOAK_ADMIN; i++) {
+        strbuf_addf(&clients, "%s%s", i ? "," : "", soak_tenant_name(true, i));
     }
     host[strcspn(host, ":")] = '\0';
     argv[7] = strbuf_text(&clients);
     free(ask_kcast(argv));
-    for (unsigned i = 0; i <= TENANT_ADMIN; i++) {
+    for (unsigned i = 0; i <= SOAK_ADMIN; i++) {
         make_token(kcast, pool, i);
     }
     strbuf_release(&clients);

@@ -1,4 +1,4 @@
-#include "tests/soak/tenant.h"
+#include "tests/soak/connect.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "net/tls/tls.h"
@@ -8,14 +8,14 @@
 
 #define TOKEN_MAX 4096
 
-static const char *const names[TENANTS + 1] = {"ann", "ben", "eva", "root"};
+static const char *const names[SOAK_TENANTS + 1] = {"ann", "ben", "eva", "root"};
 
-const char *tenant_name(bool tls, unsigned number)
+const char *soak_tenant_name(bool tls, unsigned number)
 {
     return tls ? names[number] : "local";
 }
 
-bool tenant_is_tls(const char *url)
+bool soak_url_is_tls(const char *url)
 {
     return strncmp(url, "tls://", 6) == 0;
 }
@@ -56,9 +56,9 @@ static struct remote *connect_encrypted(uv_loop_t *loop, const char *url, const 
     return remote;
 }
 
-struct remote *tenant_connect(uv_loop_t *loop, const char *url, const char *dir, unsigned number)
+struct remote *soak_connect(uv_loop_t *loop, const char *url, const char *dir, unsigned number)
 {
-    if (tenant_is_tls(url)) {
+    if (soak_url_is_tls(url)) {
         return connect_encrypted(loop, url, dir, names[number]);
     }
     struct remote *remote = NULL;

@@ -1,0 +1,57 @@
+// What compiler.c (requests, slots, runs) and compile_task.c (how a task ends) share. Nobody else
+// includes it.
+#ifndef DAEMON_RUN_COMPILER_INSIDE_H
+#define DAEMON_RUN_COMPILER_INSIDE_H
+
+#include "daemon/run/compiler.h"
+#include <uthash.h>
+
+enum task_state { TASK_LOOKUP, TASK_WAITING, TASK_LOADING, TASK_RUNNING, TASK_STORING };
+
+struct compile_task {
+    struct compiler *compiler;
+    struct digest key;
+    enum task_state state;
+    bool orphan; // no request is left, and it is not in the table
+    bool fresh;  // the cache is not looked into
+    unsigned attempts;
+    struct compile_input input;       // owns its texts
+    struct compile_request *requests; // list of those who wait
+    struct executor *executor;        // RUNNING
+    struct compile_outcome outcome;   // of the last run
+    bool has_outcome;
+    struct err unread;         // why the outcome could not be read
+    double seconds;            // of runs so far
+    struct compile_task *prev; // WAITING list
+    struct compile_task *next;
+    UT_hash_handle hh;
+};
+
+struct compiler {
+    const struct daemon_parts *parts;
+    struct compiler_events events;
+    struct compile_task *tasks;   // by key
+    struct compile_task *waiting; // list
+    size_t waiting_count;
+    size_t slots_used;
+    size_t under_way; // tasks that exist
+    unsigned held;    // ticks until something is compiled again after a full disk
+    bool full;        // the last object found no room
+    bool stopping;
+};
+
+// Frees the task. Nobody is told.
+void compile_task_free(struct compile_task *task);
+// Takes the task out of the table of keys: a new request for its key starts another task.
+void compile_task_leave_table(struct compile_task *task);
+// Tells every requester what was compiled and frees the task.
+void compile_task_finish(struct compile_task *task, const struct compiled *compiled);
+// Tells every requester that the compilation is lost, and frees the task.
+void compile_task_lose(struct compile_task *task, enum job_cause cause, const char *reason);
+// The task, which holds no slot, will be the next one to start.
+void compile_task_put_back(struct compile_task *task);
+// Stores the object, if there is one, and then the cache entry of task->outcome, and finishes the
+// task.
+void compile_task_store(struct compile_task *task);
+
+#endif
