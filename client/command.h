@@ -1,4 +1,5 @@
-// A subcommand of kcast: one file cmd_<name>.c with one const struct command. main.c finds it, parses its options and runs it.
+// A subcommand of kcast. Each is a file client/cmd/cmd_<name>.c with one const struct command.
+// client/main.c finds it, parses its options and runs it.
 #ifndef CLIENT_COMMAND_H
 #define CLIENT_COMMAND_H
 
@@ -6,18 +7,20 @@
 #include "common/options.h"
 #include <stdbool.h>
 
-struct session; // client/session.h: pool, worker, --local
+struct session; // client/session.h
 
 struct command {
     const char *name;                // "search", "problem check"
-    const char *arguments;           // "PROBLEM", "RUN", for --help
+    const char *arguments;           // for --help: "PROBLEM", "RUN"
     const char *help;                // one sentence
-    const struct option_row *option; // ends with a NULL name; NULL when there are none
-    size_t options_size;             // of the struct that the rows fill
+    const struct option_row *option; // ends with a NULL name; NULL: no options
+    size_t options_size;             // size of the struct that the rows fill
     size_t argument_min, argument_max;
-    const char *program; // which does it, with all that follows on the command line; NULL: run does
-    // Returns an exit code. On failure err holds the sentence, which main prints to stderr.
-    // options: filled struct; argument[0..count).
+    // Another program that carries the command out, with the rest of the command line. NULL: run
+    // does.
+    const char *program;
+    // Carries the command out and returns an exit code. options is the filled struct; argument has
+    // count entries. On failure err holds the sentence that main prints to stderr.
     int (*run)(struct session *session, const void *options, char **argument, size_t count,
                struct err *err);
 };

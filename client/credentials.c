@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// malloc'd; *ret_named: somebody named it.
+// The path of one file, malloc'd. *ret_named: the user or the environment named it.
 static char *path_of(const char *given, const char *variable, const char *name, bool *ret_named)
 {
     const char *environment = getenv(variable);
@@ -23,7 +23,7 @@ static char *path_of(const char *given, const char *variable, const char *name, 
     return xasprintf("%s/.config/kernelcast/%s", home ? home : "", name);
 }
 
-// One line, without its end.
+// Reads a token: one line, without its end.
 static int read_token(char **ret, const char *path, struct err *err)
 {
     struct bytes data = {0};

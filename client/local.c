@@ -1,11 +1,10 @@
 // Private programs.
 //
-// Theory of operation: a child gets NOTIFY_SOCKET, a datagram socket in a folder that only this
-// user can enter, and
-// --parent-death, by which it asks the kernel to be killed when this process is gone; a child that
-// finds itself orphaned between fork and that request ends too. Children are sessions of their own,
-// so that Ctrl-C at the terminal reaches kcast alone, which then ends them in order. Their output
-// goes to a file in the state folder; its last line explains a failed start.
+// A child gets NOTIFY_SOCKET, a datagram socket in a folder that only this user can enter. It also
+// gets --parent-death, by which it asks the kernel to be killed when this process is gone; a child
+// that finds itself orphaned before that request ends, too. Each child is a session of its own, so
+// that Ctrl-C at the terminal reaches kcast alone, which then ends the children in order. Their
+// output goes to a file in the state folder, whose last line explains a failed start.
 #include "client/local.h"
 
 #include "common/file.h"
@@ -20,13 +19,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define START_MS 60000 // until READY; the daemon probes its devices first
-#define STOP_MS 10000  // from SIGTERM to SIGKILL
+#define START_MS 60000 // time until READY; the daemon probes its devices before that
+#define STOP_MS 10000  // time from SIGTERM to SIGKILL
 #define LOG_TAIL_MAX ((size_t)4 << 20)
 
 static const struct {
     const char *name;
-    const char *folder; // of its state
+    const char *folder; // name of its state folder
 } programs[LOCAL_COUNT] = {
     [LOCAL_DAEMON] = {"kcastd", "daemon"},
     [LOCAL_WORKER] = {"kcast-worker", "worker"},
@@ -34,26 +33,26 @@ static const struct {
 
 struct child {
     struct local *local;
-    uv_process_t *process; // NULL while it does not run; freed by its close callback
+    uv_process_t *process; // NULL before it was started; freed by its close callback
     bool exited;
-    int64_t status; // exit code, or minus the signal
-    char *url;      // once it is READY
-    char *state;    // folder
-    char *log;      // path of its output
+    int64_t status; // exit code, or the negative number of the signal
+    char *url;      // its address; NULL until it is READY
+    char *state;    // path of its state folder
+    char *log;      // path of the file with its output
 };
 
 struct local {
     uv_loop_t *loop;
-    char *folder; // temporary: the socket, and the state unless it was given
-    char *state;  // where the children's folders are
+    char *folder; // temporary folder of the socket, and of the state unless --local-state was given
+    char *state;  // folder that holds the children's state folders
     char *sandbox;
     char *socket_path;
     int socket;
     uv_timer_t *timer; // freed by its close callback
-    uv_poll_t *poll;   // on socket; the same
+    uv_poll_t *poll;   // on the socket; freed by its close callback
     bool timed_out;
     struct child child[LOCAL_COUNT];
-    struct child *starting; // whose READY is awaited
+    struct child *starting; // the child whose READY is waited for; NULL: none
     bool (*interrupted)(const void *owner);
     const void *owner;
 };
@@ -77,7 +76,7 @@ static void on_ended(uv_process_t *process, int64_t status, int signal_number)
     child->status = signal_number != 0 ? -signal_number : status;
 }
 
-// A datagram: lines NAME=value. The url is the last word of STATUS of a message that says READY.
+// Reads a datagram with lines NAME=value. The url is in STATUS of the message that says READY.
 static void on_notify(uv_poll_t *poll, int status, int events)
 {
     struct local *local = poll->data;
@@ -144,7 +143,8 @@ int local_create(struct local **ret, uv_loop_t *loop, const char *state, const c
     return rc;
 }
 
-// Environment of a child: ours, with NOTIFY_SOCKET replaced. Free the array and its first element.
+// The environment of a child: that of this process with NOTIFY_SOCKET replaced. The caller frees
+// the array and its first element.
 static char **make_environment(const struct local *local)
 {
     size_t count = 0, used = 0;
@@ -204,7 +204,7 @@ static int spawn(struct local *local, enum local_program program, const char *pa
     return rc;
 }
 
-// The last line that a child logged, for the sentence about it.
+// The last line that a child logged, malloc'd, for the sentence about its failure.
 static char *last_line(const char *path)
 {
     struct bytes log;
@@ -299,7 +299,7 @@ out:
     return rc;
 }
 
-// Ends what runs. Both are told first, so that they end at the same time.
+// Ends the children that run. Both get the signal before either is waited for.
 static void stop_children(struct local *local)
 {
     const int signals[] = {SIGTERM, SIGKILL};
@@ -347,7 +347,7 @@ void local_free(struct local *local)
         close(local->socket);
     }
     if (local->folder) {
-        struct err ignored = ERR_INIT; // a folder in /tmp that stays is no reason to fail
+        struct err ignored = ERR_INIT; // a temporary folder that stays is no failure
         if (file_remove_tree(local->folder, &ignored) != 0) {
             err_clear(&ignored);
         }

@@ -1,9 +1,9 @@
-// kcast: finds the subcommand, parses its options together with the global ones, runs it, prints
-// its error.
+// The program kcast: finds the subcommand, parses its options together with the global ones, runs
+// it, and prints its error.
 //
-// Global options may stand before or after the subcommand. The command line is read twice: once to
-// find the words that name the command (which only needs to know which global options take an
-// argument), once with both tables joined into one.
+// Global options may stand before or after the subcommand. The command line is therefore read
+// twice: first to find the words that name the command, for which it is enough to know which global
+// options take an argument, then with both option tables joined into one.
 #include "client/command.h"
 #include "client/session.h"
 #include "common/file.h"
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define GLOBAL(field) offsetof(struct session_options, field)
-#define GLOBAL_SIZE                                                                                \
-    ((sizeof(struct session_options) + 15) / 16 * 16) // the command's options follow
+// The options of the command follow the global ones in memory, at this offset.
+#define GLOBAL_SIZE ((sizeof(struct session_options) + 15) / 16 * 16)
 
 static const struct option_row global_rows[] = {
     {"pool", 0, OPTION_TEXT, GLOBAL(pool), "URLS", KCAST_DEFAULT_POOL, 0, 0, NULL,
@@ -95,8 +95,7 @@ static void print_command_help(const struct command *command)
     options_print(global_rows, stdout);
 }
 
-// The global row that an argument names ("--pool", "-q"), if it is one that takes the next argument
-// as its value.
+// Whether an argument is a global option that takes the next argument as its value.
 static bool takes_next(const char *argument)
 {
     for (const struct option_row *row = global_rows; row->name; row++) {
@@ -108,7 +107,7 @@ static bool takes_next(const char *argument)
     return false;
 }
 
-// Index of the next argument at or after `at` that is no option; argc when there is none.
+// The index of the next argument from `at` on that is no option; argc when there is none.
 static int next_word(int argc, char **argv, int at)
 {
     for (; at < argc; at++) {
@@ -123,7 +122,7 @@ static int next_word(int argc, char **argv, int at)
     return argc;
 }
 
-// Edit distance (Levenshtein); words beyond 31 letters are far from everything.
+// The Levenshtein distance of two words. Words of more than 31 letters are far from everything.
 static size_t distance(const char *a, const char *b)
 {
     size_t row[32];
@@ -147,7 +146,7 @@ static size_t distance(const char *a, const char *b)
     return row[len_b];
 }
 
-// Whether there are commands of two words that begin with this one.
+// Whether commands of two words begin with this one.
 static bool is_family(const char *word)
 {
     size_t len = strlen(word);
@@ -162,7 +161,7 @@ static bool is_family(const char *word)
 static int unknown_command(const char *word, const char *second, struct err *err)
 {
     const char *best = NULL;
-    size_t best_distance = 3; // farther is no help
+    size_t best_distance = 3; // words that differ more are not suggested
     char *both = xasprintf("%s %s", word, second ? second : "");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         size_t d = distance(strchr(commands[i]->name, ' ') ? both : word, commands[i]->name);
@@ -187,7 +186,7 @@ static int unknown_command(const char *word, const char *second, struct err *err
                    word);
 }
 
-// Finds the command and takes its words out of argv. *ret is NULL when there is no word at all.
+// Finds the command and removes its words from argv. *ret is NULL when there are only options.
 static int find_command(int *argc, char **argv, const struct command **ret, struct err *err)
 {
     *ret = NULL;
@@ -216,7 +215,7 @@ static int find_command(int *argc, char **argv, const struct command **ret, stru
     return unknown_command(argv[first], second < *argc ? argv[second] : NULL, err);
 }
 
-// Global rows and the command's, for one struct that holds both.
+// Joins the global rows with the command's, for one struct that holds both. malloc'd.
 static struct option_row *join_rows(const struct command *command)
 {
     size_t count = 0;
@@ -314,7 +313,7 @@ static int run_line(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); // an error of write(2) says the same, at the right place
+    signal(SIGPIPE, SIG_IGN); // write(2) then fails with EPIPE instead
     struct err err = ERR_INIT;
     int rc = run_line(argc, argv, &err);
     if (err.code == ERR_NONE && (fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {

@@ -1,8 +1,7 @@
-// Who a command talks to. Connections are made on first use and kept. Of several urls the first
-// that answers is taken.
+// Connections are made on first use and kept. Of several urls the first that answers is taken.
 //
-// SIGINT and SIGTERM set a flag, which every loop of the client looks at after each turn; a second
-// one ends the process at once (private programs die with it).
+// SIGINT and SIGTERM set a flag that every loop of the client checks after each turn. A second
+// signal ends the process at once, and private programs die with it.
 #include "client/session.h"
 
 #include "client/credentials.h"
@@ -21,8 +20,8 @@ struct session {
     uv_loop_t loop;
     uv_signal_t signal[2];
     bool interrupted;
-    struct local *local; // NULL until --local needs it
-    struct remote *pool; // NULL until asked for
+    struct local *local;   // NULL until --local needs it
+    struct remote *daemon; // NULL until session_daemon is called
     struct remote *worker;
     struct credentials credentials; // empty until a tls:// url needs them
 };
@@ -47,8 +46,8 @@ int session_create(struct session **ret, const struct session_options *options, 
         free(session);
         return err_set(err, ERR_SYSTEM, "cannot start an event loop: %s", uv_strerror(rc));
     }
-    (void)signal(SIGPIPE,
-                 SIG_IGN); // net/ wants it: a connection that broke is an error of write(2)
+    // A connection that broke is to be an error of write(2), not a signal.
+    (void)signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(&session->loop, &session->signal[i]);
         session->signal[i].data = session;
@@ -64,7 +63,7 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
-    remote_close(session->pool);
+    remote_close(session->daemon);
     remote_close(session->worker);
     credentials_release(&session->credentials);
     local_free(session->local);
@@ -135,7 +134,8 @@ static int connect_one(struct session *session, const char *url, const char *pro
     return 0;
 }
 
-// The first of the comma-separated urls that answers. The error is that of the last one.
+// Connects to the first of the comma-separated urls that answers. The error is that of the last
+// url.
 static int connect_any(struct session *session, const char *urls, const char *program,
                        struct remote **ret, struct err *err)
 {
@@ -169,16 +169,16 @@ static int connect_local(struct session *session, enum local_program program, co
     return rc == 0 ? connect_one(session, url, name, ret, err) : rc;
 }
 
-int session_pool(struct session *session, struct remote **ret, struct err *err)
+int session_daemon(struct session *session, struct remote **ret, struct err *err)
 {
     int rc = 0;
-    if (!session->pool) {
+    if (!session->daemon) {
         const char *urls = session->options->pool ? session->options->pool : KCAST_DEFAULT_POOL;
         rc = session->options->local
-                 ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->pool, err)
-                 : connect_any(session, urls, "kcastd", &session->pool, err);
+                 ? connect_local(session, LOCAL_DAEMON, "kcastd", &session->daemon, err)
+                 : connect_any(session, urls, "kcastd", &session->daemon, err);
     }
-    *ret = session->pool;
+    *ret = session->daemon;
     return rc;
 }
 

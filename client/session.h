@@ -1,6 +1,7 @@
-// What a command talks to: the daemons of --pool, the worker of --worker, or private ones for
-// --local. Created by main from the global options; connects on first use, so that commands that
-// need nobody start nothing.
+// What a command talks to: the daemons of --pool and the worker of --worker, or private ones with
+// --local. Created by main from the global options, and handed to every command. It connects on
+// first use, so that commands which need nobody start nothing. It knows addresses and connections,
+// not what is said over them.
 #ifndef CLIENT_SESSION_H
 #define CLIENT_SESSION_H
 
@@ -10,38 +11,40 @@
 #include <uv.h>
 
 struct session_options { // global options, valid before and after the subcommand
-    char *
-        pool; // urls, comma-separated: tcp://, tls://; of all addresses of a name: dns://, dns+tls://
-    char *worker;
-    bool local;
-    char *local_state; // state folder of the private daemon and worker; default: a temporary one
-    bool json;
-    bool quiet;
-    char *sandbox; // "on" or "off", for --local
+    char *pool;          // urls of daemons, separated by commas; see client/pool/hosts.h
+    char *worker;        // urls of workers, separated by commas; the first that answers is taken
+    bool local;          // start a private daemon and worker
+    char *local_state;   // their state folder; NULL: a temporary one
+    bool json;           // print JSON on stdout
+    bool quiet;          // no progress and no remarks on stderr
+    char *sandbox;       // "on" or "off", for the private daemon
     bool help, version;
-    bool no_worker;
-    char *tls_ca, *tls_cert, *tls_key, *token_file; // as in client/credentials.h
+    bool no_worker;                                 // use no worker
+    char *tls_ca, *tls_cert, *tls_key, *token_file; // see client/credentials.h
 };
 
 struct session;
+// Starts the event loop and catches SIGINT and SIGTERM. options must outlive the session.
 MUST_CHECK int session_create(struct session **ret, const struct session_options *options,
                               struct err *err);
-// Stops private daemons (SIGTERM, wait, SIGKILL); leaves no process.
+// Closes connections and stops private programs (SIGTERM, wait, SIGKILL), so that no process is
+// left. NULL is fine.
 void session_free(struct session *session);
 
 const struct session_options *session_options(const struct session *session);
+// The loop on which everything runs. Whoever waits with uv_run(loop, UV_RUN_ONCE) relies on timers'
+// callbacks to call uv_stop(loop), since a timer may run before the loop blocks.
 uv_loop_t *session_loop(struct session *session);
-// The daemon (of several urls the first that answers; client/daemon pool.h and client/pool/daemons.h use all of
-// them) / the worker, after HELLO. Starts private ones for --local.
-// A remote for the url; one of tls:// with the session's certificates and token, which are read when
-// the first needs them. The caller's, remote_close.
+// Makes a connection for a url. One for tls:// uses the session's certificates and token, which are
+// read when the first such url needs them. The caller's, to be closed with remote_close.
 MUST_CHECK int session_remote(struct session *session, const char *url, struct remote **ret,
                               struct err *err);
-MUST_CHECK int session_pool(struct session *session, struct remote **ret, struct err *err);
+// The first daemon of --pool that answers HELLO, or the private one with --local. Owned by the
+// session. client/pool/daemon_pool.h and client/pool/daemons.h use all daemons of --pool.
+MUST_CHECK int session_daemon(struct session *session, struct remote **ret, struct err *err);
+// The same for the worker. ERR_UNREACHABLE with --no-worker.
 MUST_CHECK int session_worker(struct session *session, struct remote **ret, struct err *err);
-// A timer's callback that somebody waits for with uv_run(loop, UV_RUN_ONCE) must call
-// uv_stop(loop): a timer may run before the loop blocks, and would not end its waiting otherwise.
-// Becomes true on SIGINT or SIGTERM; long commands end soon after, with ERR_STOPPED.
+// Becomes true on SIGINT or SIGTERM; long commands then end soon, with ERR_STOPPED.
 bool session_interrupted(const struct session *session);
 
 #endif

@@ -1,8 +1,5 @@
 #include "client/show.h"
 
-#include "client/policy/allocation.h"
-#include "client/policy/risk.h"
-#include "client/propose/generator_list.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +14,7 @@ void show_speedup(const struct estimate *estimate, char *out, size_t size)
         snprintf(out, size, "%.3gx", exp2(estimate->log2));
     } else {
         double lo = exp2(estimate->lo), hi = exp2(estimate->hi);
-        // As many digits as the interval is worth.
+        // More digits than the interval justifies would mislead.
         int digits = hi - lo < 0.02 ? 3 : hi < 100 ? 2 : 1;
         snprintf(out, size, "%.*fx [%.*f, %.*f]", digits, exp2(estimate->log2), digits, lo, digits,
                  hi);
@@ -80,7 +77,7 @@ json_t *show_digest(const struct digest *digest)
     return json_string(hex);
 }
 
-// As text: most of these are beyond what JSON's numbers hold exactly.
+// Written as text, since JSON's numbers do not hold 64 bits exactly.
 static json_t *show_u64(uint64_t value)
 {
     char text[24];
@@ -99,7 +96,7 @@ json_t *show_interval(const struct estimate *estimate)
                      : json_pack("[o, o]", show_ratio(estimate->lo), show_ratio(estimate->hi));
 }
 
-json_t *show_quantiles(const struct quantiles *quantiles)
+static json_t *show_quantiles(const struct quantiles *quantiles)
 {
     return !quantiles ? json_null()
                       : json_pack("{s:o, s:o, s:o}", "p10", show_number(quantiles->p10), "p50",
@@ -164,49 +161,6 @@ json_t *show_result(const struct result *result)
                      "cached", (int)result->cached,                                    //
                      "seed", result->seed == 0 ? json_null() : show_u64(result->seed), //
                      "conditions", show_facts(result->conditions, result->conditions_count));
-}
-
-json_t *show_guarantee(const struct run_state *run_state)
-{
-    const struct run_started *started = &run_state->started;
-    const struct run_certified *last = &run_state->certified;
-    char *sentence = risk_sentence(run_state);
-    json_t *object = json_null();
-
-    if (sentence) {
-        object = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "kind",
-                           show_text(started->guarantee), "alpha", show_number(started->alpha),
-                           "delta", show_number(started->delta), "threshold",
-                           show_number(run_state->certifications > 0 ? last->threshold : NAN),
-                           "alarms", (json_int_t)last->alarms, "changes",
-                           (json_int_t)run_state->certifications, "text", show_text(sentence));
-    }
-    free(sentence);
-    return object;
-}
-
-json_t *show_generators(const struct run_state *run_state)
-{
-    struct generator_list list;
-    json_t *ret = json_array();
-    if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
-        return ret;
-    }
-    struct allocation_share share[GENERATOR_LIST_MAX];
-    allocation_shares(run_state, run_state->candidate_count, list.count, share);
-    for (size_t i = 0; i < list.count; i++) {
-        const struct allocation_share *s = &share[i];
-        json_array_append_new(
-            ret, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
-                           show_text(list.kind[i]), "considered", (json_int_t)s->considered,
-                           "measured", (json_int_t)s->measured, "improvements",
-                           (json_int_t)s->improvements, "gain_log2", show_number(s->gain_log2),
-                           "device_seconds", show_number(s->device_seconds), "compile_seconds",
-                           show_number(s->compile_seconds), "tokens", (json_int_t)s->tokens,
-                           "money", show_number(s->money), "cost", show_number(s->cost)));
-    }
-    generator_list_release(&list);
-    return ret;
 }
 
 void show_add_line(struct strbuf *out, json_t *object)

@@ -1,44 +1,36 @@
-// Numbers and results as people and scripts read them. One place, so that all commands say the same
-// thing in the same way.
+// Formats numbers and results for people and for scripts. One place, so that all commands say the
+// same thing in the same way. Knows messages, and nothing of runs or searches.
 #ifndef CLIENT_SHOW_H
 #define CLIENT_SHOW_H
 
-#include "client/run/run_state.h"
 #include "common/strbuf.h"
 #include "proto/messages.h"
 #include <jansson.h>
 #include <stddef.h>
 
-// "2.31x [2.28, 2.35]"; "-" for NULL or NaN.
+// Writes a speedup with its interval, "2.31x [2.28, 2.35]"; "-" for NULL or NaN.
 void show_speedup(const struct estimate *estimate, char *out, size_t size);
-// "850 ms", "41.2 s", "3m20s", "2h05m"; "-" for NaN.
+// Writes a time, "850 ms", "41.2 s", "3m20s" or "2h05m"; "-" for NaN.
 void show_seconds(double seconds, char *out, size_t size);
-// "412 ns", "1.82 ms"; "-" for NaN.
+// Writes nanoseconds with a fitting unit, "412 ns" or "1.82 ms"; "-" for NaN.
 void show_ns(double ns, char *out, size_t size);
 
-// JSON values; null where the number is absent (NaN) or the pointer NULL. New references.
+// JSON values, as new references; null where the number is NaN or the pointer NULL.
 json_t *show_number(double value);
 json_t *show_text(const char *text);
 json_t *show_cause(uint64_t cause); // a word of enum job_cause; null when nothing is said
 json_t *show_digest(const struct digest *digest);
-json_t *show_ratio(double log2);                        // 2^log2
-json_t *show_interval(const struct estimate *estimate); // [lo, hi] as ratios
-json_t *show_quantiles(const struct quantiles *quantiles);
+json_t *show_ratio(double log2);                           // the ratio 2^log2
+json_t *show_interval(const struct estimate *estimate);    // [lo, hi] as ratios
 json_t *show_facts(const struct fact *fact, size_t count); // {name: value}
-json_t *show_accounts(const struct accounts *seconds);     // {account: seconds}
-// The object of `kcast measure --json` (docs/commands.md) without "candidate" and "problem".
+json_t *show_accounts(const struct accounts *seconds);     // {"queue": seconds, …}
+// The object that `kcast measure --json` prints (docs/commands.md), without "candidate" and
+// "problem".
 json_t *show_result(const struct result *result);
 
-// What policy risk promises beforehand: {kind, alpha, delta, threshold, alarms, changes, text}; null
-// for other policies. threshold is null where none holds, changes counts those of the threshold.
-json_t *show_guarantee(const struct run_state *run_state);
-
-// What each generator brought and cost, in the order of their names (client/policy/allocation.h).
-json_t *show_generators(const struct run_state *run_state);
-
-// One line at the end of out; frees object.
+// Appends the object to out as one line, and releases it.
 void show_add_line(struct strbuf *out, json_t *object);
-// One line on stdout; frees object.
+// Prints the object on stdout as one line, and releases it.
 void show_print(json_t *object);
 
 #endif

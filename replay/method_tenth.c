@@ -3,8 +3,8 @@
 // model forecasts all other candidates once, and the second half are those that promise most beyond
 // the best so far (policy_expected_improvement: P(correct) times the expected excess). Candidates
 // that do not compile are never chosen.
-#include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"
@@ -76,7 +76,7 @@ static void learn(struct tenth *t, size_t candidate)
                               .lo = NAN,
                               .hi = NAN,
                               .propensity = 1,
-                              .margin_log2 = FORECAST_MARGIN_LOG2,
+                              .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
                               .p_improves = NAN};
 
     if (head->baseline) {
@@ -124,7 +124,7 @@ static int ask(struct tenth *t, size_t first, size_t count, struct promise *out,
                                        .incumbent_log2 = t->budget.outcome.best_log2,
                                        .candidates = facts,
                                        .candidates_count = count,
-                                       .margin_log2 = FORECAST_MARGIN_LOG2};
+                                       .margin_log2 = IMPROVEMENT_MARGIN_LOG2};
 
     if (head->baseline) {
         request.baseline_features = head->baseline->features;

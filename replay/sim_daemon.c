@@ -17,14 +17,14 @@ struct job {
     bool record;                             // the second measurement, of a new record
     const struct space_candidate *candidate; // NULL: not in the space
     uint64_t priority;
-    job_peer_callback *callback;
+    job_service_callback *callback;
     void *owner;
     uint64_t tag;
     struct job *prev, *next;
 };
 
 struct sim_daemon_search {
-    struct job_peer jobs; // for the pipeline
+    struct job_service jobs; // for the pipeline
     struct sim_daemon *sim_daemon;
     const struct recorded_space *recorded;
     struct job *waiting; // list of measurements, the most urgent first
@@ -208,8 +208,8 @@ static int by_urgency(const struct job *a, const struct job *b)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static void submit(struct job_peer *peer, const char *key, const struct job_spec *spec,
-                   uint64_t priority, job_peer_callback *callback, void *owner, uint64_t tag)
+static void submit(struct job_service *peer, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag)
 {
     struct sim_daemon_search *search =
         (struct sim_daemon_search *)((uintptr_t)peer - offsetof(struct sim_daemon_search, jobs));
@@ -234,13 +234,13 @@ static void submit(struct job_peer *peer, const char *key, const struct job_spec
     serve(sim_daemon);
 }
 
-static void ack(struct job_peer *peer, struct job_ref ref)
+static void ack(struct job_service *peer, struct job_ref ref)
 {
     (void)peer;
     (void)ref;
 }
 
-static const char *where(const struct job_peer *peer, struct job_ref ref)
+static const char *where(const struct job_service *peer, struct job_ref ref)
 {
     (void)peer;
     (void)ref;
@@ -252,14 +252,14 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
 {
     struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
 
-    search->jobs = (struct job_peer){.submit = submit, .ack = ack, .where = where};
+    search->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
     search->sim_daemon = sim_daemon;
     search->recorded = recorded;
     DL_APPEND(sim_daemon->searches, search);
     return search;
 }
 
-struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search)
+struct job_service *sim_daemon_search_jobs(struct sim_daemon_search *search)
 {
     return &search->jobs;
 }

@@ -5,7 +5,7 @@
 #ifndef REPLAY_SIM_DAEMON_H
 #define REPLAY_SIM_DAEMON_H
 
-#include "client/pool/peers.h"
+#include "client/pool/job_service.h"
 #include "replay/recorded_space.h"
 #include "replay/sim.h"
 #include <stddef.h>
@@ -29,6 +29,6 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
 void sim_daemon_search_free(struct sim_daemon_search *search);
 // Returns what the search submits its jobs to; it belongs to the search. Keys do not matter. A job
 // whose spec names no candidate of the recorded space is buried.
-struct job_peer *sim_daemon_search_jobs(struct sim_daemon_search *search);
+struct job_service *sim_daemon_search_jobs(struct sim_daemon_search *search);
 
 #endif

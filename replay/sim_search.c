@@ -4,7 +4,7 @@
 // sim_search_advance lets the pipeline react to what has happened.
 #include "replay/sim_search.h"
 
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"
@@ -128,8 +128,8 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
         goto out;
     }
     rc = pipeline_create(&search->pipeline, search->run, &search->run_state,
-                         sim_daemon_search_jobs(search->jobs), sim_worker_peer(search->sim_worker),
-                         NULL, &generator, 1, err);
+                         sim_daemon_search_jobs(search->jobs),
+                         sim_worker_service(search->sim_worker), NULL, &generator, 1, err);
     if (rc != 0) {
         goto out;
     }
@@ -192,7 +192,7 @@ static void count_missed(const struct sim_search *search, struct search_outcome 
                        c->decided.decision == DECISION_AUDIT ||
                        c->decided.decision == DECISION_TRUST;
 
-        if (decided && log2 > c->decided.incumbent_log2 + FORECAST_MARGIN_LOG2) {
+        if (decided && log2 > c->decided.incumbent_log2 + IMPROVEMENT_MARGIN_LOG2) {
             ret->improvers++;
             ret->missed += c->decided.decision == DECISION_TRUST;
         }

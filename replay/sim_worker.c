@@ -9,19 +9,19 @@
 #define OBSERVE_MAX 256
 
 struct sim_worker {
-    struct forecast_peer peer; // for the pipeline
+    struct forecast_service peer; // for the pipeline
     struct sim *sim;
     bool model;
     struct group *group;         // the model and its data, made when first needed
     struct forecast_reply reply; // the answer to the present question, if `replies`
     bool replies;                // there is an answer
-    forecast_peer_callback *callback;
-    forecast_peer_told *told;
+    forecast_service_callback *callback;
+    forecast_service_told *told;
     void *owner;
     struct err failure;
 };
 
-static struct sim_worker *sim_worker_of(struct forecast_peer *peer)
+static struct sim_worker *sim_worker_of(struct forecast_service *peer)
 {
     return (struct sim_worker *)((uintptr_t)peer - offsetof(struct sim_worker, peer));
 }
@@ -50,8 +50,8 @@ static void on_asked(void *owner, uint64_t tag)
     }
 }
 
-static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
+static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
 {
     struct sim_worker *sim_worker = sim_worker_of(peer);
 
@@ -83,8 +83,8 @@ static void on_told(void *owner, uint64_t rows)
     sim_worker->told(sim_worker->owner, true, rows);
 }
 
-static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
-                 uint64_t last, forecast_peer_told *callback, void *owner)
+static void tell(struct forecast_service *peer, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_service_told *callback, void *owner)
 {
     struct sim_worker *sim_worker = sim_worker_of(peer);
     uint64_t next = after + 1;
@@ -112,7 +112,7 @@ struct sim_worker *sim_worker_create(struct sim *sim, bool model)
 {
     struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
 
-    sim_worker->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    sim_worker->peer = (struct forecast_service){.ask = ask, .tell = tell};
     sim_worker->sim = sim;
     sim_worker->model = model;
     return sim_worker;
@@ -134,7 +134,7 @@ const char *sim_worker_failure(const struct sim_worker *sim_worker)
     return sim_worker->failure.code != ERR_NONE ? sim_worker->failure.text : NULL;
 }
 
-struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker)
+struct forecast_service *sim_worker_service(struct sim_worker *sim_worker)
 {
     return &sim_worker->peer;
 }

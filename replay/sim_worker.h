@@ -4,7 +4,7 @@
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 
-#include "client/pool/peers.h"
+#include "client/forecast/forecast_service.h"
 #include "replay/sim.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct sim_worker *sim_worker_create(struct sim *sim, bool model);
 void sim_worker_free(struct sim_worker *sim_worker); // its callbacks do not run; NULL is fine
 
 // Returns what the search asks and tells; it belongs to the simulated worker.
-struct forecast_peer *sim_worker_peer(struct sim_worker *sim_worker);
+struct forecast_service *sim_worker_service(struct sim_worker *sim_worker);
 // Returns the sentence of the last failure of the model; NULL when there was none.
 const char *sim_worker_failure(const struct sim_worker *sim_worker);
 

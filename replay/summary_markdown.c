@@ -1,6 +1,6 @@
 #include "replay/summary_markdown.h"
 
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "replay/compare.h"
@@ -71,7 +71,7 @@ static void print_times(const struct tasks *t, const struct search_outcome *outc
 {
     struct compare_time given = compare_time(t, outcome, variant, other, 0, COMPARE_OF_GIVEN);
     struct compare_time near =
-        compare_time(t, outcome, variant, other, FORECAST_MARGIN_LOG2, COMPARE_OF_GIVEN);
+        compare_time(t, outcome, variant, other, IMPROVEMENT_MARGIN_LOG2, COMPARE_OF_GIVEN);
     struct compare_time needed = compare_time(t, outcome, variant, other, 0, COMPARE_OF_NEEDED);
 
     print_share(given.quartile[1], out);

@@ -20,8 +20,9 @@ static const struct option_row rows[] = {
 // any daemon.
 static int drain_all(const struct daemons *daemons, const struct drain *request, struct err *err)
 {
-    struct daemon_words *words;
-    int rc = daemons_sort(&words, daemons, request->devices, request->devices_count, err);
+    struct daemon_arguments *words;
+    int rc =
+        daemons_group_arguments(&words, daemons, request->devices, request->devices_count, err);
     if (rc != 0) {
         return rc;
     }
@@ -35,7 +36,7 @@ static int drain_all(const struct daemons *daemons, const struct drain *request,
                                   &empty_message, &reply, DRAIN_MS, err);
         }
     }
-    daemon_words_free(words, daemons->count);
+    daemon_arguments_free(words, daemons->count);
     return rc;
 }
 

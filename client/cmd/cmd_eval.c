@@ -51,7 +51,7 @@ static int read_run(struct eval *eval, const char *path, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = run_state_run(&run_state, run, err);
+    rc = run_state_read(&run_state, run, err);
     if (rc != 0) {
         goto out;
     }

@@ -65,7 +65,7 @@ static int export_candidates(struct run *run, struct strbuf *out, struct err *er
     struct run_state run_state;
     struct report report;
     run_state_init(&run_state);
-    int rc = run_state_run(&run_state, run, err);
+    int rc = run_state_read(&run_state, run, err);
     if (rc != 0) {
         goto out;
     }

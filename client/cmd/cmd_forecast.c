@@ -2,9 +2,10 @@
 // measured.
 #include "client/cmd/candidates.h"
 #include "client/command.h"
-#include "client/forecast/forecast_request.h"
 #include "client/pool/daemon_pool.h"
+#include "client/problem/problem_blobs.h"
 #include "client/problem/problem_dir.h"
+#include "client/run/improvement.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
@@ -55,7 +56,7 @@ static void on_compiled(void *owner, uint64_t tag, struct job_ref ref, struct jo
 
 static int compile_all(struct forecasting *f, const struct problem_dir *dir, struct err *err)
 {
-    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
     for (size_t i = 0; i < f->count; i++) {
         struct job_spec spec;
         problem_dir_spec(dir, JOB_COMPILE, &f->file[i].digest, &spec);
@@ -131,7 +132,7 @@ static int forecast_some(struct forecasting *f, struct remote *worker,
         .baseline_features_count = baseline->features_count,
         .incumbent_log2 = log2(incumbent),
         .candidates = xcalloc(last - first, sizeof(*request.candidates)),
-        .margin_log2 = FORECAST_MARGIN_LOG2,
+        .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
     };
     for (size_t i = first; i < last; i++) {
         if (f->file[i].compiled->verdict == VERDICT_NONE) {
@@ -186,7 +187,7 @@ static int run_forecast(struct session *session, const void *own, char **argumen
     baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
     memcpy(path, argument + 1, (count - 1) * sizeof(*path));
     path[count - 1] = baseline;
-    daemon_pool_add_problem(f.daemon_pool, &dir);
+    problem_blobs_add(f.daemon_pool, &dir);
     rc = candidates_read(&f.file, path, count, f.daemon_pool, err);
     if (rc != 0) {
         goto out;

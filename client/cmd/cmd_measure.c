@@ -3,6 +3,7 @@
 #include "client/cmd/candidates.h"
 #include "client/command.h"
 #include "client/pool/daemon_pool.h"
+#include "client/problem/problem_blobs.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"
@@ -95,7 +96,7 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
 {
     struct measuring *m = owner;
     struct candidate_file *file = &m->file[tag];
-    struct job_peer *jobs = daemon_pool_jobs(m->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(m->daemon_pool);
     file->done = true;
     if (error) {
         file->error = *error;
@@ -114,7 +115,7 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
 static int measure_all(struct measuring *m, const struct problem_dir *dir,
                        const struct measure_options *options, struct err *err)
 {
-    struct job_peer *jobs = daemon_pool_jobs(m->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(m->daemon_pool);
     for (size_t i = 0; i < m->count; i++) {
         struct job_spec spec;
         problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
@@ -164,7 +165,7 @@ static int run_measure(struct session *session, const void *own, char **argument
     struct job_client_terms terms = {.weight = NAN, .budget_seconds = NAN};
     (void)queue_class_find(&terms.in, options->queue_class); // its option row has checked it
     daemon_pool_set_terms(m.daemon_pool, &terms);
-    daemon_pool_add_problem(m.daemon_pool, &dir);
+    problem_blobs_add(m.daemon_pool, &dir);
     rc = daemon_pool_choose(m.daemon_pool, options->device, dir.problem, &device, NULL, err);
     if (rc != 0) {
         goto out;

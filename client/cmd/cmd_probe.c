@@ -35,8 +35,9 @@ static const struct option_row probe_rows[] = {
 static int quarantine_all(const struct daemons *daemons, const struct quarantine *request,
                           struct err *err)
 {
-    struct daemon_words *words;
-    int rc = daemons_sort(&words, daemons, request->devices, request->devices_count, err);
+    struct daemon_arguments *words;
+    int rc =
+        daemons_group_arguments(&words, daemons, request->devices, request->devices_count, err);
     if (rc != 0) {
         return rc;
     }
@@ -50,7 +51,7 @@ static int quarantine_all(const struct daemons *daemons, const struct quarantine
                                   &empty_message, &reply, QUARANTINE_MS, err);
         }
     }
-    daemon_words_free(words, daemons->count);
+    daemon_arguments_free(words, daemons->count);
     return rc;
 }
 

@@ -97,7 +97,7 @@ static int report_run(struct session *session, const void *options, char **argum
     struct run *run = NULL;
     int rc = run_open_read(&run, argument[0], err);
     if (rc == 0) {
-        rc = run_state_run(&run_state, run, err);
+        rc = run_state_read(&run_state, run, err);
     }
     if (rc != 0) {
         goto out;

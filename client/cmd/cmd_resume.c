@@ -1,9 +1,9 @@
 // kcast resume: continues a run that was interrupted, was killed, or lost its daemons.
 #include "client/command.h"
+#include "client/report/summary.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/search.h"
-#include "client/search/summary.h"
 #include "client/session.h"
 
 static int run_resume(struct session *session, const void *own, char **argument, size_t count,
@@ -19,7 +19,7 @@ static int run_resume(struct session *session, const void *own, char **argument,
     if (rc != 0) {
         goto out;
     }
-    rc = run_state_run(&run_state, run, err);
+    rc = run_state_read(&run_state, run, err);
     if (rc != 0) {
         goto out;
     }

@@ -1,9 +1,9 @@
 // kcast search: begins a run and carries it out to its end.
 #include "client/command.h"
 #include "client/propose/generator_list.h"
+#include "client/report/summary.h"
 #include "client/search/search.h"
 #include "client/search/search_start.h"
-#include "client/search/summary.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include <stdlib.h>

@@ -72,8 +72,8 @@ int job_list_check(char **argument, size_t count, struct err *err)
 int job_list_sort(struct job_ids **ret, const struct daemons *daemons, char **argument,
                   size_t count, struct err *err)
 {
-    struct daemon_words *words;
-    int rc = daemons_sort(&words, daemons, argument, count, err);
+    struct daemon_arguments *words;
+    int rc = daemons_group_arguments(&words, daemons, argument, count, err);
     if (rc != 0) {
         return rc;
     }
@@ -85,7 +85,7 @@ int job_list_sort(struct job_ids **ret, const struct daemons *daemons, char **ar
             ids[i].jobs_count += rc == 0;
         }
     }
-    daemon_words_free(words, daemons->count);
+    daemon_arguments_free(words, daemons->count);
     if (rc != 0) {
         job_list_free(ids, daemons->count);
         return rc;

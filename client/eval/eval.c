@@ -5,8 +5,8 @@
 #include "client/eval/eval.h"
 
 #include "client/eval/eval_sets.h"
-#include "client/forecast/forecast_request.h"
 #include "client/report/report.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static struct score_row row_of(const struct run_state_candidate *candidate, uint
         .confidence = probability(isfinite(confidence) ? confidence : forecast->confidence),
         .mean_log2 = isfinite(mean) ? mean : NAN,
         .correct = verdict_is_ratio(candidate->result->verdict),
-        .improved = forecast_improved(candidate),
+        .improved = improvement_measured(candidate),
         .log2 = speedup ? speedup->log2 : NAN,
     };
     if (forecast->bins) {

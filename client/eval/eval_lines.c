@@ -2,7 +2,7 @@
 // wrong length). It is never refused for a missing value, except for the speedup of an outcome that
 // needs one. Every error names the key.
 #include "client/eval/eval_sets.h"
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/verdict.h"
@@ -112,7 +112,7 @@ static int read_outcome(struct score_row *row, const json_t *object, bool *ret_k
                        verdict_name(verdict));
     }
     row->improved =
-        row->correct && row->log2 > (isnan(incumbent) ? 0 : incumbent) + FORECAST_MARGIN_LOG2;
+        row->correct && row->log2 > (isnan(incumbent) ? 0 : incumbent) + IMPROVEMENT_MARGIN_LOG2;
     *ret_known = verdict != VERDICT_NONE && verdict != VERDICT_QUARANTINED;
     return 0;
 }

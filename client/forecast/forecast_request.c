@@ -1,5 +1,6 @@
 #include "client/forecast/forecast_request.h"
-#include "client/policy/allocation.h"
+
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
 #include <math.h>
@@ -11,16 +12,6 @@ bool forecast_wants(const struct run_state *run_state, uint64_t candidate)
 
     return c->proposed.duplicate_of == 0 && c->object_duplicate_of == 0 && c->compiled &&
            c->compiled->verdict == VERDICT_NONE && !c->forecast_done;
-}
-
-bool forecast_improved(const struct run_state_candidate *candidate)
-{
-    const struct result *result = candidate->result;
-    double incumbent = candidate->decided.incumbent_log2;
-
-    return result && verdict_is_ratio(result->verdict) && result->speedup &&
-           isfinite(result->speedup->log2) &&
-           result->speedup->log2 > (isfinite(incumbent) ? incumbent : 0) + FORECAST_MARGIN_LOG2;
 }
 
 static void fill_facts(const struct run_state_candidate *candidate, struct candidate_facts *ret)
@@ -47,7 +38,7 @@ void forecast_questions(const struct run_state *run_state, uint64_t first, uint6
         .incumbent_log2 = run_state_incumbent_before(run_state, visible),
         .candidates = xcalloc((size_t)(last - first + 1), sizeof(*ret->candidates)),
         .search = run_state->started.search,
-        .margin_log2 = FORECAST_MARGIN_LOG2,
+        .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
     };
     if (run_state->baseline) {
         ret->baseline_features = run_state->baseline->features;
@@ -66,7 +57,7 @@ void forecast_questions_free(struct forecast_request *request)
     *request = (struct forecast_request){.candidates = NULL};
 }
 
-// Of a measured candidate, with facts of its own and a key.
+// Makes the outcome of one candidate. False when it has no measurement.
 static bool make_outcome(const struct run_state *run_state, uint64_t id, struct outcome *ret)
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
@@ -83,12 +74,12 @@ static bool make_outcome(const struct run_state *run_state, uint64_t id, struct 
         .hi = NAN,
         .audit = candidate->decided.decision == DECISION_AUDIT,
         .propensity = candidate->decided.propensity,
-        .margin_log2 = FORECAST_MARGIN_LOG2,
+        .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
         .incumbent_log2 = candidate->decided.incumbent_log2,
         .p_improves = candidate->forecast ? candidate->forecast->p_improves : NAN,
         .raw = candidate->forecast ? candidate->forecast->raw : NULL,
         .model = candidate->proposed.model,
-        .gain_log2 = candidate->proposed.model ? allocation_gain(run_state, id) : NAN,
+        .gain_log2 = candidate->proposed.model ? improvement_gain(run_state, id) : NAN,
         .key = xasprintf("%s/%llu", run_state->started.search, (unsigned long long)id),
     };
     fill_facts(candidate, ret->candidate);

@@ -1,4 +1,5 @@
-// What a worker is asked and told about a run's candidates, as messages. Pure.
+// Builds the messages by which a worker is asked about a run's candidates and told their outcomes.
+// Called by the forecaster and by the simulated worker. Pure: it knows no connections.
 #ifndef CLIENT_FORECAST_FORECAST_REQUEST_H
 #define CLIENT_FORECAST_FORECAST_REQUEST_H
 
@@ -7,24 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// An improvement is at least this much, as log2: half a percent.
-#define FORECAST_MARGIN_LOG2 0.0072
-
-// Compiled, not a duplicate, and not forecast yet.
+// Whether the candidate needs a forecast: it compiled, is no duplicate, and has no forecast yet.
 bool forecast_wants(const struct run_state *run_state, uint64_t candidate);
 
-// What a forecast's P(improves) is about: measured, correct, and faster by the margin than the incumbent
-// that its decision saw.
-bool forecast_improved(const struct run_state_candidate *candidate);
-
-// Asks about those of candidates first … last that forecast_wants, with the incumbent among candidates
-// 1 … visible, without sources. All but the array candidates is borrowed from the run state.
+// Fills a request about those of candidates first … last for which forecast_wants is true, without
+// their sources. The incumbent is the one among candidates 1 … visible. Only the array of
+// candidates belongs to the request; everything else is borrowed from the run state.
 void forecast_questions(const struct run_state *run_state, uint64_t first, uint64_t last,
                         uint64_t visible, struct forecast_request *ret);
 void forecast_questions_free(struct forecast_request *request);
 
-// The outcomes, at most max, of candidates *next … last; *next is then the first that was not looked at.
-// Borrowed from the run state until forecast_outcomes_free.
+// Fills a message with at most max outcomes of candidates *next … last, and sets *next to the first
+// candidate that it did not look at. Strings are borrowed from the run state until
+// forecast_outcomes_free.
 void forecast_outcomes(const struct run_state *run_state, uint64_t *next, uint64_t last, size_t max,
                        struct observe *ret);
 void forecast_outcomes_free(struct observe *observe);

@@ -1,10 +1,10 @@
-// Asking and telling the worker.
+// One call to the worker at a time.
 //
-// One call at a time. client/forecast/worker_link.c knows whether there is a worker, and looks for one that is
-// away; until it has been found, questions are answered with "none" and outcomes stay untold, which
-// costs the search no time. What could not be told is told later, since the search counts what was
-// told. A callback that is due without a call comes from a zero-length timer, so that callers see the
-// same order of things either way.
+// client/forecast/worker_link.c knows whether there is a worker and looks for one that is away.
+// Until it has been found, questions are answered without forecasts and outcomes stay untold, which
+// costs the search no time. The search counts which outcomes were told, so they are told later.
+// When there is nobody to call, the callback comes from a zero-length timer, so that callers see
+// the same order of events either way.
 #include "client/forecast/forecaster.h"
 
 #include "client/forecast/forecast_request.h"
@@ -15,39 +15,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORECAST_MS 30000 // deadlines
-#define MODELS_MS 600000  // of a forecast by language models
-#define OBSERVE_MS 30000
-#define OBSERVE_MAX 256 // outcomes of one message
+#define FORECAST_MS 30000 // deadline of a request for forecasts
+#define MODELS_MS 600000  // the same when language models make the forecasts
+#define OBSERVE_MS 30000  // deadline of a message of outcomes
+#define OBSERVE_MAX 256   // outcomes of one message
 
 struct forecaster {
-    struct forecast_peer peer;
-    struct worker_link *link; // NULL: --no-worker
+    struct forecast_service service;
+    struct worker_link *link; // NULL with --no-worker
     search_text_reader *read;
     void *read_owner;
     void (*notice)(void *owner, const char *sentence);
     void *notice_owner;
-    bool answered; // ever
-    bool said;     // that there are no forecasts
-    char *reason;  // why there are none now
+    bool answered; // the worker has answered at least once
+    bool said;     // it was said that there are no forecasts
+    char *reason;  // why there are no forecasts now; NULL: there are
     bool closing;
-    uint64_t called_ns; // when the call in submission began
-    uv_timer_t *timer;
-    forecast_peer_callback *callback;
-    forecast_peer_told *told;
-    void *owner;
-    const struct run_state *run_state; // while asking or telling
-    uint64_t first, last, visible;     // what is asked
-    uint64_t tell_next, tell_last;     // candidates still to be told
-    uint64_t rows;
+    uint64_t called_ns; // when the call under way began, monotonic
+    uv_timer_t *timer;  // answers calls that nobody receives; freed by its close callback
+    forecast_service_callback *callback;
+    forecast_service_told *told;
+    void *owner;                       // of the callback
+    const struct run_state *run_state; // while a call is under way
+    uint64_t first, last, visible;     // candidates that are asked about
+    uint64_t tell_next, tell_last;     // candidates whose outcomes are still to be told
+    uint64_t rows;                     // outcomes that the worker has learnt from
 };
 
 static void tell_more(struct forecaster *forecaster);
 static void finish_telling(struct forecaster *forecaster, bool ok);
 
-static struct forecaster *forecaster_of(struct forecast_peer *peer)
+static struct forecaster *forecaster_of(struct forecast_service *service)
 {
-    return (struct forecaster *)((uintptr_t)peer - offsetof(struct forecaster, peer));
+    return (struct forecaster *)((uintptr_t)service - offsetof(struct forecaster, service));
 }
 
 static uint64_t now_ns(void)
@@ -74,8 +74,8 @@ static void fail(struct forecaster *forecaster, const struct err *error)
     forecaster->said = true;
 }
 
-// A call ended with this error. Only time that was spent waiting for nothing is held against the
-// worker: one whose connection broke may be there again at once.
+// A call failed. The time that was spent waiting counts against the worker only when it ran out: a
+// worker whose connection broke may be there again at once.
 static void lose(struct forecaster *forecaster, const struct err *error)
 {
     uint64_t waited_ms = (now_ns() - forecaster->called_ns) / NS_PER_MS;
@@ -90,7 +90,7 @@ static void succeed(struct forecaster *forecaster)
     }
     forecaster->said = false;
     forecaster->answered = true;
-    worker_link_proved(forecaster->link);
+    worker_link_answered(forecaster->link);
 }
 
 static const struct worker_abilities *abilities(const struct forecaster *forecaster)
@@ -98,7 +98,7 @@ static const struct worker_abilities *abilities(const struct forecaster *forecas
     return forecaster->link ? worker_link_abilities(forecaster->link) : NULL;
 }
 
-// Sources are only sent to who reads them.
+// Whether language models make the forecasts. Sources are sent only to a worker that reads them.
 static bool asks_models(const struct forecaster *forecaster)
 {
     return forecaster->read && abilities(forecaster) && abilities(forecaster)->reads_sources;
@@ -113,9 +113,9 @@ const char *forecaster_engine(const struct forecaster *forecaster)
 
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
 {
-    forecast_peer_callback *callback = forecaster->callback;
+    forecast_service_callback *callback = forecaster->callback;
     forecaster->callback = NULL;
-    forecaster->peer.busy = false;
+    forecaster->service.busy = false;
     callback(forecaster->owner, reply, reason);
 }
 
@@ -138,18 +138,18 @@ static void on_forecasts(void *owner, const struct err *error, uint64_t retry_af
 static void on_nobody_asked(uv_timer_t *timer)
 {
     struct forecaster *forecaster = timer->data;
-    uv_stop(timer->loop); // whoever runs the loop looks at what follows
+    uv_stop(timer->loop); // so that whoever runs the loop looks at the answer
     finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
 }
 
-// The connection for a call that begins now; the worker is there.
+// The connection for a call that begins now. The worker must not be away.
 static struct remote *begin_call(struct forecaster *forecaster)
 {
     forecaster->called_ns = now_ns();
     return worker_link_remote(forecaster->link);
 }
 
-// The sources, and what there is to know about the search. A blob that cannot be read leaves its
+// Adds the sources and what is known about the search. A blob that cannot be read leaves its
 // candidate without a source, and so without a forecast by a language model.
 static void add_texts(struct forecaster *forecaster, const struct run_state *run_state,
                       uint64_t visible, struct forecast_request *request)
@@ -222,11 +222,11 @@ static bool is_away(const struct forecaster *forecaster)
     return !forecaster->link || !worker_link_remote(forecaster->link);
 }
 
-static void ask(struct forecast_peer *peer, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *owner)
+static void ask(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
 {
-    struct forecaster *forecaster = forecaster_of(peer);
-    forecaster->peer.busy = true;
+    struct forecaster *forecaster = forecaster_of(service);
+    forecaster->service.busy = true;
     forecaster->run_state = run_state;
     forecaster->first = first;
     forecaster->last = last;
@@ -246,9 +246,9 @@ static void ask(struct forecast_peer *peer, const struct run_state *run_state, u
 
 static void finish_telling(struct forecaster *forecaster, bool ok)
 {
-    forecast_peer_told *told = forecaster->told;
+    forecast_service_told *told = forecaster->told;
     forecaster->told = NULL;
-    forecaster->peer.busy = false;
+    forecaster->service.busy = false;
     told(forecaster->owner, ok, forecaster->rows);
 }
 
@@ -276,7 +276,7 @@ static void on_nobody_told(uv_timer_t *timer)
     finish_telling(forecaster, forecaster->tell_next > forecaster->tell_last);
 }
 
-// Sends the next message, or ends.
+// Sends the next message of outcomes, or reports the end when there are no more.
 static void tell_more(struct forecaster *forecaster)
 {
     const struct run_state *run_state = forecaster->run_state;
@@ -292,11 +292,11 @@ static void tell_more(struct forecaster *forecaster)
     forecast_outcomes_free(&observe);
 }
 
-static void tell(struct forecast_peer *peer, const struct run_state *run_state, uint64_t after,
-                 uint64_t last, forecast_peer_told *callback, void *owner)
+static void tell(struct forecast_service *service, const struct run_state *run_state,
+                 uint64_t after, uint64_t last, forecast_service_told *callback, void *owner)
 {
-    struct forecaster *forecaster = forecaster_of(peer);
-    forecaster->peer.busy = true;
+    struct forecaster *forecaster = forecaster_of(service);
+    forecaster->service.busy = true;
     forecaster->told = callback;
     forecaster->owner = owner;
     forecaster->run_state = run_state;
@@ -317,7 +317,7 @@ struct forecaster *forecaster_create(struct session *session,
                                      void (*notice)(void *owner, const char *sentence), void *owner)
 {
     struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->peer = (struct forecast_peer){.ask = ask, .tell = tell};
+    forecaster->service = (struct forecast_service){.ask = ask, .tell = tell};
     forecaster->notice = notice;
     forecaster->notice_owner = owner;
     forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
@@ -358,7 +358,7 @@ void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *re
     forecaster->read_owner = owner;
 }
 
-struct forecast_peer *forecaster_peer(struct forecaster *forecaster)
+struct forecast_service *forecaster_service(struct forecaster *forecaster)
 {
-    return &forecaster->peer;
+    return &forecaster->service;
 }

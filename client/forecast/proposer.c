@@ -1,25 +1,27 @@
 #include "client/forecast/proposer.h"
+
 #include "common/mem.h"
 #include "net/rpc/remote.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define PROPOSE_MS 900000 // language models think
+#define PROPOSE_MS 900000 // deadline of a request; language models take minutes
 
 struct round;
 
-// A request under way.
+// One request under way and its place in the round.
 struct call {
     struct round *round;
     size_t index;
 };
 
 struct round {
-    struct proposer *proposer; // NULL once that is gone
+    struct proposer *proposer; // NULL when nobody waits for the answers any more
     struct call call[PROPOSER_ROUND_MAX];
     struct propose_reply reply[PROPOSER_ROUND_MAX];
-    size_t count, open;
+    size_t count; // requests
+    size_t open;  // requests without an answer yet
     proposer_callback *callback;
     void *owner;
 };
@@ -28,7 +30,7 @@ struct proposer {
     struct remote *worker;
     search_text_reader *read;
     void *read_owner;
-    struct round *round; // under way
+    struct round *round; // the one under way; NULL: none
 };
 
 int proposer_create(struct proposer **ret, struct session *session, search_text_reader *read,
@@ -78,7 +80,7 @@ static void on_proposals(void *owner, const struct err *error, uint64_t retry_af
         to->reason = xasprintf("%.500s", error->text);
     } else {
         message_clear(&propose_reply_message, to);
-        *to = *(struct propose_reply *)reply; // takes its insides
+        *to = *(struct propose_reply *)reply; // takes its parts over
         message_init(&propose_reply_message, reply);
     }
     if (--round->open > 0) {
@@ -91,7 +93,7 @@ static void on_proposals(void *owner, const struct err *error, uint64_t retry_af
     free_round(round);
 }
 
-// The parent as it is known among candidates 1 … visible.
+// Describes the parent by its outcome and its source.
 static int describe(struct propose_parent *ret, const struct proposer *proposer,
                     const struct run_state *run_state, uint64_t id, struct err *err)
 {
@@ -175,7 +177,7 @@ int proposer_ask(struct proposer *proposer, const struct run_state *run_state, u
         proposer->round = round;
     } else if (round->open == 0) {
         free_round(round);
-    } else { // some are on their way: nobody waits for them
+    } else { // some requests were sent: their answers are dropped
         round->proposer = NULL;
         round->count = round->open;
     }

@@ -1,4 +1,5 @@
 #include "client/forecast/search_text.h"
+
 #include "common/mem.h"
 #include "problem/problem.h"
 #include <math.h>
@@ -10,7 +11,7 @@ static const struct result *result_of(const struct run_state_candidate *candidat
     return candidate->record ? candidate->record : candidate->result;
 }
 
-// False when there is nothing to tell of it.
+// Describes a candidate by its outcome. False when it has none yet.
 static bool describe(struct tried *ret, const struct run_state_candidate *candidate)
 {
     const struct result *result = result_of(candidate);
@@ -34,7 +35,7 @@ static bool describe(struct tried *ret, const struct run_state_candidate *candid
     return true;
 }
 
-// The newest of candidates 1 … visible, oldest first.
+// Lists the newest of candidates 1 … visible that have an outcome, oldest first.
 static void add_history(struct search_context *ret, const struct run_state *run_state,
                         uint64_t visible)
 {
@@ -52,6 +53,7 @@ static void add_history(struct search_context *ret, const struct run_state *run_
     }
 }
 
+// Reads a blob; an absent digest gives empty bytes.
 static int read_some(struct bytes *ret, const struct digest *digest, search_text_reader *read,
                      void *owner, struct err *err)
 {
@@ -79,9 +81,9 @@ int search_text_make(struct search_context *ret, const struct run_state *run_sta
     }
     if (best) {
         rc = read_some(&ret->incumbent, &best->proposed.source, read, owner, err);
-    }
-    if (rc != 0) {
-        return rc;
+        if (rc != 0) {
+            return rc;
+        }
     }
     struct problem *problem = NULL;
     rc = problem_parse(&problem, (const char *)ret->problem_json.data, ret->problem_json.len,
@@ -92,5 +94,5 @@ int search_text_make(struct search_context *ret, const struct run_state *run_sta
     ret->language = xstrdup(problem->cuda ? "CUDA C++" : "C");
     problem_free(problem);
     add_history(ret, run_state, visible);
-    return rc;
+    return 0;
 }

@@ -1,17 +1,17 @@
-// Looking for the worker.
+// Looks for the worker.
 //
-//   AWAY ──(back-off is over)──▶ LOOKING ──(one of the urls says HELLO)──▶ THERE
-//    ▲                              │ (none does)                           │
-//    └──────────────────────────────┴────────────(lost)─────────────────────┘
+//   AWAY ──(back-off is over)──▶ LOOKING ──(one of the urls answers HELLO)──▶ THERE
+//    ▲                              │ (none does)                              │
+//    └──────────────────────────────┴────────────(lost)────────────────────────┘
 //
-// One look greets the urls in turn; the first that answers is the worker. Nobody waits for a look but
-// worker_link_create, so that a worker which is away costs the search nothing. The back-off doubles
-// with each look that fails and each loss, until a call is answered: a HELLO alone does not show that
-// the worker works.
+// LOOKING greets the urls one after the other; the first that answers is the worker. Only
+// worker_link_create waits for this, so that a worker which is away costs the search nothing. The
+// back-off doubles with each failed attempt and each loss until a call is answered: a HELLO alone
+// does not show that the worker works.
 //
-// A connection that broke while nothing was under way is made again by net/rpc/remote.c at the next call,
-// and another program may be there by now. So the number of the connection that was greeted is kept,
-// and whoever is about to call greets first when it is another one.
+// A connection that breaks while no call is under way is made again by net/rpc/remote.c at the next
+// call, and another program may be listening by then. The number of the connection that was greeted
+// is therefore kept, and a caller greets first when the connection has another number.
 #include "client/forecast/worker_link.h"
 
 #include "common/mem.h"
@@ -22,25 +22,25 @@
 #define PROGRAM "kcast-worker"
 #define BACKOFF_MIN_MS 250
 #define BACKOFF_MAX_MS 30000
-#define LOST_FACTOR 16 // a worker that hangs costs at most this part of the time
+#define LOST_FACTOR 16 // a worker that hangs may cost one part in so many of the time
 
 enum presence { AWAY, LOOKING, THERE };
 
 struct worker_link {
     struct session *session;
-    struct remote **remote; // one per url that can be one
+    struct remote **remote; // one for each usable url
     size_t count;
-    size_t at; // LOOKING: who is greeted; THERE: who is the worker
+    size_t at; // index of the one that is greeted (LOOKING) or is the worker (THERE)
     enum presence presence;
     bool closing;
-    uint64_t greeted;    // the connection's number at HELLO
-    uint64_t backoff_ms; // before the next look
+    uint64_t greeted;    // number of the connection that answered HELLO
+    uint64_t backoff_ms; // wait before the next attempt
     uv_timer_t *timer;   // freed by its close callback
-    struct err why;      // of the last url that was no worker
+    struct err why;      // why the last url that was tried is no worker
     struct worker_abilities abilities;
-    bool known;                     // abilities were said
-    worker_link_callback *callback; // of worker_link_greet; NULL: none is under way
-    void *owner;
+    bool known;                     // the worker has said its abilities
+    worker_link_callback *callback; // of worker_link_greet; NULL when none is under way
+    void *owner;                    // of the callback
 };
 
 static remote_callback on_found;
@@ -66,8 +66,8 @@ static void go_away(struct worker_link *link, uint64_t least_ms)
     }
 }
 
-// Workers that say nothing of themselves but the engine among their features are of the time when
-// engines of all kinds but "static" read sources.
+// Takes over what a worker says about itself. Old workers only name their engine as a feature; in
+// these every engine but "static" reads sources.
 static void learn(struct worker_link *link, struct hello_reply *hello)
 {
     struct remote *remote = link->remote[link->at];
@@ -148,7 +148,7 @@ static void add_urls(struct worker_link *link, const char *urls)
     }
 }
 
-// The private worker is called on a connection of its own, too, which ends with the link.
+// The private worker, too, gets a connection of its own here, which ends with the link.
 static void add_local(struct worker_link *link)
 {
     struct remote *worker;
@@ -236,7 +236,7 @@ void worker_link_lost(struct worker_link *link, uint64_t waited_ms)
     }
 }
 
-void worker_link_proved(struct worker_link *link)
+void worker_link_answered(struct worker_link *link)
 {
     link->backoff_ms = BACKOFF_MIN_MS;
 }

@@ -10,19 +10,6 @@
 
 #define STREAM_COIN 0x616c6c6f74ULL
 
-double allocation_gain(const struct run_state *run_state, uint64_t candidate)
-{
-    double before = 0;
-    for (size_t i = 0; i < run_state->incumbent_count; i++) {
-        const struct run_incumbent *event = &run_state->incumbent[i].event;
-        if (event->candidate == candidate) {
-            return event->speedup->log2 - before;
-        }
-        before = event->speedup->log2;
-    }
-    return NAN;
-}
-
 static double seconds_of(double seconds)
 {
     return seconds > 0 ? seconds : 0; // NaN says that the time is not known

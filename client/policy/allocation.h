@@ -42,10 +42,6 @@ struct allocation_share {
 void allocation_shares(const struct run_state *run_state, uint64_t last, size_t count,
                        struct allocation_share *ret);
 
-// The log2 by which the candidate raised the incumbent when it became the incumbent. NaN when it
-// never did.
-double allocation_gain(const struct run_state *run_state, uint64_t candidate);
-
 // Returns the number of the generator that fills the next places, judged by the outcomes of
 // candidates 1 to visible. planned[i] is how many places of the same batch generator i has been
 // given already. gone[i] says that generator i has no candidates left. slot is the number of the

@@ -1,5 +1,5 @@
 #include "client/policy/false_omission.h"
-#include "client/forecast/forecast_request.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct false_omission false_omission_of_run(const struct run_state *run_state)
                 .forecast = candidate->forecast ? candidate->forecast->p_improves : NAN,
                 .propensity = candidate->decided.propensity,
                 .measured = decision == DECISION_AUDIT && candidate->result,
-                .improves = forecast_improved(candidate)};
+                .improves = improvement_measured(candidate)};
         }
     }
     struct false_omission omission = certify_false_omission(row, count, FALSE_OMISSION_CONFIDENCE);

@@ -1,7 +1,6 @@
 #include "client/policy/policy.h"
 
 #include "client/policy/risk.h"
-#include "client/search/pipeline.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/bins.h"
@@ -189,9 +188,9 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
     if (policy->batch != 0) {
         *batch = *wide = policy->batch;
     } else if (*wide == 0) {
-        *wide = policy->wide != 0                 ? policy->wide
-                : 2 * *batch < PIPELINE_BATCH_MAX ? 2 * *batch
-                                                  : PIPELINE_BATCH_MAX;
+        *wide = policy->wide != 0            ? policy->wide
+                : 2 * *batch < RUN_BATCH_MAX ? 2 * *batch
+                                             : RUN_BATCH_MAX;
     }
 }
 

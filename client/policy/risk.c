@@ -4,9 +4,9 @@
 // state depends on the run's events alone.
 #include "client/policy/risk.h"
 
-#include "client/forecast/forecast_request.h"
 #include "client/policy/policy.h"
 #include "client/propose/generator_list.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdio.h>
@@ -170,7 +170,7 @@ static void take(struct risk *risk, const struct run_state_candidate *candidate)
                               .forecast = candidate->forecast->p_improves,
                               .propensity = decided->propensity,
                               .measured = decided->decision != DECISION_TRUST,
-                              .improves = candidate->given_up || forecast_improved(candidate),
+                              .improves = candidate->given_up || improvement_measured(candidate),
                               .cluster = risk->by_parent && candidate->proposed.point == 0
                                              ? candidate->proposed.parent
                                              : 0};

@@ -1,3 +1,4 @@
+// The interface of a daemon pool: creation, device class, blobs, and calls passed on to its parts.
 #include "client/pool/daemon_pool.h"
 
 #include "client/pool/daemon_pool_state.h"
@@ -10,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define POLL_MS 2000
+#define POLL_MS 2000 // defaults of struct daemon_pool_times
 #define AWAY_MS 15000
 #define LOOK_UP_MS 30000
-#define STATUS_MS 10000
+#define STATUS_MS 10000 // deadline of STATUS to a single daemon
 
 // ---- sentences ----
 
@@ -35,7 +36,7 @@ void daemon_pool_say(struct daemon_pool *daemon_pool, const char *format, ...)
     daemon_pool->notice(daemon_pool->notice_owner, sentence);
 }
 
-// ---- blobs: kept once for all pools ----
+// ---- blobs, kept once for all members ----
 
 static struct daemon_pool_blob *find_blob(const struct daemon_pool *daemon_pool,
                                           const struct digest *digest)
@@ -74,13 +75,6 @@ void daemon_pool_add_blob(struct daemon_pool *daemon_pool, const void *data, siz
     }
 }
 
-void daemon_pool_add_problem(struct daemon_pool *daemon_pool, const struct problem_dir *dir)
-{
-    daemon_pool_add_blob(daemon_pool, dir->json.data, dir->json.len, NULL);
-    daemon_pool_add_blob(daemon_pool, dir->reference.data, dir->reference.len, NULL);
-    daemon_pool_add_blob(daemon_pool, dir->baseline.data, dir->baseline.len, NULL);
-}
-
 void daemon_pool_set_blob_reader(struct daemon_pool *daemon_pool,
                                  int (*read)(void *owner, const struct digest *digest,
                                              struct bytes *ret, struct err *err),
@@ -110,17 +104,17 @@ void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_cli
     }
 }
 
-// ---- the jobs that it takes ----
+// ---- the operations of struct job_service ----
 
-static struct daemon_pool *daemon_pool_of(const struct job_peer *peer)
+static struct daemon_pool *daemon_pool_of(const struct job_service *service)
 {
-    return (struct daemon_pool *)((uintptr_t)peer - offsetof(struct daemon_pool, jobs));
+    return (struct daemon_pool *)((uintptr_t)service - offsetof(struct daemon_pool, jobs));
 }
 
-static void submit(struct job_peer *peer, const char *key, const struct job_spec *spec,
-                   uint64_t priority, job_peer_callback *callback, void *owner, uint64_t tag)
+static void submit(struct job_service *service, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag)
 {
-    struct daemon_pool *daemon_pool = daemon_pool_of(peer);
+    struct daemon_pool *daemon_pool = daemon_pool_of(service);
     struct daemon_pool_job *job = xcalloc(1, sizeof(*job));
     job->key = xstrdup(key);
     message_copy(&job_spec_message, &job->spec, spec);
@@ -133,14 +127,14 @@ static void submit(struct job_peer *peer, const char *key, const struct job_spec
     daemon_pool_assign(daemon_pool, job);
 }
 
-static void ack(struct job_peer *peer, struct job_ref ref)
+static void ack(struct job_service *service, struct job_ref ref)
 {
-    job_client_ack(daemon_pool_of(peer)->member[ref.member]->client, ref.job);
+    job_client_ack(daemon_pool_of(service)->member[ref.member]->client, ref.job);
 }
 
-static const char *where(const struct job_peer *peer, struct job_ref ref)
+static const char *where(const struct job_service *service, struct job_ref ref)
 {
-    const struct daemon_pool *daemon_pool = daemon_pool_of(peer);
+    const struct daemon_pool *daemon_pool = daemon_pool_of(service);
     return daemon_pool->several ? daemon_pool->member[ref.member]->url : NULL;
 }
 
@@ -149,17 +143,18 @@ static const char *where(const struct job_peer *peer, struct job_ref ref)
 static int connect_one(struct daemon_pool *daemon_pool, struct err *err)
 {
     struct remote *remote;
-    int rc = session_pool(daemon_pool->session, &remote, err);
+    int rc = session_daemon(daemon_pool->session, &remote, err);
     if (rc == 0) {
         struct member *member = daemon_pool_add_member(daemon_pool, remote_url(remote), remote);
-        member->state = MEMBER_IN;
+        member->state = MEMBER_ACTIVE;
         member->devices = 1;
     }
     return rc;
 }
 
-// Nobody has answered. What is wrong here comes before what may be wrong elsewhere.
-static int nobody(const struct daemon_pool *daemon_pool, struct err *err)
+// The error when no daemon can be used. What is wrong on this side comes before what may be wrong
+// elsewhere.
+static int no_daemon(const struct daemon_pool *daemon_pool, struct err *err)
 {
     const struct err *why = &daemon_pool->look_up;
     for (size_t i = 0; i < daemon_pool->count; i++) {
@@ -184,11 +179,11 @@ static int connect_all(struct daemon_pool *daemon_pool, struct err *err)
         answered += daemon_pool->member[i]->has_status;
     }
     if (answered == 0) {
-        return nobody(daemon_pool, err);
+        return no_daemon(daemon_pool, err);
     }
-    daemon_pool->begun = true;
+    daemon_pool->connected = true;
     for (size_t i = 0; i < daemon_pool->count; i++) {
-        daemon_pool_complain(daemon_pool->member[i]);
+        daemon_pool_report_failure(daemon_pool->member[i]);
     }
     if (daemon_pool->unusable.code != ERR_NONE) {
         daemon_pool_say(daemon_pool, "%s", daemon_pool->unusable.text);
@@ -204,7 +199,7 @@ int daemon_pool_create(struct daemon_pool **ret, struct session *session, const 
 {
     const struct session_options *options = session_options(session);
     struct daemon_pool *daemon_pool = xcalloc(1, sizeof(*daemon_pool));
-    daemon_pool->jobs = (struct job_peer){.submit = submit, .ack = ack, .where = where};
+    daemon_pool->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
     daemon_pool->session = session;
     daemon_pool->search = xstrdup(search);
     daemon_pool->times = times ? *times : (struct daemon_pool_times){0};
@@ -272,7 +267,7 @@ void daemon_pool_close(struct daemon_pool *daemon_pool)
 
 // ---- devices ----
 
-// A single daemon is asked now; the others have been asked when they were greeted.
+// Asks a single daemon for its status. Several ones have been asked when they were greeted.
 static int ask_status(struct member *member, struct err *err)
 {
     struct status_request request = {0};
@@ -280,7 +275,7 @@ static int ask_status(struct member *member, struct err *err)
     int rc = remote_call_sync(member->remote, OP_STATUS, &status_request_message, &request,
                               &status_message, &status, STATUS_MS, err);
     if (rc == 0) {
-        member->keys_known = true; // where else
+        member->keys_known = true; // a single daemon has all jobs
         daemon_pool_set_status(member, &status);
     }
     return rc;
@@ -307,7 +302,7 @@ static int choose(struct daemon_pool *daemon_pool, const char *device_class,
         }
     }
     return first.code != ERR_NONE ? err_set(err, first.code, "%s", first.text)
-                                  : nobody(daemon_pool, err);
+                                  : no_daemon(daemon_pool, err);
 }
 
 int daemon_pool_choose(struct daemon_pool *daemon_pool, const char *device_class,
@@ -343,7 +338,7 @@ const char *daemon_pool_class(const struct daemon_pool *daemon_pool)
 
 // ---- jobs ----
 
-struct job_peer *daemon_pool_jobs(struct daemon_pool *daemon_pool)
+struct job_service *daemon_pool_jobs(struct daemon_pool *daemon_pool)
 {
     return &daemon_pool->jobs;
 }

@@ -1,10 +1,10 @@
-// Which daemon has which job.
+// Decides which daemon gets which job.
 //
-// A job is submitted to one member, and to another when the first stays away, rests or refuses it:
-// each submission is a submission. The first submission that brings an outcome ends the job; the others
-// stay without a job, are taken back from their daemons, and what they bring is acknowledged. A
-// member is given the same job once only, so a job has at most as many submission as there are
-// members, and one that all have refused ends with the last refusal.
+// A job is submitted to one member, and to another one when the first stays away, takes no jobs or
+// refuses it. Each of these is a submission. The first submission that brings an outcome ends the
+// job. The others are detached from it and cancelled at their daemons, and what they still bring is
+// acknowledged. A member is given the same job only once, so a job has at most as many submissions
+// as there are members. A job that all members have refused ends with the last refusal.
 #include "client/pool/daemon_pool_state.h"
 
 #include "common/mem.h"
@@ -19,7 +19,7 @@ static uint64_t bit(const struct member *member)
     return UINT64_C(1) << member->index;
 }
 
-// ---- places ----
+// ---- locations ----
 
 static struct job_location *find_location(struct job_location **table, const char *name, bool add)
 {
@@ -53,7 +53,7 @@ void daemon_pool_learn_keys(struct member *member, const struct status *status)
 {
     for (size_t i = 0; i < status->jobs_count; i++) {
         const struct job_info *job = &status->jobs[i];
-        // One without a budget left is submitted again: there may be one now.
+        // A job that had no budget left is submitted again, as the budget may have been raised.
         if (!job->key || job_client_is_over_budget(job)) {
             continue;
         }
@@ -76,16 +76,17 @@ static double load(const struct member *member)
 
 static bool can_take(const struct member *member, const struct daemon_pool_job *job)
 {
-    return member->state == MEMBER_IN && member->client && !job_client_error(member->client) &&
+    return member->state == MEMBER_ACTIVE && member->client && !job_client_error(member->client) &&
            (job->tried & bit(member)) == 0;
 }
 
-static void name_source(const struct job_spec *spec, char name[static DIGEST_HEX_LEN + 1])
+static void source_name(const struct job_spec *spec, char name[static DIGEST_HEX_LEN + 1])
 {
     digest_hex(&spec->candidate, name);
 }
 
-// A member whose devices rest is better than none, as its daemon's queue waits for them.
+// Finds the member with the least work per device. A member whose devices take no jobs now is
+// better than none, because its daemon's queue waits for them.
 static struct member *least_loaded(const struct daemon_pool *daemon_pool,
                                    const struct daemon_pool_job *job)
 {
@@ -101,8 +102,8 @@ static struct member *least_loaded(const struct daemon_pool *daemon_pool,
     return best;
 }
 
-// Where the job is known, else where its candidate was compiled unless there is more to do there
-// than elsewhere by a job per device, else where there is least to do.
+// Chooses the member that knows the job; else the one that compiled its candidate, unless that has
+// more than one job per device more than the least loaded one; else the least loaded one.
 static struct member *choose(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
 {
     const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
@@ -114,14 +115,14 @@ static struct member *choose(struct daemon_pool *daemon_pool, const struct daemo
         return best;
     }
     char source[DIGEST_HEX_LEN + 1];
-    name_source(&job->spec, source);
+    source_name(&job->spec, source);
     location = find_location(&daemon_pool->compiled, source, false);
     bool near = location && location->member->listed && location->member->devices > 0 &&
                 can_take(location->member, job) && load(location->member) <= load(best) + 1;
     return near ? location->member : best;
 }
 
-static void fly(struct member *member, struct daemon_pool_job *job)
+static void submit_to(struct member *member, struct daemon_pool_job *job)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;
     struct submission *submission = xcalloc(1, sizeof(*submission));
@@ -134,22 +135,22 @@ static void fly(struct member *member, struct daemon_pool_job *job)
                                          on_outcome, submission, 0);
 }
 
-static bool is_flying(const struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
+static bool is_submitted(const struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
 {
     const struct submission *submission;
     DL_FOREACH (daemon_pool->submission, submission) {
-        if (submission->job == job && submission->member->state == MEMBER_IN) {
+        if (submission->job == job && submission->member->state == MEMBER_ACTIVE) {
             return true;
         }
     }
     return false;
 }
 
-static bool location_job(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
+static bool submit_to_best(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
 {
     struct member *member = choose(daemon_pool, job);
     if (member) {
-        fly(member, job);
+        submit_to(member, job);
     }
     return member;
 }
@@ -158,20 +159,20 @@ void daemon_pool_assign(struct daemon_pool *daemon_pool, struct daemon_pool_job 
 {
     const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
     job->tried |= location ? location->avoid : 0;
-    (void)location_job(daemon_pool, job);
+    (void)submit_to_best(daemon_pool, job);
 }
 
 void daemon_pool_assign_waiting(struct daemon_pool *daemon_pool)
 {
     struct daemon_pool_job *job;
     DL_FOREACH (daemon_pool->job, job) {
-        if (!is_flying(daemon_pool, job)) {
-            (void)location_job(daemon_pool, job);
+        if (!is_submitted(daemon_pool, job)) {
+            (void)submit_to_best(daemon_pool, job);
         }
     }
 }
 
-// ---- ends ----
+// ---- outcomes ----
 
 static void free_submission(struct daemon_pool *daemon_pool, struct submission *submission)
 {
@@ -189,8 +190,8 @@ static void free_job(struct daemon_pool_job *job)
     free(job);
 }
 
-// From now on the job's submission bring nothing that anybody wants.
-static void cut_loose(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
+// Detaches the job's submissions, whose outcomes nobody wants any more.
+static void detach_submissions(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
 {
     struct submission *submission;
     DL_FOREACH (daemon_pool->submission, submission) {
@@ -202,6 +203,8 @@ static void cut_loose(struct daemon_pool *daemon_pool, const struct daemon_pool_
     }
 }
 
+// Cancels detached submissions. The list is searched from the start each time, because abandoning
+// one may free it and others.
 static void drop_submissions(struct daemon_pool *daemon_pool)
 {
     struct submission *submission;
@@ -213,17 +216,16 @@ static void drop_submissions(struct daemon_pool *daemon_pool)
         }
         if (submission) {
             submission->drop = false;
-            job_client_abandon(submission->member->client,
-                               submission->sent); // may free it, and others
+            job_client_abandon(submission->member->client, submission->sent);
         }
     } while (submission);
 }
 
-// The owner has what is to be recorded before any other daemon is told to forget it.
+// Ends a job. Its owner records the outcome before any other daemon is told to forget the job.
 static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job, struct job_ref ref,
                    struct job_info *info, const struct err *error)
 {
-    cut_loose(daemon_pool, job);
+    detach_submissions(daemon_pool, job);
     DL_DELETE(daemon_pool->job, job);
     daemon_pool->job_count--;
     job->callback(job->owner, job->tag, ref, info, error);
@@ -231,12 +233,12 @@ static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
     drop_submissions(daemon_pool);
 }
 
-// A refusal is one daemon's (a full disk, a limit); others may think otherwise.
+// A refusal, by a full disk or a limit, is one daemon's. The job goes to others if there are any.
 static void on_refusal(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
                        const struct err *error)
 {
     job->error = *error;
-    if (!location_job(daemon_pool, job) && !is_flying(daemon_pool, job)) {
+    if (!submit_to_best(daemon_pool, job) && !is_submitted(daemon_pool, job)) {
         struct err last = job->error;
         finish(daemon_pool, job, (struct job_ref){0}, NULL, &last);
     }
@@ -262,7 +264,7 @@ static void on_outcome(void *owner, uint64_t tag, struct job_info *info, const s
     } else {
         if (info->compiled) {
             char source[DIGEST_HEX_LEN + 1];
-            name_source(&job->spec, source);
+            source_name(&job->spec, source);
             find_location(&daemon_pool->compiled, source, true)->member = member;
         }
         finish(daemon_pool, job, (struct job_ref){.member = member->index, .job = info->job}, info,
@@ -274,7 +276,7 @@ void daemon_pool_forget_jobs(struct daemon_pool *daemon_pool)
 {
     while (daemon_pool->job) {
         struct daemon_pool_job *job = daemon_pool->job;
-        cut_loose(daemon_pool, job);
+        detach_submissions(daemon_pool, job);
         DL_DELETE(daemon_pool->job, job);
         free_job(job);
     }
@@ -288,8 +290,9 @@ void daemon_pool_forget_submissions(struct daemon_pool *daemon_pool)
     }
 }
 
-// ---- members that cannot be relied on ----
+// ---- members that fail ----
 
+// Whether the job runs on a device of the member.
 static bool runs_at(const struct member *member, const struct submission *submission)
 {
     uint64_t number = job_client_job_number(submission->sent);
@@ -301,13 +304,13 @@ static bool runs_at(const struct member *member, const struct submission *submis
     return false;
 }
 
-// Another member works on it already.
-static bool is_elsewhere(const struct member *member, const struct daemon_pool_job *job)
+// Whether another active member with devices has the job, too.
+static bool is_submitted_elsewhere(const struct member *member, const struct daemon_pool_job *job)
 {
     const struct submission *submission;
     DL_FOREACH (member->daemon_pool->submission, submission) {
         const struct member *other = submission->member;
-        if (submission->job == job && other != member && other->state == MEMBER_IN &&
+        if (submission->job == job && other != member && other->state == MEMBER_ACTIVE &&
             other->devices > 0) {
             return true;
         }
@@ -315,28 +318,28 @@ static bool is_elsewhere(const struct member *member, const struct daemon_pool_j
     return false;
 }
 
-// New submission are of other members, at the list's end.
-size_t daemon_pool_move(struct member *member, bool waiting_only)
+// The loop also meets the submissions that it appends; they belong to other members.
+size_t daemon_pool_resubmit(struct member *member, bool waiting_only)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;
     struct submission *submission;
     size_t count = 0;
     DL_FOREACH (daemon_pool->submission, submission) {
         struct daemon_pool_job *job = submission->member == member ? submission->job : NULL;
-        if (!job || is_elsewhere(member, job) ||
+        if (!job || is_submitted_elsewhere(member, job) ||
             (waiting_only && (job->spec.kind != JOB_MEASURE || runs_at(member, submission)))) {
             continue;
         }
         struct member *other = choose(daemon_pool, job);
         if (other && (!waiting_only || other->devices > 0)) {
-            fly(other, job);
+            submit_to(other, job);
             count++;
         }
     }
     return count;
 }
 
-void daemon_pool_lose_submissions(struct member *member, const struct err *error)
+void daemon_pool_fail_submissions(struct member *member, const struct err *error)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;
     struct submission *submission;
@@ -350,7 +353,7 @@ void daemon_pool_lose_submissions(struct member *member, const struct err *error
             struct daemon_pool_job *job = submission->job;
             submission->job = NULL;
             member->submissions--;
-            on_refusal(daemon_pool, job, error); // may end it, and begin or end others
+            on_refusal(daemon_pool, job, error); // may end the job, and begin or end others
         }
     } while (submission);
 }

@@ -1,15 +1,15 @@
-// How daemons come and go.
+// Watches how daemons come and go.
 //
-//        HELLO, STATUS                 silent for `away`
-//   NEW ───────────────▶ IN ──────────────────────────────▶ AWAY
-//    │                   │ ▲                                 │
-//    └──────▶ OUT ◀──────┘ └─────────────(answers)───────────┘
+//          HELLO, STATUS                  silent for `away`
+//   NEW ─────────────────▶ ACTIVE ──────────────────────────────▶ AWAY
+//    │                      │  ▲                                    │
+//    └─────▶ EXCLUDED ◀─────┘  └──────────────(answers)─────────────┘
 //
-// A tick looks at all members: each is asked for its STATUS every `poll`, after a HELLO, which
-// fails at once where nobody listens, and because it may be another program by now. What counts as
-// silence is only that polls fail, or that one waits, and for POLL_LEAST_MS while this program ran,
-// so a client that was stopped for an hour does not think that everybody is away. OUT is looked at
-// again once a minute, unless its pool has given up.
+// A tick looks at all members. Each is asked for its STATUS every `poll` ms, after a HELLO, which
+// fails at once where nobody listens and notices when another program has taken the address.
+// Silence means that polls fail or wait. It counts only after POLL_LEAST_MS in which this program
+// ran, so that a client which was stopped for an hour does not take every daemon for lost. An
+// excluded member is polled again once a minute, unless its job client has given up.
 #include "client/pool/daemon_pool_state.h"
 
 #include "client/pool/device_choice.h"
@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_MS 5000
-#define OUT_MS 60000
+#define STATUS_MS 5000    // deadline of STATUS
+#define EXCLUDED_MS 60000 // between two polls of an excluded member
 #define TICK_MS 200
-#define POLL_LEAST_MS 5000 // a poll is not called silence earlier
+#define POLL_LEAST_MS 5000 // a poll that waits is not called silence earlier
 
 static uint64_t now_ns(const struct daemon_pool *daemon_pool)
 {
@@ -48,7 +48,7 @@ struct member *daemon_pool_add_member(struct daemon_pool *daemon_pool, const cha
     member->url = xstrdup(url);
     member->remote = remote;
     member->listed = true;
-    member->client = job_client_create_over(daemon_pool->session, remote, daemon_pool->search);
+    member->client = job_client_create(daemon_pool->session, remote, daemon_pool->search);
     job_client_set_terms(member->client, &daemon_pool->terms);
     job_client_set_blob_reader(member->client, daemon_pool_read_blob, daemon_pool);
     if (daemon_pool->several) {
@@ -63,7 +63,7 @@ struct member *daemon_pool_add_member(struct daemon_pool *daemon_pool, const cha
 
 void daemon_pool_free_member(struct member *member)
 {
-    if (member->daemon_pool->several) { // the session's otherwise
+    if (member->daemon_pool->several) { // a single connection is the session's
         remote_close(member->remote);
     }
     if (member->has_status) {
@@ -74,37 +74,38 @@ void daemon_pool_free_member(struct member *member)
     free(member);
 }
 
-void daemon_pool_complain(struct member *member)
+void daemon_pool_report_failure(struct member *member)
 {
-    if (member->daemon_pool->begun && !member->named && member->why.code != ERR_NONE) {
-        member->named = true;
+    if (member->daemon_pool->connected && !member->reported && member->why.code != ERR_NONE) {
+        member->reported = true;
         daemon_pool_say(member->daemon_pool,
-                        member->state == MEMBER_OUT ? "%s; it is left out"
-                                                    : "%s; going on without it until it answers",
+                        member->state == MEMBER_EXCLUDED
+                            ? "%s; it is left out"
+                            : "%s; going on without it until it answers",
                         member->why.text);
     }
 }
 
-static void leave_out(struct member *member, const struct err *why)
+static void exclude(struct member *member, const struct err *why)
 {
     struct err error = *why;
-    bool was_in = member->state == MEMBER_IN || member->state == MEMBER_AWAY;
-    member->state = MEMBER_OUT;
+    bool was_in = member->state == MEMBER_ACTIVE || member->state == MEMBER_AWAY;
+    member->state = MEMBER_EXCLUDED;
     member->why = error;
-    member->poll_ns = now_ns(member->daemon_pool) + OUT_MS * NS_PER_MS;
-    daemon_pool_complain(member);
+    member->poll_ns = now_ns(member->daemon_pool) + EXCLUDED_MS * NS_PER_MS;
+    daemon_pool_report_failure(member);
     if (was_in) {
-        daemon_pool_lose_submissions(member, &error);
+        daemon_pool_fail_submissions(member, &error);
     }
 }
 
-static void come_in(struct member *member)
+static void activate(struct member *member)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;
-    bool returned = member->state == MEMBER_AWAY || member->named;
-    member->state = MEMBER_IN;
-    member->named = false;
-    daemon_pool->alone_ns = 0;
+    bool returned = member->state == MEMBER_AWAY || member->reported;
+    member->state = MEMBER_ACTIVE;
+    member->reported = false;
+    daemon_pool->none_active_since_ns = 0;
     err_clear(&member->why);
     if (returned) {
         daemon_pool_say(daemon_pool, "%s answers and takes jobs", member->url);
@@ -123,13 +124,13 @@ void daemon_pool_check_member(struct member *member)
     if (all == 0) {
         err_set(&why, ERR_INVALID, "%s has no device of class \"%.200s\"", member->url,
                 daemon_pool->device_class);
-        leave_out(member, &why);
+        exclude(member, &why);
         return;
     }
-    if (member->state != MEMBER_IN) {
-        come_in(member);
+    if (member->state != MEMBER_ACTIVE) {
+        activate(member);
     }
-    size_t moved = member->devices == 0 ? daemon_pool_move(member, true) : 0;
+    size_t moved = member->devices == 0 ? daemon_pool_resubmit(member, true) : 0;
     if (moved > 0) {
         daemon_pool_say(daemon_pool, "the devices of %s rest; %zu of its jobs go to others",
                         member->url, moved);
@@ -137,12 +138,12 @@ void daemon_pool_check_member(struct member *member)
     daemon_pool_assign_waiting(daemon_pool);
 }
 
-static void go_away(struct member *member)
+static void mark_away(struct member *member)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;
     member->state = MEMBER_AWAY;
     member->keys_known = false;
-    size_t jobs = member->submissions, moved = daemon_pool_move(member, false);
+    size_t jobs = member->submissions, moved = daemon_pool_resubmit(member, false);
     if (jobs == 0) {
         daemon_pool_say(daemon_pool, "%s; going on without it", member->why.text);
     } else {
@@ -161,7 +162,7 @@ static bool is_incompatible(const struct err *error)
            error->code == ERR_UNSUPPORTED || error->code == ERR_DENIED;
 }
 
-// For `away`, of which this program ran for least_ms.
+// Whether the member was silent for `away` ms, during which this program ran for least_ms.
 static bool is_silent(const struct member *member, uint64_t least_ms, uint64_t now)
 {
     return member->unanswered_ms >= least_ms &&
@@ -176,16 +177,16 @@ static void on_failed(struct member *member, const struct err *error)
     uint64_t now = now_ns(daemon_pool);
     member->polling = false;
     member->settled = true;
-    // Sooner while it may be a restart, or the beginning of a silence.
+    // An active member is polled sooner, as this may be a restart or the beginning of a silence.
     member->poll_ns =
-        now + daemon_pool->times.poll * NS_PER_MS / (member->state == MEMBER_IN ? 4 : 1);
+        now + daemon_pool->times.poll * NS_PER_MS / (member->state == MEMBER_ACTIVE ? 4 : 1);
     member->why = *error;
     if (is_incompatible(error)) {
-        leave_out(member, error);
-    } else if (member->state == MEMBER_IN && is_silent(member, failing_least_ms, now)) {
-        go_away(member);
+        exclude(member, error);
+    } else if (member->state == MEMBER_ACTIVE && is_silent(member, failing_least_ms, now)) {
+        mark_away(member);
     } else if (member->state == MEMBER_NEW) {
-        daemon_pool_complain(member);
+        daemon_pool_report_failure(member);
     }
 }
 
@@ -205,7 +206,7 @@ void daemon_pool_set_status(struct member *member, struct status *status)
     member->polling = false;
     member->heard_ns = now_ns(daemon_pool);
     member->unanswered_ms = 0;
-    if (member->state == MEMBER_IN) {
+    if (member->state == MEMBER_ACTIVE) {
         err_clear(&member->why);
     }
     member->poll_ns = member->heard_ns + daemon_pool->times.poll * NS_PER_MS;
@@ -265,7 +266,7 @@ static void on_host(struct daemon_pool *daemon_pool, const struct host *host)
     struct err err = ERR_INIT;
     struct remote *remote;
     if (session_remote(daemon_pool->session, host->url, &remote, &err) != 0) {
-        if (daemon_pool->begun && daemon_pool->unusable.code == ERR_NONE) {
+        if (daemon_pool->connected && daemon_pool->unusable.code == ERR_NONE) {
             daemon_pool_say(daemon_pool, "%s", err.text);
         }
         daemon_pool->unusable =
@@ -276,7 +277,7 @@ static void on_host(struct daemon_pool *daemon_pool, const struct host *host)
         remote_expect(remote, host->name);
     }
     struct member *member = daemon_pool_add_member(daemon_pool, host->url, remote);
-    if (!member) { // so many have come and gone
+    if (!member) { // too many members have come and gone
         remote_close(remote);
     } else {
         member->name = host->name ? xstrdup(host->name) : NULL;
@@ -287,7 +288,7 @@ static void on_host(struct daemon_pool *daemon_pool, const struct host *host)
 static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
 {
     struct daemon_pool *daemon_pool = owner;
-    if (why->code != ERR_NONE && daemon_pool->look_up.code == ERR_NONE && daemon_pool->begun) {
+    if (why->code != ERR_NONE && daemon_pool->look_up.code == ERR_NONE && daemon_pool->connected) {
         daemon_pool_say(daemon_pool, "%s", why->text);
     }
     daemon_pool->look_up = *why;
@@ -302,49 +303,50 @@ static void on_hosts(void *owner, const struct host *host, size_t count, const s
 
 // ---- time ----
 
-static void look_for_silence(struct member *member, uint64_t now)
+static void check_silence(struct member *member, uint64_t now)
 {
     uint64_t away_ms = member->daemon_pool->times.away;
     if (member->polling || member->why.code != ERR_NONE) {
         member->unanswered_ms += TICK_MS;
     }
-    if (member->state == MEMBER_IN && is_silent(member, POLL_LEAST_MS, now)) {
+    if (member->state == MEMBER_ACTIVE && is_silent(member, POLL_LEAST_MS, now)) {
         if (member->why.code == ERR_NONE) {
             err_set(&member->why, ERR_UNREACHABLE, "%s has not answered for %llu s", member->url,
                     (unsigned long long)away_ms / 1000);
         }
-        go_away(member);
+        mark_away(member);
     }
 }
 
-static void look_at(struct member *member, uint64_t now)
+static void tick_member(struct member *member, uint64_t now)
 {
     const struct err *error = job_client_error(member->client);
-    if (error && member->state != MEMBER_OUT) {
-        leave_out(member, error);
+    if (error && member->state != MEMBER_EXCLUDED) {
+        exclude(member, error);
     }
-    look_for_silence(member, now);
-    // One that is gone and that no name supplies any more is left alone.
-    bool of_interest = member->listed || member->state == MEMBER_IN;
-    if (!member->polling && !error && of_interest && now >= member->poll_ns) {
+    check_silence(member, now);
+    // A member that is not active and that no name supplies any more is not polled.
+    bool in_use = member->listed || member->state == MEMBER_ACTIVE;
+    if (!member->polling && !error && in_use && now >= member->poll_ns) {
         poll_member(member);
     }
 }
 
-static void look_for_the_end(struct daemon_pool *daemon_pool, uint64_t now)
+static void check_all_away(struct daemon_pool *daemon_pool, uint64_t now)
 {
     const struct member *last = NULL;
     for (size_t i = 0; i < daemon_pool->count; i++) {
-        if (daemon_pool->member[i]->state == MEMBER_IN) {
+        if (daemon_pool->member[i]->state == MEMBER_ACTIVE) {
             return;
         }
         if (daemon_pool->member[i]->why.code != ERR_NONE) {
             last = daemon_pool->member[i];
         }
     }
-    if (daemon_pool->alone_ns == 0) {
-        daemon_pool->alone_ns = now;
-    } else if (now - daemon_pool->alone_ns >= daemon_pool->times.patience * NS_PER_MS && last) {
+    if (daemon_pool->none_active_since_ns == 0) {
+        daemon_pool->none_active_since_ns = now;
+    } else if (now - daemon_pool->none_active_since_ns >= daemon_pool->times.patience * NS_PER_MS &&
+               last) {
         err_set(&daemon_pool->error, last->why.code,
                 "none of the daemons of --pool is there any more: %s", last->why.text);
     }
@@ -356,7 +358,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now = now_ns(daemon_pool);
     uv_stop(timer->loop);
     for (size_t i = 0; i < daemon_pool->count; i++) {
-        look_at(daemon_pool->member[i], now);
+        tick_member(daemon_pool->member[i], now);
     }
     if (!hosts_are_looked_up(daemon_pool->hosts) && hosts_have_names(daemon_pool->hosts) &&
         now >= daemon_pool->look_up_ns) {
@@ -364,7 +366,7 @@ static void on_tick(uv_timer_t *timer)
                       daemon_pool);
     }
     if (daemon_pool->device_class) {
-        look_for_the_end(daemon_pool, now);
+        check_all_away(daemon_pool, now);
     }
 }
 

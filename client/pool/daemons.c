@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The addresses that --pool stands for, while they are waited for.
+// The look-up of --pool, while it is waited for.
 struct looking {
     struct daemons *daemons;
-    struct err why; // of a name that is not known
+    struct err why; // about a name that is not known
     bool done;
 };
 
+// A HELLO under way.
 struct greeting {
     struct daemon_link *link;
     size_t *pending;
@@ -44,7 +45,7 @@ static void on_greeted(void *owner, const struct err *error, uint64_t retry_afte
     --*greeting->pending;
 }
 
-// Leaves those without a connection that do not answer.
+// Greets all daemons. Those that do not answer are left without a connection.
 static int greet_all(struct daemons *daemons, struct session *session, struct err *err)
 {
     struct greeting *greeting = xcalloc(daemons->count + 1, sizeof(*greeting));
@@ -65,7 +66,7 @@ static int greet_all(struct daemons *daemons, struct session *session, struct er
     while (rc == 0 && pending > 0 && !session_interrupted(session)) {
         uv_run(session_loop(session), UV_RUN_ONCE);
     }
-    for (size_t i = 0; i < daemons->count; i++) { // also when interrupted: ends the call
+    for (size_t i = 0; i < daemons->count; i++) { // also ends calls after an interruption
         struct daemon_link *link = &daemons->link[i];
         if (link->remote && (pending > 0 || link->why.code != ERR_NONE)) {
             remote_close(link->remote);
@@ -111,7 +112,7 @@ int daemons_connect(struct daemons *ret, struct session *session, struct err *er
         rc = connect_several(&daemons, hosts, session, err);
     } else if (rc == 0) {
         struct remote *remote;
-        rc = session_pool(session, &remote, err);
+        rc = session_daemon(session, &remote, err);
         if (rc == 0) {
             daemons.link = xcalloc(1, sizeof(*daemons.link));
             daemons.link[0] =
@@ -131,7 +132,7 @@ int daemons_connect(struct daemons *ret, struct session *session, struct err *er
 void daemons_release(struct daemons *daemons)
 {
     for (size_t i = 0; i < daemons->count; i++) {
-        if (daemons->several) { // the session's otherwise
+        if (daemons->several) { // a single connection is the session's
             remote_close(daemons->link[i].remote);
         }
         free(daemons->link[i].url);
@@ -143,7 +144,7 @@ void daemons_release(struct daemons *daemons)
 
 // ---- names ----
 
-// 0: no, 1: by its host alone, 2: exactly.
+// How well a word names a url. 0: not at all, 1: by the host alone, 2: exactly.
 static int matches(const char *url, const char *word, size_t len)
 {
     const char *address = strstr(url, "://");
@@ -192,12 +193,12 @@ int daemons_find(const struct daemons *daemons, const char *word, const struct d
     return 0;
 }
 
-int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char **word,
-                 size_t count, struct err *err)
+int daemons_group_arguments(struct daemon_arguments **ret, const struct daemons *daemons,
+                            char **word, size_t count, struct err *err)
 {
-    struct daemon_words *words = xcalloc(daemons->count + 1, sizeof(*words));
+    struct daemon_arguments *arguments = xcalloc(daemons->count + 1, sizeof(*arguments));
     for (size_t i = 0; i < daemons->count; i++) {
-        words[i].word = xcalloc(count + 1, sizeof(*words[i].word));
+        arguments[i].word = xcalloc(count + 1, sizeof(*arguments[i].word));
     }
     const struct daemon_link *link;
     const char *rest;
@@ -205,22 +206,22 @@ int daemons_sort(struct daemon_words **ret, const struct daemons *daemons, char 
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = daemons_find(daemons, word[i], &link, &rest, err);
         if (rc == 0) {
-            struct daemon_words *of = &words[link - daemons->link];
+            struct daemon_arguments *of = &arguments[link - daemons->link];
             of->word[of->count++] = word[i] + (rest - word[i]);
         }
     }
     if (rc != 0) {
-        daemon_words_free(words, daemons->count);
+        daemon_arguments_free(arguments, daemons->count);
         return rc;
     }
-    *ret = words;
+    *ret = arguments;
     return 0;
 }
 
-void daemon_words_free(struct daemon_words *words, size_t daemons)
+void daemon_arguments_free(struct daemon_arguments *arguments, size_t daemons)
 {
-    for (size_t i = 0; words && i < daemons; i++) {
-        free(words[i].word);
+    for (size_t i = 0; arguments && i < daemons; i++) {
+        free(arguments[i].word);
     }
-    free(words);
+    free(arguments);
 }

@@ -8,7 +8,7 @@ static bool is_in_service(const struct device_info *device)
            strcmp(device->state, "out of service") != 0;
 }
 
-// A daemon of before there were languages has devices for C only.
+// Old daemons do not name a language; their devices run C.
 static bool runs(const struct device_info *device, const struct problem *problem)
 {
     return strcmp(device->language ? device->language : "c", problem->language) == 0;
@@ -52,7 +52,8 @@ int device_choose(const struct status *status, const char *device_class,
                : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
 }
 
-// One that rests does so for longer than a moment: a queue before it had better go elsewhere.
+// A drained, quarantined or lost device may stay so for long, so queued jobs had better go
+// elsewhere.
 bool device_takes_jobs(const struct device_info *device)
 {
     static const char *const states[] = {"draining", "quarantined", "lost"};

@@ -1,4 +1,5 @@
-// Which of a daemon's devices a problem is measured on.
+// Chooses the device of a daemon that a problem is measured on, and counts the ones that take jobs.
+// Pure functions of a daemon's status; called by searches, commands and the daemon pool.
 #ifndef CLIENT_POOL_DEVICE_CHOICE_H
 #define CLIENT_POOL_DEVICE_CHOICE_H
 
@@ -8,16 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// The first device that runs the problem's language, of class device_class when that is not NULL,
-// and is not out of service. *ret is the caller's. ERR_UNREACHABLE or ERR_INVALID with a sentence
-// about "the daemon" that says why there is none.
+// Chooses the first device that runs the problem's language, has class device_class when that is
+// not NULL, and is in service. *ret is the caller's (message_clear with device_info_message).
+// ERR_UNREACHABLE or ERR_INVALID with a sentence about "the daemon" that says why there is none.
 MUST_CHECK int device_choose(const struct status *status, const char *device_class,
                              const struct problem *problem, struct device_info *ret,
                              struct err *err);
-// Whether it begins jobs now, or will in a moment.
+// Whether the device begins jobs now or will in a moment.
 bool device_takes_jobs(const struct device_info *device);
-// Devices of the class that take jobs now; *ret_all, which may be NULL, also counts those that
-// rest.
+// The number of devices of the class that take jobs now. ret_all, which may be NULL, receives the
+// number of all devices of the class.
 size_t device_count(const struct status *status, const char *device_class, size_t *ret_all);
 
 #endif

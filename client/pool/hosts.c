@@ -1,5 +1,5 @@
-// A look-up goes through the entries one after the other; the timer of zero length begins it, so
-// that no callback runs inside hosts_look_up, and ends it when there is no name.
+// A look-up goes through the entries one after the other. A zero-length timer begins it, so that
+// the callback never runs inside hosts_look_up, not even when there is no name to look up.
 #include "client/pool/hosts.h"
 
 #include "common/mem.h"
@@ -13,11 +13,11 @@
 #define TLS_NAME_SCHEME "dns+tls://"
 
 struct entry {
-    char *text; // as it was given
-    bool name;  // dns:// or dns+tls://
-    bool tls;   // dns+tls://
+    char *text; // the entry as it was given
+    bool name;  // it is dns:// or dns+tls://
+    bool tls;   // it is dns+tls://
     struct url url;
-    char *address[RESOLVE_MAX]; // urls: of a name the latest, else the one
+    char *address[RESOLVE_MAX]; // the urls of a name's latest addresses, or the entry itself
     size_t address_count;
 };
 
@@ -25,10 +25,10 @@ struct hosts {
     struct entry *entry;
     size_t count;
     uv_loop_t *loop;
-    uv_timer_t *timer; // NULL: no look-up is under way; freed by its close callback
-    size_t next;       // entry to look up
+    uv_timer_t *timer; // NULL when no look-up is under way; freed by its close callback
+    size_t next;       // index of the next entry to look up
     struct resolve *resolve;
-    struct err why;
+    struct err why; // the first failure of the look-up
     hosts_callback *callback;
     void *owner;
 };
@@ -135,7 +135,7 @@ bool hosts_are_several(const struct hosts *hosts)
 
 static void look_up_next(struct hosts *hosts);
 
-// NULL when the address cannot be written.
+// Writes an address as a url, malloc'd; NULL when that fails.
 static char *url_of(const struct sockaddr_storage *address, bool tls)
 {
     char host[NI_MAXHOST], port[NI_MAXSERV];

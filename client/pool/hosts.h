@@ -1,7 +1,8 @@
-// The daemons that --pool names: tcp:// and tls:// urls as they are, and dns://NAME:PORT as one
-// tcp:// url for every address that the name has, which are looked up as often as one asks, so that
-// a cluster can supply and replace hosts behind a name. dns+tls://NAME:PORT is the same with tls://
-// urls, where each daemon must show a certificate for NAME: who answers the look-up is not trusted.
+// The addresses of the daemons that --pool names. tcp:// and tls:// urls stand for themselves.
+// dns://NAME:PORT stands for one tcp:// url per address of the name, looked up as often as the
+// caller asks, so that a cluster can add and replace hosts behind a name. dns+tls://NAME:PORT is
+// the same with tls:// urls, where each daemon must show a certificate for NAME, because the answer
+// of a look-up is not trusted. Knows nothing of connections.
 #ifndef CLIENT_POOL_HOSTS_H
 #define CLIENT_POOL_HOSTS_H
 
@@ -14,31 +15,35 @@
 
 struct hosts;
 
-// list: urls, comma-separated; blanks and empty ones are skipped. ERR_INVALID names the one that is
-// none, ERR_USAGE when there is none at all.
+// Parses a list of urls, separated by commas; blanks and empty entries are skipped. ERR_INVALID
+// names the entry that is no url. ERR_USAGE when the list is empty.
 MUST_CHECK int hosts_create(struct hosts **ret, const char *list, struct err *err);
-void hosts_free(struct hosts *hosts); // NULL is fine; a look-up under way is cancelled
+// Cancels a look-up that is under way. NULL is fine.
+void hosts_free(struct hosts *hosts);
 
-// More than one url, or a dns:// one.
+// Whether there may be several daemons: more than one entry, or a dns:// name.
 bool hosts_are_several(const struct hosts *hosts);
-bool hosts_have_names(const struct hosts *hosts); // a dns:// one
+// Whether an entry is a dns:// or dns+tls:// name.
+bool hosts_have_names(const struct hosts *hosts);
 
 struct host {
     const char *url;
-    const char *name; // for remote_expect; NULL: whom the url names
+    const char *name; // for remote_expect; NULL: the certificate must name the host of the url
 };
 
-// The same url, by the same name: an address may be behind two, of which the certificate there
-// names only one.
+// Whether the host has the same url and the same name. An address may stand behind two names, of
+// which its certificate shows only one.
 bool host_is_same(const struct host *host, const char *url, const char *name);
 
-// All urls, in the order of the list, each once by each name; valid during the call. A name that
-// could not be looked up stands for the addresses that it had before; why is about the first such
-// name, or ERR_NONE.
+// Receives all urls in the order of the list, each once for each name; they are valid during the
+// call. A name that could not be looked up stands for the addresses that it had before. why is
+// about the first such name, or ERR_NONE.
 typedef void hosts_callback(void *owner, const struct host *host, size_t count,
                             const struct err *why);
-// callback runs once, on the loop and never inside. No other look-up is under way.
+// Looks all names up. The callback runs once, on the loop and never inside this call. No other
+// look-up may be under way.
 void hosts_look_up(struct hosts *hosts, uv_loop_t *loop, hosts_callback *callback, void *owner);
-bool hosts_are_looked_up(const struct hosts *hosts); // right now
+// Whether a look-up is under way.
+bool hosts_are_looked_up(const struct hosts *hosts);
 
 #endif

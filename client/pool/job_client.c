@@ -1,24 +1,24 @@
-// Jobs at the daemon.
+// Jobs at one daemon.
 //
-// Actors: blobs (UNKNOWN → ASKED → KNOWN, or → MISSING → SENDING → KNOWN) and jobs (NEW →
-// SUBMITTING → OUT → gone). advance() looks at all of them and starts the calls that are possible
-// now; it runs from a timer of zero length, so that several job_client_submit in a row become one HAVE
-// and one WAIT, and after every answer.
+// Blobs are UNKNOWN → ASKED → KNOWN, or → MISSING → SENDING → KNOWN. Jobs are NEW → SUBMITTING →
+// SUBMITTED → gone. job_client_advance() looks at all of them and starts the calls that are
+// possible now. It runs from a zero-length timer, so that several job_client_submit in a row become
+// one BLOB_HAVE and one WAIT, and after every answer.
 //
-// A call that finds nobody puts what it was about back by one state, and nothing is started until
-// the backoff timer fires. A daemon that comes back with its ledger knows the jobs; one that does
-// not names them in `unknown`, and they are submitted again by the same keys. So the only thing
-// that a restart costs is time.
+// A call that reaches nobody puts what it was about back by one state, and nothing is started until
+// the back-off timer fires. A daemon that comes back with its ledger knows the jobs. One that does
+// not names them in `unknown`, and they are submitted again by the same keys. A restart of the
+// daemon thus costs only time.
 //
-// WAITs: a new job cannot be added to a poll that is under way, so it gets one of its own, which,
-// when it returns, is replaced by one that covers everything uncovered. The last of WAITS_MAX is a
-// short one, so that no job stays uncovered for long.
+// A new job cannot be added to a long poll that is under way, so it gets a WAIT of its own. When
+// that returns, it is replaced by one that covers every job without a WAIT. The last of WAITS_MAX
+// polls is a short one, so that no job stays without a WAIT for long.
 //
-// A job that is not wanted any more goes the same way until its number is known, but without its
-// blobs, and is then cancelled; the WAIT that covers it tells its end.
+// An abandoned job goes the same way until its number is known, but without its blobs, and is then
+// cancelled. The WAIT that includes it reports its end.
 //
-// Calls in submission outlive the pool: their struct call is cut loose by job_client_close and freed by its
-// callback.
+// Calls under way outlive the client: job_client_close detaches their struct call, and the callback
+// frees it.
 #include "client/pool/job_client.h"
 
 #include "client/pool/job_client_state.h"
@@ -31,8 +31,8 @@
 
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
-#define BUSY_MAX_MS 60000 // a full daemon says itself when to come again
-#define NOTICE_MS 2000    // silence shorter than this is not worth a word
+#define BUSY_MAX_MS 60000 // longest wait that a full daemon may ask for
+#define NOTICE_MS 2000    // shorter outages are not reported
 
 static void say(void *owner, const char *sentence)
 {
@@ -74,7 +74,7 @@ void job_client_forget_job(struct job_client *job_client, struct job_client_job 
     job_client_finish_job(job_client, job, NULL, &error);
 }
 
-// ---- trouble ----
+// ---- outages ----
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -84,7 +84,7 @@ static void on_timer(uv_timer_t *timer)
     job_client_advance(job_client);
 }
 
-void job_client_kick(struct job_client *job_client)
+void job_client_schedule(struct job_client *job_client)
 {
     if (job_client->backoff_ms == 0 && job_client->error.code == ERR_NONE) {
         uv_timer_start(job_client->timer, on_timer, 0, 0);
@@ -103,8 +103,8 @@ static void on_notice_due(uv_timer_t *timer)
 {
     struct job_client *job_client = timer->data;
     if (job_client->error.code == ERR_NONE) {
-        char *sentence = xasprintf("%s; waiting for it to come back", job_client->trouble.text);
-        job_client->noticed = true;
+        char *sentence = xasprintf("%s; waiting for it to come back", job_client->outage.text);
+        job_client->outage_reported = true;
         job_client->notice(job_client->notice_owner, sentence);
         free(sentence);
     }
@@ -115,14 +115,14 @@ void job_client_back_off(struct job_client *job_client, const struct err *error,
 {
     uint64_t now = clock_now_ns(&clock_system);
     if (error->code == ERR_BUSY) {
-        job_client_trouble_is_over(job_client);
+        job_client_outage_is_over(job_client);
     } else {
-        job_client->trouble = *error;
-        if (job_client->trouble_since == 0) {
-            job_client->trouble_since = now;
-            uv_timer_start(job_client->notice_due, on_notice_due, NOTICE_MS, 0);
+        job_client->outage = *error;
+        if (job_client->outage_since_ns == 0) {
+            job_client->outage_since_ns = now;
+            uv_timer_start(job_client->notice_timer, on_notice_due, NOTICE_MS, 0);
         }
-        uint64_t silent_ms = (now - job_client->trouble_since) / NS_PER_MS;
+        uint64_t silent_ms = (now - job_client->outage_since_ns) / NS_PER_MS;
         if (silent_ms >= job_client->patience_ms) {
             job_client_give_up(job_client, error);
             return;
@@ -139,28 +139,17 @@ void job_client_back_off(struct job_client *job_client, const struct err *error,
     }
 }
 
-void job_client_trouble_is_over(struct job_client *job_client)
+void job_client_outage_is_over(struct job_client *job_client)
 {
-    job_client->trouble_since = 0;
-    uv_timer_stop(job_client->notice_due);
-    if (job_client->noticed) {
-        job_client->noticed = false;
+    job_client->outage_since_ns = 0;
+    uv_timer_stop(job_client->notice_timer);
+    if (job_client->outage_reported) {
+        job_client->outage_reported = false;
         job_client->notice(job_client->notice_owner, "the daemon answers again");
     }
 }
 
 // ---- interface ----
-
-int job_client_create(struct job_client **ret, struct session *session, const char *search,
-                      struct err *err)
-{
-    struct remote *remote;
-    int rc = session_pool(session, &remote, err);
-    if (rc == 0) {
-        *ret = job_client_create_over(session, remote, search);
-    }
-    return rc;
-}
 
 static uv_timer_t *new_timer(struct job_client *job_client)
 {
@@ -170,8 +159,8 @@ static uv_timer_t *new_timer(struct job_client *job_client)
     return timer;
 }
 
-struct job_client *job_client_create_over(struct session *session, struct remote *remote,
-                                          const char *search)
+struct job_client *job_client_create(struct session *session, struct remote *remote,
+                                     const char *search)
 {
     struct job_client *job_client = xcalloc(1, sizeof(*job_client));
     job_client->session = session;
@@ -181,7 +170,7 @@ struct job_client *job_client_create_over(struct session *session, struct remote
     job_client->patience_ms = JOB_CLIENT_PATIENCE_MS;
     job_client->terms = (struct job_client_terms){.weight = NAN, .budget_seconds = NAN};
     job_client->timer = new_timer(job_client);
-    job_client->notice_due = new_timer(job_client);
+    job_client->notice_timer = new_timer(job_client);
     return job_client;
 }
 
@@ -190,15 +179,15 @@ static void on_timer_closed(uv_handle_t *handle)
     free(handle);
 }
 
-// Acknowledgements are worth a moment, but only of a daemon that answers.
+// Sends queued acknowledgements, which are worth waiting a moment for if the daemon answers.
 static void flush_acks(struct job_client *job_client)
 {
     struct job_ids ids = {.jobs = job_client->ack, .jobs_count = job_client->ack_count};
-    while (job_client->calls[OP_ACK] > 0 && job_client->trouble_since == 0) {
+    while (job_client->calls[OP_ACK] > 0 && job_client->outage_since_ns == 0) {
         uv_run(session_loop(job_client->session), UV_RUN_ONCE);
     }
     struct empty nothing;
-    if (job_client->ack_count > 0 && job_client->trouble_since == 0 &&
+    if (job_client->ack_count > 0 && job_client->outage_since_ns == 0 &&
         job_client->error.code == ERR_NONE &&
         remote_call_sync(job_client->remote, OP_ACK, &job_ids_message, &ids, &empty_message,
                          &nothing, 1000, NULL) == 0) {
@@ -227,7 +216,7 @@ void job_client_close(struct job_client *job_client)
         free(blob);
     }
     uv_close((uv_handle_t *)job_client->timer, on_timer_closed);
-    uv_close((uv_handle_t *)job_client->notice_due, on_timer_closed);
+    uv_close((uv_handle_t *)job_client->notice_timer, on_timer_closed);
     free(job_client->ack);
     free(job_client->search);
     free(job_client);
@@ -272,7 +261,7 @@ struct job_client_job *job_client_submit(struct job_client *job_client, const ch
     job->tag = tag;
     DL_APPEND(job_client->job, job);
     job_client->job_count++;
-    job_client_kick(job_client);
+    job_client_schedule(job_client);
     return job;
 }
 
@@ -282,18 +271,13 @@ void job_client_abandon(struct job_client *job_client, struct job_client_job *jo
         job_client_forget_job(job_client, job);
     } else {
         job->unwanted = true;
-        job_client_kick(job_client);
+        job_client_schedule(job_client);
     }
 }
 
 uint64_t job_client_job_number(const struct job_client_job *job)
 {
-    return job->phase == PHASE_OUT ? job->id : 0;
-}
-
-size_t job_client_outstanding(const struct job_client *job_client)
-{
-    return job_client->job_count;
+    return job->phase == PHASE_SUBMITTED ? job->id : 0;
 }
 
 void job_client_ack(struct job_client *job_client, uint64_t job)
@@ -302,7 +286,7 @@ void job_client_ack(struct job_client *job_client, uint64_t job)
         job_client->ack =
             xrealloc(job_client->ack, job_client->ack_count + 1, sizeof(*job_client->ack));
         job_client->ack[job_client->ack_count++] = job;
-        job_client_kick(job_client);
+        job_client_schedule(job_client);
     }
 }
 
@@ -311,13 +295,13 @@ void job_client_cancel_all(struct job_client *job_client)
     uint64_t *id = xcalloc(job_client->job_count + 1, sizeof(*id));
     struct job_ids ids = {.jobs = id};
     while (job_client->job) {
-        if (job_client->job->phase == PHASE_OUT && ids.jobs_count < WAIT_JOBS_MAX) {
+        if (job_client->job->phase == PHASE_SUBMITTED && ids.jobs_count < WAIT_JOBS_MAX) {
             id[ids.jobs_count++] = job_client->job->id;
         }
         job_client_free_job(job_client, job_client->job);
     }
     struct job_infos infos;
-    if (ids.jobs_count > 0 && job_client->trouble_since == 0 &&
+    if (ids.jobs_count > 0 && job_client->outage_since_ns == 0 &&
         remote_call_sync(job_client->remote, OP_CANCEL, &job_ids_message, &ids, &job_infos_message,
                          &infos, 2000, NULL) == 0) {
         message_clear(&job_infos_message, &infos);

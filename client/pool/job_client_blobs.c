@@ -1,10 +1,11 @@
-// Blobs: who has them, and how they get to the daemon.
+// Which blobs the daemon has, and how the others get there.
 #include "client/pool/job_client_state.h"
+
 #include "common/mem.h"
 
-#define PUT_MS 30000  // of one that carries a blob
-#define HAVE_MAX 1024 // digests of one HAVE
-#define PUTS_MAX 4    // at a time
+#define PUT_MS 30000  // deadline of a call that carries a blob
+#define HAVE_MAX 1024 // digests of one BLOB_HAVE
+#define PUTS_MAX 4    // blobs that are sent at the same time
 
 struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest)
 {
@@ -18,7 +19,7 @@ struct blob *job_client_find_blob(struct job_client *job_client, const struct di
     return blob;
 }
 
-// The blobs that a spec names, without absent ones.
+// Lists the blobs that a spec names.
 static size_t spec_digests(const struct job_spec *spec, struct digest out[static 4])
 {
     const struct digest all[] = {spec->problem, spec->reference, spec->baseline, spec->candidate};
@@ -66,13 +67,6 @@ void job_client_add_blob(struct job_client *job_client, const void *data, size_t
     if (ret) {
         *ret = digest;
     }
-}
-
-void job_client_add_problem(struct job_client *job_client, const struct problem_dir *dir)
-{
-    job_client_add_blob(job_client, dir->json.data, dir->json.len, NULL);
-    job_client_add_blob(job_client, dir->reference.data, dir->reference.len, NULL);
-    job_client_add_blob(job_client, dir->baseline.data, dir->baseline.len, NULL);
 }
 
 void job_client_ask_for_blobs(struct job_client *job_client)

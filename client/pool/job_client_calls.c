@@ -1,34 +1,35 @@
-// Calls about jobs, and what follows from the answers to all calls.
+// Starts the calls about jobs, and draws the consequences of the answers to all calls.
 #include "client/pool/job_client_state.h"
+
 #include "common/mem.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MS 10000     // of a long poll
-#define WAIT_SHORT_MS 200 // of the last one
-#define CANCEL_MS 15000   // the daemon answers when what ran has ended
-#define WAITS_MAX 6       // long polls at a time
-#define SUBMITS_MAX 16    // at a time
+#define WAIT_MS 10000     // length of a long poll
+#define WAIT_SHORT_MS 200 // length of the last one of WAITS_MAX
+#define CANCEL_MS 15000   // deadline of CANCEL, which is answered when the job has stopped running
+#define WAITS_MAX 6       // long polls at the same time
+#define SUBMITS_MAX 16    // submissions at the same time
 #define NEED_BLOB_MAX 8   // a daemon that asks for the same blobs more often is broken
 
 static struct job_client_job *find_job(struct job_client *job_client, uint64_t id)
 {
     struct job_client_job *job;
     DL_FOREACH (job_client->job, job) {
-        if (job->phase == PHASE_OUT && job->id == id) {
+        if (job->phase == PHASE_SUBMITTED && job->id == id) {
             return job;
         }
     }
     return NULL;
 }
 
-static void uncover(struct job_client *job_client, const uint64_t *id, size_t count)
+static void end_wait(struct job_client *job_client, const uint64_t *id, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct job_client_job *job = find_job(job_client, id[i]);
         if (job) {
-            job->covered = false;
+            job->awaited = false;
         }
     }
 }
@@ -91,10 +92,10 @@ static void wait_for_jobs(struct job_client *job_client)
     size_t count = 0;
     struct job_client_job *job;
     DL_FOREACH (job_client->job, job) {
-        if (job->phase == PHASE_OUT && !job->covered && count < WAIT_JOBS_MAX) {
+        if (job->phase == PHASE_SUBMITTED && !job->awaited && count < WAIT_JOBS_MAX) {
             id = xrealloc(id, count + 1, sizeof(*id));
             id[count++] = job->id;
-            job->covered = true;
+            job->awaited = true;
         }
     }
     if (count > 0) {
@@ -115,7 +116,8 @@ static void cancel_jobs(struct job_client *job_client)
     size_t count = 0;
     struct job_client_job *job;
     DL_FOREACH (job_client->job, job) {
-        if (job->unwanted && job->phase == PHASE_OUT && !job->cancelled && count < WAIT_JOBS_MAX) {
+        if (job->unwanted && job->phase == PHASE_SUBMITTED && !job->cancelled &&
+            count < WAIT_JOBS_MAX) {
             id = xrealloc(id, count + 1, sizeof(*id));
             id[count++] = job->id;
             job->cancelled = true;
@@ -152,7 +154,8 @@ void job_client_advance(struct job_client *job_client)
     }
     job_client_ask_for_blobs(job_client);
     job_client_send_blobs(job_client);
-    send_acks(job_client); // first: what is acknowledged may be submitted again
+    // Before the submissions, since an acknowledged job may be submitted again.
+    send_acks(job_client);
     submit_jobs(job_client);
     wait_for_jobs(job_client);
     cancel_jobs(job_client);
@@ -171,7 +174,7 @@ static void on_missing(struct job_client *job_client, const struct call *call,
     }
 }
 
-// A job without blobs goes back; one whose blobs are asked for again and again fails.
+// Puts a job whose blobs the daemon lacks back to NEW. It fails when that happens too often.
 static void need_blobs(struct job_client *job_client, struct job_client_job *job)
 {
     if (job->unwanted) {
@@ -199,10 +202,10 @@ static void on_submitted(struct job_client *job_client, const struct call *call,
         need_blobs(job_client, job);
         return;
     }
-    job->phase = PHASE_OUT;
+    job->phase = PHASE_SUBMITTED;
     job->id = reply->job;
     job->known = reply->duplicate;
-    job->covered = false;
+    job->awaited = false;
 }
 
 bool job_client_is_over_budget(const struct job_info *info)
@@ -210,7 +213,8 @@ bool job_client_is_over_budget(const struct job_info *info)
     return info->state == JOB_CANCELLED && info->cause == JOB_CAUSE_BUDGET;
 }
 
-// One that ended so before it was submitted here is tried again: the budget may have been raised.
+// Finishes a job that has no budget left. A job that ended so before it was submitted here is tried
+// again, because the budget may have been raised.
 static void over_budget(struct job_client *job_client, struct job_client_job *job,
                         const struct job_info *info)
 {
@@ -227,7 +231,7 @@ static void over_budget(struct job_client *job_client, struct job_client_job *jo
 
 static void on_waited(struct job_client *job_client, const struct call *call, struct waited *reply)
 {
-    uncover(job_client, call->id, call->id_count);
+    end_wait(job_client, call->id, call->id_count);
     for (size_t i = 0; i < reply->unknown_count; i++) {
         struct job_client_job *job = find_job(job_client, reply->unknown[i]);
         if (job && job->unwanted) {
@@ -247,7 +251,7 @@ static void on_waited(struct job_client *job_client, const struct call *call, st
     }
 }
 
-// What a call that failed was about goes back by one state.
+// Puts what a failed call was about back by one state.
 static void put_back(struct job_client *job_client, const struct call *call)
 {
     for (size_t i = 0; i < call->digest_count; i++) {
@@ -258,7 +262,7 @@ static void put_back(struct job_client *job_client, const struct call *call)
         call->job->phase = PHASE_NEW;
     }
     if (call->op == OP_WAIT) {
-        uncover(job_client, call->id, call->id_count);
+        end_wait(job_client, call->id, call->id_count);
     }
     for (size_t i = 0; i < call->id_count && call->op == OP_CANCEL; i++) {
         struct job_client_job *job = find_job(job_client, call->id[i]);
@@ -271,7 +275,7 @@ static void put_back(struct job_client *job_client, const struct call *call)
 static void on_failure(struct job_client *job_client, const struct call *call,
                        const struct err *error, uint64_t retry_after_ms)
 {
-    // "stopped" is a daemon's word while it ends; it may come back.
+    // A daemon that is ending answers ERR_STOPPED; it may come back.
     bool transient = error->code == ERR_UNREACHABLE || error->code == ERR_TIMED_OUT ||
                      error->code == ERR_BUSY || error->code == ERR_STOPPED;
     if (call->op == OP_ACK || (call->op == OP_CANCEL && !transient)) {
@@ -298,11 +302,10 @@ void job_client_on_answer(void *owner, const struct err *error, uint64_t retry_a
         free_call(call);
         return;
     }
-    // Counted down first: what the answer sets free may be used by job_client_advance().
     if (error) {
         on_failure(job_client, call, error, retry_after_ms);
     } else {
-        job_client_trouble_is_over(job_client);
+        job_client_outage_is_over(job_client);
         switch (call->op) {
         case OP_BLOB_HAVE:
             on_missing(job_client, call, reply);
@@ -321,5 +324,5 @@ void job_client_on_answer(void *owner, const struct err *error, uint64_t retry_a
         }
     }
     free_call(call);
-    job_client_kick(job_client);
+    job_client_schedule(job_client);
 }

@@ -1,5 +1,6 @@
-// The inside of a pool, for the pool*.c files only: pool.c has jobs, trouble and the interface,
-// job_client_blobs.c what is done about blobs, job_client_calls.c the calls about jobs and all answers.
+// The parts of a job client that its own files share; nobody else includes this. job_client.c has
+// the jobs, back-off and the interface, job_client_blobs.c what happens to blobs,
+// job_client_calls.c the calls about jobs and the answers to all calls.
 #ifndef CLIENT_POOL_JOB_CLIENT_STATE_H
 #define CLIENT_POOL_JOB_CLIENT_STATE_H
 
@@ -8,45 +9,45 @@
 #include <utlist.h>
 
 #define CALL_MS 5000       // deadline of a call that is answered at once
-#define WAIT_JOBS_MAX 4096 // of one WAIT or ACK, see daemon.def
+#define WAIT_JOBS_MAX 4096 // jobs of one WAIT, CANCEL or ACK, see proto/daemon.def
 
 enum blob_state { BLOB_UNKNOWN, BLOB_ASKED, BLOB_MISSING, BLOB_SENDING, BLOB_KNOWN };
-enum phase { PHASE_NEW, PHASE_SUBMITTING, PHASE_OUT };
+enum phase { PHASE_NEW, PHASE_SUBMITTING, PHASE_SUBMITTED };
 
 struct blob {
     struct digest digest; // key
     enum blob_state state;
-    struct bytes data; // of job_client_add_blob; NULL when a reader has it
+    struct bytes data; // from job_client_add_blob; empty when it must be read
     UT_hash_handle hh;
 };
 
 struct job_client_job {
-    struct job_client_job *next, *prev; // in pool->job, in order of submission
+    struct job_client_job *next, *prev; // in the client's list, in order of submission
     char *key;
-    struct job_spec spec; // deep copy
+    struct job_spec spec; // a deep copy
     uint64_t priority;
     enum phase phase;
-    uint64_t id;         // at the daemon; in phase OUT
-    bool covered;        // by a WAIT in submission
-    bool tried;          // the daemon may have it: a SUBMIT was sent
-    bool known;          // the daemon had it before it was submitted
-    bool unwanted;       // job_client_abandon
-    bool cancelled;      // CANCEL was sent
+    uint64_t id;         // number at the daemon; valid in phase SUBMITTED
+    bool awaited;        // a WAIT that is under way includes it
+    bool tried;          // a SUBMIT was sent, so the daemon may have the job
+    bool known;          // the daemon had it before it was submitted here
+    bool unwanted;       // see job_client_abandon
+    bool cancelled;      // a CANCEL was sent
     unsigned need_blobs; // how often SUBMIT asked for blobs
     job_client_callback *callback;
     void *owner;
     uint64_t tag;
 };
 
-// A call in submission, and what it is about.
+// A call under way and what it is about.
 struct call {
-    struct call *next, *prev;      // in pool->call
-    struct job_client *job_client; // NULL once the pool is closed
+    struct call *next, *prev;      // in the client's list
+    struct job_client *job_client; // NULL when the client was closed
     enum op op;
-    struct job_client_job *job; // SUBMIT
-    struct digest *digest;      // HAVE and PUT
+    struct job_client_job *job; // of SUBMIT; NULL when the job is gone
+    struct digest *digest;      // of BLOB_HAVE and BLOB_PUT
     size_t digest_count;
-    uint64_t *id; // WAIT, CANCEL and ACK
+    uint64_t *id; // numbers of jobs, of WAIT and CANCEL
     size_t id_count;
 };
 
@@ -57,60 +58,62 @@ struct job_client {
     struct blob *blob;          // uthash
     struct job_client_job *job; // utlist
     size_t job_count;
-    struct call *call;
+    struct call *call; // utlist
     struct job_client_terms terms;
-    size_t calls[64]; // in submission, by op
-    uint64_t *ack;    // waiting to be sent
+    size_t calls[64]; // number of calls under way, by operation
+    uint64_t *ack;    // jobs whose acknowledgement is still to be sent
     size_t ack_count;
-    uv_timer_t *timer;      // freed by its close callback
-    uv_timer_t *notice_due; // the same; runs from the first failure in a row on
-    struct err trouble;     // the last failure in a row
-    uint64_t trouble_since; // monotonic ns of the first failure in a row; 0: none
-    uint64_t backoff_ms;    // 0: no backoff is running
-    uint64_t patience_ms;   // with a daemon that does not answer
-    bool noticed;           // said that the daemon does not answer
-    struct err error;       // given up
+    uv_timer_t *timer;        // runs job_client_advance; freed by its close callback
+    uv_timer_t *notice_timer; // reports an outage; freed by its close callback
+    struct err outage;        // the last failure in a row
+    uint64_t outage_since_ns; // monotonic time of the first failure in a row; 0: no outage
+    uint64_t backoff_ms;      // the wait that is under way; 0: none
+    uint64_t patience_ms;     // length of an outage after which the client gives up
+    bool outage_reported;     // it was said that the daemon does not answer
+    struct err error;         // why the client has given up
     int (*read)(void *owner, const struct digest *digest, struct bytes *ret, struct err *err);
     void *read_owner;
     void (*notice)(void *owner, const char *sentence);
     void *notice_owner;
 };
 
-// ---- pool.c ----
+// ---- job_client.c ----
 
+// Removes a job without a callback.
 void job_client_free_job(struct job_client *job_client, struct job_client_job *job);
-// Hands the outcome over; the job is gone before its owner hears of it, so that the owner may
-// submit again.
+// Calls the job's callback. The job is removed before, so that its owner may submit it again.
 void job_client_finish_job(struct job_client *job_client, struct job_client_job *job,
                            struct job_info *info, const struct err *error);
-// The same for an unwanted job that the daemon does not have.
+// Finishes an abandoned job that the daemon does not have.
 void job_client_forget_job(struct job_client *job_client, struct job_client_job *job);
-// Looks at everything soon.
-void job_client_kick(struct job_client *job_client);
-// Nothing more is started; error is for job_client_error.
+// Has job_client_advance run soon, unless a back-off is under way.
+void job_client_schedule(struct job_client *job_client);
+// Starts no more calls. error is what job_client_error returns from then on.
 void job_client_give_up(struct job_client *job_client, const struct err *error);
-// Nothing is started for a while. Longer and longer while it goes on, and in the end never again;
-// as long as it says with ERR_BUSY, which is an answer.
+// Starts no calls for a while, after a call failed. The longer the outage the longer the wait,
+// until the client gives up. ERR_BUSY is an answer, so it is no outage, and the daemon says how
+// long to wait.
 void job_client_back_off(struct job_client *job_client, const struct err *error,
                          uint64_t retry_after_ms);
-// A call was answered.
-void job_client_trouble_is_over(struct job_client *job_client);
+// Ends an outage, after a call was answered.
+void job_client_outage_is_over(struct job_client *job_client);
 
 // ---- job_client_blobs.c ----
 
-// The entry of a digest, new if need be.
+// The entry of a digest, which is made when there is none.
 struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest);
-// All blobs that a spec names are at the daemon.
+// Whether the daemon has all blobs that a spec names.
 bool job_client_blobs_known(struct job_client *job_client, const struct job_spec *spec);
-// The daemon turned out not to have them, or may have forgotten them.
+// Asks about a spec's blobs again, after the daemon turned out not to have them or lost them.
 void job_client_forget_blobs(struct job_client *job_client, const struct job_spec *spec);
-// HAVE for what is unknown, PUT for what is missing.
+// Asks the daemon which of the blobs that jobs need it has.
 void job_client_ask_for_blobs(struct job_client *job_client);
+// Sends the blobs that the daemon does not have.
 void job_client_send_blobs(struct job_client *job_client);
 
 // ---- job_client_calls.c ----
 
-// A call that is about to be made with on_answer as its callback.
+// Makes the entry of a call that is about to be sent with job_client_on_answer as its callback.
 struct call *job_client_new_call(struct job_client *job_client, enum op op);
 remote_callback job_client_on_answer;
 // Starts every call that is possible now.

@@ -6,6 +6,7 @@
 // admitted.
 #include "client/problem/problem_check.h"
 #include "client/problem/mutant.h"
+#include "client/problem/problem_blobs.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include <math.h>
@@ -210,8 +211,8 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
                       struct err *err)
 {
     struct running running = {check, daemon_pool, on_progress, owner, 0, 0};
-    struct job_peer *jobs = daemon_pool_jobs(daemon_pool);
-    daemon_pool_add_problem(daemon_pool, check->dir);
+    struct job_service *jobs = daemon_pool_jobs(daemon_pool);
+    problem_blobs_add(daemon_pool, check->dir);
     for (size_t i = 0; i < check->candidate_count; i++) {
         running.total += check->candidate[i].source ? 1 : 0;
     }

@@ -9,7 +9,6 @@
 // measurement arrived (seconds_before and what it took itself). A step of the best speedup stands
 // where the replication of the new best arrived (event.device_seconds).
 #include "client/report/report.h"
-#include "client/forecast/forecast_request.h"
 #include "client/report/report_model.h"
 #include "client/report/report_quality.h"
 #include "common/mem.h"

@@ -3,6 +3,7 @@
 // text().
 #include "client/report/report_json.h"
 #include "client/report/report_text.h"
+#include "client/report/run_json.h"
 #include "client/show.h"
 #include <jansson.h>
 #include <math.h>
@@ -204,11 +205,11 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "tally", fates_of(report));
     json_object_set_new(object, "controls", count(report->controls));
     json_object_set_new(object, "controls_off", count(report->controls_off));
-    json_object_set_new(object, "guarantee", show_guarantee(run_state));
+    json_object_set_new(object, "guarantee", run_json_guarantee(run_state));
     json_object_set_new(object, "missed", missed_of(&report->missed));
     json_object_set_new(object, "forecasts", forecasts_of(report));
     json_object_set_new(object, "against_average", against_average_of(&report->against_average));
-    json_object_set_new(object, "generators", show_generators(run_state));
+    json_object_set_new(object, "generators", run_json_generators(run_state));
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
     show_add_line(out, object);

@@ -4,8 +4,8 @@
 // an audited candidate stands for the trusted ones like it. Intervals use Kish's effective number
 // (sum w)^2 / sum w^2 in place of the count.
 #include "client/report/report_quality.h"
-#include "client/forecast/forecast_request.h"
 #include "client/policy/false_omission.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/bins.h"
@@ -251,7 +251,7 @@ void report_add_reliability(struct report *report)
         }
         if (probability(confidence) && confidence > 0) {
             add_outcome(&call, confidence,
-                        (forecast->p_improves >= 0.5) == forecast_improved(candidate), weight);
+                        (forecast->p_improves >= 0.5) == improvement_measured(candidate), weight);
         } else {
             report->calls_without_record++;
         }

@@ -1,11 +1,12 @@
-// The events and blobs of a run file; client/run/run_file.c makes and opens it.
+// Reads and writes the events and blobs of a run file. client/run/run_file.c creates and opens the
+// file.
 //
-// With -DKCAST_FAULTS the environment variable KCAST_DIE_AT sends the process a signal: `event:N`
-// kills it just after event N is durable, `before:N` when it is about to become so; `interrupt:N`
-// and `pause:N` send SIGINT and SIGSTOP after event N. The tests go through every N.
+// In builds with -DKCAST_FAULTS the environment variable KCAST_DIE_AT makes the process send itself
+// a signal. `event:N` kills it just after event N has become durable, `before:N` just before that.
+// `interrupt:N` and `pause:N` send SIGINT and SIGSTOP after event N. The tests try every N.
 #include "client/run/run.h"
 
-#include "client/run/run_file_inside.h"
+#include "client/run/run_file_private.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include <stdlib.h>
@@ -57,8 +58,8 @@ static int prepare(struct run *run, sqlite3_stmt **statement, const char *sql, s
     return 0;
 }
 
-// KCAST_DIE_AT, in test builds only. Events from + 1 … to are about to be durable, or have just
-// become so.
+// Carries out KCAST_DIE_AT, in test builds only. Events from + 1 … to have just become durable, or
+// are about to.
 static void maybe_die(bool durable, uint64_t from, uint64_t to)
 {
 #ifdef KCAST_FAULTS
@@ -113,8 +114,8 @@ int run_commit(struct run *run, struct err *err)
 void run_rollback(struct run *run)
 {
     if (run->in_transaction) {
-        // Some failures (a full disk) have rolled it back already; then this one is an error
-        // without consequence.
+        // Some failures, such as a full disk, have rolled the transaction back already. This
+        // statement then fails without consequence.
         sqlite3_exec(run->db, "ROLLBACK", NULL, NULL, NULL);
         run->in_transaction = false;
         run->last = run->last_committed;
@@ -209,7 +210,7 @@ static int visit_row(struct run *run, sqlite3_stmt *statement,
                           (size_t)sqlite3_column_bytes(statement, 3), err);
     if (rc != 0) {
         if (err) {
-            err->code = ERR_CORRUPT; // it came from a disk, not from a peer
+            err->code = ERR_CORRUPT; // the bytes came from a disk, not from the network
         }
         rc = ERR_CORRUPT;
         err_wrap(err, "%s: event %llu", run->path, sequence);

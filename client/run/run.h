@@ -1,5 +1,7 @@
-// The run file: one SQLite database that is the whole record of a search. Events are only ever appended; each append is
-// durable before it returns. Blobs (sources) are kept in the same file by SHA-256. Owns the SQLite handle.
+// The run file: one SQLite database that is the whole record of a search. Events are only ever
+// appended, and each append is durable before it returns. The sources of candidates are kept in the
+// same file as blobs, by SHA-256. Everything that works on runs calls this module; it knows what
+// the events look like (proto/run.def), and nothing of daemons, workers or strategies.
 #ifndef CLIENT_RUN_RUN_H
 #define CLIENT_RUN_RUN_H
 
@@ -10,10 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUN_FORMAT 1                  // user_version of the file
-#define RUN_APPLICATION_ID 0x4b434153 // "KCAS"
+#define RUN_FORMAT 1                  // user_version of the SQLite file
+#define RUN_BATCH_DEFAULT 8           // candidates of a batch, in run files that do not say
+#define RUN_BATCH_MAX 64              // so many fit into one request for forecasts
+#define RUN_APPLICATION_ID 0x4b434153 // "KCAS", application_id of the SQLite file
 
-// number, id, message, meaning
+// Kinds of events: number in the file, id, message of the body, meaning.
 #define RUN_EVENTS(X)                                                                              \
     X(1, STARTED, run_started, "what was asked for")                                               \
     X(2, SESSION, run_session, "a client process opened the run")                                  \
@@ -35,49 +39,66 @@ enum run_event_kind {
 #undef X
 };
 
+// What is done with a candidate after its forecast: measure it, trust the forecast, measure it
+// although the forecast is trusted, or reuse the outcome of a candidate with the same object.
 enum decision { DECISION_MEASURE = 1, DECISION_TRUST = 2, DECISION_AUDIT = 3, DECISION_REUSE = 4 };
+// Why a measurement was made: a decision to measure, an audit, or the replication that a new best
+// needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };
 
 struct run;
 
 struct run_event {
-    uint64_t sequence; // 1, 2, 3 …
-    double at;         // wall clock, seconds since 1970; never used for decisions
+    uint64_t sequence; // number of the event in its run, from 1 without gaps
+    double at;         // wall clock, seconds since 1970; no decision depends on it
     enum run_event_kind kind;
     const struct message *message; // descriptor of body
     void *body;                    // owned by the event
 };
 
-// Creates path; ERR_CONFLICT when it exists.
+// Creates the file, open for appending. ERR_CONFLICT when it exists.
 MUST_CHECK int run_create(struct run **ret, const char *path, struct err *err);
-// One that no file holds and that is gone with run_close: for replaying.
+// Creates a run in memory, for simulations. It is gone with run_close.
 MUST_CHECK int run_create_in_memory(struct run **ret, struct err *err);
-// Opens for appending; takes a lock so that two clients cannot drive one run (ERR_BUSY).
-// ERR_VERSION for another RUN_FORMAT, ERR_CORRUPT for what is no run file; neither is changed.
+// Opens a run for appending and locks it, so that two clients cannot drive the same run: the second
+// one gets ERR_BUSY. ERR_VERSION for another RUN_FORMAT and ERR_CORRUPT for a file that is no run;
+// such files are not changed.
 MUST_CHECK int run_open(struct run **ret, const char *path, struct err *err);
-// Opens for reading; works while another process appends.
+// Opens a run for reading, also while another process appends to it. Errors as run_open.
 MUST_CHECK int run_open_read(struct run **ret, const char *path, struct err *err);
+// Rolls an open transaction back and frees the run. NULL is fine.
 void run_close(struct run *run);
 
-// Appends in one transaction; durable on return. *ret_sequence may be NULL.
+// Appends one event. Outside run_begin … run_commit it is a transaction of its own and durable on
+// return. ret_sequence, which may be NULL, receives the number of the event. body stays the
+// caller's.
 MUST_CHECK int run_append(struct run *run, enum run_event_kind kind, const void *body,
                           uint64_t *ret_sequence, struct err *err);
-// Several appends as one transaction: begin, appends, commit.
+// Several appends and blobs as one transaction: run_begin, the appends, run_commit. run_rollback
+// drops what was appended since run_begin, and does nothing without an open transaction. A commit
+// that fails has rolled back.
 MUST_CHECK int run_begin(struct run *run, struct err *err);
 MUST_CHECK int run_commit(struct run *run, struct err *err);
 void run_rollback(struct run *run);
 
-// Calls visit for every event with sequence > after, in order. The event is freed afterwards; visit may take body by zeroing the struct.
+// Calls visit for every event whose number is greater than after, in order, until visit fails. The
+// event is freed after the call; visit takes parts of the body over by zeroing them. ERR_CORRUPT
+// when an event is missing or cannot be decoded.
 MUST_CHECK int run_replay(struct run *run, uint64_t after,
                           int (*visit)(void *owner, struct run_event *event, struct err *err),
                           void *owner, struct err *err);
 
+// Stores bytes under their SHA-256, once. ret, which may be NULL, receives the digest.
 MUST_CHECK int run_put_blob(struct run *run, const void *data, size_t len, struct digest *ret,
                             struct err *err);
+// Reads a blob and checks its digest; *ret is the caller's. ERR_CORRUPT when it is missing or
+// damaged.
 MUST_CHECK int run_get_blob(struct run *run, const struct digest *digest, struct bytes *ret,
                             struct err *err);
 
-const char *run_event_name(uint64_t kind);              // "unknown" for anything else
-const struct message *run_event_message(uint64_t kind); // NULL for anything else
+// The name of a kind of event ("proposed"); "unknown" for another number.
+const char *run_event_name(uint64_t kind);
+// The descriptor of the body of a kind of event; NULL for another number.
+const struct message *run_event_message(uint64_t kind);
 
 #endif

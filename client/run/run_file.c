@@ -1,15 +1,17 @@
-// The run file as a database: made, opened, checked, closed. client/run/run.c reads and writes its events.
+// Creates, opens, checks and closes the database of a run. client/run/run.c reads and writes
+// events.
 //
-// One SQLite database with two tables: `event` (sequence, time, kind, packed message) and `blob`
-// (SHA-256, bytes). It is in WAL mode with synchronous=FULL while a client drives the run, so that
-// a commit is durable and readers are not in the way; a writer that closes it leaves a single
-// ordinary file behind. application_id and user_version tell what it is: both are looked at before
-// anything else, and a file that is something else is never written to.
+// A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message) and
+// `blob` (SHA-256, bytes). While a client drives the run the database is in WAL mode with
+// synchronous=FULL, so that a commit is durable and readers do not block the writer. A writer that
+// closes the run leaves a single ordinary file behind. application_id and user_version identify the
+// format. Both are checked before anything else, and another kind of file is never written to.
 //
-// Two clients must not drive one run. The writer holds a flock on the database file itself, which
-// does not interfere with SQLite's own (fcntl) locks as long as its descriptor is closed after
-// SQLite's: closing any descriptor of a file drops all fcntl locks that the process has on it.
-#include "client/run/run_file_inside.h"
+// Two clients must not drive the same run. The writer holds a flock on the database file itself.
+// This does not interfere with SQLite's own fcntl locks as long as the writer's descriptor is
+// closed after SQLite's: closing any descriptor of a file drops all fcntl locks that the process
+// has on it.
+#include "client/run/run_file_private.h"
 
 #include "common/mem.h"
 #include <errno.h>
@@ -20,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RUN_BUSY_MS 10000 // how long a reader's checkpoint may keep us waiting
+#define RUN_BUSY_MS 10000 // how long to wait for a lock that a reader holds
 
 static const char schema[] = "CREATE TABLE event (\n"
                              "  sequence INTEGER PRIMARY KEY,\n"
@@ -67,7 +69,7 @@ int run_execute(struct run *run, const char *sql, const char *doing, struct err 
     return 0;
 }
 
-// First column of the first row.
+// Reads the first column of the first row of a query.
 static int query_u64(struct run *run, const char *sql, uint64_t *ret, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -92,19 +94,19 @@ void run_close(struct run *run)
     sqlite3_finalize(run->put);
     sqlite3_finalize(run->get);
     if (run->db && run->lock_fd >= 0) {
-        // Leaves one ordinary file; fails harmlessly while somebody reads.
+        // Leaves a single ordinary file. This fails harmlessly while another process reads.
         sqlite3_busy_timeout(run->db, 0);
         sqlite3_exec(run->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }
     sqlite3_close(run->db);
     if (run->lock_fd >= 0) {
-        close(run->lock_fd); // after SQLite's own descriptors, see the note on top
+        close(run->lock_fd); // after SQLite's own descriptors, see the note at the top
     }
     free(run->path);
     free(run);
 }
 
-// Opens path and, for writers, takes the lock. flags are of open(2).
+// Opens the database and, for writers, takes the lock first. flags are those of open(2).
 static int open_file(struct run **ret, const char *path, bool write, int flags, struct err *err)
 {
     struct run *run = xcalloc(1, sizeof(*run));
@@ -161,16 +163,16 @@ int run_create(struct run **ret, const char *path, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    char *sql = NULL;
-    sql = xasprintf("BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s COMMIT",
-                    RUN_APPLICATION_ID, RUN_FORMAT, schema);
+    char *sql =
+        xasprintf("BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s COMMIT",
+                  RUN_APPLICATION_ID, RUN_FORMAT, schema);
     rc = run_execute(run, sql, "creating", err);
     if (rc == 0) {
         rc = run_execute(run, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL", "creating", err);
     }
     if (rc != 0) {
         run_close(run);
-        (void)unlink(path); // made by O_EXCL above, and nothing was recorded in it
+        (void)unlink(path); // O_EXCL created it above, and nothing is recorded in it
     } else {
         *ret = run;
     }
@@ -183,13 +185,9 @@ int run_create_in_memory(struct run **ret, struct err *err)
     struct run *run = xcalloc(1, sizeof(*run));
     run->path = xstrdup("a run in memory");
     run->lock_fd = -1;
-    int rc = 0;
-    if (sqlite3_open(":memory:", &run->db) != SQLITE_OK) {
-        rc = err_set(err, ERR_SYSTEM, "no memory for a run");
-    }
-    if (rc == 0) {
-        rc = run_execute(run, schema, "creating", err);
-    }
+    int rc = sqlite3_open(":memory:", &run->db) == SQLITE_OK
+                 ? run_execute(run, schema, "creating", err)
+                 : err_set(err, ERR_SYSTEM, "no memory for a run");
     if (rc != 0) {
         run_close(run);
         return rc;
@@ -198,7 +196,7 @@ int run_create_in_memory(struct run **ret, struct err *err)
     return 0;
 }
 
-// Looks at what the file says it is, then at the numbering of its events.
+// Checks the format that the file says it has, then that no event is missing.
 static int check_format(struct run *run, struct err *err)
 {
     uint64_t application = 0, format = 0, count = 0;
@@ -217,22 +215,26 @@ static int check_format(struct run *run, struct err *err)
                        run->path, (unsigned long long)format, RUN_FORMAT);
     }
     rc = query_u64(run, "SELECT coalesce(max(sequence), 0) FROM event", &run->last, err);
-    if (rc == 0) {
-        rc = query_u64(run, "SELECT count(*) FROM event", &count, err);
-    }
-    if (rc == 0 && count != run->last) {
-        rc = err_set(err, ERR_CORRUPT, "%s: %llu of %llu events are missing", run->path,
-                     (unsigned long long)(run->last - count), (unsigned long long)run->last);
+    if (rc != 0) {
+        return rc;
     }
     run->last_committed = run->last;
-    return rc;
+    rc = query_u64(run, "SELECT count(*) FROM event", &count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (count != run->last) {
+        return err_set(err, ERR_CORRUPT, "%s: %llu of %llu events are missing", run->path,
+                       (unsigned long long)(run->last - count), (unsigned long long)run->last);
+    }
+    return 0;
 }
 
 int run_open(struct run **ret, const char *path, struct err *err)
 {
     struct run *run = NULL;
-    // Looked at through a reader first: a file of another version must not be touched, not even its
-    // journal mode.
+    // A reader checks the format first, because a file of another version must not be changed, not
+    // even its journal mode.
     int rc = run_open_read(&run, path, err);
     run_close(run);
     run = NULL;

@@ -1,13 +1,14 @@
-// State of a run from its events.
+// Builds the state of a run from its events.
 //
-// Every event is checked against what came before: ids are consecutive, a candidate is compiled
-// before it is forecast and decided, decided before it is measured, replicated before it becomes
-// the incumbent. What does not follow is ERR_CORRUPT and leaves the run state as it was. The run state owns
-// the insides of the events it took; nothing is ever taken back.
+// Every event is checked against those before it. Numbers of candidates are consecutive. A
+// candidate is compiled before it is forecast and decided about, decided about before it is
+// measured, and replicated before it becomes the incumbent. An event that does not follow is
+// ERR_CORRUPT and leaves the state as it was. The state owns the parts of the events that it took
+// over; nothing is ever removed from it.
 #include "client/run/run_state.h"
-#include <math.h>
 
 #include "common/mem.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +58,7 @@ void run_state_release(struct run_state *run_state)
     *run_state = (struct run_state){0};
 }
 
-// The candidate an event speaks of.
+// Finds the candidate that an event is about.
 static int find(const struct run_state *run_state, uint64_t id, struct run_state_candidate **ret,
                 struct err *err)
 {
@@ -108,8 +109,8 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
     if (event->duplicate_of >= event->candidate || event->parent >= event->candidate) {
         return err_set(err, ERR_CORRUPT, "candidate %llu refers to a later one", ID(event));
     }
-    if ((run_state->candidate_count & (run_state->candidate_count + 1)) ==
-        0) { // 0, 1, 3, 7 …: doubles
+    // The array has room for 2^k - 1 candidates and doubles when it is full.
+    if ((run_state->candidate_count & (run_state->candidate_count + 1)) == 0) {
         run_state->candidate = xrealloc(run_state->candidate, 2 * run_state->candidate_count + 1,
                                         sizeof(*run_state->candidate));
     }
@@ -141,13 +142,13 @@ static int apply_compiled(struct run_state *run_state, struct run_compiled *even
     } else {
         run_state->compile_failed++;
     }
-    if (candidate->compiled->seconds > 0) { // not for NaN, which is "absent"
+    if (candidate->compiled->seconds > 0) { // false for NaN, which means that it is not known
         run_state->compile_seconds += candidate->compiled->seconds;
     }
     return 0;
 }
 
-// Forecast, decided and measured need a candidate that compiled.
+// Finds a candidate that compiled, which forecasts, decisions and measurements need.
 static int find_compiled(const struct run_state *run_state, uint64_t id,
                          struct run_state_candidate **ret, struct err *err)
 {
@@ -166,8 +167,8 @@ static void add_tokens(struct run_state *run_state, uint64_t input, uint64_t out
     run_state->model_cost += isnan(cost) ? 0 : cost;
 }
 
-// The account of the batch that is being asked for. One that begins again after a resume gets the
-// same answers again.
+// Finds what language models used for the batch that is being written. A batch that begins again
+// after a resume gets the same answers again, so its count begins again, too.
 static struct run_state_ask *ask_of(struct run_state *run_state, const struct run_asked *event)
 {
     uint64_t first = run_state->candidate_count + 1;
@@ -186,7 +187,8 @@ static struct run_state_ask *ask_of(struct run_state *run_state, const struct ru
 static void apply_asked(struct run_state *run_state, struct run_asked *event)
 {
     struct run_state_ask *ask = ask_of(run_state, event);
-    bool said = event->round > 0; // not in files of before there was more than one generator
+    // Old files, which know one generator only, say nothing about the first answer.
+    bool said = event->round > 0;
     ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
     double cost = said ? event->first_cost : event->cost;
     ask->cost += isnan(cost) ? 0 : cost;
@@ -254,7 +256,7 @@ static int apply_decided(struct run_state *run_state, struct run_decided *event,
     return 0;
 }
 
-// A first measurement or a replication. A daemon may give a job up; then there is no result.
+// Applies a first measurement or a replication. There is no result when the daemon gave the job up.
 static int apply_measured(struct run_state *run_state, struct run_measured *event, struct err *err)
 {
     struct run_state_candidate *candidate = NULL;
@@ -397,7 +399,7 @@ int run_state_apply(struct run_state *run_state, struct run_event *event, struct
                  run_event_name(event->kind));
         return rc;
     }
-    // Pauses between sessions are not work; clocks that jump back do not count either.
+    // Pauses between sessions are not time at work. Clocks that jump back are ignored.
     if (event->kind != RUN_SESSION && run_state->last_sequence != 0 &&
         event->at > run_state->last_at) {
         run_state->wall_seconds += event->at - run_state->last_at;
@@ -415,7 +417,7 @@ static int visit(void *owner, struct run_event *event, struct err *err)
     return run_state_apply(owner, event, err);
 }
 
-int run_state_run(struct run_state *run_state, struct run *run, struct err *err)
+int run_state_read(struct run_state *run_state, struct run *run, struct err *err)
 {
     return run_replay(run, run_state->last_sequence, visit, run_state, err);
 }

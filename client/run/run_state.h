@@ -1,4 +1,5 @@
-// The state of a run as a run state over its events: what the search decides from, what reports and exports show. Pure; does no I/O.
+// The state of a run: what follows from its events so far. Searches decide from it, reports and
+// exports show it. Pure: it does no input or output, and the same events give the same state.
 #ifndef CLIENT_RUN_RUN_STATE_H
 #define CLIENT_RUN_RUN_STATE_H
 
@@ -11,84 +12,94 @@
 
 struct run_state_candidate {
     struct run_proposed proposed;
-    struct compiled *compiled;    // NULL until compiled
-    uint64_t object_duplicate_of; // candidate with the same object, or 0
-    struct forecast *forecast;    // NULL: none yet, or none could be had
-    char *forecast_reason;        // why there is none
-    bool forecast_done;
-    struct run_decided decided; // decision 0 until decided
-    struct result *result;      // first measurement (search or audit); NULL until then
-    struct result *record;      // the replication in a fresh process
-    bool given_up;              // the daemon buried the job
-    uint64_t measured_order;    // 1, 2, 3 … in order of first measurements; 0: not measured
-    double seconds_before;      // device-seconds spent when its first measurement arrived
+    struct compiled *compiled;    // NULL until it has been compiled
+    uint64_t object_duplicate_of; // earlier candidate that compiled to the same object; 0: none
+    struct forecast *forecast;    // NULL when there is none, or none yet
+    char *forecast_reason;        // why there is no forecast
+    bool forecast_done;           // the question was answered, by a forecast or by a reason
+    struct run_decided decided;   // decision is 0 until one was made
+    struct result *result;        // first measurement (search or audit); NULL until then
+    struct result *record;        // replication, measured in a fresh process; NULL until then
+    bool given_up;                // the daemon gave the job up, so there is no result
+    uint64_t measured_order;      // its place among first measurements, from 1; 0: not measured
+    double seconds_before;        // device seconds spent when its first measurement arrived
 };
 
+// A candidate that became the best of the run.
 struct run_state_incumbent {
     struct run_incumbent event;
-    double at;
+    double at; // wall clock, seconds since 1970
 };
 
-// What a language model took for one batch.
+// What language models used to write one batch.
 struct run_state_ask {
-    uint64_t first; // candidate that was to come next
-    uint64_t generator;
-    uint64_t tokens; // when they were paid for …
-    double cost;     // … in the worker's currency
+    uint64_t first;     // number of the first candidate of the batch
+    uint64_t generator; // number of the generator that asked
+    uint64_t tokens;    // tokens used when the answers were first given, not from a cache
+    double cost;        // their price in the worker's currency
 };
 
 struct run_state {
     struct run_started started;
-    struct run_session session; // the latest
+    struct run_session session; // the latest session
     size_t sessions;
-    struct compiled *baseline;
-    struct run_state_candidate *candidate; // candidate i is candidate[i - 1]
+    struct compiled *baseline;             // NULL until it has been compiled
+    struct run_state_candidate *candidate; // candidate number i is candidate[i - 1]
     size_t candidate_count;
-    struct run_state_incumbent *incumbent; // in order
+    struct run_state_incumbent *incumbent; // in the order in which they were found
     size_t incumbent_count;
-    struct run_certified certified; // the latest; zeroed before the first
-    size_t certifications;
-    uint64_t considered; // proposed and not a duplicate source
-    uint64_t compiled_ok, compile_failed;
-    uint64_t forecasts;        // forecasts made
-    uint64_t proposals, known; // by a language model, and of these the ones that were there already
-    struct run_state_ask *ask; // in order
+    struct run_certified certified; // the latest threshold; zeroed before the first
+    size_t certifications;          // number of thresholds so far
+    uint64_t considered;            // candidates proposed, without duplicates of a source
+    uint64_t compiled_ok;           // candidates that compiled
+    uint64_t compile_failed;        // candidates that did not compile
+    uint64_t forecasts;             // forecasts that were made
+    uint64_t proposals;             // candidates that language models wrote
+    uint64_t known;                 // of these, the ones whose source existed already
+    struct run_state_ask *ask;      // in order
     size_t ask_count;
-    bool asking_over;         // the language model has left a search that has other generators
-    char *asking_over_reason; // what it said last; NULL: nothing
-    uint64_t input_tokens, output_tokens; // that language models used for all of these
-    double model_cost;                    // in the worker's currency
-    uint64_t measured;                    // candidates measured (records not counted again)
-    uint64_t audited, trusted, reused;
-    uint64_t records;      // replications
-    double device_seconds; // held, all measurements
+    bool asking_over;         // the language model stopped giving candidates; others go on
+    char *asking_over_reason; // its last sentence; NULL: none
+    uint64_t input_tokens;    // tokens that language models read for the run
+    uint64_t output_tokens;   // tokens that language models wrote for the run
+    double model_cost;        // price of these tokens in the worker's currency
+    uint64_t measured;        // candidates that were measured; replications are not counted again
+    uint64_t audited;         // candidates measured although their forecast was trusted
+    uint64_t trusted;         // candidates whose forecast was trusted
+    uint64_t reused;          // candidates with the object of an earlier one
+    uint64_t records;         // replications
+    double device_seconds;    // for which all measurements held a device
     double compile_seconds;
-    double first_at, last_at; // wall clock of first and last event
+    double first_at; // wall clock of the first event, seconds since 1970
+    double last_at;  // wall clock of the last event
     bool finished;
     char *finish_reason;
-    uint64_t last_sequence;
+    uint64_t last_sequence;       // number of the last event
     uint64_t observed_up_to;      // event up to which outcomes were told to the worker
-    uint64_t observed_candidates; // the outcomes of candidates 1 … this were told
-    double wall_seconds;          // clients were at work, all sessions together
-    double session_at;            // wall clock of the latest session's beginning
+    uint64_t observed_candidates; // the worker was told the outcomes of candidates 1 … this
+    double wall_seconds;          // time at work, all sessions together without the pauses
+    double session_at;            // wall clock at the beginning of the latest session
 };
 
 void run_state_init(struct run_state *run_state);
+// Frees what the state holds; it may be used again after that.
 void run_state_release(struct run_state *run_state);
-// Applies one event (takes the insides of its body). ERR_CORRUPT when it does not follow from what came before.
+// Applies one event, whose body's parts it takes over. ERR_CORRUPT when the event does not follow
+// from the events before; the state is then as it was.
 MUST_CHECK int run_state_apply(struct run_state *run_state, struct run_event *event,
                                struct err *err);
-// Folds a whole file.
-MUST_CHECK int run_state_run(struct run_state *run_state, struct run *run, struct err *err);
-// log2 speedup of the incumbent; 0 (the baseline) without one.
+// Applies all events of the file that were not applied yet.
+MUST_CHECK int run_state_read(struct run_state *run_state, struct run *run, struct err *err);
+// The log2 speedup of the incumbent over the baseline; 0 without an incumbent.
 double run_state_incumbent_log2(const struct run_state *run_state);
-// The same after candidates 1 … last only.
+// The same, as it was when only candidates 1 … last were known.
 double run_state_incumbent_before(const struct run_state *run_state, uint64_t last);
-// Device-seconds that a result is charged; 0 for NULL and for an answer from a cache.
+// The device seconds that a result is charged; 0 for NULL and for an answer from a cache.
 double run_state_held_seconds(const struct result *result);
-const struct run_state_candidate *
-run_state_best(const struct run_state *run_state); // NULL without an incumbent
+// The incumbent; NULL without one.
+const struct run_state_candidate *run_state_best(const struct run_state *run_state);
+// The incumbent among candidates 1 … last; NULL without one.
 const struct run_state_candidate *run_state_best_before(const struct run_state *run_state,
-                                                        uint64_t last); // the same
+                                                        uint64_t last);
 
 #endif

@@ -1,37 +1,34 @@
-// Batches on their way.
+// The rules by which batches go through a search.
 //
-// Candidates 1, 2, 3 … form batches of consecutive ids: the first PIPELINE_EARLY of started.batch ids each,
-// the others of started.wide: when forecasts are worth something, more are made per measurement. A decision depends on the
-// seed and on a part of the log that is fixed beforehand, never on what happens to have arrived:
+// Candidates 1, 2, 3 … form batches of consecutive numbers. The first PIPELINE_EARLY batches have
+// started.batch candidates each, the later ones started.wide: once forecasts are worth something,
+// more candidates are considered per measurement. A decision depends on the seed and on a part of
+// the log that is fixed beforehand, never on what happens to have arrived:
 //
-//   propose(k)   one transaction. Sees the proposals of all earlier batches and the outcomes of
-//   batches ≤ k - LAG.
-//                Waits until batch k - LAG is settled.
-//                Of several generators, what these outcomes say of them decides which one is next.
-//                What the worker writes is asked for at this point, round by round, and proposed
-//                when the batch is full: the requests follow from the same view, so that a search that was
-//                killed asks the same again and the worker, which remembers, answers the same.
-//   compiled     recorded in order of ids, whatever order the answers come in, so that "the same
-//   object as candidate 17"
-//                always names the earlier one.
-//   forecast(k)  one request, one transaction. Waits until batch k is compiled, batch k - 1
-//   forecast, and the worker has been
-//                told the outcomes of batches ≤ k - LAG and of no others: tell(j) waits for
-//                forecast(j + LAG - 1).
-//   decide(k)    one transaction, in order of ids, before them the threshold of a policy that
-//   certifies where it is another one. Sees the forecasts, the incumbent after batch k
-//   - LAG, and for the limits
-//                the device-seconds of batches ≤ k - LAG. Waits until those are settled.
-//   settled(k)   every candidate of the batch that was decided to be measured has its outcome,
-//   batch k - 1 is settled, and no
-//                candidate of the batch is left that looks better than the incumbent: the best such
-//                one is measured again (key r<id>), and becomes the incumbent when the two
-//                measurements agree and the second is better, too.
+//   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
+//                batches up to k - LAG, so it waits until batch k - LAG is settled. With several
+//                generators, these outcomes decide which one is next. Candidates that the worker
+//                writes are asked for at this point, round by round, and proposed when the batch is
+//                full. The requests follow from the same outcomes, so a search that was killed asks
+//                the same again, and the worker, which remembers, answers the same.
+//   compiled     Recorded in the order of candidates, in whatever order the answers come, so that
+//                "the same object as candidate 17" always names the earlier one.
+//   forecast(k)  One request and one transaction. Waits until batch k is compiled, batch k - 1 has
+//                its forecasts, and the worker has been told the outcomes of batches up to k - LAG
+//                and of no others: telling batch j waits for forecast(j + LAG - 1).
+//   decide(k)    One transaction. First the threshold of a policy that certifies one, if it has
+//                changed, then the decisions in the order of candidates. Sees the forecasts, the
+//                incumbent after batch k - LAG, and for the limits the device seconds of batches up
+//                to k - LAG, so it waits until those are settled.
+//   settled(k)   Every candidate of the batch that is to be measured has its outcome, batch k - 1 is
+//                settled, and no candidate of the batch is left that looks better than the
+//                incumbent. The best such candidate is measured again (key r<id>), and becomes the
+//                incumbent when the two measurements agree and the second one is better, too.
 //
 // With LAG = 2 the compiling and forecasting of one batch overlaps with the measuring of the one
-// before. A kill at any point loses at most what was not recorded; the same stage then sees the
+// before. A kill at any point loses at most what was not recorded: the same stage then sees the
 // same log, sends the same keys, and gets the same jobs. Only a time limit and a user's
-// interruption do not follow from the log; both stop decisions and change none.
+// interruption do not follow from the log; both prevent further decisions and change none.
 #include "client/search/pipeline.h"
 
 #include "client/search/pipeline_state.h"
@@ -41,27 +38,27 @@
 #include <stdlib.h>
 #include <time.h>
 
-uint64_t pipeline_find_first(const struct first *table, const struct digest *digest)
+uint64_t pipeline_find_first(const struct first_seen *table, const struct digest *digest)
 {
-    struct first *first;
+    struct first_seen *first;
     HASH_FIND(hh, table, digest->byte, DIGEST_LEN, first);
     return first ? first->candidate : 0;
 }
 
-void pipeline_add_first(struct first **table, const struct digest *digest, uint64_t candidate)
+void pipeline_add_first(struct first_seen **table, const struct digest *digest, uint64_t candidate)
 {
     if (digest_is_zero(digest) || pipeline_find_first(*table, digest) != 0) {
         return;
     }
-    struct first *first = xcalloc(1, sizeof(*first));
+    struct first_seen *first = xcalloc(1, sizeof(*first));
     first->digest = *digest;
     first->candidate = candidate;
     HASH_ADD(hh, *table, digest.byte, DIGEST_LEN, first);
 }
 
-static void free_firsts(struct first **table)
+static void free_first_seen(struct first_seen **table)
 {
-    struct first *first, *next;
+    struct first_seen *first, *next;
     HASH_ITER (hh, *table, first, next) {
         HASH_DEL(*table, first);
         free(first);
@@ -99,7 +96,8 @@ int pipeline_commit(struct pipeline *p, int code, struct err *err)
 
 // ---- jobs ----
 
-void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret)
+void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind,
+                       struct job_spec *ret)
 {
     const struct run_started *started = &p->run_state->started;
     *ret = (struct job_spec){
@@ -118,14 +116,14 @@ void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, st
 }
 
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_peer_callback *callback)
+                     uint64_t priority, job_service_callback *callback)
 {
     char key[32];
     snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
     p->jobs->submit(p->jobs, key, spec, priority, callback, p, id);
 }
 
-void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error)
+void pipeline_job_failed(struct pipeline *p, char letter, uint64_t id, const struct err *error)
 {
     err_set(&p->failure, error->code, "job %c%llu: %s", letter, (unsigned long long)id,
             error->text);
@@ -133,12 +131,13 @@ void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct er
 
 // ---- tell the worker ----
 
-// Nothing that is not decided now will be.
-static bool is_over(const struct pipeline *p)
+// Whether no more decisions will be made.
+static bool is_ending(const struct pipeline *p)
 {
     return p->stop || (p->exhausted && p->decided == batch_count(p));
 }
 
+// Whether one of candidates after + 1 … last was measured.
 static bool has_outcomes(const struct run_state *run_state, uint64_t after, uint64_t last)
 {
     for (uint64_t id = after + 1; id <= last; id++) {
@@ -153,7 +152,7 @@ static void on_told(void *owner, bool ok, uint64_t rows)
 {
     struct pipeline *p = owner;
     if (!ok) {
-        return; // the next message has these, too
+        return; // the next message includes these outcomes
     }
     p->told = p->telling;
     if (has_outcomes(p->run_state, p->run_state->observed_candidates, p->told)) {
@@ -168,7 +167,8 @@ static void on_told(void *owner, bool ok, uint64_t rows)
 static void tell(struct pipeline *p)
 {
     uint64_t batch = p->settled;
-    if (!is_over(p) && batch + PIPELINE_LAG > p->forecast + 1) { // forecasts before must not profit
+    // Forecasts that are still to be made must not profit from later outcomes than they may see.
+    if (!is_ending(p) && batch + PIPELINE_LAG > p->forecast + 1) {
         batch = p->forecast + 1 > PIPELINE_LAG ? p->forecast + 1 - PIPELINE_LAG : 0;
     }
     if (batch <= p->told_batch || p->forecasts->busy) {
@@ -183,11 +183,11 @@ static void tell(struct pipeline *p)
 
 static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
 {
-    return wanted < 1 ? otherwise : wanted > PIPELINE_BATCH_MAX ? PIPELINE_BATCH_MAX : wanted;
+    return wanted < 1 ? otherwise : wanted > RUN_BATCH_MAX ? RUN_BATCH_MAX : wanted;
 }
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                    struct job_peer *jobs, struct forecast_peer *forecasts,
+                    struct job_service *jobs, struct forecast_service *forecasts,
                     struct proposer *proposer, const struct generator *const *generators,
                     size_t generator_count, struct err *err)
 {
@@ -216,9 +216,9 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->strategy = strategy;
     p->policy = policy;
     p->risk = policy->certifies ? risk_create(started) : NULL;
-    p->batch = batch_size(started->batch, PIPELINE_BATCH_DEFAULT);
+    p->batch = batch_size(started->batch, RUN_BATCH_DEFAULT);
     p->wide = batch_size(started->wide, p->batch);
-    pipeline_add_slots(p);
+    pipeline_track_candidates(p);
     for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
         pipeline_add_first(&p->source, &candidate->proposed.source, id);
@@ -233,12 +233,12 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
         }
     }
     *ret = p;
-    return p->asker < p->generator_count ? pipeline_know_sources(p, err) : 0;
+    return p->asker < p->generator_count ? pipeline_remember_sources(p, err) : 0;
 }
 
 bool pipeline_asking(const struct pipeline *p)
 {
-    return p->writing.on && !p->writing.over;
+    return p->asked.under_way && !p->asked.complete;
 }
 
 void pipeline_free(struct pipeline *p)
@@ -246,45 +246,57 @@ void pipeline_free(struct pipeline *p)
     if (!p) {
         return;
     }
-    for (size_t i = 0; i < p->slot_count; i++) {
-        if (p->slot[i].answer) {
-            message_clear(&compiled_message, p->slot[i].answer);
-            free(p->slot[i].answer);
+    for (size_t i = 0; i < p->candidate_jobs_count; i++) {
+        if (p->candidate_jobs[i].answer) {
+            message_clear(&compiled_message, p->candidate_jobs[i].answer);
+            free(p->candidate_jobs[i].answer);
         }
     }
-    free(p->slot);
-    free_firsts(&p->source);
-    free_firsts(&p->object);
-    free_firsts(&p->normal);
-    pipeline_forget_asked(p);
+    free(p->candidate_jobs);
+    free_first_seen(&p->source);
+    free_first_seen(&p->object);
+    free_first_seen(&p->normal);
+    pipeline_clear_asked(p);
     risk_free(p->risk);
     free(p->exhausted);
     free(p->stop);
     free(p);
 }
 
+// Has each stage do what is possible now.
+static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
+{
+    int rc = pipeline_record_compiled(p, progress, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = pipeline_propose(p, progress, err);
+    if (rc != 0) {
+        return rc;
+    }
+    pipeline_ask_forecasts(p, progress);
+    rc = pipeline_decide(p, progress, err);
+    if (rc != 0) {
+        return rc;
+    }
+    pipeline_settle(p, progress);
+    tell(p);
+    return 0;
+}
+
 int pipeline_advance(struct pipeline *p, struct err *err)
 {
-    int rc = 0;
-    for (bool progress = true; progress && rc == 0;) {
+    for (bool progress = true; progress;) {
         progress = false;
         if (p->failure.code != ERR_NONE) {
             return err_set(err, p->failure.code, "%s", p->failure.text);
         }
-        rc = pipeline_record_compiled(p, &progress, err);
-        if (rc == 0) {
-            rc = pipeline_propose(p, &progress, err);
-        }
-        if (rc == 0) {
-            pipeline_ask_forecasts(p, &progress);
-            rc = pipeline_decide(p, &progress, err);
-        }
-        if (rc == 0) {
-            pipeline_settle(p, &progress);
-            tell(p);
+        int rc = advance_stages(p, &progress, err);
+        if (rc != 0) {
+            return rc;
         }
     }
-    return rc;
+    return 0;
 }
 
 void pipeline_stop(struct pipeline *p, const char *reason)
@@ -296,7 +308,7 @@ void pipeline_stop(struct pipeline *p, const char *reason)
 
 bool pipeline_done(const struct pipeline *p, const char **ret_reason)
 {
-    if (!is_over(p) || p->settled < p->decided || p->told_batch < p->settled ||
+    if (!is_ending(p) || p->settled < p->decided || p->told_batch < p->settled ||
         p->forecasts->busy) {
         return false;
     }

@@ -1,11 +1,13 @@
 // The way of candidates through a search, in batches: propose, compile, forecast, decide, measure,
-// replicate, tell the worker. Writes every step to the run file before anything follows from it.
-// client/search/search.c drives it; it does no waiting itself.
+// replicate, tell the worker. Every step is written to the run file before anything follows from
+// it. client/search/search.c drives the pipeline, and so do simulations; it does no waiting itself
+// and does not know whether daemon and worker are real.
 #ifndef CLIENT_SEARCH_PIPELINE_H
 #define CLIENT_SEARCH_PIPELINE_H
 
+#include "client/forecast/forecast_service.h"
 #include "client/forecast/proposer.h"
-#include "client/pool/peers.h"
+#include "client/pool/job_service.h"
 #include "client/propose/generator.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
@@ -14,37 +16,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PIPELINE_LAG                                                                               \
-    2 // a batch is proposed and decided from the outcomes of batches up to this many before it
-#define PIPELINE_BATCH_DEFAULT 8 // of run files that do not say
-#define PIPELINE_EARLY 4         // batches that are small, since little is known yet
-#define PIPELINE_BATCH_MAX 64    // all of a batch fits into one FORECAST
+// A batch is proposed and decided from the outcomes of batches up to this many before it.
+#define PIPELINE_LAG 2
+// So many batches at the beginning have the smaller size, since little is known yet.
+#define PIPELINE_EARLY 4
 
 struct pipeline;
 
-// All arguments stay the caller's and must outlive the pipeline; the array of generators
-// (generator_count of them, 1 to GENERATOR_LIST_MAX, by their numbers) alone is copied. proposer is
-// for a generator that asks, and NULL without one. run state is that of run, which has its RUN_STARTED,
-// RUN_SESSION and RUN_BASELINE. Submits what the log says is under way.
+// Creates a pipeline and submits the jobs that are under way by the log. All arguments stay the
+// caller's and must outlive the pipeline, but for the array of generators, which is copied. There
+// are 1 to GENERATOR_LIST_MAX generators, in the order of their numbers. proposer is for a
+// generator that asks the worker for candidates, and NULL without one. run_state is the state of
+// run, which has its RUN_STARTED, RUN_SESSION and RUN_BASELINE.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
-                               struct job_peer *jobs, struct forecast_peer *forecasts,
+                               struct job_service *jobs, struct forecast_service *forecasts,
                                struct proposer *proposer, const struct generator *const *generators,
                                size_t generator_count, struct err *err);
 // Whether the worker is being asked for candidates.
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine
 
-// Does everything that is possible now. Afterwards nothing happens before an answer arrives.
-// Fails when the run file cannot be written or a job cannot be submitted; what is recorded stays
-// right.
+// Does everything that is possible now. After that nothing happens until an answer arrives. Fails
+// when the run file cannot be written or a job cannot be submitted; what is recorded stays valid.
 MUST_CHECK int pipeline_advance(struct pipeline *pipeline, struct err *err);
-// No new decisions; what was decided is measured to its end. reason is for RUN_FINISHED.
+// Makes no new decisions. What was decided is still measured. reason is for RUN_FINISHED.
 void pipeline_stop(struct pipeline *pipeline, const char *reason);
-// Everything is measured, replicated and told. *ret_reason says why there is no more; valid until
-// pipeline_free.
+// Whether everything is measured, replicated and told. *ret_reason then says why there is no more;
+// it is valid until pipeline_free.
 bool pipeline_done(const struct pipeline *pipeline, const char **ret_reason);
 
-// Appends to the run file and applies to the run state. Clears body, whatever happens.
+// Appends an event to the run file and applies it to the state. Clears body, also after a failure.
 MUST_CHECK int pipeline_record(struct run *run, struct run_state *run_state,
                                enum run_event_kind kind, void *body, struct err *err);
 

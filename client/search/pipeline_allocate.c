@@ -1,6 +1,7 @@
-// Whose candidates a batch has. Usually all are of one generator: of several, the one that
-// client/policy/allocation.h chooses. When it has too few left, the rest is another one's; the one that asks
-// the worker comes last, since only then is it known how many it has.
+// Decides which generators fill a batch. Usually one generator gives all candidates; of several,
+// the one that client/policy/allocation.h chooses. When it has too few left, another one gives the
+// rest. The generator that asks the worker comes last, since the number of its candidates is only
+// known when the worker has answered.
 #include "client/policy/allocation.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
@@ -17,7 +18,7 @@ static struct strategy_view view_of(const struct pipeline *p, uint64_t visible, 
                                   .discards = p->policy->discards};
 }
 
-// How many candidates the generator has left.
+// How many candidates the generator has left; UINT64_MAX for the one that asks the worker.
 static uint64_t left_of(const struct pipeline *p, size_t number, bool asks)
 {
     if (p->generator[number]->is_llm) {
@@ -32,7 +33,7 @@ void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool
                    struct plan *ret)
 {
     uint64_t planned[GENERATOR_LIST_MAX] = {0}, left[GENERATOR_LIST_MAX];
-    uint64_t slot = p->run_state->candidate_count + 1;
+    uint64_t next_candidate = p->run_state->candidate_count + 1;
     *ret = (struct plan){.parts = 0};
     bool gone[GENERATOR_LIST_MAX];
     for (size_t i = 0; i < p->generator_count; i++) {
@@ -40,20 +41,20 @@ void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool
         gone[i] = left[i] == 0;
     }
     while (want > 0) {
-        size_t next = p->generator_count > 1
-                          ? allocation_choose(p->run_state, visible_from(p, batch),
-                                              p->generator_count, gone, planned, slot)
-                          : gone[0];
-        if (next == p->generator_count) {
+        size_t chosen = p->generator_count > 1
+                            ? allocation_choose(p->run_state, visible_from(p, batch),
+                                                p->generator_count, gone, planned, next_candidate)
+                            : gone[0];
+        if (chosen == p->generator_count) {
             return;
         }
-        uint64_t count = left[next] < want ? left[next] : want;
-        ret->part[ret->parts].generator = next;
+        uint64_t count = left[chosen] < want ? left[chosen] : want;
+        ret->part[ret->parts].generator = chosen;
         ret->part[ret->parts++].count = count;
-        planned[next] = count;
-        gone[next] = true; // when this is not the end it has no more
+        planned[chosen] = count;
+        gone[chosen] = true; // if candidates are still wanted, it has no more
         want -= count;
-        slot += count;
+        next_candidate += count;
     }
 }
 
@@ -81,7 +82,7 @@ static int record_choice(struct pipeline *p, size_t number, const struct strateg
 int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
                          struct err *err)
 {
-    struct strategy_choice choice[PIPELINE_BATCH_MAX];
+    struct strategy_choice choice[RUN_BATCH_MAX];
     uint64_t visible = visible_from(p, batch);
     int rc = 0;
     for (size_t part = 0; part < plan->parts && rc == 0; part++) {
@@ -98,7 +99,7 @@ int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *
     return rc;
 }
 
-char *pipeline_no_more(const struct pipeline *p)
+char *pipeline_exhausted_reason(const struct pipeline *p)
 {
     return xstrdup(p->generator_count > 1 ? "no generator has more candidates"
                    : p->asker == 0        ? "no more new candidates came"

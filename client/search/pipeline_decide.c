@@ -1,5 +1,7 @@
-// Forecasting and deciding: one request and one transaction a batch each, in order of batches.
+// Forecasts and decisions. Each batch has one request and one transaction for its forecasts and one
+// transaction for its decisions, in the order of batches.
 #include "client/search/pipeline_state.h"
+
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -71,7 +73,7 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
 
 // ---- decide ----
 
-// Decides about one candidate. The reason is malloc'd.
+// Decides about one candidate. The caller frees ret->reason.
 static void make_decision(const struct pipeline *p, const struct policy_view *view,
                           struct run_decided *ret)
 {
@@ -95,8 +97,8 @@ static void make_decision(const struct pipeline *p, const struct policy_view *vi
     ret->reason = xstrdup(decision.reason);
 }
 
-// Records the threshold that follows from the outcomes of candidates 1 … visible, where it is
-// another one than the log has.
+// Records the threshold that follows from the outcomes of candidates 1 … visible, unless the log
+// has the same one.
 static int record_threshold(struct pipeline *p, uint64_t visible, struct err *err)
 {
     const struct run_certified *last = &p->run_state->certified;
@@ -125,7 +127,7 @@ static int record_threshold(struct pipeline *p, uint64_t visible, struct err *er
     return pipeline_append(p, RUN_CERTIFIED, &event, err);
 }
 
-// Records the decisions of a batch up to the first measurement that is beyond a limit.
+// Records the decisions of a batch, up to the first measurement that would exceed a limit.
 static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
 {
     uint64_t visible = visible_from(p, batch);
@@ -164,6 +166,7 @@ static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
     return pipeline_commit(p, rc, err);
 }
 
+// Whether all candidates of a batch that compiled are decided about.
 static bool is_decided(const struct pipeline *p, uint64_t batch)
 {
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {

@@ -1,25 +1,26 @@
-// Measuring, and measuring again what seems to beat the incumbent.
+// Measures candidates, and replicates those that seem to beat the incumbent.
+#include "client/run/improvement.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define AGREE_LOG2                                                                                 \
-    0.07 // two measurements of one candidate agree within 5 % or within their intervals
+// Two measurements of a candidate agree within 5 % or within their intervals.
+#define AGREE_LOG2 0.07
 
-static job_peer_callback on_measured, on_replicated;
+static job_service_callback on_measured, on_replicated;
 
-// The anchor is the incumbent that the decision saw, so the spec is the same after a resume.
+// The anchor is the incumbent that the decision saw, so that the spec is the same after a resume.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id)
 {
-    if (p->slot[id - 1].measuring) {
+    if (p->candidate_jobs[id - 1].measuring) {
         return;
     }
-    p->slot[id - 1].measuring = true;
+    p->candidate_jobs[id - 1].measuring = true;
     double incumbent = candidate_of(p, id)->decided.incumbent_log2;
     struct job_spec spec;
-    pipeline_spec(p, id, JOB_MEASURE, &spec);
-    spec.anchor_log2 = incumbent != 0 ? incumbent : NAN; // the baseline is an anchor already
+    pipeline_job_spec(p, id, JOB_MEASURE, &spec);
+    spec.anchor_log2 = incumbent != 0 ? incumbent : NAN; // the baseline is always an anchor
     pipeline_submit(p, 'm', id, &spec, id, on_measured);
 }
 
@@ -38,7 +39,7 @@ static void make_measured(const struct pipeline *p, uint64_t id, enum purpose pu
         ret->reason =
             xasprintf("the daemon gave the job up (%s): %.2000s", job_state_name(info->state),
                       info->reason ? info->reason : "no reason given");
-    } else if (ret->result->compiled) { // is in RUN_COMPILED already
+    } else if (ret->result->compiled) { // RUN_COMPILED has it already
         message_clear(&compiled_message, ret->result->compiled);
         free(ret->result->compiled);
         ret->result->compiled = NULL;
@@ -50,7 +51,7 @@ static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job
 {
     struct pipeline *p = owner;
     if (error) {
-        pipeline_fail(p, 'm', id, error);
+        pipeline_job_failed(p, 'm', id, error);
         return;
     }
     bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
@@ -67,7 +68,7 @@ static void submit_replication(struct pipeline *p, uint64_t id)
 {
     struct job_spec spec;
     double incumbent = run_state_incumbent_log2(p->run_state);
-    pipeline_spec(p, id, JOB_MEASURE, &spec);
+    pipeline_job_spec(p, id, JOB_MEASURE, &spec);
     spec.anchor_log2 = incumbent != 0 ? incumbent : NAN;
     spec.fresh = true;
     spec.repeat = 1;
@@ -75,7 +76,7 @@ static void submit_replication(struct pipeline *p, uint64_t id)
     pipeline_submit(p, 'r', id, &spec, 0, on_replicated);
 }
 
-// Whether the second measurement makes the candidate the incumbent.
+// Whether the replication makes the candidate the incumbent.
 static bool is_confirmed(const struct run_state_candidate *candidate, double incumbent)
 {
     const struct result *first = candidate->result, *second = candidate->record;
@@ -84,7 +85,8 @@ static bool is_confirmed(const struct run_state_candidate *candidate, double inc
     }
     double half_widths =
         (first->speedup->hi - first->speedup->lo + second->speedup->hi - second->speedup->lo) / 2;
-    double allowed = half_widths > AGREE_LOG2 ? half_widths : AGREE_LOG2; // also for NaN
+    // An interval that is not known (NaN) allows AGREE_LOG2.
+    double allowed = half_widths > AGREE_LOG2 ? half_widths : AGREE_LOG2;
     return second->speedup->lo > incumbent &&
            fabs(first->speedup->log2 - second->speedup->log2) <= allowed;
 }
@@ -121,17 +123,16 @@ static void on_replicated(void *owner, uint64_t id, struct job_ref ref, struct j
     struct pipeline *p = owner;
     p->replicating = 0;
     if (error) {
-        pipeline_fail(p, 'r', id, error);
+        pipeline_job_failed(p, 'r', id, error);
     } else if (record_replication(p, id, ref, info, &p->failure) == 0) {
         p->jobs->ack(p->jobs, ref);
     }
 }
 
-// The best candidate of the batch that seems to beat the incumbent and was not measured again; 0:
-// none.
+// The best candidate of the batch that seems to beat the incumbent and was not replicated; 0: none.
 static uint64_t find_contender(const struct pipeline *p, uint64_t batch)
 {
-    double best = run_state_incumbent_log2(p->run_state) + FORECAST_MARGIN_LOG2;
+    double best = run_state_incumbent_log2(p->run_state) + IMPROVEMENT_MARGIN_LOG2;
     uint64_t contender = 0;
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);

@@ -1,15 +1,18 @@
-// Proposing and compiling: limits, sources into the run file, the compile jail's answers in order.
+// Proposes and compiles: checks limits, stores sources in the run file, records the compile jail's
+// answers in order.
 #include "client/search/pipeline_state.h"
+
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A measurement, before the first one is known. Small: a search must not end because of a guess.
+// Device seconds of a measurement before the first one is known. Small, since a search must not end
+// because of a guess.
 #define BUDGET_GUESS_SECONDS 0.1
 
-static job_peer_callback on_compiled;
+static job_service_callback on_compiled;
 
 // ---- limits ----
 
@@ -36,7 +39,6 @@ struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t la
     return spent;
 }
 
-// Whether one more measurement would be beyond a limit; the reason, malloc'd, or NULL.
 char *spent_limit(const struct pipeline *p, const struct spent *spent)
 {
     const struct run_started *started = &p->run_state->started;
@@ -51,7 +53,7 @@ char *spent_limit(const struct pipeline *p, const struct spent *spent)
     return NULL;
 }
 
-// Why there is no next batch; malloc'd, or NULL when there is one, of *ret_want candidates.
+// Why there is no next batch, malloc'd; NULL when there is one, of *ret_want candidates.
 static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t *ret_want)
 {
     const struct run_started *started = &p->run_state->started;
@@ -65,7 +67,7 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
     }
     if (count != batch_end(p, batch - 1)) {
-        return pipeline_no_more(p);
+        return pipeline_exhausted_reason(p);
     }
     return spent_limit(p, &spent);
 }
@@ -75,7 +77,7 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
 void pipeline_submit_compile(struct pipeline *p, uint64_t id)
 {
     struct job_spec spec;
-    pipeline_spec(p, id, JOB_COMPILE, &spec);
+    pipeline_job_spec(p, id, JOB_COMPILE, &spec);
     pipeline_submit(p, 'c', id, &spec, id, on_compiled);
 }
 
@@ -89,7 +91,7 @@ int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, con
         event->duplicate_of = pipeline_find_first(p->source, &digest);
         pipeline_add_first(&p->source, &digest, id);
         if (p->asker < p->generator_count) {
-            pipeline_know_source(p, source, len, id);
+            pipeline_remember_source(p, source, len, id);
         }
         rc = pipeline_append(p, RUN_PROPOSED, event, err);
     } else {
@@ -98,18 +100,20 @@ int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, con
     return rc;
 }
 
-void pipeline_add_slots(struct pipeline *p)
+void pipeline_track_candidates(struct pipeline *p)
 {
     size_t count = p->run_state->candidate_count;
-    if (count > p->slot_count) {
-        p->slot = xrealloc(p->slot, count, sizeof(*p->slot));
-        memset(p->slot + p->slot_count, 0, (count - p->slot_count) * sizeof(*p->slot));
-        p->slot_count = count;
+    if (count > p->candidate_jobs_count) {
+        p->candidate_jobs = xrealloc(p->candidate_jobs, count, sizeof(*p->candidate_jobs));
+        memset(p->candidate_jobs + p->candidate_jobs_count, 0,
+               (count - p->candidate_jobs_count) * sizeof(*p->candidate_jobs));
+        p->candidate_jobs_count = count;
     }
 }
 
-// A batch without anything that has to be asked for.
-static int choose(struct pipeline *p, uint64_t batch, const struct plan *plan, struct err *err)
+// Records a batch for which the worker need not be asked.
+static int record_batch(struct pipeline *p, uint64_t batch, const struct plan *plan,
+                        struct err *err)
 {
     int rc = run_begin(p->run, err);
     if (rc == 0) {
@@ -118,6 +122,7 @@ static int choose(struct pipeline *p, uint64_t batch, const struct plan *plan, s
     return pipeline_commit(p, rc, err);
 }
 
+// Begins the next batch. *ret_asking: the worker is being asked for candidates of it.
 static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *ret_asking,
                        struct err *err)
 {
@@ -125,23 +130,23 @@ static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *
     pipeline_plan(p, batch, want, true, &plan);
     *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->is_llm;
     if (plan.parts == 0) {
-        p->exhausted = pipeline_no_more(p);
+        p->exhausted = pipeline_exhausted_reason(p);
         return 0;
     }
-    return *ret_asking ? pipeline_ask(p, batch, &plan, err) : choose(p, batch, &plan, err);
+    return *ret_asking ? pipeline_ask(p, batch, &plan, err) : record_batch(p, batch, &plan, err);
 }
 
 int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = batch_count(p) + 1, want;
-    if (p->stop || p->exhausted || (p->writing.on && !p->writing.over) ||
+    if (p->stop || p->exhausted || (p->asked.under_way && !p->asked.complete) ||
         (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
         return 0;
     }
     *progress = true;
     bool asking = false;
     int rc;
-    if (p->writing.on) {
+    if (p->asked.under_way) {
         rc = pipeline_record_asked(p, err);
     } else if ((p->exhausted = check_exhausted(p, batch, &want))) {
         return 0;
@@ -151,7 +156,7 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
     if (asking) {
         return rc;
     }
-    pipeline_add_slots(p);
+    pipeline_track_candidates(p);
     for (uint64_t id = batch_first(p, batch); rc == 0 && id <= p->run_state->candidate_count;
          id++) {
         if (candidate_of(p, id)->proposed.duplicate_of == 0) {
@@ -168,45 +173,45 @@ static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job
 {
     struct pipeline *p = owner;
     if (error) {
-        pipeline_fail(p, 'c', id, error);
+        pipeline_job_failed(p, 'c', id, error);
         return;
     }
-    struct slot *slot = &p->slot[id - 1];
-    slot->job = ref;
-    slot->answer = info->compiled;
+    struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
+    jobs->job = ref;
+    jobs->answer = info->compiled;
     info->compiled = NULL;
-    if (!slot->answer) { // buried or cancelled
-        slot->answer = xcalloc(1, sizeof(*slot->answer));
-        slot->answer->verdict = VERDICT_COMPILE_ERROR;
-        slot->answer->seconds = NAN;
-        slot->answer->reason =
+    if (!jobs->answer) { // the job was buried or cancelled
+        jobs->answer = xcalloc(1, sizeof(*jobs->answer));
+        jobs->answer->verdict = VERDICT_COMPILE_ERROR;
+        jobs->answer->seconds = NAN;
+        jobs->answer->reason =
             xasprintf("the daemon gave the compilation up (%s): %.2000s",
                       job_state_name(info->state), info->reason ? info->reason : "no reason given");
     }
 }
 
-// Records what has arrived, in order of ids.
+// Records the compilations that have arrived, in the order of candidates.
 int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t first = p->compiled + 1, id;
     bool any = false;
     int rc = 0;
     for (id = first; rc == 0 && id <= p->run_state->candidate_count; id++) {
-        struct slot *slot = &p->slot[id - 1];
+        struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
         if (!candidate_of(p, id)->compiled && candidate_of(p, id)->proposed.duplicate_of == 0) {
-            if (!slot->answer) {
+            if (!jobs->answer) {
                 break;
             }
             if (!any) {
                 rc = run_begin(p->run, err);
                 any = true;
             }
-            struct run_compiled event = {.candidate = id, .compiled = slot->answer};
-            if (slot->answer->verdict == VERDICT_NONE) {
-                event.duplicate_of = pipeline_find_first(p->object, &slot->answer->object);
-                pipeline_add_first(&p->object, &slot->answer->object, id);
+            struct run_compiled event = {.candidate = id, .compiled = jobs->answer};
+            if (jobs->answer->verdict == VERDICT_NONE) {
+                event.duplicate_of = pipeline_find_first(p->object, &jobs->answer->object);
+                pipeline_add_first(&p->object, &jobs->answer->object, id);
             }
-            slot->answer = NULL;
+            jobs->answer = NULL;
             if (rc == 0) {
                 rc = pipeline_append(p, RUN_COMPILED, &event, err);
             } else {
@@ -221,8 +226,8 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         *progress = true;
         p->compiled = id - 1;
         for (uint64_t i = first; i < id; i++) {
-            if (p->slot[i - 1].job.job != 0) {
-                p->jobs->ack(p->jobs, p->slot[i - 1].job);
+            if (p->candidate_jobs[i - 1].job.job != 0) {
+                p->jobs->ack(p->jobs, p->candidate_jobs[i - 1].job);
             }
         }
     }

@@ -1,6 +1,6 @@
-// The inside of a pipeline, for the pipeline*.c files only. Stages in order of a candidate's way:
-// pipeline_propose.c, pipeline_decide.c, pipeline_measure.c; what they share and who calls them is
-// in pipeline.c.
+// The parts of a pipeline that the pipeline*.c files share; nobody else includes this. The stages,
+// in the order of a candidate's way, are pipeline_propose.c (with pipeline_allocate.c and
+// pipeline_ask.c), pipeline_decide.c and pipeline_measure.c. pipeline.c calls them.
 #ifndef CLIENT_SEARCH_PIPELINE_STATE_H
 #define CLIENT_SEARCH_PIPELINE_STATE_H
 
@@ -13,84 +13,93 @@
 #include "client/search/pipeline.h"
 #include <uthash.h>
 
-// The first candidate with a source or an object.
-struct first {
+// The first candidate with a certain source or object.
+struct first_seen {
     struct digest digest; // key
     uint64_t candidate;
     UT_hash_handle hh;
 };
 
-// What is known of a candidate beyond the log.
-struct slot {
-    struct compiled *answer; // arrived, waits for its turn to be recorded
-    struct job_ref job;      // of that answer
-    bool measuring;          // the first measurement was submitted in this process
+// What is known of a candidate's jobs beyond the log.
+struct candidate_jobs {
+    struct compiled *answer; // a compilation that has arrived and waits for its turn to be recorded
+    struct job_ref job;      // the job of that compilation
+    bool measuring;          // its first measurement was submitted in this process
 };
 
-// Which generators fill a batch, in order; the one that asks, if any, is last.
+// Which generators fill a batch, in this order. A generator that asks the worker comes last.
 struct plan {
     struct {
-        size_t generator;
-        uint64_t count;
+        size_t generator; // number of the generator
+        uint64_t count;   // candidates that it gives
     } part[GENERATOR_LIST_MAX];
     size_t parts;
 };
 
-// A batch for which the worker is being asked (pipeline_ask.c). What came is kept here until the
-// batch is full, so that the log has whole batches only.
-struct writing {
-    bool on;
-    bool over; // nothing more is to come for this batch
+// A batch for which the worker is asked for candidates (pipeline_ask.c). The candidates are kept
+// here until the batch is full, so that the log has whole batches only.
+struct asked_batch {
+    bool under_way;
+    bool complete; // no more candidates come for this batch
     struct plan plan;
-    uint64_t batch, want, visible;
-    unsigned round, barren; // rounds made; of these, without a new candidate, in a row
+    uint64_t batch;     // number of the batch
+    uint64_t want;      // candidates that the worker is to give
+    uint64_t visible;   // it sees the outcomes of candidates 1 … this
+    unsigned round;     // rounds that were answered
+    unsigned fruitless; // last rounds without a new candidate
     struct proposer_request request[PROPOSER_ROUND_MAX]; // of the round under way
-    struct written {
+    struct asked_proposal {
         struct bytes source;
         uint64_t parent;
-        char *model; // that wrote it; NULL: not said
-    } got[PIPELINE_BATCH_MAX];
-    size_t count;
-    char *reason; // of the last request that brought nothing
+        char *model; // language model that wrote it; NULL: not said
+    } proposal[RUN_BATCH_MAX];
+    size_t count; // of proposal
+    char *reason; // why the last request that failed brought nothing; NULL: none failed
 };
 
 struct pipeline {
     struct run *run;
     struct run_state *run_state;
-    struct job_peer *jobs;
-    struct forecast_peer *forecasts;
-    struct proposer *proposer; // NULL when no generator asks
-    struct writing writing;
+    struct job_service *jobs;
+    struct forecast_service *forecasts;
+    struct proposer *proposer; // NULL when no generator asks the worker
+    struct asked_batch asked;
     const struct generator *generator[GENERATOR_LIST_MAX];
     size_t generator_count;
-    size_t asker; // the number of the one that asks; generator_count: none
+    size_t asker; // number of the generator that asks the worker; generator_count: none does
     const struct strategy *strategy;
     const struct policy *policy;
-    struct risk *risk; // of a policy that certifies, else NULL
-    uint64_t batch;    // candidates of each of the first PIPELINE_EARLY
-    uint64_t wide;     // and of each later one
-    struct slot *slot; // slot i is of candidate i + 1
-    size_t slot_count;
-    struct first *source, *object; // uthash
-    struct first *normal; // of sources but for blanks and comments, when the worker writes them
-    uint64_t compiled;    // candidates 1 … this have compiled, failed, or need not
-    uint64_t forecast, decided, settled; // batches 1 … this
-    uint64_t asking;                     // batch that is being forecast, or 0
-    uint64_t told_batch;    // the worker was told batches 1 … this, as far as it listened
-    uint64_t told, telling; // candidates 1 … this; what it will be after the message under way
-    uint64_t replicating;   // candidate whose second measurement is under way, or 0
-    char *exhausted;        // why nothing is proposed any more
-    char *stop;             // why nothing is decided any more
-    struct err failure;     // in a callback
+    struct risk *risk;                     // of a policy that certifies thresholds, else NULL
+    uint64_t batch;                        // candidates of each of the first PIPELINE_EARLY batches
+    uint64_t wide;                         // candidates of each later batch
+    struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
+    size_t candidate_jobs_count;
+    struct first_seen *source; // uthash, by the digest of the source
+    struct first_seen *object; // uthash, by the digest of the object
+    struct first_seen
+        *normal;          // uthash, by source without blanks and comments; if the worker is asked
+    uint64_t compiled;    // candidates 1 … this have compiled, have failed to, or need not
+    uint64_t forecast;    // batches 1 … this have forecasts
+    uint64_t decided;     // batches 1 … this are decided about
+    uint64_t settled;     // batches 1 … this are measured and replicated
+    uint64_t asking;      // batch that is being forecast; 0: none
+    uint64_t told_batch;  // batches 1 … this were sent to the worker, if it was there
+    uint64_t told;        // the worker knows the outcomes of candidates 1 … this
+    uint64_t telling;     // what told will be after the message under way
+    uint64_t replicating; // candidate that is being replicated; 0: none
+    char *exhausted;      // why nothing is proposed any more; NULL: something may be
+    char *stop;           // why nothing is decided any more; NULL: something may be
+    struct err failure;   // of a callback
 };
 
-// Candidates of all batches up to this one, as far as there are enough.
+// The last candidate of a batch that is full.
 static inline uint64_t batch_end(const struct pipeline *p, uint64_t batch)
 {
     return batch <= PIPELINE_EARLY ? batch * p->batch
                                    : PIPELINE_EARLY * p->batch + (batch - PIPELINE_EARLY) * p->wide;
 }
 
+// The number of batches that have a candidate.
 static inline uint64_t batch_count(const struct pipeline *p)
 {
     uint64_t count = p->run_state->candidate_count, early = batch_end(p, PIPELINE_EARLY);
@@ -103,13 +112,14 @@ static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
     return batch_end(p, batch - 1) + 1;
 }
 
+// The last candidate of a batch that there is.
 static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 {
     uint64_t last = batch_end(p, batch);
     return last < p->run_state->candidate_count ? last : p->run_state->candidate_count;
 }
 
-// The last candidate whose outcome a stage of this batch may see.
+// The last candidate whose outcome the stages of this batch may see.
 static inline uint64_t visible_from(const struct pipeline *p, uint64_t batch)
 {
     return batch > PIPELINE_LAG ? batch_last(p, batch - PIPELINE_LAG) : 0;
@@ -120,6 +130,7 @@ static inline struct run_state_candidate *candidate_of(const struct pipeline *p,
     return &p->run_state->candidate[id - 1];
 }
 
+// Whether it was decided to measure the candidate.
 static inline bool is_measuring(const struct run_state_candidate *candidate)
 {
     return candidate->decided.decision == DECISION_MEASURE ||
@@ -128,85 +139,87 @@ static inline bool is_measuring(const struct run_state_candidate *candidate)
 
 // ---- pipeline.c ----
 
-// The candidate that had this digest first; 0: none had it.
-uint64_t pipeline_find_first(const struct first *table, const struct digest *digest);
-// Unless one has it. A digest that is absent is nobody's.
-void pipeline_add_first(struct first **table, const struct digest *digest, uint64_t candidate);
-// Appends an event; see pipeline_record. A transaction that began before ends with pipeline_commit,
-// which rolls back when code says that something in it failed, and returns the first error.
+// The first candidate with this digest; 0 when there is none.
+uint64_t pipeline_find_first(const struct first_seen *table, const struct digest *digest);
+// Makes the candidate the first with this digest, unless there is one. An absent digest is ignored.
+void pipeline_add_first(struct first_seen **table, const struct digest *digest, uint64_t candidate);
+// See pipeline_record.
 MUST_CHECK int pipeline_append(struct pipeline *p, enum run_event_kind kind, void *body,
                                struct err *err);
+// Ends a transaction: commits it when code is 0, else rolls it back. Returns the first error.
 MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
 // Submits the job with key <letter><id>.
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
-                     uint64_t priority, job_peer_callback *callback);
-// What a candidate's job is to do, without anchor.
-void pipeline_spec(const struct pipeline *p, uint64_t id, enum job_kind kind, struct job_spec *ret);
-// Remembers that a job could not be submitted.
-void pipeline_fail(struct pipeline *p, char letter, uint64_t id, const struct err *error);
+                     uint64_t priority, job_service_callback *callback);
+// Fills the spec of a candidate's job, without anchor.
+void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind,
+                       struct job_spec *ret);
+// Keeps the error of a job that could not be submitted, for pipeline_advance to return.
+void pipeline_job_failed(struct pipeline *p, char letter, uint64_t id, const struct err *error);
 
-// ---- the stages: each does what is possible now and sets *progress when that may make more
+// ---- the stages: each does what is possible now, and sets *progress when that may make more
 // possible ----
 
 MUST_CHECK int pipeline_propose(struct pipeline *p, bool *progress, struct err *err);
 void pipeline_submit_compile(struct pipeline *p, uint64_t id);
-// Makes room for what is known of new candidates.
-void pipeline_add_slots(struct pipeline *p);
+// Makes entries in candidate_jobs for new candidates.
+void pipeline_track_candidates(struct pipeline *p);
 MUST_CHECK int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err);
 void pipeline_ask_forecasts(struct pipeline *p, bool *progress);
 MUST_CHECK int pipeline_decide(struct pipeline *p, bool *progress, struct err *err);
-// Unless this process did so already.
+// Submits a candidate's first measurement, unless this process has done so.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id);
 void pipeline_settle(struct pipeline *p, bool *progress);
 
 // ---- pipeline_ask.c: batches whose candidates the worker writes ----
 
-// Begins to ask for the last part of the batch's plan; nothing happens while it is under way.
+// Begins to ask for the last part of the batch's plan. Nothing is proposed while this is under way.
 MUST_CHECK int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan,
                             struct err *err);
-// Records the batch when the asking for it is over; what did not come is left to other generators.
-// Sets p->exhausted when nothing can be recorded.
+// Records the batch when the asking is complete. Other generators fill what did not come. Sets
+// p->exhausted when there is nothing to record.
 MUST_CHECK int pipeline_record_asked(struct pipeline *p, struct err *err);
-// Learns which sources are there already.
-MUST_CHECK int pipeline_know_sources(struct pipeline *p, struct err *err);
-// Remembers a source, whoever made it.
-void pipeline_know_source(struct pipeline *p, const void *source, size_t len, uint64_t candidate);
-void pipeline_forget_asked(struct pipeline *p);
+// Remembers the sources of the baseline and of all candidates.
+MUST_CHECK int pipeline_remember_sources(struct pipeline *p, struct err *err);
+// Remembers the source of a candidate, so that the worker's copies of it are recognised.
+void pipeline_remember_source(struct pipeline *p, const void *source, size_t len,
+                              uint64_t candidate);
+void pipeline_clear_asked(struct pipeline *p);
 
-// ---- pipeline_allocate.c: whose candidates a batch has ----
+// ---- pipeline_allocate.c: which generators fill a batch ----
 
-// Fills *ret with generators for so many candidates of the batch, as far as they have any; asks: the
-// one that asks the worker may be among them.
+// Plans `want` candidates of the batch, as far as generators have any left. asks: the generator
+// that asks the worker may be among them.
 void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,
                    struct plan *ret);
-// Records the parts of the plan that have points. Within a transaction.
+// Records the candidates of those parts of the plan whose generators do not ask the worker. Within
+// a transaction.
 MUST_CHECK int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
                                     struct err *err);
 // Why there are no more candidates, for RUN_FINISHED; malloc'd.
-char *pipeline_no_more(const struct pipeline *p);
+char *pipeline_exhausted_reason(const struct pipeline *p);
 
 // ---- pipeline_propose.c ----
 
-// Appends a candidate's proposal; the event but for its digest of the source and what follows from it
-// is the caller's, and cleared.
+// Stores a source and appends the candidate's proposal. Fills in the event's digest of the source
+// and the candidate that it duplicates; the caller fills in the rest. Clears the event.
 MUST_CHECK int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event,
                                         const void *source, size_t len, struct err *err);
 
-// ---- limits, pipeline_propose.c ----
-
-// What the limits are held against, counted over candidates 1 … last; seconds only of those up to
-// visible.
+// What was used of the search's limits by candidates 1 … last. Only outcomes of candidates up to
+// visible count.
 struct spent {
-    uint64_t measurements; // decided
-    uint64_t done;         // of these, with known seconds
-    uint64_t pending;      // without
-    double seconds;
+    uint64_t measurements; // measurements that were decided
+    uint64_t done;         // of these, the ones whose device seconds are known
+    uint64_t pending;      // of these, the ones whose device seconds are not known
+    double seconds;        // device seconds of the known ones
 };
 
-// Counts one candidate's decision.
+// Adds one candidate's decision, and its seconds when they are visible.
 void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible);
 struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last);
-// Whether one more measurement would be beyond a limit; the reason, malloc'd, or NULL.
+// The limit that one more measurement would exceed, as a sentence, malloc'd; NULL when there is
+// none.
 char *spent_limit(const struct pipeline *p, const struct spent *spent);
 
 #endif

@@ -18,8 +18,8 @@ struct progress {
     bool on;
     bool quiet;
     size_t points;
-    uint64_t drawn_ns; // monotonic
-    bool dirty;        // something stands in the line
+    uint64_t drawn_ns; // monotonic time of the last drawing; 0: none
+    bool dirty;        // the line on the terminal is not empty
 };
 
 struct progress *progress_create(bool quiet, size_t points)
@@ -53,7 +53,7 @@ bool progress_is_on(const struct progress *progress)
     return progress->on;
 }
 
-// How much of the search is over, by the limit that is nearest; 0 when there is none.
+// Which part of the search is over, by the limit that is nearest; 0 when there is no limit.
 static double fraction(const struct run_state *run_state, size_t points, double wall)
 {
     const struct run_started *started = &run_state->started;
@@ -74,8 +74,9 @@ static double fraction(const struct run_state *run_state, size_t points, double 
     return most;
 }
 
-void progress_text(const struct run_state *run_state, size_t points, double now, char *out,
-                   size_t size)
+// Writes the text of the line to out. now is the wall clock in seconds since 1970.
+static void describe(const struct run_state *run_state, size_t points, double now, char *out,
+                     size_t size)
 {
     struct strbuf line;
     const struct run_started *started = &run_state->started;
@@ -121,8 +122,8 @@ void progress_draw(struct progress *progress, const struct run_state *run_state)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     char text[512];
-    progress_text(run_state, progress->points, (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
-                  text, sizeof(text));
+    describe(run_state, progress->points, (double)now.tv_sec + (double)now.tv_nsec * 1e-9, text,
+             sizeof(text));
     struct winsize window;
     int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col
                                                                                     : WIDTH_DEFAULT;

@@ -1,6 +1,5 @@
-// Drives a pipeline. Order of things: daemon, device, worker, RUN_SESSION, baseline, pipeline,
-// loop, RUN_FINISHED. Everything that can fail because of somebody else comes before the first
-// event of the session.
+// Drives a pipeline. The order is daemon, device, worker, RUN_SESSION, baseline, pipeline, loop,
+// RUN_FINISHED. Connections that may fail are made before the first event of the session.
 #include "client/search/search.h"
 
 #include "client/forecast/forecaster.h"
@@ -18,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATUS_MS 10000
-#define TICK_MS 200 // of the progress line
+#define STATUS_MS 10000 // deadline of STATUS
+#define TICK_MS 200     // between two updates of the progress line
 
 struct search {
     struct session *session;
@@ -27,18 +26,18 @@ struct search {
     struct run_state *run_state;
     struct daemon_pool *daemon_pool;
     struct forecaster *forecaster;
-    struct proposer *proposer; // NULL unless a generator asks
-    struct problem *problem;   // from the run file
+    struct proposer *proposer; // NULL unless a generator asks the worker
+    struct problem *problem;   // read from the run file
     struct generator_list generators;
     struct pipeline *pipeline;
     struct progress *progress;
-    uv_timer_t *tick;  // progress; freed by its close callback
-    uv_timer_t *limit; // the same, end of --max-time
+    uv_timer_t *tick;  // draws the progress line; freed by its close callback
+    uv_timer_t *limit; // fires at the end of --max-time; freed by its close callback
     bool limit_reached;
-    size_t certifications;     // that were told
-    bool said_over;            // that the language model has left
-    struct compiled *baseline; // the answer to job c0
-    struct err failure;        // in a callback
+    size_t certifications;     // thresholds that the user was told about
+    bool said_over;            // the user was told that the language model has left the search
+    struct compiled *baseline; // the answer to job c0 until it is recorded
+    struct err failure;        // of a callback
 };
 
 // ---- who measures ----
@@ -81,9 +80,9 @@ static int record_session(struct search *s, struct device_info *device, char **s
                           struct err *err)
 {
     const struct session_options *options = session_options(s->session);
-    struct remote *pool = NULL;
+    struct remote *daemon = NULL;
     bool several = daemon_pool_class(s->daemon_pool);
-    int rc = several ? 0 : session_pool(s->session, &pool, err);
+    int rc = several ? 0 : session_daemon(s->session, &daemon, err);
     if (rc != 0) {
         return rc;
     }
@@ -94,7 +93,7 @@ static int record_session(struct search *s, struct device_info *device, char **s
     struct run_session event = {
         .pool = xstrdup(options->local ? "local"
                         : several      ? options->pool
-                                       : remote_url(pool)),
+                                       : remote_url(daemon)),
         .worker = xstrdup(options->no_worker ? "none"
                           : options->local   ? "local"
                                              : options->worker),
@@ -108,7 +107,7 @@ static int record_session(struct search *s, struct device_info *device, char **s
         .device_facts = device->facts,
         .device_facts_count = device->facts_count,
     };
-    // Taken over by the event.
+    // The event has taken these over.
     device->device_class = device->name = *sandbox = NULL;
     device->facts = NULL;
     device->facts_count = 0;
@@ -170,7 +169,7 @@ static void on_baseline(void *owner, uint64_t tag, struct job_ref ref, struct jo
     }
 }
 
-// The baseline's own compilation: its features are what candidates are compared with.
+// Compiles the baseline, with whose features those of candidates are compared.
 static int compile_baseline(struct search *s, struct err *err)
 {
     const struct run_started *started = &s->run_state->started;
@@ -182,7 +181,7 @@ static int compile_baseline(struct search *s, struct err *err)
         .max_seconds = NAN,
         .precision_log2 = NAN,
     };
-    struct job_peer *jobs = daemon_pool_jobs(s->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
     int rc = daemon_pool_drain(s->daemon_pool, err);
     if (rc == 0 && s->failure.code != ERR_NONE) {
@@ -234,7 +233,7 @@ static void start_timers(struct search *s)
     }
 }
 
-// Says where the threshold of policy risk is, when it is another one.
+// Tells the user the threshold of policy risk when it has changed.
 static void say_threshold(struct search *s)
 {
     const struct run_certified *now = &s->run_state->certified;
@@ -252,7 +251,8 @@ static void say_threshold(struct search *s)
     progress_say(s->progress, text);
 }
 
-// Says when the language model has nothing to give any more, and others go on.
+// Tells the user once that the language model gives no more candidates while other generators go
+// on.
 static void say_over(struct search *s)
 {
     const char *reason = s->run_state->asking_over_reason;
@@ -270,8 +270,8 @@ static int loop(struct search *s, struct err *err)
     const char *reason = NULL;
     int rc = pipeline_advance(s->pipeline, err);
     while (rc == 0 && !pipeline_done(s->pipeline, &reason)) {
-        if (daemon_pool_outstanding(s->daemon_pool) == 0 && !forecaster_peer(s->forecaster)->busy &&
-            !pipeline_asking(s->pipeline)) {
+        if (daemon_pool_outstanding(s->daemon_pool) == 0 &&
+            !forecaster_service(s->forecaster)->busy && !pipeline_asking(s->pipeline)) {
             return err_set(err, ERR_INTERNAL,
                            "the search has nothing to wait for and is not at its end");
         }
@@ -294,7 +294,8 @@ static int loop(struct search *s, struct err *err)
                                      .at = (double)now.tv_sec,
                                      .wall_seconds = s->run_state->wall_seconds};
         rc = pipeline_record(s->run, s->run_state, RUN_FINISHED, &event, err);
-        daemon_pool_cancel_all(s->daemon_pool); // compilations of what will not be decided any more
+        // Compilations of candidates that are not decided about may still be under way.
+        daemon_pool_cancel_all(s->daemon_pool);
     }
     return rc;
 }
@@ -323,7 +324,38 @@ static void release(struct search *s)
     }
 }
 
-// Everything up to the pipeline. device_class is that of the run's earlier sessions, or NULL.
+// Connects to the daemons and chooses a device. *ret_device is the caller's, and *ret_sandbox is
+// malloc'd or NULL. device_class is that of the run's earlier sessions; NULL when there are none.
+static int open_daemons(struct search *s, const char *device_class, struct device_info *ret_device,
+                        char **ret_sandbox, struct err *err)
+{
+    const struct run_started *started = &s->run_state->started;
+    int rc = daemon_pool_create(&s->daemon_pool, s->session, started->search, NULL, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct job_client_terms terms = {.weight = started->weight,
+                                     .budget_seconds = started->hard_seconds,
+                                     .in = (enum queue_class)started->queue_class};
+    daemon_pool_set_terms(s->daemon_pool, &terms);
+    daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
+    daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
+    return daemon_pool_choose(s->daemon_pool, device_class, s->problem, ret_device, ret_sandbox,
+                              err);
+}
+
+static int open_pipeline(struct search *s, struct err *err)
+{
+    const struct generator *generator[GENERATOR_LIST_MAX];
+    for (size_t i = 0; i < s->generators.count; i++) {
+        generator[i] = s->generators.generator[i];
+    }
+    return pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
+                           forecaster_service(s->forecaster), s->proposer, generator,
+                           s->generators.count, err);
+}
+
+// Does everything up to the pipeline. device_class as for open_daemons.
 static int begin(struct search *s, const char *device_class, struct err *err)
 {
     struct device_info device = {0};
@@ -338,22 +370,11 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     }
     s->progress =
         progress_create(session_options(s->session)->quiet, generator_list_points(&s->generators));
-    rc = daemon_pool_create(&s->daemon_pool, s->session, s->run_state->started.search, NULL, err);
-    if (rc != 0) {
-        goto out;
-    }
-    const struct run_started *started = &s->run_state->started;
-    struct job_client_terms terms = {.weight = started->weight,
-                                     .budget_seconds = started->hard_seconds,
-                                     .in = (enum queue_class)started->queue_class};
-    daemon_pool_set_terms(s->daemon_pool, &terms);
-    daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
-    rc = daemon_pool_choose(s->daemon_pool, device_class, s->problem, &device, &sandbox, err);
+    rc = open_daemons(s, device_class, &device, &sandbox, err);
     if (rc != 0) {
         goto out;
     }
     s->forecaster = forecaster_create(s->session, progress_say, s->progress);
-    daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
     forecaster_set_reader(s->forecaster, read_blob, s->run);
     rc = record_session(s, &device, &sandbox, err);
     if (rc != 0) {
@@ -361,23 +382,17 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     }
     if (generator_list_llm_index(&s->generators) < s->generators.count) {
         rc = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
-    }
-    if (rc != 0) {
-        goto out;
+        if (rc != 0) {
+            goto out;
+        }
     }
     if (!s->run_state->baseline) {
         rc = compile_baseline(s, err);
+        if (rc != 0) {
+            goto out;
+        }
     }
-    if (rc != 0) {
-        goto out;
-    }
-    const struct generator *generator[GENERATOR_LIST_MAX];
-    for (size_t i = 0; i < s->generators.count; i++) {
-        generator[i] = s->generators.generator[i];
-    }
-    rc = pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
-                         forecaster_peer(s->forecaster), s->proposer, generator,
-                         s->generators.count, err);
+    rc = open_pipeline(s, err);
 out:
     message_clear(&device_info_message, &device);
     free(sandbox);

@@ -1,5 +1,6 @@
-// A search from opening its run file to its end: connections, the session's record, the loop,
-// limits in time, interruption.
+// A search from opening its run file to its end: connections, the event that begins a session, the
+// loop, time limits, interruption. Called by the commands that search; it leaves all decisions
+// about candidates to client/search/pipeline.h.
 #ifndef CLIENT_SEARCH_SEARCH_H
 #define CLIENT_SEARCH_SEARCH_H
 
@@ -9,17 +10,17 @@
 #include "common/err.h"
 #include "problem/problem.h"
 
-// The first device of the daemons of --pool that is in service and runs problems of this language,
-// of class device_class when that is not NULL.
-// *ret is the caller's (message_clear with device_info_message).
+// Finds the first device of the daemons of --pool that is in service, runs problems of this
+// language, and has class device_class when that is not NULL. *ret is the caller's (message_clear
+// with device_info_message).
 MUST_CHECK int search_device(struct session *session, const char *device_class,
                              const struct problem *problem, struct device_info *ret,
                              struct err *err);
 
-// Goes on with the run until it is finished: appends RUN_SESSION, what follows from it, and
-// RUN_FINISHED. run state is the run's and is kept up to date. ERR_STOPPED when the session is
-// interrupted; then, and after any other failure, the run can be driven again and goes on where it
-// was.
+// Goes on with a run until it is finished: appends RUN_SESSION, what follows from it, and
+// RUN_FINISHED. run_state is the state of the run and is kept up to date. ERR_STOPPED when the
+// session is interrupted. After this or any other failure the run can be driven again and goes on
+// where it was.
 MUST_CHECK int search_drive(struct session *session, struct run *run, struct run_state *run_state,
                             struct err *err);
 

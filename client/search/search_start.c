@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COMMAND_LINE_MAX ((size_t)16384) // of run_started
+#define COMMAND_LINE_MAX ((size_t)16384) // bytes in run_started
 
-// The command line as typed, cut; from the kernel, since the options are parsed by now.
+// The command line as it was typed, cut at COMMAND_LINE_MAX, malloc'd. It is read from the kernel,
+// since the options are parsed by now.
 static char *command_line(void)
 {
     struct bytes line;
@@ -31,7 +32,7 @@ static char *command_line(void)
     return text;
 }
 
-// Names the run to the daemon and, when it has no name yet, its file.
+// Names the search, and its run file when that has no name yet.
 static void fill_names(struct run_started *started, char **path)
 {
     time_t now = time(NULL);
@@ -53,7 +54,7 @@ static int fill_started(struct run_started *started, const struct generator_list
 {
     bool certifies = policy_find(options->policy)->certifies;
     enum queue_class in = QUEUE_NORMAL;
-    (void)queue_class_find(&in, options->queue_class); // the table of options has checked it
+    (void)queue_class_find(&in, options->queue_class); // the option table has checked the name
     *started = (struct run_started){
         .problem = xstrdup(dir->problem->name),
         .problem_json = dir->json_digest,
@@ -83,48 +84,47 @@ static int fill_started(struct run_started *started, const struct generator_list
     };
     policy_batches(policy_find(options->policy), &started->batch, &started->wide);
     int rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
-    return rc != 0 ? rc
-           : !options->seed
-               ? 0
-               : parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
+    if (rc != 0 || !options->seed) {
+        return rc;
+    }
+    return parse_u64(&started->seed, options->seed, 0, UINT64_MAX, "--seed", err);
 }
 
-// The sources and the first event, in one transaction.
+// Records the sources and the first event, in one transaction.
 static int record_start(struct run *run, struct run_state *run_state, struct run_started *started,
                         const struct problem_dir *dir, const struct generator_list *generators,
                         struct err *err)
 {
-    int rc = run_begin(run, err);
     generator_list_reserve(generators, started);
-    if (rc == 0) {
-        rc = run_put_blob(run, dir->json.data, dir->json.len, NULL, err);
+    int rc = run_begin(run, err);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = run_put_blob(run, dir->reference.data, dir->reference.len, NULL, err);
-    }
-    if (rc == 0) {
-        rc = run_put_blob(run, dir->baseline.data, dir->baseline.len, NULL, err);
-    }
-    for (size_t i = 0; i < generators->count && rc == 0; i++) {
-        struct digest *slot = generator_list_slot(generators, started, i);
-        if (slot) {
-            rc = run_put_blob(run, generators->text[i].data, generators->text[i].len, slot, err);
+    const struct bytes *source[] = {&dir->json, &dir->reference, &dir->baseline};
+    for (size_t i = 0; i < ARRAY_LEN(source); i++) {
+        rc = run_put_blob(run, source[i]->data, source[i]->len, NULL, err);
+        if (rc != 0) {
+            goto out;
         }
     }
-    if (rc != 0) {
-        goto out;
+    for (size_t i = 0; i < generators->count; i++) {
+        const struct bytes *text = &generators->text[i];
+        struct digest *slot = generator_list_slot(generators, started, i);
+        rc = slot ? run_put_blob(run, text->data, text->len, slot, err) : 0;
+        if (rc != 0) {
+            goto out;
+        }
     }
     if (dir->readme.len > 0) {
         rc = run_put_blob(run, dir->readme.data, dir->readme.len, &started->readme, err);
-    }
-    if (rc != 0) {
-        goto out;
+        if (rc != 0) {
+            goto out;
+        }
     }
     rc = pipeline_record(run, run_state, RUN_STARTED, started, err);
-    if (rc != 0) {
-        goto out;
+    if (rc == 0) {
+        return run_commit(run, err);
     }
-    return run_commit(run, err);
 out:
     run_rollback(run);
     return rc;
@@ -155,9 +155,7 @@ int search_start(struct run **ret, struct run_state *run_state, char **path,
     }
     rc = record_start(run, run_state, &started, dir, generators, err);
     if (rc != 0) {
-        (void)unlink(*path); // holds nothing
-    }
-    if (rc != 0) {
+        (void)unlink(*path); // nothing is recorded in it
         goto out;
     }
     *ret = run;

@@ -1,5 +1,5 @@
-// How a search begins: its options, what is refused before anything is created, and the first event
-// of its run file. `kcast search` and `kcast tune` begin theirs here; search_drive does the rest.
+// How a search begins: its options, the checks before anything is created, and the first event of
+// its run file. `kcast search` and `kcast tune` begin theirs here; search_drive does the rest.
 #ifndef CLIENT_SEARCH_SEARCH_START_H
 #define CLIENT_SEARCH_SEARCH_START_H
 
@@ -17,196 +17,91 @@
 #include <stdint.h>
 
 struct search_options {
-    char *strategy, *policy; // names of client/propose/strategy.h and client/policy/policy.h
-    double confidence, audit, share; // of the policies
-    char *guarantee;                 // of policy risk (client/policy/risk.h), as the next two
-    double alpha, delta;
-    uint64_t budget_ns, max_time_ns;   // 0: no limit
-    uint64_t measurements, candidates; // at most; 0: no limit
-    uint64_t batch, wide; // candidates considered at a time; wide 0: as the policy says
-    char *seed;           // NULL: drawn
-    double weight;        // at the daemon; 0: as it has it
-    uint64_t hard_ns;     // budget that the daemon holds it to; 0: none
-    char *queue_class;
+    char *strategy;                  // a name of client/propose/strategy.h
+    char *policy;                    // a name of client/policy/policy.h
+    double confidence, audit, share; // parameters of policies
+    char *guarantee;                 // of policy risk, see client/policy/risk.h
+    double alpha, delta;             // of policy risk
+    uint64_t budget_ns;              // device time; 0: no limit
+    uint64_t max_time_ns;            // wall time; 0: no limit
+    uint64_t measurements;           // at most so many; 0: no limit
+    uint64_t candidates;             // at most so many; 0: no limit
+    uint64_t batch;                  // candidates considered at a time
+    uint64_t wide;                   // the same later in the search; 0: as the policy says
+    char *seed;                      // NULL: drawn at random
+    double weight;                   // of the search at the daemon; 0: as the daemon has it
+    uint64_t hard_ns;                // device time that the daemon enforces; 0: none
+    char *queue_class;               // name of a class of proto/queue_class.h
 };
 
-// Rows of an option table (common/options.h) whose struct has a struct search_options at `base`.
-#define SEARCH_ROW(base, field) ((base) + offsetof(struct search_options, field))
-#define SEARCH_OPTION_ROWS(base)                                                                   \
-    {"strategy",                                                                                   \
-     0,                                                                                            \
-     OPTION_CHOICE,                                                                                \
-     SEARCH_ROW(base, strategy),                                                                   \
-     "NAME",                                                                                       \
-     STRATEGY_DEFAULT,                                                                             \
-     0,                                                                                            \
-     0,                                                                                            \
-     "best-of-n|greedy|islands|puct",                                                              \
-     "which candidate comes next"},                                                                \
-        {"policy",                                                                                 \
-         0,                                                                                        \
-         OPTION_CHOICE,                                                                            \
-         SEARCH_ROW(base, policy),                                                                 \
-         "NAME",                                                                                   \
-         "threshold",                                                                              \
-         0,                                                                                        \
-         0,                                                                                        \
-         "threshold|budget|risk|all",                                                              \
-         "which candidates are measured: those whose forecast cannot be trusted, of these the "    \
-         "most promising "                                                                         \
-         "share only, those above a threshold that is certified for a risk, or all"},              \
-        {"confidence",                                                                             \
-         'c',                                                                                      \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, confidence),                                                             \
-         "P",                                                                                      \
-         "0.9",                                                                                    \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         "trust a forecast of no improvement from this confidence on"},                            \
-        {"audit",                                                                                  \
-         0,                                                                                        \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, audit),                                                                  \
-         "SHARE",                                                                                  \
-         "0.05",                                                                                   \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         "measure trusted candidates anyway with this probability, down to half of it for the "    \
-         "surest"},                                                                                \
-        {"share",    0,                                                                            \
-         OPTION_F64, SEARCH_ROW(base, share),                                                      \
-         "SHARE",    "0.15",                                                                       \
-         0.001,      1,                                                                            \
-         NULL,       "of the candidates, at most so many are measured by --policy budget"},        \
-        {"guarantee",                                                                              \
-         0,                                                                                        \
-         OPTION_CHOICE,                                                                            \
-         SEARCH_ROW(base, guarantee),                                                              \
-         "KIND",                                                                                   \
-         RISK_GUARANTEE_DEFAULT,                                                                   \
-         0,                                                                                        \
-         0,                                                                                        \
-         RISK_GUARANTEES,                                                                          \
-         "what --policy risk bounds: the share of improvements that are discarded (recall), or "   \
-         "the share of "                                                                           \
-         "improvements in what is discarded (selective; online, which watches it all along)"},     \
-        {"alpha",    0,                                                                            \
-         OPTION_F64, SEARCH_ROW(base, alpha),                                                      \
-         "SHARE",    "0.1",                                                                        \
-         0.001,      0.5,                                                                          \
-         NULL,       "by --policy risk, at most this share"},                                      \
-        {"delta",                                                                                  \
-         0,                                                                                        \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, delta),                                                                  \
-         "P",                                                                                      \
-         "0.1",                                                                                    \
-         0.001,                                                                                    \
-         0.5,                                                                                      \
-         NULL,                                                                                     \
-         "with which probability the share may be greater; not for --guarantee recall, which "     \
-         "holds on "                                                                               \
-         "average"},                                                                               \
-        {"budget",                                                                                 \
-         'b',                                                                                      \
-         OPTION_DURATION,                                                                          \
-         SEARCH_ROW(base, budget_ns),                                                              \
-         "TIME",                                                                                   \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "stop when so much device time is used; \"90s\", \"5m\""},                                \
-        {"hard-budget",                                                                            \
-         0,                                                                                        \
-         OPTION_DURATION,                                                                          \
-         SEARCH_ROW(base, hard_ns),                                                                \
-         "TIME",                                                                                   \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "device time that a daemon gives the search and no more, resumed or not"},                \
-        {"weight",                                                                                 \
-         'w',                                                                                      \
-         OPTION_F64,                                                                               \
-         SEARCH_ROW(base, weight),                                                                 \
-         "W",                                                                                      \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         100,                                                                                      \
-         NULL,                                                                                     \
-         "share of the devices in relation to your other searches, 0.01 to 100; default: 1"},      \
-        {"class",                                                                                  \
-         0,                                                                                        \
-         OPTION_CHOICE,                                                                            \
-         SEARCH_ROW(base, queue_class),                                                            \
-         "CLASS",                                                                                  \
-         "normal",                                                                                 \
-         0,                                                                                        \
-         0,                                                                                        \
-         QUEUE_CLASS_CHOICES,                                                                      \
-         "interactive jobs go first while they are short, scavenge ones when nothing else waits"}, \
-        {"measurements",                                                                           \
-         'm',                                                                                      \
-         OPTION_U64,                                                                               \
-         SEARCH_ROW(base, measurements),                                                           \
-         "N",                                                                                      \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "measure at most N candidates"},                                                          \
-        {"candidates",                                                                             \
-         'n',                                                                                      \
-         OPTION_U64,                                                                               \
-         SEARCH_ROW(base, candidates),                                                             \
-         "N",                                                                                      \
-         "600",                                                                                    \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "consider at most N candidates; 0: all there are"},                                       \
-        {"max-time",                                                                               \
-         0,                                                                                        \
-         OPTION_DURATION,                                                                          \
-         SEARCH_ROW(base, max_time_ns),                                                            \
-         "TIME",                                                                                   \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "stop after so much time in all"},                                                        \
-        {"seed",      's',                                                                         \
-         OPTION_TEXT, SEARCH_ROW(base, seed),                                                      \
-         "N",         NULL,                                                                        \
-         0,           0,                                                                           \
-         NULL,        "of all random choices; default: drawn"},                                    \
-        {"batch",    0,                                                                            \
-         OPTION_U64, SEARCH_ROW(base, batch),                                                      \
-         "N",        "4",                                                                          \
-         1,          PIPELINE_BATCH_MAX,                                                           \
-         NULL,       "candidates considered at a time"},                                           \
+// One row of an option table (common/options.h) whose struct has a struct search_options at `base`.
+#define SEARCH_ROW(base, name, letter, type, field, argument, initial, min, max, choices, help)    \
     {                                                                                              \
-        "wide", 0, OPTION_U64, SEARCH_ROW(base, wide), "N", NULL, 0, PIPELINE_BATCH_MAX, NULL,     \
-            "the same after the first four batches; default: 16 for --policy budget, else twice "  \
-            "--batch"                                                                              \
+        name, letter, type, (base) + offsetof(struct search_options, field), argument, initial,    \
+            min, max, choices, help                                                                \
     }
+// The rows of all search options.
+#define SEARCH_OPTION_ROWS(base)                                                                   \
+    SEARCH_ROW(base, "strategy", 0, OPTION_CHOICE, strategy, "NAME", STRATEGY_DEFAULT, 0, 0,       \
+               "best-of-n|greedy|islands|puct", "which candidate comes next"),                     \
+        SEARCH_ROW(base, "policy", 0, OPTION_CHOICE, policy, "NAME", "threshold", 0, 0,            \
+                   "threshold|budget|risk|all",                                                    \
+                   "which candidates are measured: those whose forecast cannot be trusted, of "    \
+                   "these the most promising share only, those above a threshold that is "         \
+                   "certified for a risk, or all"),                                                \
+        SEARCH_ROW(base, "confidence", 'c', OPTION_F64, confidence, "P", "0.9", 0, 1, NULL,        \
+                   "trust a forecast of no improvement from this confidence on"),                  \
+        SEARCH_ROW(base, "audit", 0, OPTION_F64, audit, "SHARE", "0.05", 0, 1, NULL,               \
+                   "measure trusted candidates anyway with this probability, down to half of it "  \
+                   "for the surest"),                                                              \
+        SEARCH_ROW(base, "share", 0, OPTION_F64, share, "SHARE", "0.15", 0.001, 1, NULL,           \
+                   "of the candidates, at most so many are measured by --policy budget"),          \
+        SEARCH_ROW(base, "guarantee", 0, OPTION_CHOICE, guarantee, "KIND", RISK_GUARANTEE_DEFAULT, \
+                   0, 0, RISK_GUARANTEES,                                                          \
+                   "what --policy risk bounds: the share of improvements that are discarded "      \
+                   "(recall), or the share of improvements in what is discarded (selective; "      \
+                   "online, which watches it all along)"),                                         \
+        SEARCH_ROW(base, "alpha", 0, OPTION_F64, alpha, "SHARE", "0.1", 0.001, 0.5, NULL,          \
+                   "by --policy risk, at most this share"),                                        \
+        SEARCH_ROW(base, "delta", 0, OPTION_F64, delta, "P", "0.1", 0.001, 0.5, NULL,              \
+                   "with which probability the share may be greater; not for --guarantee recall, " \
+                   "which holds on average"),                                                      \
+        SEARCH_ROW(base, "budget", 'b', OPTION_DURATION, budget_ns, "TIME", NULL, 0, 0, NULL,      \
+                   "stop when so much device time is used; \"90s\", \"5m\""),                      \
+        SEARCH_ROW(base, "hard-budget", 0, OPTION_DURATION, hard_ns, "TIME", NULL, 0, 0, NULL,     \
+                   "device time that a daemon gives the search and no more, resumed or not"),      \
+        SEARCH_ROW(                                                                                \
+            base, "weight", 'w', OPTION_F64, weight, "W", NULL, 0, 100, NULL,                      \
+            "share of the devices in relation to your other searches, 0.01 to 100; default: 1"),   \
+        SEARCH_ROW(base, "class", 0, OPTION_CHOICE, queue_class, "CLASS", "normal", 0, 0,          \
+                   QUEUE_CLASS_CHOICES,                                                            \
+                   "interactive jobs go first while they are short, scavenge ones when nothing "   \
+                   "else waits"),                                                                  \
+        SEARCH_ROW(base, "measurements", 'm', OPTION_U64, measurements, "N", NULL, 0, 0, NULL,     \
+                   "measure at most N candidates"),                                                \
+        SEARCH_ROW(base, "candidates", 'n', OPTION_U64, candidates, "N", "600", 0, 0, NULL,        \
+                   "consider at most N candidates; 0: all there are"),                             \
+        SEARCH_ROW(base, "max-time", 0, OPTION_DURATION, max_time_ns, "TIME", NULL, 0, 0, NULL,    \
+                   "stop after so much time in all"),                                              \
+        SEARCH_ROW(base, "seed", 's', OPTION_TEXT, seed, "N", NULL, 0, 0, NULL,                    \
+                   "of all random choices; default: drawn"),                                       \
+        SEARCH_ROW(base, "batch", 0, OPTION_U64, batch, "N", "4", 1, RUN_BATCH_MAX, NULL,          \
+                   "candidates considered at a time"),                                             \
+        SEARCH_ROW(base, "wide", 0, OPTION_U64, wide, "N", NULL, 0, RUN_BATCH_MAX, NULL,           \
+                   "the same after the first four batches; default: 16 for --policy budget, else " \
+                   "twice --batch")
 
-// Refuses what cannot work before anything is created: a generator's text that is none, a problem
-// that no device of the daemon runs. The generators' texts were read; they are made. path names the
-// template in errors. *ret_device is that device, the caller's (message_clear with
-// device_info_message).
+// Refuses what cannot work before anything is created: a generator's text that cannot be parsed, or
+// a problem that no device of the daemons runs. Creates the generators from their texts, which have
+// been read. path names the template in errors. *ret_device is a device that runs the problem, the
+// caller's (message_clear with device_info_message).
 MUST_CHECK int search_check(struct session *session, struct generator_list *generators,
                             const struct problem_dir *dir, const char *path,
                             struct device_info *ret_device, struct err *err);
 
-// Creates *path (NULL: PROBLEM-DATE.run in the current folder, and *path becomes that, malloc'd)
-// with the sources and RUN_STARTED, which run state then holds. The generators' texts were read.
-// ERR_CONFLICT when the file exists. On failure no file is left.
+// Creates the run file *path with the sources and RUN_STARTED, which run_state then holds. When
+// *path is NULL it becomes PROBLEM-DATE.run in the current folder, malloc'd. The generators' texts
+// have been read. ERR_CONFLICT when the file exists. After a failure no file is left.
 MUST_CHECK int search_start(struct run **ret, struct run_state *run_state, char **path,
                             const struct generator_list *generators,
                             const struct search_options *options, const struct problem_dir *dir,

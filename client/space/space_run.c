@@ -273,7 +273,7 @@ int space_of_run(struct space *ret, struct run *run, struct err *err)
     struct space space = {.candidate = NULL};
     struct run_state run_state;
     run_state_init(&run_state);
-    int rc = run_state_run(&run_state, run, err);
+    int rc = run_state_read(&run_state, run, err);
     if (rc == 0) {
         rc = make_space(&space, run, &run_state, err);
     }

@@ -110,7 +110,7 @@ static int open_begun(struct run **ret, struct run_state *run_state, const char 
     struct run *run = NULL;
     int rc = run_open(&run, path, err);
     if (rc == 0) {
-        rc = run_state_run(run_state, run, err);
+        rc = run_state_read(run_state, run, err);
     }
     if (rc == 0 && run_state->last_sequence == 0) {
         run_close(run);

@@ -27,17 +27,17 @@
 // An answer that has not been delivered yet.
 struct answer {
     struct answer *next;
-    job_peer_callback *done; // for a job; for other calls one of the next two is set
-    forecast_peer_callback *forecasts;
-    forecast_peer_told *told;
+    job_service_callback *done; // for a job; for other calls one of the next two is set
+    forecast_service_callback *forecasts;
+    forecast_service_told *told;
     void *owner;
     uint64_t tag, kind, job, first, last;
     bool fresh;
 };
 
 struct peers {
-    struct job_peer daemon;
-    struct forecast_peer worker;
+    struct job_service daemon;
+    struct forecast_service worker;
     const struct space *space;
     struct answer *head, **tail;
     uint64_t jobs;
@@ -78,8 +78,8 @@ static void expect(struct peers *peers, struct answer one)
     peers->tail = &answer->next;
 }
 
-static void submit(struct job_peer *daemon, const char *key, const struct job_spec *spec,
-                   uint64_t priority, job_peer_callback *callback, void *callee, uint64_t tag)
+static void submit(struct job_service *daemon, const char *key, const struct job_spec *spec,
+                   uint64_t priority, job_service_callback *callback, void *callee, uint64_t tag)
 {
     struct peers *peers = (struct peers *)((uintptr_t)daemon - offsetof(struct peers, daemon));
 
@@ -93,26 +93,26 @@ static void submit(struct job_peer *daemon, const char *key, const struct job_sp
                                   .job = ++peers->jobs});
 }
 
-static void ack(struct job_peer *daemon, struct job_ref ref)
+static void ack(struct job_service *daemon, struct job_ref ref)
 {
     (void)daemon;
     (void)ref;
 }
 
-static const char *where(const struct job_peer *daemon, struct job_ref ref)
+static const char *where(const struct job_service *daemon, struct job_ref ref)
 {
     (void)daemon;
     (void)ref;
     return NULL;
 }
 
-static struct peers *of_worker(struct forecast_peer *worker)
+static struct peers *of_worker(struct forecast_service *worker)
 {
     return (struct peers *)((uintptr_t)worker - offsetof(struct peers, worker));
 }
 
-static void ask(struct forecast_peer *worker, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_peer_callback *callback, void *callee)
+static void ask(struct forecast_service *worker, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *callee)
 {
     (void)run_state;
     (void)visible;
@@ -120,8 +120,8 @@ static void ask(struct forecast_peer *worker, const struct run_state *run_state,
            (struct answer){.forecasts = callback, .owner = callee, .first = first, .last = last});
 }
 
-static void tell(struct forecast_peer *worker, const struct run_state *run_state, uint64_t after,
-                 uint64_t last, forecast_peer_told *callback, void *callee)
+static void tell(struct forecast_service *worker, const struct run_state *run_state, uint64_t after,
+                 uint64_t last, forecast_service_told *callback, void *callee)
 {
     (void)run_state;
     expect(of_worker(worker),
@@ -228,7 +228,7 @@ static void record_start(struct bench *b, uint64_t candidates)
                                   .search = xstrdup("bench"),
                                   .release = xstrdup(KCAST_VERSION),
                                   .wall_limit_seconds = NAN,
-                                  .batch = PIPELINE_BATCH_DEFAULT};
+                                  .batch = RUN_BATCH_DEFAULT};
     struct run_session session = {.pool = xstrdup("bench"),
                                   .device_class = xstrdup(b->space.head.device_class)};
     struct run_baseline baseline = {.compiled = xmalloc(sizeof(*baseline.compiled))};
@@ -244,8 +244,8 @@ static void start_pipeline(struct bench *b)
 {
     const struct generator *generator = b->generator;
 
-    b->peers.daemon = (struct job_peer){.submit = submit, .ack = ack, .where = where};
-    b->peers.worker = (struct forecast_peer){.ask = ask, .tell = tell};
+    b->peers.daemon = (struct job_service){.submit = submit, .ack = ack, .where = where};
+    b->peers.worker = (struct forecast_service){.ask = ask, .tell = tell};
     struct err err = ERR_INIT;
     check(pipeline_create(&b->pipeline, b->run, &b->run_state, &b->peers.daemon, &b->peers.worker,
                           NULL, &generator, 1, &err),
@@ -309,7 +309,7 @@ static void resume(struct bench *b, const char *path)
     run_state_init(&b->run_state);
     struct err err = ERR_INIT;
     check(run_open(&b->run, path, &err), &err);
-    check(run_state_run(&b->run_state, b->run, &err), &err);
+    check(run_state_read(&b->run_state, b->run, &err), &err);
     start_pipeline(b);
     printf("resumed with %zu candidates in %.3f s\n", b->run_state.candidate_count,
            seconds(CLOCK_MONOTONIC) - wall);

@@ -41,10 +41,10 @@ static double *waits_of(struct session *session, const struct problem_dir *dir, 
     struct err err = ERR_INIT;
     static uint64_t serial;
 
-    if (job_client_create(&pool, session, search, &err) < 0) {
+    if (samples_open(&pool, session, search, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, dir);
+    samples_add_problem(pool, dir);
     struct job_spec spec;
     problem_dir_spec(dir, JOB_MEASURE, &dir->baseline_digest, &spec);
     for (size_t i = 0; i < jobs; i++) {
@@ -175,7 +175,7 @@ static void run_beside(struct session *session, const struct problem_dir *dir, s
     struct err err = ERR_INIT;
     struct remote *first;
 
-    if (session_pool(session, &first, &err) < 0 ||
+    if (session_daemon(session, &first, &err) < 0 ||
         session_remote(session, remote_url(first), &n.remote, &err) < 0) {
         die(&err);
     }

@@ -22,7 +22,7 @@ static void load(struct problem_dir *dir, struct job_client *pool, const char *p
     if (problem_dir_load(dir, path, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, dir);
+    samples_add_problem(pool, dir);
 }
 
 // Measures distinct candidates that no cache has, from source to verdict.
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     uint64_t runs = 500;
     if ((argc > 1 && parse_u64(&runs, argv[1], 10, 100000, "RUNS", &err) < 0) ||
         session_create(&session, &options, &err) < 0 ||
-        job_client_create(&pool, session, "bench", &err) < 0) {
+        samples_open(&pool, session, "bench", &err) < 0) {
         die(&err);
     }
     bench_verdicts(pool);

@@ -295,10 +295,10 @@ int main(int argc, char **argv)
     if ((argc > 1 && parse_f64(&bench.seconds, argv[1], 0.1, 600, "SECONDS", &err) < 0) ||
         session_create(&bench.session, &options, &err) < 0 ||
         problem_dir_load(&dir, "tests/data/bench/tiny", &err) < 0 ||
-        job_client_create(&pool, bench.session, "bench", &err) < 0) {
+        samples_open(&pool, bench.session, "bench", &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     problem_dir_spec(&dir, JOB_MEASURE, &dir.baseline_digest, &bench.spec);
     struct answer answer = {0};
     job_client_submit(pool, "first", &bench.spec, 0, on_job, &answer, 0);

@@ -14,7 +14,7 @@ void connections_open(struct connections *ret, struct session *session, size_t c
     *ret = (struct connections){.count = count};
     struct remote *first;
     struct err err = ERR_INIT;
-    if (session_pool(session, &first, &err) < 0) {
+    if (session_daemon(session, &first, &err) < 0) {
         die(&err);
     }
     for (size_t i = 0; i < count; i++) {

@@ -43,6 +43,24 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
     }
 }
 
+int samples_open(struct job_client **ret, struct session *session, const char *search,
+                 struct err *err)
+{
+    struct remote *remote;
+    int rc = session_daemon(session, &remote, err);
+    if (rc == 0) {
+        *ret = job_client_create(session, remote, search);
+    }
+    return rc;
+}
+
+void samples_add_problem(struct job_client *pool, const struct problem_dir *dir)
+{
+    job_client_add_blob(pool, dir->json.data, dir->json.len, NULL);
+    job_client_add_blob(pool, dir->reference.data, dir->reference.len, NULL);
+    job_client_add_blob(pool, dir->baseline.data, dir->baseline.len, NULL);
+}
+
 void samples_run(struct job_client *pool, struct samples *samples, const struct problem_dir *dir,
                  const struct digest *candidate, size_t runs, uint64_t max_launches)
 {

@@ -23,6 +23,11 @@ struct samples {
 // Prints the error and ends the program.
 void die(const struct err *err) __attribute__((noreturn));
 
+// Opens a client for jobs at the session's daemon. search names the search to the daemon.
+int samples_open(struct job_client **ret, struct session *session, const char *search,
+                 struct err *err);
+// Gives problem.json, the reference and the baseline to the daemon.
+void samples_add_problem(struct job_client *pool, const struct problem_dir *dir);
 // Measures candidate[0 .. runs), none from a cache, all submitted at once. max_launches 0 leaves
 // the daemon's limit; otherwise the precision is set so high that every run makes max_launches.
 // samples_release() frees the result.

@@ -1,17 +1,17 @@
-// A daemon (test_fake_jobs.h) and a worker (test_fake_worker.h) that invent their answers, in one
-// process, for tests of the client.
+// A daemon (tests/client/pool/fake_jobs.h) and a worker (tests/client/forecast/fake_worker.h) that
+// invent their answers, in one process, for tests of the client.
 #ifndef TESTS_CLIENT_FAKE_DAEMON_H
 #define TESTS_CLIENT_FAKE_DAEMON_H
 
+#include "tests/client/forecast/fake_worker.h"
 #include "tests/client/pool/fake_jobs.h"
-#include "tests/client/pool/fake_worker.h"
 
-static inline void fake_on_pool(void *owner, struct exchange *exchange,
-                                const struct request *request)
+static inline void fake_on_daemon(void *owner, struct exchange *exchange,
+                                  const struct request *request)
 {
     static const char *const features[] = {"fake"};
     struct fake *fake = owner;
-    if (fake->manner.busy && request->op != OP_HELLO) {
+    if (fake->behaviour.busy && request->op != OP_HELLO) {
         struct err error = ERR_INIT;
         err_set(&error, ERR_BUSY, "the house is full");
         exchange_fail_busy(exchange, &error, 50);
@@ -28,7 +28,7 @@ static inline void fake_on_pool(void *owner, struct exchange *exchange,
     } body;
     switch (request->op) {
     case OP_HELLO:
-        if (fake->manner.foreign) {
+        if (fake->behaviour.foreign) {
             struct err error = ERR_INIT;
             err_set(&error, ERR_VERSION, "this kcastd is of another time");
             exchange_fail(exchange, &error);
@@ -92,7 +92,7 @@ static inline void fake_on_pool(void *owner, struct exchange *exchange,
     }
 }
 
-// Forgets what the worker was told and asked, between runs: by SIGUSR1.
+// SIGUSR1, between runs: forgets what the worker was told and asked.
 static inline void fake_on_signal(uv_signal_t *signal, int number)
 {
     struct fake *fake = signal->data;
@@ -103,6 +103,7 @@ static inline void fake_on_signal(uv_signal_t *signal, int number)
     fake->asked_count = 0;
 }
 
+// SIGUSR2: drains the daemon's devices or ends that.
 static inline void fake_on_drain(uv_signal_t *signal, int number)
 {
     struct fake *fake = signal->data;
@@ -110,13 +111,13 @@ static inline void fake_on_drain(uv_signal_t *signal, int number)
     fake->draining = !fake->draining;
 }
 
-// pool: url to listen on for the daemon's part
+// Serves as daemon, on the url pool, and as worker; writes both urls to fd. Never returns.
 static inline void fake_serve(int fd, uint64_t seed, const char *pool,
-                              const struct fake_manner *manner)
+                              const struct fake_behaviour *behaviour)
 {
     struct fake *fake = xcalloc(1, sizeof(*fake));
     uv_signal_t forget, drain;
-    fake->manner = *manner;
+    fake->behaviour = *behaviour;
     (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&fake->loop);
     uv_signal_init(&fake->loop, &forget);
@@ -136,7 +137,7 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool,
                                     .parked_max = 32,
                                     .message_max = 16 << 20,
                                     .epoch = 1,
-                                    .on_request = fake_on_pool,
+                                    .on_request = fake_on_daemon,
                                     .owner = fake};
     struct err error = ERR_INIT;
     if (service_create(&fake->pool, &fake->loop, &config, &error) != 0) {
@@ -146,10 +147,10 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool,
     fake->worker_config.on_request = fake_on_worker;
     fake->worker_config.url = "tcp://127.0.0.1:0";
     fake_open_worker(fake);
-    fake->worker_config.url = xstrdup(service_url(fake->worker)); // also of its next visits
+    fake->worker_config.url = xstrdup(service_url(fake->worker)); // the same when it comes again
     uv_timer_init(&fake->loop, &fake->leave);
     fake->leave.data = fake;
-    if (fake->manner.late) {
+    if (fake->behaviour.late) {
         fake_on_leave(&fake->leave);
     }
     dprintf(fd, "%s %s\n", service_url(fake->pool), fake->worker_config.url);
@@ -160,12 +161,12 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool,
 
 struct fake_process {
     pid_t pid;
-    char pool[64], worker[64]; // urls
+    char pool[64], worker[64]; // urls of the two
 };
 
-// Starts both in a child, which ends with this process. The caller has no threads yet.
+// Starts both in a child process, which ends with this one. The caller must not have threads.
 static inline void fake_start_as(struct fake_process *ret, uint64_t seed, const char *pool,
-                                 const struct fake_manner *manner)
+                                 const struct fake_behaviour *behaviour)
 {
     int fd[2];
     pid_t parent = getpid();
@@ -179,7 +180,7 @@ static inline void fake_start_as(struct fake_process *ret, uint64_t seed, const 
             _exit(1);
         }
         close(fd[0]);
-        fake_serve(fd[1], seed, pool, manner);
+        fake_serve(fd[1], seed, pool, behaviour);
     }
     close(fd[1]);
     FILE *in = fdopen(fd[0], "r");
@@ -193,7 +194,7 @@ static inline void fake_start_as(struct fake_process *ret, uint64_t seed, const 
 
 static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const char *pool)
 {
-    const struct fake_manner usual = {0};
+    const struct fake_behaviour usual = {0};
     fake_start_as(ret, seed, pool, &usual);
 }
 

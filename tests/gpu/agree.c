@@ -52,7 +52,7 @@ static void submit_problem(struct job_client *pool, const char *path, size_t wan
     if (problem_dir_load(&dir, path, &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     struct template *template = NULL;
     if (template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
         die(&err);
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     struct session *session = NULL;
     struct job_client *pool = NULL;
     if (session_create(&session, &options, &err) < 0 ||
-        job_client_create(&pool, session, search, &err) < 0) {
+        samples_open(&pool, session, search, &err) < 0) {
         die(&err);
     }
     points = xcalloc(PROBLEMS_MAX * wanted, sizeof(*points));

@@ -132,10 +132,10 @@ static bool neighbour(struct session *session, const struct problem_dir *dir, co
 
         (void)snprintf(search, sizeof(search), "neighbour-%zu-%llx", i,
                        (unsigned long long)stats_entropy());
-        if (job_client_create(&pool[i], session, search, &err) < 0) {
+        if (samples_open(&pool[i], session, search, &err) < 0) {
             die(&err);
         }
-        job_client_add_problem(pool[i], dir);
+        samples_add_problem(pool[i], dir);
     }
     struct digest digest[2];
     struct entry entry;
@@ -182,11 +182,11 @@ int main(int argc, char **argv)
     struct job_client *pool = NULL;
     struct problem_dir dir;
     if (session_create(&session, &options, &err) < 0 ||
-        job_client_create(&pool, session, search, &err) < 0 ||
+        samples_open(&pool, session, search, &err) < 0 ||
         problem_dir_load(&dir, argv[1], &err) < 0) {
         die(&err);
     }
-    job_client_add_problem(pool, &dir);
+    samples_add_problem(pool, &dir);
     struct dirent **name;
     int count = scandir(argv[2], &name, is_source, alphasort);
     struct entry entry[FILES_MAX];

@@ -75,9 +75,9 @@ static void on_job(void *owner, uint64_t tag, struct job_ref ref, struct job_inf
 }
 
 static void submit(struct sim_daemon_search *search, const struct job_spec *spec, uint64_t priority,
-                   job_peer_callback *callback, void *owner, uint64_t tag)
+                   job_service_callback *callback, void *owner, uint64_t tag)
 {
-    struct job_peer *jobs = sim_daemon_search_jobs(search);
+    struct job_service *jobs = sim_daemon_search_jobs(search);
 
     jobs->submit(jobs, "", spec, priority, callback, owner, tag);
 }

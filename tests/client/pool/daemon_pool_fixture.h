@@ -1,5 +1,5 @@
-// A daemon pool of two daemons that invent their answers (test_fake_pool.h): what its tests share. Times are
-// short, and only what must happen in the end is asserted.
+// What the tests of the daemon pool share: a pool of two daemons that invent their answers
+// (tests/client/fake_daemon.h). Times are short, and only what must happen in the end is asserted.
 #ifndef TESTS_CLIENT_POOL_DAEMON_POOL_FIXTURE_H
 #define TESTS_CLIENT_POOL_DAEMON_POOL_FIXTURE_H
 
@@ -18,29 +18,30 @@
 #define JOBS 24
 
 struct fixture {
-    struct clock clock; // the system's, ahead by fake_ns
+    struct clock clock; // the system's clock, ahead by fake_ns
     struct fake_process fake[2];
     struct session_options options;
     struct session *session;
     struct daemon_pool *daemon_pool;
-    struct strbuf said; // sentences, one a line
+    struct strbuf said; // the pool's sentences, one a line
     struct digest problem, source[2 * JOBS];
-    unsigned answers[2 * JOBS]; // by job
+    unsigned answers[2 * JOBS]; // number of answers of each job
     size_t answered;
     struct err refused; // the last error instead of an answer
     char *where[2 * JOBS];
 };
 
-static const struct fake_manner usual;
+static const struct fake_behaviour usual;
 
 static inline uint64_t ahead_ns(const struct clock *clock)
 {
     return clock_now_ns(&clock_system) + clock->fake_ns;
 }
 
-// Daemons first: they are forked, and the session's loop is to have no threads then.
-static inline struct fixture *begin(const struct fake_manner *first,
-                                    const struct fake_manner *second)
+// Starts the daemons before the session, because they are forked and the loop may have no threads
+// then.
+static inline struct fixture *begin(const struct fake_behaviour *first,
+                                    const struct fake_behaviour *second)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
     strbuf_init(&f->said, 1 << 16);
@@ -114,10 +115,10 @@ static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, stru
         return;
     }
     assert_int_equal(info->state, JOB_DONE);
-    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
     const char *where = jobs->where(jobs, ref);
     assert_int_equal(ref.job, info->job);
-    assert_in_range(ref.job, 1, 4 * JOBS); // as the daemon counts
+    assert_in_range(ref.job, 1, 4 * JOBS); // the daemon numbers its jobs from 1
     assert_true(strcmp(where, f->options.pool) != 0);
     f->where[tag] = xstrdup(where);
     jobs->ack(jobs, ref);
@@ -125,7 +126,7 @@ static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, stru
 
 static inline void submit(struct fixture *f, size_t first, size_t last, enum job_kind kind)
 {
-    struct job_peer *jobs = daemon_pool_jobs(f->daemon_pool);
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
     for (size_t i = first; i < last; i++) {
         struct job_spec spec = {.kind = kind,
                                 .problem = f->problem,
@@ -159,7 +160,7 @@ static inline void run_until_said(struct fixture *f, const char *words)
     }
 }
 
-// Each of jobs first … last - 1 was answered once.
+// Checks that each of jobs first … last - 1 was answered once.
 static inline void expect_once(const struct fixture *f, size_t first, size_t last)
 {
     for (size_t i = first; i < last; i++) {

@@ -1,10 +1,11 @@
-// The jobs of a daemon that invents its answers, for tests of the client; tests/client/fake_daemon.h
-// serves them. What it answers about a source depends on its bytes alone; when it answers, and in which
-// order, does not. Jobs are kept by key, as the real daemon does, and counted when they run.
+// The jobs of a daemon that invents its answers, for tests of the client;
+// tests/client/fake_daemon.h serves them. An answer depends on the bytes of the source alone. The
+// time and the order of answers are random. Jobs are kept by key, as the real daemon does, and
+// counted when they run.
 //
 // The source of a candidate is its template's text behind lines "#define NAME value". With values
 // a, b and c of A, B and C:
-//   log2 speedup = 1.5 - (log2 a - 3)² / 4 - (log2 b - 2)² / 3; c says nothing
+//   log2 speedup = 1.5 - (log2 a - 3)² / 4 - (log2 b - 2)² / 3, whatever c is
 //   a = 1 and b = 1 do not compile; b = 16 is wrong; a = 2 makes the same object for every c
 #ifndef TESTS_CLIENT_POOL_FAKE_JOBS_H
 #define TESTS_CLIENT_POOL_FAKE_JOBS_H
@@ -26,15 +27,15 @@
 #define FAKE_CLASS "fake cpu"
 #define FAKE_LEARNT 8 // outcomes after which the worker is confident
 
-// How a daemon is unlike the usual one.
-struct fake_manner {
+// How a daemon or its worker differs from the usual one.
+struct fake_behaviour {
     const char *device_class; // NULL: FAKE_CLASS
     bool stuck;               // measurements never end
     bool full;                // refuses every job
-    bool foreign;             // does not know our version
-    bool busy;                // says so whatever is asked but HELLO
-    bool late;                // the worker listens from the first measurement on, see fake_visit
-    bool old; // the worker says of itself only that its engine is "llm", among its features
+    bool foreign;             // does not speak the client's version
+    bool busy;                // answers everything but HELLO with ERR_BUSY
+    bool late; // the worker listens only from the first measurement on, see fake_visit
+    bool old;  // the worker names only its engine "llm", as a feature
 };
 
 struct fake_blob {
@@ -54,7 +55,7 @@ struct fake_job {
 };
 
 struct fake_wait {
-    struct exchange *exchange; // NULL: free
+    struct exchange *exchange; // NULL when the entry is free
     struct wait wait;
     uv_timer_t timer;
     struct fake *fake;
@@ -66,19 +67,19 @@ struct fake {
     struct fake_blob *blob;
     struct fake_job *job; // by key
     struct fake_wait wait[32];
-    uint64_t jobs;    // that ran
-    char *told[4096]; // keys of outcomes
+    uint64_t jobs;    // number of jobs that ran
+    char *told[4096]; // keys of the outcomes that the worker was told
     size_t told_count;
     uint64_t asked[4096]; // numbers of requests for candidates
     size_t asked_count;
-    struct stats_rng rng; // of delays
-    struct fake_manner manner;
+    struct stats_rng rng; // random delays
+    struct fake_behaviour behaviour;
     bool draining;                       // changed by SIGUSR2
-    struct service_config worker_config; // its url is where the worker listens, or will
+    struct service_config worker_config; // its url is where the worker listens now or later
     uv_timer_t leave;
-    unsigned visits;    // of a worker that is late: how often it came
-    unsigned forecasts; // that this visit was asked for
-    bool greeted;       // in this visit
+    unsigned visits;    // how often a late worker came
+    unsigned forecasts; // requests for forecasts in this visit
+    bool greeted;       // it was greeted in this visit
 };
 
 static inline void fake_open_worker(struct fake *fake)
@@ -90,12 +91,13 @@ static inline void fake_open_worker(struct fake *fake)
     }
 }
 
-// A worker that is late comes with the first measurement. The third question makes it leave without an
-// answer, and it comes again with the next measurement, then as one that reads sources. Measurements
-// wait until it has been greeted, so that the search is not over before. Whether this one waits.
+// Lets a late worker come with the first measurement. At its third request for forecasts it leaves
+// without an answer. It comes again with the next measurement, then as one that reads sources.
+// Measurements wait until it has been greeted, so that the search does not end before. Returns
+// whether this measurement must wait.
 static inline bool fake_visit(struct fake *fake)
 {
-    if (!fake->manner.late) {
+    if (!fake->behaviour.late) {
         return false;
     }
     if (!fake->worker) {
@@ -188,7 +190,7 @@ static inline void fake_info(struct fake *fake, const struct fake_job *job, stru
     }
 }
 
-// Answers a WAIT with what is done; false when nothing is and it must go on waiting.
+// Answers a WAIT with the jobs that are done. False when none is, so that it must go on waiting.
 static inline bool fake_answer(struct fake *fake, struct exchange *exchange,
                                const struct wait *wait, bool at_once)
 {
@@ -283,7 +285,7 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
     if (job && !message_equal(&job_spec_message, &job->spec, submit->spec)) {
         err_set(&error, ERR_CONFLICT, "key %s was used for something else", submit->key);
     }
-    if (fake->manner.full) {
+    if (fake->behaviour.full) {
         err_clear(&error);
         err_set(&error, ERR_NO_SPACE, "the disk is full");
     }
@@ -303,7 +305,7 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
         uv_timer_init(&fake->loop, &job->timer);
         job->timer.data = job;
         bool measures = job->spec.kind != JOB_COMPILE;
-        if (!measures || (!fake->manner.stuck && !fake_visit(fake))) {
+        if (!measures || (!fake->behaviour.stuck && !fake_visit(fake))) {
             uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
         }
     }
@@ -333,7 +335,7 @@ static inline void fake_status(struct fake *fake, struct exchange *exchange,
                                const struct status_request *request)
 {
     char name[] = "cpu0", state[] = "ready", draining[] = "draining", sandbox[] = "on";
-    char *class = xstrdup(fake->manner.device_class ? fake->manner.device_class : FAKE_CLASS);
+    char *class = xstrdup(fake->behaviour.device_class ? fake->behaviour.device_class : FAKE_CLASS);
     struct job_info *info = xcalloc(HASH_COUNT(fake->job) + 1, sizeof(*info));
     size_t count = 0, len = request->search ? strlen(request->search) : 0;
     struct device_info device = {.name = name,

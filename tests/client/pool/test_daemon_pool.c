@@ -1,8 +1,8 @@
-// A daemon pool against daemons that are killed, stopped, drained, full or of another kind.
+// A daemon pool whose daemons are killed, stopped, drained, full, or cannot be used.
 #include "client/pool/job_client.h"
 #include "tests/client/pool/daemon_pool_fixture.h"
 
-static void test_shares_evenly(void **state)
+static void jobs_are_spread_evenly(void **state)
 {
     (void)state;
     struct fixture *f = begin(&usual, &usual);
@@ -16,7 +16,7 @@ static void test_shares_evenly(void **state)
     end(f);
 }
 
-static void test_measures_where_it_compiled(void **state)
+static void candidates_are_measured_where_they_were_compiled(void **state)
 {
     (void)state;
     struct fixture *f = begin(&usual, &usual);
@@ -35,10 +35,10 @@ static void test_measures_where_it_compiled(void **state)
     end(f);
 }
 
-static void test_killed_daemon_loses_its_jobs(void **state)
+static void jobs_of_a_killed_daemon_go_to_the_other(void **state)
 {
     (void)state;
-    const struct fake_manner stuck = {.stuck = true};
+    const struct fake_behaviour stuck = {.stuck = true};
     struct fixture *f = begin(&usual, &stuck);
     open_daemon_pool(f, "killed");
     submit(f, 0, JOBS, JOB_MEASURE);
@@ -51,8 +51,8 @@ static void test_killed_daemon_loses_its_jobs(void **state)
     end(f);
 }
 
-// It is stopped before it has anything, so what it answers when it goes on is late.
-static void test_silent_daemon_comes_back(void **state)
+// The daemon is stopped before it has a job, so that its answers are late when it goes on.
+static void silent_daemon_loses_its_jobs_and_is_used_again(void **state)
 {
     (void)state;
     struct fixture *f = begin(&usual, &usual);
@@ -71,13 +71,13 @@ static void test_silent_daemon_comes_back(void **state)
     end(f);
 }
 
-// The client did not run for longer than a daemon may be silent, and what it hears first is that
-// one is not there: that is no reason yet to move its jobs. It was restarted, and does them.
-static void test_stopped_client_moves_nothing(void **state)
+// The client did not run for longer than a daemon may be silent, and then a daemon does not answer
+// at first. Its jobs are not moved yet. The daemon was restarted and does them.
+static void client_that_was_stopped_moves_no_jobs(void **state)
 {
     enum { AWAY_MS = 3000 };
     (void)state;
-    const struct fake_manner stuck = {.stuck = true};
+    const struct fake_behaviour stuck = {.stuck = true};
     struct fixture *f = begin(&usual, &stuck);
     open_daemon_pool_for(f, "stopped", AWAY_MS);
     submit(f, 0, JOBS, JOB_MEASURE);
@@ -96,10 +96,10 @@ static void test_stopped_client_moves_nothing(void **state)
     end(f);
 }
 
-static void test_resting_devices(void **state)
+static void jobs_of_a_drained_daemon_go_to_the_other(void **state)
 {
     (void)state;
-    const struct fake_manner stuck = {.stuck = true};
+    const struct fake_behaviour stuck = {.stuck = true};
     struct fixture *f = begin(&usual, &stuck);
     open_daemon_pool(f, "rest");
     submit(f, 0, JOBS, JOB_MEASURE);
@@ -114,13 +114,13 @@ static void test_resting_devices(void **state)
     end(f);
 }
 
-static void test_nothing_is_done_twice(void **state)
+static void jobs_of_an_earlier_session_are_not_done_twice(void **state)
 {
     (void)state;
     struct fixture *f = begin(&usual, &usual);
     open_daemon_pool(f, "again");
     submit(f, 0, JOBS, JOB_MEASURE);
-    run_until(f, JOBS / 2); // the rest is left at the daemons
+    run_until(f, JOBS / 2); // the other jobs are left at the daemons
     daemon_pool_close(f->daemon_pool);
     uint64_t first = jobs_at(f, 0), second = jobs_at(f, 1);
     assert_int_equal(first + second, JOBS);
@@ -142,10 +142,10 @@ static void test_nothing_is_done_twice(void **state)
     end(f);
 }
 
-static void test_a_full_daemon(void **state)
+static void job_that_one_daemon_refuses_goes_to_the_other(void **state)
 {
     (void)state;
-    const struct fake_manner full = {.full = true};
+    const struct fake_behaviour full = {.full = true};
     struct fixture *f = begin(&full, &usual);
     open_daemon_pool(f, "full");
     submit(f, 0, JOBS, JOB_MEASURE);
@@ -164,10 +164,10 @@ static void test_a_full_daemon(void **state)
     end(f);
 }
 
-static void test_others_are_left_out(void **state)
+static void daemons_of_another_version_or_class_are_left_out(void **state)
 {
     (void)state;
-    const struct fake_manner other = {.device_class = "other cpu"}, foreign = {.foreign = true};
+    const struct fake_behaviour other = {.device_class = "other cpu"}, foreign = {.foreign = true};
     struct fixture *f = begin(&usual, &other);
     open_daemon_pool(f, "class");
     assert_int_equal(said(f, "has no device of class \"" FAKE_CLASS "\"; it is left out"), 1);
@@ -184,10 +184,10 @@ static void test_others_are_left_out(void **state)
     end(f);
 }
 
-static void test_all_gone(void **state)
+static void pool_gives_up_when_all_daemons_are_gone(void **state)
 {
     (void)state;
-    const struct fake_manner stuck = {.stuck = true};
+    const struct fake_behaviour stuck = {.stuck = true};
     struct fixture *f = begin(&stuck, &stuck);
     open_daemon_pool(f, "gone");
     submit(f, 0, 4, JOB_MEASURE);
@@ -210,11 +210,11 @@ static void test_all_gone(void **state)
     free(f);
 }
 
-// A single daemon is waited for, with one sentence, and then no longer.
-static void test_the_only_one_gone(void **state)
+// A single daemon is waited for, with one sentence, until the pool gives up.
+static void single_daemon_that_is_gone_is_waited_for_and_given_up(void **state)
 {
     (void)state;
-    const struct fake_manner stuck = {.stuck = true};
+    const struct fake_behaviour stuck = {.stuck = true};
     struct fixture *f = begin(&stuck, &usual);
     f->options.pool[strcspn(f->options.pool, ",")] = '\0';
     const struct daemon_pool_times times = {.patience = 3000};
@@ -232,11 +232,11 @@ static void test_the_only_one_gone(void **state)
     end(f);
 }
 
-// That there is no room is an answer, too, and ends what was said about a daemon that has gone.
-static void test_busy_is_there(void **state)
+// ERR_BUSY is an answer, too, so it ends an outage.
+static void busy_daemon_counts_as_answering(void **state)
 {
     (void)state;
-    const struct fake_manner stuck = {.stuck = true}, busy = {.busy = true};
+    const struct fake_behaviour stuck = {.stuck = true}, busy = {.busy = true};
     struct fixture *f = xcalloc(1, sizeof(*f));
     strbuf_init(&f->said, 1 << 16);
     fake_start_as(&f->fake[0], 1, "tcp://127.0.0.2:0", &stuck);
@@ -263,7 +263,7 @@ static void test_busy_is_there(void **state)
 }
 
 // The sentence is for people; a daemon that tells no cause is not guessed at.
-static void test_over_budget_is_what_the_cause_says(void **state)
+static void over_budget_is_what_the_cause_says(void **state)
 {
     (void)state;
     struct job_info info;
@@ -284,19 +284,19 @@ static void test_over_budget_is_what_the_cause_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares_evenly),
-        cmocka_unit_test(test_measures_where_it_compiled),
-        cmocka_unit_test(test_killed_daemon_loses_its_jobs),
-        cmocka_unit_test(test_silent_daemon_comes_back),
-        cmocka_unit_test(test_stopped_client_moves_nothing),
-        cmocka_unit_test(test_resting_devices),
-        cmocka_unit_test(test_nothing_is_done_twice),
-        cmocka_unit_test(test_a_full_daemon),
-        cmocka_unit_test(test_others_are_left_out),
-        cmocka_unit_test(test_all_gone),
-        cmocka_unit_test(test_the_only_one_gone),
-        cmocka_unit_test(test_busy_is_there),
-        cmocka_unit_test(test_over_budget_is_what_the_cause_says),
+        cmocka_unit_test(jobs_are_spread_evenly),
+        cmocka_unit_test(candidates_are_measured_where_they_were_compiled),
+        cmocka_unit_test(jobs_of_a_killed_daemon_go_to_the_other),
+        cmocka_unit_test(silent_daemon_loses_its_jobs_and_is_used_again),
+        cmocka_unit_test(client_that_was_stopped_moves_no_jobs),
+        cmocka_unit_test(jobs_of_a_drained_daemon_go_to_the_other),
+        cmocka_unit_test(jobs_of_an_earlier_session_are_not_done_twice),
+        cmocka_unit_test(job_that_one_daemon_refuses_goes_to_the_other),
+        cmocka_unit_test(daemons_of_another_version_or_class_are_left_out),
+        cmocka_unit_test(pool_gives_up_when_all_daemons_are_gone),
+        cmocka_unit_test(single_daemon_that_is_gone_is_waited_for_and_given_up),
+        cmocka_unit_test(busy_daemon_counts_as_answering),
+        cmocka_unit_test(over_budget_is_what_the_cause_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// A daemon pool behind names that a resolver of this test's knows, and without certificates.
+// Daemons behind names, which a resolver in this test knows, and tls:// urls without certificates.
 #include "tests/client/pool/daemon_pool_fixture.h"
 
 #include "client/pool/hosts.h"
@@ -6,11 +6,11 @@
 #include <netdb.h>
 #include <pthread.h>
 
-// ---- names: this getaddrinfo stands before the C library's ----
+// ---- names: this getaddrinfo replaces the C library's ----
 
 static struct {
     pthread_mutex_t lock;
-    char address[4][INET_ADDRSTRLEN]; // of pool.test
+    char address[4][INET_ADDRSTRLEN]; // addresses of pool.test
     size_t count;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -25,7 +25,7 @@ static void set_name(const char *first, const char *second)
     pthread_mutex_unlock(&names.lock);
 }
 
-// One block each, so that freeaddrinfo of the C library would do, too.
+// Each result is one block, so that the C library's freeaddrinfo could free it, too.
 static struct addrinfo *new_info(const char *address, const char *port)
 {
     struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
@@ -73,8 +73,8 @@ void freeaddrinfo(struct addrinfo *info)
 
 // ---- tests ----
 
-// Nobody can be called without certificates: an error, whoever is named and in whatever way.
-static void test_no_certificates(void **state)
+// Without certificates no tls:// url can be called, however it is named.
+static void without_certificates_tls_urls_are_an_error(void **state)
 {
     (void)state;
     set_name("127.0.0.1", "127.0.0.2");
@@ -96,8 +96,8 @@ static void test_no_certificates(void **state)
     }
 }
 
-// The name has one address, then another one beside it, then only that.
-static void test_names(void **state)
+// The name has one address, then a second one as well, then only the second.
+static void addresses_behind_a_name_come_and_go(void **state)
 {
     (void)state;
     struct fixture *f = xcalloc(1, sizeof(*f));
@@ -147,8 +147,8 @@ static void on_hosts(void *owner, const struct host *host, size_t count, const s
     }
 }
 
-// Each with each name: a certificate names one of them, perhaps.
-static void test_an_address_behind_two_names(void **state)
+// The address counts once with each name, since its certificate may show only one of them.
+static void address_behind_two_names_counts_for_each(void **state)
 {
     (void)state;
     static const char list[] = "dns+tls://pool.test:1,dns+tls://127.0.0.2:1,tls://127.0.0.2:1,"
@@ -177,9 +177,9 @@ static void test_an_address_behind_two_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_no_certificates),
-        cmocka_unit_test(test_an_address_behind_two_names),
+        cmocka_unit_test(addresses_behind_a_name_come_and_go),
+        cmocka_unit_test(without_certificates_tls_urls_are_an_error),
+        cmocka_unit_test(address_behind_two_names_counts_for_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// The run file: what is appended is there, what is something else is refused and not touched.
+// The run file keeps what is appended, and refuses files that are something else without changing
+// them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 
 struct fixture {
     char *folder;
-    char *path; // of a run file that does not exist yet
+    char *path; // path of a run file that does not exist yet
 };
 
 static int set_up(void **state)
@@ -71,7 +72,7 @@ static void append(struct run *run, const char *reason)
     assert_int_equal(run_append(run, RUN_FINISHED, &event, NULL, &err), 0);
 }
 
-// Counts events and concatenates their reasons.
+// Counts events and joins their reasons.
 struct seen {
     size_t count;
     char text[256];
@@ -111,7 +112,7 @@ static int open_code(const char *path)
     return rc;
 }
 
-// The same for reading and replaying.
+// The same for reading all events.
 static int read_code(const char *path)
 {
     struct run *run = NULL;
@@ -281,7 +282,7 @@ static void event_that_cannot_be_read_is_named(void **state)
     struct bytes bytes = read_bytes(f->path);
     unsigned char *at = memmem(bytes.data, bytes.len, "findme", 6);
     assert_non_null(at);
-    at[-1] = 0xc1; // never used in msgpack
+    at[-1] = 0xc1; // a byte that msgpack never uses
     write_file(f->path, bytes.data, bytes.len);
     bytes_clear(&bytes);
     struct err err = ERR_INIT;
@@ -298,7 +299,7 @@ static void second_driver_is_busy_and_readers_are_not(void **state)
     struct run *run = create(f->path);
     append(run, "one");
     assert_int_equal(read_code(f->path), 0);
-    pid_t pid = fork(); // another process: a lock is held by one
+    pid_t pid = fork(); // a second process, since a lock is held by a process
     if (pid == 0) {
         struct run *other = NULL;
         struct err err = ERR_INIT;
@@ -313,7 +314,7 @@ static void second_driver_is_busy_and_readers_are_not(void **state)
     assert_int_equal(open_code(f->path), 0);
 }
 
-// Leaves the file as a killed client does: with a WAL.
+// Leaves the file as a killed client does, with a WAL.
 static void leave_wal(const char *path, size_t events)
 {
     pid_t pid = fork();
@@ -330,7 +331,7 @@ static void leave_wal(const char *path, size_t events)
                 _exit(1);
             }
         }
-        _exit(0); // nothing is closed
+        _exit(0); // without closing anything
     }
     int status;
     waitpid(pid, &status, 0);
@@ -351,7 +352,7 @@ static void torn_wal_loses_only_its_end(void **state)
         write_file(copy_wal, log.data, len);
         struct run *run = open_run(copy);
         size_t count = replay(run, 0).count;
-        assert_true(count >= last); // never less than a shorter one had
+        assert_true(count >= last); // a longer WAL never has fewer events
         last = count;
         append(run, "goes on");
         assert_int_equal(replay(run, 0).count, count + 1);
@@ -369,8 +370,8 @@ static void torn_wal_loses_only_its_end(void **state)
 
 struct jobs {
     uint64_t measured;
-    uint64_t largest; // number of a job
-    bool named;       // a daemon beside it
+    uint64_t largest; // largest number of a job
+    bool named;       // an event names a daemon
 };
 
 static int note_job(void *owner, struct run_event *event, struct err *err)
@@ -386,15 +387,21 @@ static int note_job(void *owner, struct run_event *event, struct err *err)
     return 0;
 }
 
-// Of an earlier client with one daemon: jobs are the daemon's plain numbers.
-static void a_file_of_before_is_read(void **state)
+// A file of an earlier client with one daemon, where jobs are the daemon's plain numbers.
+static void file_of_an_earlier_client_is_read(void **state)
 {
     struct fixture *f = *state;
     const char *root = getenv("KCAST_ROOT");
-    char *command = xasprintf("tar -C %s -xJf %s/docs/h200/runs.tar.xz ./scan.run", f->folder,
-                              root ? root : ".");
+    char *archive = xasprintf("%s/docs/h200/runs.tar.xz", root ? root : ".");
     char *path = xasprintf("%s/scan.run", f->folder);
-    assert_int_equal(system(command), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("tar", "tar", "-C", f->folder, "-xJf", archive, "./scan.run", NULL);
+        _exit(127);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
     struct err err = ERR_INIT;
     struct run *run = NULL;
     assert_int_equal(run_open_read(&run, path, &err), 0);
@@ -404,7 +411,7 @@ static void a_file_of_before_is_read(void **state)
     assert_in_range(jobs.largest, jobs.measured, 1 << 20);
     assert_false(jobs.named);
     run_close(run);
-    free(command);
+    free(archive);
     free(path);
 }
 
@@ -412,7 +419,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_file_of_before_is_read),
+        TEST(file_of_an_earlier_client_is_read),
         TEST(events_are_replayed_in_order),
         TEST(closing_leaves_one_file),
         TEST(transaction_is_all_or_nothing),

@@ -1,4 +1,4 @@
-// The run state: counts, and refusal of every event that does not follow.
+// The run state counts what happened, and refuses every event that does not follow.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int tear_down(void **state)
 
 static double now = 1000;
 
-// Applies; returns the code.
+// Applies an event and returns the result.
 static int apply(enum run_event_kind kind, void *body)
 {
     struct err err = ERR_INIT;
@@ -117,7 +117,7 @@ static int finished(void)
     return apply(RUN_FINISHED, &event);
 }
 
-// A run with candidate 1 decided to be measured.
+// Makes a run in which candidate 1 is to be measured.
 static void begin(void)
 {
     assert_int_equal(started(), 0);
@@ -135,11 +135,11 @@ static void counts_what_happened(void **state)
     assert_int_equal(measured(1, PURPOSE_RECORD, false), 0);
     assert_int_equal(incumbent(1, 1.5), 0);
     assert_int_equal(proposed(2, 0), 0);
-    assert_int_equal(proposed(3, 1), 0); // the same source
+    assert_int_equal(proposed(3, 1), 0); // a duplicate of its source
     assert_int_equal(proposed(4, 0), 0);
     assert_int_equal(proposed(5, 0), 0);
     assert_int_equal(proposed(6, 0), 0);
-    assert_int_equal(compiled(2, VERDICT_NONE, 1), 0); // the same object
+    assert_int_equal(compiled(2, VERDICT_NONE, 1), 0); // a duplicate of its object
     assert_int_equal(compiled(4, VERDICT_COMPILE_ERROR, 0), 0);
     assert_int_equal(compiled(5, VERDICT_NONE, 0), 0);
     assert_int_equal(compiled(6, VERDICT_NONE, 0), 0);
@@ -159,7 +159,7 @@ static void counts_what_happened(void **state)
     assert_int_equal(run_state.trusted, 1);
     assert_int_equal(run_state.reused, 1);
     assert_int_equal(run_state.records, 1);
-    assert_true(run_state.device_seconds == 4); // the answer from the cache held nothing
+    assert_true(run_state.device_seconds == 4); // the answer from the cache is not charged
     assert_int_equal(run_state.candidate[4].measured_order, 2);
     assert_true(run_state.candidate[4].seconds_before == 4);
     assert_string_equal(run_state.candidate[4].forecast_reason, "nobody there");
@@ -175,12 +175,12 @@ static void pauses_between_sessions_are_no_work(void **state)
     struct run_session a = {.host = xstrdup("h")}, b = {.host = xstrdup("i")};
     (void)state;
     now = 100;
-    assert_int_equal(started(), 0);              // 100
-    assert_int_equal(apply(RUN_SESSION, &a), 0); // 101
-    assert_int_equal(proposed(1, 0), 0);         // 102
+    assert_int_equal(started(), 0);              // at 100 s
+    assert_int_equal(apply(RUN_SESSION, &a), 0); // at 101 s
+    assert_int_equal(proposed(1, 0), 0);         // at 102 s
     now = 5000;
-    assert_int_equal(apply(RUN_SESSION, &b), 0); // 5000
-    assert_int_equal(proposed(2, 0), 0);         // 5001
+    assert_int_equal(apply(RUN_SESSION, &b), 0); // at 5000 s
+    assert_int_equal(proposed(2, 0), 0);         // at 5001 s
     assert_true(run_state.wall_seconds == 2);
     assert_int_equal(run_state.sessions, 2);
     assert_string_equal(run_state.session.host, "i");
@@ -198,7 +198,7 @@ static void events_out_of_order_are_corrupt(void **state)
     assert_int_equal(started(), 0);
     assert_int_equal(started(), ERR_CORRUPT);
     assert_int_equal(proposed(2, 0), ERR_CORRUPT);
-    assert_int_equal(proposed(1, 1), ERR_CORRUPT); // of itself
+    assert_int_equal(proposed(1, 1), ERR_CORRUPT); // a duplicate of itself
     assert_int_equal(compiled(1, VERDICT_NONE, 0), ERR_CORRUPT);
     assert_int_equal(proposed(1, 0), 0);
     assert_int_equal(forecast(1, true), ERR_CORRUPT);

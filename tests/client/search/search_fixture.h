@@ -1,5 +1,5 @@
-// Whole searches by the real kcast against a daemon and a worker that invent their answers
-// (test_fake_pool.h): what the tests of searches share.
+// What the tests of searches share: whole searches by the real kcast against a daemon and a worker
+// that invent their answers (tests/client/fake_daemon.h).
 #ifndef TESTS_CLIENT_SEARCH_SEARCH_FIXTURE_H
 #define TESTS_CLIENT_SEARCH_SEARCH_FIXTURE_H
 
@@ -21,13 +21,13 @@
 
 struct fixture {
     struct fake_process fake;
-    char *folder; // temporary
+    char *folder; // a temporary folder
     char *kcast;
     char *problem;
 };
 
-struct ending {
-    int status; // exit code, or minus the signal
+struct kcast_result {
+    int status; // exit code, or the negative number of the signal
     char *out, *err;
 };
 
@@ -67,8 +67,8 @@ static inline char *read_text(const char *path)
     return (char *)data.data;
 }
 
-// Starts kcast with these arguments (NULL ends them) after --pool and --worker; output goes to
-// files in the folder.
+// Starts kcast with --pool, --worker and these arguments, which NULL ends. Its output goes to files
+// in the folder.
 static inline pid_t spawn(struct fixture *f, const char *fault, const char *const *argument)
 {
     char *argv[ARGUMENT_MAX] = {f->kcast, xasprintf("--pool=%s", f->fake.pool),
@@ -95,7 +95,7 @@ static inline pid_t spawn(struct fixture *f, const char *fault, const char *cons
     return pid;
 }
 
-static inline void collect(struct fixture *f, pid_t pid, struct ending *ret)
+static inline void collect(struct fixture *f, pid_t pid, struct kcast_result *ret)
 {
     int status;
     char *out = xasprintf("%s/out", f->folder), *err = xasprintf("%s/err", f->folder);
@@ -107,17 +107,17 @@ static inline void collect(struct fixture *f, pid_t pid, struct ending *ret)
     free(err);
 }
 
-static inline void clear(struct ending *outcome)
+static inline void clear(struct kcast_result *outcome)
 {
     free(outcome->out);
     free(outcome->err);
 }
 
-// Runs kcast to its end and checks how it ended.
+// Runs kcast and checks its exit code.
 static inline void expect(struct fixture *f, int status, const char *fault,
                           const char *const *argument)
 {
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, fault, argument), &outcome);
     if (outcome.status != status) {
         print_error("kcast %s (fault %s) ended with %d instead of %d: %s\n", argument[0],
@@ -137,7 +137,7 @@ static inline char *run_path(struct fixture *f, const char *name)
     return xasprintf("%s/%s.run", f->folder, name);
 }
 
-// Candidates that are no better than the baseline, one JSON line each; their path.
+// Writes candidates that are no better than the baseline, one JSON line each. Returns the path.
 static inline char *useless_pool(struct fixture *f)
 {
     char *path = xasprintf("%s/useless.jsonl", f->folder);
@@ -172,17 +172,17 @@ static inline void load(struct run_state *run_state, const char *path)
     run_state_init(run_state);
     struct run *run = NULL;
     struct err error = ERR_INIT;
-    if (run_open_read(&run, path, &error) != 0 || run_state_run(run_state, run, &error) != 0) {
+    if (run_open_read(&run, path, &error) != 0 || run_state_read(run_state, run, &error) != 0) {
         fail_msg("%s", error.text);
     }
     run_close(run);
 }
 
-// How many jobs the daemon has run so far.
+// The number of jobs that the daemon has run.
 static inline uint64_t jobs_run(struct fixture *f)
 {
     const char *const argument[] = {"status", "--json", NULL};
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, 0);
     json_auto_t *object = json_loads(outcome.out, 0, NULL);
@@ -192,7 +192,7 @@ static inline uint64_t jobs_run(struct fixture *f)
     return jobs;
 }
 
-// The same proposals, decisions and incumbents.
+// Checks that two runs have the same proposals, decisions and incumbents.
 static inline void assert_same_decisions(const struct run_state *a, const struct run_state *b,
                                          const char *fault)
 {

@@ -1,5 +1,5 @@
-// Whole searches by the real kcast against a daemon and a worker that invent their answers: what they
-// find, what ends them, interrupted, cut off, out of disk space.
+// Whole searches by the real kcast against a daemon and a worker that invent their answers: what
+// they find, what ends them, and what is kept after interruptions, lost daemons and full disks.
 #include "tests/client/search/search_fixture.h"
 
 #include "client/policy/allocation.h"
@@ -11,7 +11,7 @@ static void search_finds_the_best_and_measures_little(void **state)
     const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "3",
                                     "--candidates", "0",        "--batch", "4",  "--json", NULL};
     forget(f);
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, 0);
     json_auto_t *object = json_loads(outcome.out, 0, NULL);
@@ -33,7 +33,7 @@ static void search_finds_the_best_and_measures_little(void **state)
         run_state.measured + run_state.trusted + run_state.reused + run_state.compile_failed == 60);
     assert_true(run_state_incumbent_log2(&run_state) > 1.4);
     for (size_t i = (size_t)run_state.observed_candidates; i < run_state.candidate_count; i++) {
-        assert_null(run_state.candidate[i].result); // every outcome was told
+        assert_null(run_state.candidate[i].result); // all outcomes were told
     }
     run_state_release(&run_state);
     clear(&outcome);
@@ -82,7 +82,7 @@ static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **
     assert_int_equal(share[0].improvements, 0);
     run_state_release(&run_state);
     forget(f);
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, all), &outcome);
     assert_int_equal(outcome.status, 0);
     json_auto_t *object = json_loads(outcome.out, 0, NULL);
@@ -104,7 +104,7 @@ static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **
     free(whole);
 }
 
-// The worker knows 48 sources; what it cannot fill others do, and the search ends without error.
+// The worker knows 48 sources. Other generators give the rest, and the search ends without error.
 static void a_language_model_with_nothing_new_leaves_the_search(void **state)
 {
     struct fixture *f = *state;
@@ -113,7 +113,7 @@ static void a_language_model_with_nothing_new_leaves_the_search(void **state)
                                     "3",      "--candidates", "0",     "--batch", "4",
                                     "-g",     "llm,tunable",  NULL};
     forget(f);
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, 0);
     assert_non_null(strstr(outcome.err, "the generator llm has left the search"));
@@ -135,14 +135,14 @@ static void interrupt_keeps_everything_and_says_how_to_go_on(void **state)
     char *path = run_path(f, "interrupted");
     const char *const argument[] = {"search", f->problem, "--run", path, "--seed",
                                     "5",      "--batch",  "4",     NULL};
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, "interrupt:40", argument), &outcome);
     assert_int_equal(outcome.status, EXIT_INTERRUPTED);
     char *hint = xasprintf("kcast resume %s", path);
     assert_non_null(strstr(outcome.err, hint));
     clear(&outcome);
     resume(f, 0, path);
-    resume(f, 0, path); // finished: the summary again
+    resume(f, 0, path); // the run is finished, so this prints the summary again
     free(hint);
     free(path);
 }
@@ -168,7 +168,7 @@ static void daemon_that_loses_everything_is_given_the_same_jobs_again(void **sta
     fake_stop(&other);
     fake_start_at(&other, 3, other.pool);
     kill(pid, SIGCONT);
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, pid, &outcome);
     if (outcome.status != 0) {
         fail_msg("%s", outcome.err);
@@ -189,7 +189,7 @@ static void unreachable_daemon_is_one_sentence_and_leaves_no_run(void **state)
     char *path = run_path(f, "nobody");
     const char *const argument[] = {"search", f->problem, "--run", path, "--pool=tcp://127.0.0.1:9",
                                     NULL};
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, EXIT_UNREACHABLE);
     assert_int_equal(strncmp(outcome.err, "kcast: ", 7), 0);
@@ -206,7 +206,7 @@ static void without_a_worker_everything_is_measured_and_said_once(void **state)
     const char *const argument[] = {
         "search", f->problem, "--run", path, "--candidates", "20", "--worker=tcp://127.0.0.1:9",
         NULL};
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, 0);
     const char *said = strstr(outcome.err, "no forecasts");
@@ -260,10 +260,10 @@ static void one_run_has_one_driver_but_two_runs_go_on_at_once(void **state)
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
     expect(f, EXIT_UNREACHABLE, NULL, again);
-    expect(f, EXIT_INVALID, NULL, argument); // exists
+    expect(f, EXIT_INVALID, NULL, argument); // the file exists
     expect(f, EXIT_OK, NULL, other);
     kill(pid, SIGCONT);
-    struct ending outcome;
+    struct kcast_result outcome;
     collect(f, pid, &outcome);
     assert_int_equal(outcome.status, 0);
     clear(&outcome);
@@ -298,7 +298,7 @@ static void full_disk_loses_nothing(void **state)
     free(small);
     if (WEXITSTATUS(status) == 99) {
         free(grown);
-        skip(); // no user namespaces here
+        skip(); // user namespaces are not available
     }
     assert_int_equal(WEXITSTATUS(status), 0);
     struct run_state run_state;

@@ -1,10 +1,10 @@
-// Searches that are killed at their events and resumed. What must hold: the decisions are those of the
-// undisturbed search, and no job ran that the undisturbed search did not run.
+// Searches that are killed at their events and resumed. The decisions must be those of the
+// undisturbed search, and no job may run that the undisturbed search did not run.
 #include "tests/client/search/search_fixture.h"
 
 #include "client/policy/allocation.h"
 
-// With batches that become wide, and a policy that compares forecasts.
+// A search with batches that become wide, and a policy that compares forecasts.
 static void search_wide(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {
@@ -15,7 +15,7 @@ static void search_wide(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
-// With a policy whose threshold follows from all outcomes.
+// A search with a policy whose threshold follows from all outcomes.
 static void search_risk(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {
@@ -26,7 +26,7 @@ static void search_risk(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
-// With three generators, one of which the worker is.
+// A search with three generators, one of which is the worker.
 static void search_list(struct fixture *f, int status, const char *fault, const char *path)
 {
     char *pool = useless_pool(f), *names = xasprintf("tunable,llm,pool:%s", pool);
@@ -42,7 +42,7 @@ static void search_list(struct fixture *f, int status, const char *fault, const 
 
 typedef void searching(struct fixture *f, int status, const char *fault, const char *path);
 
-// The same search, killed once and resumed, decides the same and runs so many jobs in all.
+// Checks that the search, killed once and resumed, decides the same and runs as many jobs in all.
 static void killed_and_resumed(struct fixture *f, searching *begin, const char *fault,
                                const struct run_state *expected, uint64_t jobs)
 {
@@ -73,7 +73,7 @@ static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **s
     struct run_state expected;
     load(&expected, path);
     assert_true(expected.trusted > 0 && expected.audited > 0 && expected.incumbent_count > 0);
-    // Every event in an ordinary build, some of them in the slow ones.
+    // Every event in an ordinary build, and some of them in slow builds.
     const char *variant = getenv("KCAST_VARIANT");
     bool slow = variant && strcmp(variant, "debug") != 0 && strcmp(variant, "release") != 0;
     for (uint64_t n = 2; n < expected.last_sequence; n += slow ? 7 : 1) {

@@ -1,16 +1,17 @@
-// Searches by the real kcast whose worker comes late, goes away, and comes back as another one; and one
-// whose worker is of the time before HELLO said what a worker can do.
+// Searches by the real kcast whose worker comes late, goes away and comes back as another one, and
+// one whose worker is too old to say in HELLO what it can do.
 #include "tests/client/search/search_fixture.h"
 
-// A fixture like f, with a daemon and a worker of this manner.
-static struct fixture with_manner(const struct fixture *f, const struct fake_manner *manner)
+// A fixture like f whose daemon and worker behave like this.
+static struct fixture with_manner(const struct fixture *f, const struct fake_behaviour *behaviour)
 {
     struct fixture other = *f;
-    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0", manner);
+    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0", behaviour);
     return other;
 }
 
-static void search_40(struct fixture *f, const char *fault, const char *path, struct ending *ret)
+static void search_40(struct fixture *f, const char *fault, const char *path,
+                      struct kcast_result *ret)
 {
     const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "11",
                                     "--candidates", "40",       "--batch", "4",  "--wide", "4",
@@ -28,7 +29,7 @@ static size_t forecasts_on(const struct run_state *run_state, const char *rung)
     return count;
 }
 
-static size_t times_said(const struct ending *outcome, const char *words)
+static size_t times_said(const struct kcast_result *outcome, const char *words)
 {
     size_t count = 0;
     for (const char *at = outcome->err; (at = strstr(at, words)); at++) {
@@ -37,14 +38,14 @@ static size_t times_said(const struct ending *outcome, const char *words)
     return count;
 }
 
-// It comes with the first measurement, so that the first two batches have no forecasts; leaves in the
-// middle of a question; and is then one that reads sources, which it said with HELLO alone.
+// The worker comes with the first measurement, so that the first two batches have no forecasts. It
+// leaves during a request. When it is back it reads sources, which it said only in HELLO.
 static void a_worker_that_comes_late_or_again_is_used_from_then_on(void **state)
 {
-    const struct fake_manner late = {.late = true};
+    const struct fake_behaviour late = {.late = true};
     struct fixture f = with_manner(*state, &late);
     char *path = run_path(&f, "late");
-    struct ending outcome;
+    struct kcast_result outcome;
     search_40(&f, NULL, path, &outcome);
     if (outcome.status != 0) {
         fail_msg("%s", outcome.err);
@@ -65,8 +66,8 @@ static void a_worker_that_comes_late_or_again_is_used_from_then_on(void **state)
     assert_int_equal(times_said(&outcome, "the worker answers again"), 1);
     assert_int_equal(times_said(&outcome, "the worker answers"), 2);
     for (size_t i = (size_t)run_state.observed_candidates; i < run_state.candidate_count; i++) {
-        assert_null(
-            run_state.candidate[i].result); // it was told what came of all, also of those before it
+        assert_null(run_state.candidate[i]
+                        .result); // it was told all outcomes, also those from before it came
     }
     run_state_release(&run_state);
     clear(&outcome);
@@ -74,14 +75,14 @@ static void a_worker_that_comes_late_or_again_is_used_from_then_on(void **state)
     free(path);
 }
 
-// What was decided without the worker, or with it, stays when the search is killed and resumed.
+// Decisions made with and without the worker stay the same when the search is killed and resumed.
 static void killed_beside_a_late_worker_it_keeps_its_decisions(void **state)
 {
     for (unsigned event = 40; event <= 160; event += 60) {
-        const struct fake_manner late = {.late = true};
+        const struct fake_behaviour late = {.late = true};
         struct fixture f = with_manner(*state, &late);
         char *path = run_path(&f, "late-killed"), *fault = xasprintf("event:%u", event);
-        struct ending outcome;
+        struct kcast_result outcome;
         struct run_state before, after;
         search_40(&f, fault, path, &outcome);
         assert_int_equal(outcome.status, -SIGKILL);
@@ -109,12 +110,12 @@ static void killed_beside_a_late_worker_it_keeps_its_decisions(void **state)
     }
 }
 
-static void a_language_model_of_before_gets_sources(void **state)
+static void worker_that_only_names_its_engine_gets_sources(void **state)
 {
-    const struct fake_manner old = {.old = true};
+    const struct fake_behaviour old = {.old = true};
     struct fixture f = with_manner(*state, &old);
     char *path = run_path(&f, "old");
-    struct ending outcome;
+    struct kcast_result outcome;
     search_40(&f, NULL, path, &outcome);
     assert_int_equal(outcome.status, 0);
     struct run_state run_state;
@@ -133,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_comes_late_or_again_is_used_from_then_on),
         cmocka_unit_test(killed_beside_a_late_worker_it_keeps_its_decisions),
-        cmocka_unit_test(a_language_model_of_before_gets_sources),
+        cmocka_unit_test(worker_that_only_names_its_engine_gets_sources),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

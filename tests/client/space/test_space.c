@@ -359,7 +359,7 @@ static void a_run_becomes_a_space(void **state)
     size_t at = 0, twins = 0, failed = 0, records = 0;
     run_state_init(&run_state);
     struct err err = ERR_INIT;
-    assert_int_equal(run_state_run(&run_state, run, &err), 0);
+    assert_int_equal(run_state_read(&run_state, run, &err), 0);
     struct space space;
     if (space_of_run(&space, run, &err) != 0) {
         fail_msg("%s", err.text);

@@ -1,9 +1,10 @@
-#include "client/search/summary.h"
+#include "client/report/summary.h"
 
 #include "client/policy/allocation.h"
 #include "client/policy/false_omission.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
+#include "client/report/run_json.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The fastest of those that were measured and correct; NULL when there is none.
+// The fastest candidate that was measured and is correct; NULL when there is none.
 static const struct run_state_candidate *find_fastest(const struct run_state *run_state)
 {
     const struct run_state_candidate *fastest = NULL;
@@ -46,7 +47,8 @@ static json_t *best_object(const struct run_state *run_state)
                      show_facts(best->proposed.params, best->proposed.params_count));
 }
 
-// What of the discarded would have improved: estimated and bounded, not guaranteed beforehand.
+// The estimated and bounded share of discarded candidates that would have improved. This is
+// computed afterwards; it is not the guarantee that was given beforehand.
 static json_t *risk_object(const struct run_state *run_state)
 {
     struct false_omission missed = false_omission_of_run(run_state);
@@ -77,8 +79,8 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
                      "reason", show_text(run_state->finish_reason),                 //
                      "run", path,                                                   //
                      "risk", risk_object(run_state),                                //
-                     "guarantee", show_guarantee(run_state),                        //
-                     "generators", show_generators(run_state),                      //
+                     "guarantee", run_json_guarantee(run_state),                    //
+                     "generators", run_json_generators(run_state),                  //
                      "llm", "proposals", (json_int_t)run_state->proposals, "known", //
                      (json_int_t)run_state->known, "input_tokens",                  //
                      (json_int_t)run_state->input_tokens, "output_tokens",          //
@@ -114,7 +116,7 @@ static void print_guarantee(const struct run_state *run_state)
     free(sentence);
 }
 
-// Only of a search that has several.
+// Prints what each generator contributed, if the search has several.
 static void print_generators(const struct run_state *run_state)
 {
     struct generator_list list;

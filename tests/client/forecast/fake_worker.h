@@ -1,8 +1,9 @@
-// The worker of test_fake_pool.h. Its forecasts are right and depend on how much it was told. It writes
-// sources, too, for 200 tokens a request: with values of A and B that follow from the request's number,
-// and C from 11 to 13. The same request again costs nothing.
-#ifndef TESTS_CLIENT_POOL_FAKE_WORKER_H
-#define TESTS_CLIENT_POOL_FAKE_WORKER_H
+// The worker of tests/client/fake_daemon.h. Its forecasts are right, and its confidence depends on
+// how many outcomes it was told. It also writes sources, for 200 tokens a request: with values of A
+// and B that follow from the request's number, and C from 11 to 13. The same request again costs
+// nothing.
+#ifndef TESTS_CLIENT_FORECAST_FAKE_WORKER_H
+#define TESTS_CLIENT_FORECAST_FAKE_WORKER_H
 
 #include "tests/client/pool/fake_jobs.h"
 
@@ -15,8 +16,8 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
         const struct candidate_facts *c = &request->candidates[i];
         double y = fake_log2((int)c->features[0].value, (int)c->features[1].value);
         double incumbent = isnan(request->incumbent_log2) ? 0 : request->incumbent_log2;
-        // Depends on how much was told, so that a tale told too early or too late shows in the
-        // decisions.
+        // The confidence depends on the number of outcomes, so that outcomes which are told too
+        // early or too late show in the decisions.
         reply.forecasts[reply.forecasts_count++] = (struct forecast){
             .id = c->id,
             .p_correct = 0.9,
@@ -87,10 +88,10 @@ static inline void fake_hello(struct fake *fake, struct exchange *exchange,
     char engine[] = "fake";
     const struct worker_abilities abilities = {
         .engine = engine, .reads_sources = fake->visits != 1, .proposes = true};
-    exchange_hello(exchange, request, "kcast-worker", fake->manner.old ? old : features, 1, 0,
-                   fake->manner.old ? NULL : &abilities);
+    exchange_hello(exchange, request, "kcast-worker", fake->behaviour.old ? old : features, 1, 0,
+                   fake->behaviour.old ? NULL : &abilities);
     fake->greeted = true;
-    for (struct fake_job *job = fake->job; job && fake->manner.late; job = job->hh.next) {
+    for (struct fake_job *job = fake->job; job && fake->behaviour.late; job = job->hh.next) {
         if (!job->done && !uv_is_active((uv_handle_t *)&job->timer)) {
             uv_timer_start(&job->timer, fake_on_done, 0, 0);
         }
@@ -104,7 +105,7 @@ static inline void fake_on_leave(uv_timer_t *timer)
     fake->worker = NULL;
 }
 
-// Whether it leaves instead of an answer.
+// Whether the worker leaves instead of answering.
 static inline bool fake_leaves(struct fake *fake, struct exchange *exchange)
 {
     if (fake->visits != 1 || ++fake->forecasts < 3) {

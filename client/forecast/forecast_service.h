@@ -1,0 +1,34 @@
+// Who forecasts for a search: an operations table that a search calls without knowing whether the
+// worker (client/forecast/forecaster.h) or a simulated one (replay/sim_worker.h) is behind it.
+// Implementations embed struct forecast_service and find themselves from its address.
+#ifndef CLIENT_FORECAST_FORECAST_SERVICE_H
+#define CLIENT_FORECAST_FORECAST_SERVICE_H
+
+#include "client/run/run_state.h"
+#include "proto/messages.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+// The answer to ask. forecasts holds one forecast per candidate in any order, to be matched by id;
+// the callee may take them out. It is NULL when there are none, and reason says why.
+typedef void forecast_service_callback(void *owner, struct forecast_reply *forecasts,
+                                       const char *reason);
+// The answer to tell. ok is false when the worker could not be told. rows is the number of outcomes
+// that the worker has learnt from afterwards.
+typedef void forecast_service_told(void *owner, bool ok, uint64_t rows);
+
+// Either function may be called only while busy is false. Each callback runs once, never from
+// inside the call, unless the service is freed before.
+struct forecast_service {
+    bool busy; // set by the service while a call is under way
+    // Asks for forecasts of those of candidates first … last for which forecast_wants
+    // (client/forecast/forecast_request.h) is true. The forecaster sees the outcomes of candidates
+    // 1 … visible only.
+    void (*ask)(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner);
+    // Tells the outcomes of candidates after + 1 … last.
+    void (*tell)(struct forecast_service *service, const struct run_state *run_state,
+                 uint64_t after, uint64_t last, forecast_service_told *callback, void *owner);
+};
+
+#endif

@@ -1,0 +1,51 @@
+#include "client/report/run_json.h"
+
+#include "client/policy/allocation.h"
+#include "client/policy/risk.h"
+#include "client/propose/generator_list.h"
+#include "client/show.h"
+#include <math.h>
+#include <stdlib.h>
+
+json_t *run_json_guarantee(const struct run_state *run_state)
+{
+    const struct run_started *started = &run_state->started;
+    const struct run_certified *last = &run_state->certified;
+    char *sentence = risk_sentence(run_state);
+    json_t *object = json_null();
+
+    if (sentence) {
+        object = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "kind",
+                           show_text(started->guarantee), "alpha", show_number(started->alpha),
+                           "delta", show_number(started->delta), "threshold",
+                           show_number(run_state->certifications > 0 ? last->threshold : NAN),
+                           "alarms", (json_int_t)last->alarms, "changes",
+                           (json_int_t)run_state->certifications, "text", show_text(sentence));
+    }
+    free(sentence);
+    return object;
+}
+
+json_t *run_json_generators(const struct run_state *run_state)
+{
+    struct generator_list list;
+    json_t *ret = json_array();
+    if (generator_list_parse(&list, run_state->started.generator, NULL) != 0) {
+        return ret;
+    }
+    struct allocation_share share[GENERATOR_LIST_MAX];
+    allocation_shares(run_state, run_state->candidate_count, list.count, share);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct allocation_share *s = &share[i];
+        json_array_append_new(
+            ret, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "generator",
+                           show_text(list.kind[i]), "considered", (json_int_t)s->considered,
+                           "measured", (json_int_t)s->measured, "improvements",
+                           (json_int_t)s->improvements, "gain_log2", show_number(s->gain_log2),
+                           "device_seconds", show_number(s->device_seconds), "compile_seconds",
+                           show_number(s->compile_seconds), "tokens", (json_int_t)s->tokens,
+                           "money", show_number(s->money), "cost", show_number(s->cost)));
+    }
+    generator_list_release(&list);
+    return ret;
+}

@@ -1,0 +1,17 @@
+// JSON objects about a run that both the summary and the report of a search contain.
+#ifndef CLIENT_REPORT_RUN_JSON_H
+#define CLIENT_REPORT_RUN_JSON_H
+
+#include "client/run/run_state.h"
+#include <jansson.h>
+
+// What policy risk promises beforehand: {kind, alpha, delta, threshold, alarms, changes, text}; null
+// for other policies. threshold is null where none holds. changes counts the changes of the
+// threshold. A new reference.
+json_t *run_json_guarantee(const struct run_state *run_state);
+
+// What each generator of the search contributed and cost (client/policy/allocation.h), in the order
+// of their names. A new reference.
+json_t *run_json_generators(const struct run_state *run_state);
+
+#endif

@@ -1,0 +1,26 @@
+// The parts of a run file that client/run/run.c and client/run/run_file.c share. Nobody else
+// includes this.
+#ifndef CLIENT_RUN_RUN_FILE_PRIVATE_H
+#define CLIENT_RUN_RUN_FILE_PRIVATE_H
+
+#include "client/run/run.h"
+#include <sqlite3.h>
+
+struct run {
+    sqlite3 *db;
+    char *path;
+    int lock_fd;             // descriptor that holds the flock; -1 for readers
+    bool in_transaction;     // between run_begin and run_commit
+    uint64_t last;           // number of the last event that was appended
+    uint64_t last_committed; // number of the last event before the open transaction
+    sqlite3_stmt *append;    // the statements are prepared on first use; NULL before
+    sqlite3_stmt *put;
+    sqlite3_stmt *get;
+};
+
+// Turns the last failure of the database into an error. doing names what was attempted.
+MUST_CHECK int run_fail(const struct run *run, const char *doing, struct err *err);
+// Executes SQL that returns no rows.
+MUST_CHECK int run_execute(struct run *run, const char *sql, const char *doing, struct err *err);
+
+#endif
