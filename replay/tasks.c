@@ -221,17 +221,21 @@ int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err 
     int rc = start_processes(t, shared, pid, err);
     struct err await_err = ERR_INIT;
     int await_rc = await_processes(t, pid, &await_err);
-    if (rc == 0 && await_rc != 0) {
+    if (rc != 0) {
+        goto out;
+    }
+    if (await_rc != 0) {
         *err = await_err;
         rc = await_rc;
+        goto out;
     }
-    if (rc == 0 && atomic_load(&shared->failed) != 0) {
+    if (atomic_load(&shared->failed) != 0) {
         *err = shared->err;
         rc = err->code;
+        goto out;
     }
-    if (rc == 0) {
-        memcpy(outcome, shared->outcome, count * sizeof(*outcome));
-    }
+    memcpy(outcome, shared->outcome, count * sizeof(*outcome));
+out:
     (void)munmap(shared, size);
     free(pid);
     return rc;

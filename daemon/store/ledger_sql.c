@@ -449,22 +449,28 @@ static int commit(struct ledger_sql *sql, struct err *err)
     return rc;
 }
 
+// Begins a transaction when something is to be written, carries out the operations from first up to
+// end and commits. What a failure leaves behind is for the caller to take back.
+static int run_transaction(struct ledger_sql *sql, struct ledger_op *first,
+                           const struct ledger_op *end, bool write, struct err *err)
+{
+    int rc = write ? step_done(sql, SQL_BEGIN, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = ledger_caches_begin(sql->caches, write, err);
+    for (struct ledger_op *op = first; rc == 0 && op != end; op = op->next) {
+        rc = run_op(sql, op, err);
+    }
+    return rc == 0 && write ? commit(sql, err) : rc;
+}
+
 // Carries out the operations from first up to end in one transaction, all or none. On failure every
 // answer is empty again.
 static int run_together(struct ledger_sql *sql, struct ledger_op *first,
                         const struct ledger_op *end, bool write, struct err *err)
 {
-    int rc = write ? step_done(sql, SQL_BEGIN, err) : 0;
-
-    if (rc == 0) {
-        rc = ledger_caches_begin(sql->caches, write, err);
-    }
-    for (struct ledger_op *op = first; rc == 0 && op != end; op = op->next) {
-        rc = run_op(sql, op, err);
-    }
-    if (rc == 0 && write) {
-        rc = commit(sql, err);
-    }
+    int rc = run_transaction(sql, first, end, write, err);
     ledger_caches_end(sql->caches, rc == 0);
     if (rc == 0) {
         return 0;
