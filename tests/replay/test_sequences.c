@@ -160,6 +160,31 @@ static void a_variant_has_63_bytes_at_most(void **state)
     free(text);
 }
 
+// What stands behind the byte would not be read.
+static void a_byte_0_is_refused_in_its_line(void **state)
+{
+    static const char *const texts[] = {"a s 1 2\n\0 s 2 3\n", "a s 1 2\na\0s 2 3\n"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct sequences *sequences = NULL;
+        struct err err = ERR_INIT;
+        assert_int_equal(read_bytes(&sequences, texts[i], 16, NULL, &err), ERR_INVALID);
+        assert_non_null(strstr(err.text, ":2: holds a byte 0"));
+        assert_null(sequences);
+    }
+}
+
+static void a_caller_that_wants_no_sentence_gets_the_code(void **state)
+{
+    struct sequences *sequences = NULL;
+
+    (void)state;
+    assert_int_equal(read_bytes(&sequences, "a s x\n", 6, NULL, NULL), ERR_INVALID);
+    assert_int_equal(sequences_read(&sequences, "/nowhere/orders", NULL), ERR_NOT_FOUND);
+    assert_null(sequences);
+}
+
 static void a_file_that_is_not_there_is_named(void **state)
 {
     struct sequences *sequences = NULL;
@@ -179,6 +204,8 @@ int main(void)
         cmocka_unit_test(a_sequence_may_be_empty_or_long),
         cmocka_unit_test(the_wrong_line_is_named_with_what_is_wrong_about_it),
         cmocka_unit_test(a_variant_has_63_bytes_at_most),
+        cmocka_unit_test(a_byte_0_is_refused_in_its_line),
+        cmocka_unit_test(a_caller_that_wants_no_sentence_gets_the_code),
         cmocka_unit_test(a_file_that_is_not_there_is_named),
     };
 
