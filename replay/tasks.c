@@ -222,12 +222,10 @@ int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err 
     struct err await_err = ERR_INIT;
     int await_rc = await_processes(t, pid, &await_err);
     if (rc == 0 && await_rc != 0) {
-        *err = await_err;
-        rc = await_rc;
+        rc = err_set(err, await_err.code, "%s", await_err.text);
     }
     if (rc == 0 && atomic_load(&shared->failed) != 0) {
-        *err = shared->err;
-        rc = err->code;
+        rc = err_set(err, shared->err.code, "%s", shared->err.text);
     }
     if (rc == 0) {
         memcpy(outcome, shared->outcome, count * sizeof(*outcome));

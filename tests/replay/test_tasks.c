@@ -176,6 +176,18 @@ static void a_process_that_is_killed_is_a_failure(void **state)
     tear_down(f);
 }
 
+static void a_caller_that_wants_no_sentence_gets_the_code(void **state)
+{
+    struct fixture *refusing = set_up_with(&method_note, &method_refuse),
+                   *ending = set_up_with(&method_end, &method_note);
+
+    (void)state;
+    assert_int_equal(tasks_run(&refusing->tasks, refusing->outcome, NULL), ERR_NOT_FOUND);
+    assert_int_equal(tasks_run(&ending->tasks, ending->outcome, NULL), ERR_INTERNAL);
+    tear_down(refusing);
+    tear_down(ending);
+}
+
 static void a_pipeline_without_devices_to_wait_for_fails_in_one_sentence(void **state)
 {
     struct fixture *f = set_up_with(&method_note, NULL);
@@ -200,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_search_is_given_seconds_a_share_of_its_space_or_no_limit),
         cmocka_unit_test(a_failure_names_its_task_and_leaves_the_outcomes_alone),
         cmocka_unit_test(a_process_that_is_killed_is_a_failure),
+        cmocka_unit_test(a_caller_that_wants_no_sentence_gets_the_code),
         cmocka_unit_test(a_pipeline_without_devices_to_wait_for_fails_in_one_sentence),
     };
 
