@@ -147,12 +147,34 @@ static void each_search_is_an_object_on_a_line_of_its_own(void **state)
     made_up_free(m);
 }
 
+// A space has the name of its file, and a variant may have that of a file's line.
+static void names_are_json_whatever_they_hold(void **state)
+{
+    struct made_up *m = make();
+    struct space space = toy_space();
+
+    (void)state;
+    recorded_space_free(m->space[1]);
+    assert_int_equal(recorded_space_create(&m->space[1], &space, "a\"b\\\n\xff\xc3\xa4", NULL), 0);
+    m->variant[1].policy = "\"\x1f";
+    m->variant[1].strategy = "";
+    char *text = printed(m, summary_json);
+    json_t *line = parsed_line(text, MADE_UP_OUTCOMES - 1);
+    assert_string_equal(json_string_value(json_object_get(line, "space")), "a\"b\\\n?\xc3\xa4");
+    assert_string_equal(json_string_value(json_object_get(line, "policy")), "\"\x1f");
+    assert_string_equal(json_string_value(json_object_get(line, "strategy")), "");
+    json_decref(line);
+    free(text);
+    made_up_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_space_has_a_row_of_medians_for_each_variant),
         cmocka_unit_test(each_variant_is_compared_with_the_first),
         cmocka_unit_test(each_search_is_an_object_on_a_line_of_its_own),
+        cmocka_unit_test(names_are_json_whatever_they_hold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
