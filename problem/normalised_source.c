@@ -8,6 +8,7 @@ struct scan {
     const char *at;  // next byte of the source
     const char *end; // behind its last byte
     char last;       // the character that was written last, 0: none
+    bool number;     // it belongs to a number, such as 0x1'f or 1.5
     bool blank;      // blanks or a comment were left out since then
     bool line;       // a line has ended since then
     bool directive;  // inside a line that begins with '#' or "//@", whose end must be kept
@@ -61,6 +62,39 @@ static const char *line_end(const struct scan *scan)
     return at < scan->end && *at == '\n' ? at + 1 : NULL;
 }
 
+// Whether "//@" here begins a line of a manifest: only as the first text of its line, as the readers
+// of templates and manifests have it.
+static bool begins_line(const struct scan *scan)
+{
+    return scan->line || scan->last == '\0';
+}
+
+// Notes whether a number continues or begins with c, which comes next.
+static void note_number(struct scan *scan, char c)
+{
+    if (scan->number && !scan->blank) {
+        scan->number = is_word(c) || c == '.' || c == '\'';
+    } else {
+        scan->number = isdigit((unsigned char)c) && (scan->blank || !is_word(scan->last));
+    }
+}
+
+// Whether the quote here separates digits, as in 1'000, and opens no character.
+static bool is_separator(const struct scan *scan)
+{
+    return scan->number && !scan->blank;
+}
+
+// Skips a comment up to the end of its line, or of a later one when backslashes continue it.
+static void skip_line_comment(struct scan *scan)
+{
+    while (scan->at < scan->end && *scan->at != '\n') {
+        const char *after = *scan->at == '\\' ? line_end(scan) : NULL;
+
+        scan->at = after ? after : scan->at + 1;
+    }
+}
+
 static void skip_comment(struct scan *scan)
 {
     scan->at += 2;
@@ -75,6 +109,7 @@ static void copy_literal(struct scan *scan)
 {
     char quote = *scan->at++;
 
+    scan->number = false;
     write_char(scan, quote);
     while (scan->at < scan->end && *scan->at != quote && *scan->at != '\n') {
         if (*scan->at == '\\' && scan->at + 1 < scan->end) {
@@ -98,10 +133,8 @@ void source_normalise(struct strbuf *out, const void *source, size_t len)
 
         if (starts(&scan, "/*")) {
             skip_comment(&scan);
-        } else if (starts(&scan, "//") && !starts(&scan, "//@")) {
-            while (scan.at < scan.end && *scan.at != '\n') {
-                scan.at++;
-            }
+        } else if (starts(&scan, "//") && !(starts(&scan, "//@") && begins_line(&scan))) {
+            skip_line_comment(&scan);
         } else if (c == '\\' && (after = line_end(&scan))) {
             scan.at = after;
             scan.blank = true;
@@ -109,15 +142,16 @@ void source_normalise(struct strbuf *out, const void *source, size_t len)
             scan.blank = true;
             scan.line |= c == '\n';
             scan.at++;
-        } else if (c == '"' || (c == '\'' && !is_word(scan.last))) {
+        } else if (c == '"' || (c == '\'' && !is_separator(&scan))) {
             copy_literal(&scan);
         } else {
-            bool begins = (c == '#' || starts(&scan, "//@")) && (scan.line || scan.last == '\0');
+            bool begins = (c == '#' || starts(&scan, "//@")) && begins_line(&scan);
 
             if (begins && scan.last != '\0' && scan.last != '\n') {
                 put(&scan, '\n');
                 scan.blank = scan.line = scan.directive = false;
             }
+            note_number(&scan, c);
             write_char(&scan, c);
             scan.directive |= begins;
             scan.at++;

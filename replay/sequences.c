@@ -128,15 +128,20 @@ int sequences_read(struct sequences **ret, const char *path, struct err *err)
     struct sequences *sequences = xcalloc(1, sizeof(*sequences));
     int rc = file_read(&sequences->text, path, SEQUENCES_FILE_MAX, err);
     char *next = rc == 0 ? (char *)sequences->text.data : NULL;
+    const char *file_end = rc == 0 ? next + sequences->text.len : NULL;
 
-    for (unsigned long line = 1; rc == 0 && *next != '\0'; line++) {
+    for (unsigned long line = 1; rc == 0 && next < file_end; line++) {
         char *start = next, *end = strchrnul(next, '\n');
+        struct err why = ERR_INIT;
 
-        next = *end != '\0' ? end + 1 : end;
+        next = end + 1;
+        if (*end == '\0' && end < file_end) {
+            rc = err_set(err, ERR_INVALID, "%s:%lu: holds a byte 0", path, line);
+            break;
+        }
         *end = '\0';
-        if (*start != '\0' && read_line(sequences, start, err) != 0) {
-            rc = err->code = ERR_INVALID;
-            err_wrap(err, "%s:%lu", path, line);
+        if (*start != '\0' && read_line(sequences, start, &why) != 0) {
+            rc = err_set(err, ERR_INVALID, "%s:%lu: %s", path, line, why.text);
         }
     }
     if (rc != 0) {

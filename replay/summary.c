@@ -2,9 +2,11 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "common/utf8.h"
 #include "replay/compare.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // --- numbers
 
@@ -159,26 +161,55 @@ void summary_print(const struct tasks *t, const struct search_outcome *outcome, 
 
 // --- JSON
 
+// Prints "key":"text". Names come from files and may hold any byte; what is no
+// UTF-8 becomes a question mark.
+static void print_text(const char *key, const char *text, FILE *out)
+{
+    fprintf(out, "\"%s\":\"", key);
+    for (size_t left = strlen(text); left > 0;) {
+        unsigned char c = (unsigned char)*text;
+        size_t length = utf8_length((const unsigned char *)text, left),
+               step = length > 0 ? length : 1;
+
+        if (c == '"' || c == '\\') {
+            fprintf(out, "\\%c", c);
+        } else if (c < ' ') {
+            fprintf(out, "\\u%04x", c);
+        } else if (length == 0) {
+            fputc('?', out);
+        } else {
+            (void)fwrite(text, 1, length, out);
+        }
+        text += step;
+        left -= step;
+    }
+    fputc('"', out);
+}
+
 static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
                          size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
     double best = recorded_space_best_log2(t->space[space]);
 
+    fputc('{', out);
+    print_text("space", recorded_space_name(t->space[space]), out);
+    fputc(',', out);
+    print_text("policy", t->variant[variant].policy, out);
+    fputc(',', out);
+    print_text("strategy", t->variant[variant].strategy, out);
     fprintf(out,
-            "{\"space\":\"%s\",\"policy\":\"%s\",\"strategy\":\"%s\",\"seed\":%llu,\"search\":%llu,"
+            ",\"seed\":%llu,\"search\":%llu,"
             "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
             "\"considered\":%llu,\"measured\":%llu,\"audited\":%llu,\"trusted\":%llu,"
             "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
             "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,"
             "\"incumbents\":[",
-            recorded_space_name(t->space[space]), t->variant[variant].policy,
-            t->variant[variant].strategy, (unsigned long long)(t->first_seed + seed),
-            (unsigned long long)search, o->best_log2, best, exp2(o->best_log2 - best),
-            (unsigned long long)o->considered, (unsigned long long)o->measured,
-            (unsigned long long)o->audited, (unsigned long long)o->trusted,
-            (unsigned long long)o->records, (unsigned long long)o->improvers,
-            (unsigned long long)o->missed, o->device_seconds, o->compile_seconds, o->given_seconds,
-            o->seconds);
+            (unsigned long long)(t->first_seed + seed), (unsigned long long)search, o->best_log2,
+            best, exp2(o->best_log2 - best), (unsigned long long)o->considered,
+            (unsigned long long)o->measured, (unsigned long long)o->audited,
+            (unsigned long long)o->trusted, (unsigned long long)o->records,
+            (unsigned long long)o->improvers, (unsigned long long)o->missed, o->device_seconds,
+            o->compile_seconds, o->given_seconds, o->seconds);
     for (size_t i = 0; i < o->steps; i++) {
         fprintf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds, o->step[i].log2);
     }

@@ -225,13 +225,11 @@ int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err 
         goto out;
     }
     if (await_rc != 0) {
-        *err = await_err;
-        rc = await_rc;
+        rc = err_set(err, await_err.code, "%s", await_err.text);
         goto out;
     }
     if (atomic_load(&shared->failed) != 0) {
-        *err = shared->err;
-        rc = err->code;
+        rc = err_set(err, shared->err.code, "%s", shared->err.text);
         goto out;
     }
     memcpy(outcome, shared->outcome, count * sizeof(*outcome));

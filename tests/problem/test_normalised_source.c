@@ -5,6 +5,7 @@
 #include <stdint.h>
 // cmocka.h needs the four above.
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool same(const char *a, const char *b)
@@ -54,6 +55,133 @@ static void what_means_something_else_is_something_else(void **state)
     }
 }
 
+static void a_comment_that_a_backslash_continues_hides_the_next_line(void **state)
+{
+    (void)state;
+    assert_false(same("// set by hand \\\nint x;\nint y;", "int x; int y;"));
+    assert_true(same("// set by hand \\\nint x;\nint y;", "int y;"));
+    assert_true(same("// two \\ \t\r\nint x; \\\nint z;\nint y;", "int y;"));
+    assert_true(same("// a \\ b\nint y;", "int y;"));
+    assert_true(same("int y; // a \\", "int y;"));
+}
+
+static void only_the_first_text_of_a_line_is_a_line_of_a_manifest(void **state)
+{
+    (void)state;
+    assert_false(same("x; //@ launch f\ny;", "x; //@ launch f y;"));
+    assert_true(same("x; //@ launch f\ny;", "x;y;"));
+    assert_false(same("x;\n//@ launch f\ny;", "x;y;"));
+}
+
+static void a_character_is_a_literal_also_behind_a_word(void **state)
+{
+    static const char *const before[] = {"return ", "return", "case\t", "x = L", "u8",
+                                         "a+",      "(",      "x1",     "1 + "};
+    static const char *const numbers[] = {"1'000", "0x1'f", ".5'0", "1.5'0", "12'3'4"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        char *a = xasprintf("%s'\"'; s = \"/* a */\";", before[i]),
+             *b = xasprintf("%s'\"'; s = \"/* b */\";", before[i]);
+        assert_false(same(a, b));
+        free(a);
+        free(b);
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        char *a = xasprintf("x = %s; /* it's */ y = 2;", numbers[i]),
+             *b = xasprintf("x=%s;y=2;", numbers[i]);
+        assert_true(same(a, b));
+        free(a);
+        free(b);
+    }
+}
+
+static void assert_normalised(const char *source, const char *expected)
+{
+    struct strbuf out = STRBUF_INIT;
+
+    source_normalise(&out, source, strlen(source));
+    assert_string_equal(strbuf_text(&out), expected);
+    strbuf_release(&out);
+}
+
+static void the_text_keeps_only_blanks_and_line_ends_that_separate(void **state)
+{
+    static const char *const pairs[][2] = {
+        {" int\tmain ( void )\n{\n}\n", "int main(void){}"},
+        {"a - -b - - -c", "a- -b- - -c"},
+        {"a = b / *p", "a=b/ *p"},
+        {"a * / b", "a* /b"},
+        {"int/**/x/**/=/**/1;", "int x=1;"},
+        {"#if  A\n  x ;\n#endif\ny;", "#if A\nx;\n#endif\ny;"},
+        {"x;\n  # define  F(a)  a\n", "x;\n#define F(a)a"},
+        {"#define F (a)", "#define F (a)"},
+        {"#define M -1\n", "#define M -1"},
+        {"  //@  tune A in (1,  2)\n// text\nint x;", "//@tune A in (1,2)\nint x;"},
+        {"s = \"a  // \\\" b\" ;", "s=\"a  // \\\" b\";"},
+        {"c = '\"' ; d = '/*' ;", "c='\"';d='/*';"},
+        {"x = 1'000 ;", "x=1'000;"},
+        {"a\\\nb", "a b"},
+        {"a \\ \t\nb", "a b"},
+        {"a\r\nb\r\n", "a b"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        assert_normalised(pairs[i][0], pairs[i][1]);
+    }
+}
+
+static void a_normalised_text_is_its_own_normalised_text(void **state)
+{
+    static const char *const sources[] = {
+        "int f(int a) { /* x */ return a + + 1; } // end",
+        "#define A(x) \\\n  (x)\n#ifdef  B\nchar *s = \"a\\\n b\";\n#endif\n",
+        "//@ launch f grid=(1)  block=(2)\n__global__ void f() { asm(\"bar;  \" : : ); }",
+        "a / /**/ / b; c < /**/ < d; e = '\\'' ;",
+        "s = \"unclosed\nint  x;",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        struct strbuf once = STRBUF_INIT;
+        source_normalise(&once, sources[i], strlen(sources[i]));
+        assert_true(once.len > 0 && once.len <= strlen(sources[i]));
+        assert_normalised(strbuf_text(&once), strbuf_text(&once));
+        strbuf_release(&once);
+    }
+}
+
+// Every prefix of a program, in memory of exactly its size.
+static void a_source_that_ends_anywhere_is_read_to_its_end_alone(void **state)
+{
+    static const char source[] =
+        "#define A(x) \\\n x // c\n//@ tune N in (1)\nchar *s = \"a\\\"b\"; /* d */ c = '\\'';\n";
+
+    (void)state;
+    for (size_t len = 0; len < sizeof(source); len++) {
+        struct strbuf out = STRBUF_INIT;
+        char *copy = xmalloc(len + 1);
+        memcpy(copy, source, len);
+        copy = xrealloc(copy, len > 0 ? len : 1, 1);
+        source_normalise(&out, copy, len);
+        assert_true(out.len <= len);
+        free(copy);
+        strbuf_release(&out);
+    }
+}
+
+static void what_stands_in_the_buffer_before_stays(void **state)
+{
+    struct strbuf out = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&out, "x");
+    source_normalise(&out, " y ", 3);
+    assert_string_equal(strbuf_text(&out), "xy");
+    strbuf_release(&out);
+}
+
 static void what_is_no_program_does_no_harm(void **state)
 {
     static const char *const odd[] = {"",  "/*", "//", "\"",  "'",   "\"\\",
@@ -71,6 +199,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blanks_and_comments_do_not_matter),
         cmocka_unit_test(what_means_something_else_is_something_else),
+        cmocka_unit_test(a_comment_that_a_backslash_continues_hides_the_next_line),
+        cmocka_unit_test(only_the_first_text_of_a_line_is_a_line_of_a_manifest),
+        cmocka_unit_test(a_character_is_a_literal_also_behind_a_word),
+        cmocka_unit_test(the_text_keeps_only_blanks_and_line_ends_that_separate),
+        cmocka_unit_test(a_normalised_text_is_its_own_normalised_text),
+        cmocka_unit_test(a_source_that_ends_anywhere_is_read_to_its_end_alone),
+        cmocka_unit_test(what_stands_in_the_buffer_before_stays),
         cmocka_unit_test(what_is_no_program_does_no_harm),
     };
 

@@ -1,0 +1,210 @@
+// One search of a recorded space in simulated time, step by step.
+#include "replay/sim_search.h"
+#include "tests/replay/toy.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// cmocka.h needs the four above.
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+// A simulation with one device, and a search of the toy space in it.
+struct fixture {
+    struct recorded_space *recorded;
+    struct sim *sim;
+    struct sim_daemon *sim_daemon;
+    struct sim_search_config config;
+    struct sim_search *search;
+};
+
+static struct fixture *set_up(void)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    f->recorded = make_recorded();
+    f->sim = sim_create();
+    f->sim_daemon =
+        sim_daemon_create(f->sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 2});
+    f->config = (struct sim_search_config){.recorded = f->recorded,
+                                           .strategy = "best-of-n",
+                                           .policy = "all",
+                                           .confidence = 0.9,
+                                           .audit = 0.05,
+                                           .seed = 1,
+                                           .budget_seconds = NAN,
+                                           .batch = 8};
+    return f;
+}
+
+static void start(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+
+    if (sim_search_create(&f->search, f->sim, f->sim_daemon, &f->config, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+// Advances until the search is done, or so many steps of the simulation at most. Returns the steps.
+static size_t run(struct fixture *f, size_t most)
+{
+    size_t steps = 0;
+    struct err err = ERR_INIT;
+
+    while (!sim_search_done(f->search) && steps < most) {
+        assert_true(sim_step(f->sim));
+        if (sim_search_advance(f->search, &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+        steps++;
+    }
+    return steps;
+}
+
+static struct search_outcome outcome_of(struct fixture *f)
+{
+    struct search_outcome outcome;
+
+    (void)run(f, SIZE_MAX);
+    sim_search_outcome(f->search, &outcome);
+    return outcome;
+}
+
+static void tear_down(struct fixture *f)
+{
+    sim_search_free(f->search);
+    sim_daemon_free(f->sim_daemon);
+    sim_free(f->sim);
+    recorded_space_free(f->recorded);
+    free(f);
+}
+
+static void a_search_begins_when_it_is_made_and_ends_once(void **state)
+{
+    struct fixture *f = set_up();
+
+    (void)state;
+    f->config.candidates = 20;
+    start(f);
+    assert_false(sim_search_done(f->search));
+    assert_true(run(f, SIZE_MAX) > 20);
+    double ended = sim_now(f->sim);
+    struct search_outcome before, after;
+    sim_search_outcome(f->search, &before);
+    assert_true(before.seconds == ended);
+    assert_int_equal(before.considered, 20);
+    // What still happens in the simulation is none of its business.
+    while (sim_step(f->sim)) {
+        assert_int_equal(sim_search_advance(f->search, NULL), 0);
+    }
+    assert_int_equal(sim_search_advance(f->search, NULL), 0);
+    sim_search_outcome(f->search, &after);
+    assert_memory_equal(&before, &after, sizeof(before));
+    tear_down(f);
+}
+
+static void the_limits_of_a_search_are_kept(void **state)
+{
+    struct fixture *measuring = set_up(), *spending = set_up();
+
+    (void)state;
+    measuring->config.measurements = 10;
+    start(measuring);
+    struct search_outcome outcome = outcome_of(measuring);
+    assert_true(outcome.measured >= 10 && outcome.measured <= 10 + measuring->config.batch);
+    spending->config.budget_seconds = 2.0;
+    start(spending);
+    outcome = outcome_of(spending);
+    // A batch that has begun is measured, at 0.17 s each at most.
+    assert_true(outcome.device_seconds >= 2.0);
+    assert_true(outcome.device_seconds < 2.0 + 2 * 8 * 0.17);
+    tear_down(measuring);
+    tear_down(spending);
+}
+
+static void the_same_seed_is_the_same_search_and_another_is_not(void **state)
+{
+    struct search_outcome outcome[3];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct fixture *f = set_up();
+        f->config.candidates = 40;
+        f->config.seed = i < 2 ? 7 : 8;
+        start(f);
+        outcome[i] = outcome_of(f);
+        tear_down(f);
+    }
+    assert_memory_equal(&outcome[0], &outcome[1], sizeof(outcome[0]));
+    assert_memory_not_equal(&outcome[0], &outcome[2], sizeof(outcome[0]));
+}
+
+static void the_steps_of_an_outcome_rise_to_its_best(void **state)
+{
+    struct fixture *f = set_up();
+
+    (void)state;
+    start(f);
+    struct search_outcome outcome = outcome_of(f);
+    assert_true(outcome.steps > 1);
+    for (size_t i = 1; i < outcome.steps; i++) {
+        const struct search_step *before = &outcome.step[i - 1], *step = &outcome.step[i];
+        assert_true(step->log2 > before->log2);
+        assert_true(step->device_seconds > before->device_seconds);
+        assert_true(step->considered >= before->considered && step->measured > before->measured);
+    }
+    assert_true(outcome.best_log2 == outcome.step[outcome.steps - 1].log2);
+    assert_true(outcome.best_log2 == recorded_space_best_log2(f->recorded));
+    assert_true(outcome.missed == 0 && outcome.improvers > 0);
+    tear_down(f);
+}
+
+static void a_search_may_be_given_up_at_any_time(void **state)
+{
+    (void)state;
+    for (size_t steps = 0; steps < 60; steps += 7) {
+        struct fixture *f = set_up();
+        f->config.surrogate = steps % 2 == 0; // with questions under way, too
+        f->config.policy = steps % 2 == 0 ? "threshold" : "all";
+        start(f);
+        assert_int_equal(run(f, steps), steps);
+        sim_search_free(f->search);
+        f->search = NULL;
+        tear_down(f);
+    }
+    sim_search_free(NULL);
+}
+
+static void what_no_pipeline_knows_is_refused_when_the_search_is_made(void **state)
+{
+    static const char *const names[][2] = {{"hope", "all"}, {"best-of-n", "hope"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct fixture *f = set_up();
+        struct err err = ERR_INIT;
+        f->config.strategy = names[i][0];
+        f->config.policy = names[i][1];
+        assert_int_not_equal(sim_search_create(&f->search, f->sim, f->sim_daemon, &f->config, &err),
+                             0);
+        assert_non_null(strstr(err.text, "hope"));
+        assert_null(f->search);
+        tear_down(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_search_begins_when_it_is_made_and_ends_once),
+        cmocka_unit_test(the_limits_of_a_search_are_kept),
+        cmocka_unit_test(the_same_seed_is_the_same_search_and_another_is_not),
+        cmocka_unit_test(the_steps_of_an_outcome_rise_to_its_best),
+        cmocka_unit_test(a_search_may_be_given_up_at_any_time),
+        cmocka_unit_test(what_no_pipeline_knows_is_refused_when_the_search_is_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
