@@ -153,7 +153,7 @@ only_one = $(if $(filter 1,$(words $(2))),$(2),$(error T=$(1) is $(if $(2),one o
 CHOSEN := $(foreach t,$(T),$(call only_one,$(t),$(call named,$(t))))
 CHOSEN_PROGRAMS := $(filter-out %.sh,$(CHOSEN))
 RUN_OTHERS := $(filter %.sh e2e/%,$(filter-out lint/%,$(CHOSEN))) \
-              $(if $(CHOSEN_PROGRAMS),$(shell grep -lE 'KCAST_BIN|tests/support/(program|gpu|daemon_client).h' $(CHOSEN_PROGRAMS:%=tests/%.c)))
+              $(if $(CHOSEN_PROGRAMS),$(shell grep -lE 'KCAST_BIN|tests/support/(program|gpu|daemon_client).h|_fixture.h' $(CHOSEN_PROGRAMS:%=tests/%.c)))
 CHECKED := $(CHOSEN_PROGRAMS:%=$(B)/tests/%) $(if $(strip $(RUN_OTHERS)),$(COMPANIONS))
 endif
 

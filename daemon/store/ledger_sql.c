@@ -449,16 +449,12 @@ static int commit(struct ledger_sql *sql, struct err *err)
     return rc;
 }
 
-// Begins a transaction when something is to be written, carries out the operations from first up to
-// end and commits. What a failure leaves behind is for the caller to take back.
+// As run_together, but a failure is not taken back.
 static int run_transaction(struct ledger_sql *sql, struct ledger_op *first,
                            const struct ledger_op *end, bool write, struct err *err)
 {
     int rc = write ? step_done(sql, SQL_BEGIN, err) : 0;
-    if (rc != 0) {
-        return rc;
-    }
-    rc = ledger_caches_begin(sql->caches, write, err);
+    rc = rc == 0 ? ledger_caches_begin(sql->caches, write, err) : rc;
     for (struct ledger_op *op = first; rc == 0 && op != end; op = op->next) {
         rc = run_op(sql, op, err);
     }
