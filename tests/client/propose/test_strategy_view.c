@@ -1,53 +1,17 @@
 // What strategies see of a run: which candidates are points of their generator, what is known of
 // them, and what is left to draw.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "client/propose/strategy.h"
-#include "common/mem.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/client/propose/made_view.h"
 
 #define CANDIDATES 8
 
-// Candidate i + 1 is point i of generator 0 and has no outcome.
-struct made {
-    struct run_state_candidate candidate[CANDIDATES];
-    struct result result[CANDIDATES];
-    struct estimate speedup[CANDIDATES];
-    struct compiled compiled[CANDIDATES];
-    struct run_state run_state;
-    struct generator *generator;
-    struct strategy_view view;
-};
-
-static void make(struct made *made, const char *template)
+static void make(struct made_view *made, const char *template)
 {
-    memset(made, 0, sizeof(*made));
-    const struct bytes text = {.data = (unsigned char *)(uintptr_t) template,
-                               .len = strlen(template)};
-    assert_int_equal(generator_create(&made->generator, "tunable", &text, "t.c", NULL), 0);
-    made->run_state =
-        (struct run_state){.candidate = made->candidate, .candidate_count = CANDIDATES};
-    for (size_t i = 0; i < CANDIDATES; i++) {
-        made->candidate[i].proposed = (struct run_proposed){.candidate = i + 1, .point = i + 1};
-    }
-    made->view = (struct strategy_view){.run_state = &made->run_state,
-                                        .generator = made->generator,
-                                        .visible = CANDIDATES,
-                                        .seed = 11};
+    made_view(made, "tunable", template, CANDIDATES);
 }
 
-static void measured(struct made *made, size_t i, uint64_t verdict, double log2)
+static void measured(struct made_view *made, size_t i, uint64_t verdict, double log2)
 {
-    made->speedup[i].log2 = log2;
-    made->result[i] = (struct result){.verdict = verdict, .speedup = &made->speedup[i]};
-    made->candidate[i].result = &made->result[i];
+    made_view_measured(made, i, verdict, log2);
 }
 
 static const char sixteen[] = "//@ tune A in (1, 2, 3, 4)\n//@ tune B in (1, 2, 3, 4)\nint x;\n";
@@ -55,7 +19,7 @@ static const char sixteen[] = "//@ tune A in (1, 2, 3, 4)\n//@ tune B in (1, 2, 
 static void points_are_those_of_the_views_generator_alone(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     made.candidate[1].proposed.generator = 1; // another generator's
     made.candidate[2].proposed.point = 0;     // no point
@@ -86,7 +50,7 @@ static void points_are_those_of_the_views_generator_alone(void **state)
 static void what_is_proposed_is_taken_however_little_is_visible(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     made.view.visible = 0;
     assert_int_equal(strategy_proposed(&made.view), CANDIDATES);
@@ -99,7 +63,7 @@ static void what_is_proposed_is_taken_however_little_is_visible(void **state)
 static void random_points_come_once_each_until_none_is_left(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     bool *taken = strategy_taken(&made.view);
     bool drawn[16] = {false};
@@ -122,7 +86,7 @@ static void random_points_come_once_each_until_none_is_left(void **state)
 static void the_last_free_point_is_found(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     static const char eight[] = "(1, 2, 3, 4, 5, 6, 7, 8)";
     char *text = xasprintf("//@ tune A in %s\n//@ tune B in %s\n//@ tune C in %s\n"
                            "//@ tune D in %s\nint x;\n",
@@ -149,7 +113,7 @@ static void draws_depend_on_seed_and_draw_and_spread_evenly(void **state)
 {
     enum { DRAWS = 16000 };
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     size_t hits[16] = {0}, same = 0;
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
@@ -174,7 +138,7 @@ static void draws_depend_on_seed_and_draw_and_spread_evenly(void **state)
 static void uniform_numbers_fill_the_unit_interval_and_streams_differ(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     double sum = 0, product = 0;
     for (uint64_t slot = 0; slot < 10000; slot++) {
@@ -195,14 +159,20 @@ static void uniform_numbers_fill_the_unit_interval_and_streams_differ(void **sta
 static void scores_are_of_correct_and_visible_candidates_only(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     measured(&made, 0, VERDICT_FASTER, 1.5);
     measured(&made, 1, VERDICT_WRONG, 9);
     measured(&made, 2, VERDICT_SLOWER, -2);
     measured(&made, 3, VERDICT_FASTER, 1);
-    made.result[3].speedup = NULL; // a result that was damaged
-    measured(&made, 4, 99, 1);     // a verdict of a later release
+    made.result[3].speedup = NULL;           // a result that was damaged
+    measured(&made, 4, 99, 1);               // a verdict of a later release
+    measured(&made, 5, VERDICT_FASTER, NAN); // the number was not sent
+    measured(&made, 7, VERDICT_FASTER, INFINITY);
+    made.view.visible = 8;
+    double none;
+    assert_false(strategy_score(&made.view, 8, &none));
+    assert_true(strategy_failed(&made.view, 6) && strategy_failed(&made.view, 8));
     made.view.visible = 6;
     measured(&made, 6, VERDICT_FASTER, 4); // not visible
     double score = 77;
@@ -218,7 +188,7 @@ static void scores_are_of_correct_and_visible_candidates_only(void **state)
 static void the_second_measurement_counts_where_there_is_one(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     measured(&made, 0, VERDICT_FASTER, 1.5);
     struct estimate lower = {.log2 = 0.25};
@@ -235,7 +205,7 @@ static void the_second_measurement_counts_where_there_is_one(void **state)
 static void the_same_code_has_the_score_of_who_was_measured(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     measured(&made, 1, VERDICT_FASTER, 0.75);
     made.candidate[4].object_duplicate_of = 2;
@@ -251,7 +221,7 @@ static void the_same_code_has_the_score_of_who_was_measured(void **state)
 static void failures_are_outcomes_that_are_no_score(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     measured(&made, 0, VERDICT_CRASH, 0);
     measured(&made, 1, VERDICT_FASTER, 1);
@@ -273,7 +243,7 @@ static void failures_are_outcomes_that_are_no_score(void **state)
 static void neighbours_are_drawn_among_the_free_ones_and_stay_free(void **state)
 {
     (void)state;
-    struct made made;
+    struct made_view made;
     make(&made, sixteen);
     size_t neighbour[32];
     size_t count = made.generator->ops->neighbours(made.generator, 5, neighbour, 32);
