@@ -236,6 +236,12 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     view.candidate = 99;
     second = policy_rank(&view, &compared);
     assert_true(first < second);
+    // An answer without the number, or an endless one, does not spoil what the others teach.
+    speedup[0].log2 = NAN;
+    speedup[1].log2 = -INFINITY;
+    assert_true(policy_rank(&view, &compared) == second);
+    view.candidate = 98;
+    assert_true(policy_rank(&view, &compared) == first);
 }
 
 static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
