@@ -218,7 +218,8 @@ static struct cost learn_cost(const struct policy_view *view)
     for (uint64_t id = 1; id <= view->visible && id <= view->run_state->candidate_count; id++) {
         const struct result *result = view->run_state->candidate[id - 1].result;
         double held = result ? run_state_held_seconds(result) : 0;
-        if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup) {
+        if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup &&
+            isfinite(result->speedup->log2)) {
             double slow = exp2(-result->speedup->log2);
             n++;
             x += slow;

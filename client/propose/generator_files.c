@@ -83,6 +83,15 @@ static const struct generator_ops files_ops = {
     .free = files_free,
 };
 
+static bool is_blank(const char *line, size_t len)
+{
+    size_t at = 0;
+    while (at < len && strchr(" \t\r", line[at]) && line[at] != '\0') {
+        at++;
+    }
+    return at == len;
+}
+
 // Parses one line, given without its newline. number is the line's, from 1.
 static int parse_line(struct item *ret, const char *line, size_t len, const char *path,
                       size_t number, struct err *err)
@@ -129,7 +138,7 @@ int generator_files(struct generator **ret, const struct bytes *text, const char
     for (size_t number = 1; rc == 0 && line < end; number++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         size_t len = (size_t)((newline ? newline : end) - line);
-        if (strspn(line, " \t\r") < len) {
+        if (!is_blank(line, len)) {
             if (*count == GENERATOR_POINT_MAX) {
                 rc = err_set(err, ERR_LIMIT, "%s: more than %zu candidates", path,
                              GENERATOR_POINT_MAX);

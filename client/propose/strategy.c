@@ -2,6 +2,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include <math.h>
 #include <string.h>
 
 #define STREAM_RANDOM 0x73747261ULL // separates these draws from other uses of the seed
@@ -91,7 +92,7 @@ bool strategy_score(const struct strategy_view *view, uint64_t candidate, double
     }
     const struct result *result = c->record ? c->record : c->result;
     if (candidate > view->visible || !result || !verdict_is_ratio(result->verdict) ||
-        !result->speedup) {
+        !result->speedup || !isfinite(result->speedup->log2)) {
         return false;
     }
     *ret = result->speedup->log2;

@@ -57,7 +57,7 @@ bool *strategy_taken(const struct strategy_view *view);
 bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t draw, size_t *ret);
 // Gives the log2 speedup of a visible candidate that was measured and correct: of its second
 // measurement when there is one, and of the candidate with the same object code when it was not
-// measured for that reason. False for all others.
+// measured for that reason. False for all others, and where the number is missing or not finite.
 bool strategy_score(const struct strategy_view *view, uint64_t candidate, double *ret);
 // Whether a visible candidate did not compile or was not correct.
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate);

@@ -151,12 +151,75 @@ static void money_counts(void **state)
     run_state_release(&run_state);
 }
 
+static void a_gain_is_what_was_added_to_the_incumbent_of_before(void **state)
+{
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    assert_true(isnan(allocation_gain(&run_state, 1)));
+    add(&run_state, 0, 1, 0.5);
+    add(&run_state, 1, 1, 0);
+    add(&run_state, 1, 1, 2);
+    add(&run_state, 0, 1, 1.75); // its first measurement promised more
+    assert_true(allocation_gain(&run_state, 1) == 0.5);
+    assert_true(isnan(allocation_gain(&run_state, 2)));
+    assert_true(allocation_gain(&run_state, 3) == 1.5);
+    assert_true(allocation_gain(&run_state, 4) == -0.25);
+    assert_true(isnan(allocation_gain(&run_state, 5)));
+    run_state_release(&run_state);
+}
+
+static void what_nobody_knows_the_generator_of_is_left_out(void **state)
+{
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    add(&run_state, 7, 5, 0.5); // a later release had more generators
+    add(&run_state, 0, 2, 0);
+    run_state.candidate[1].proposed.duplicate_of = 1;
+    ask(&run_state, 1, 1000, 1);
+    struct allocation_share share[1];
+    allocation_shares(&run_state, 2, 1, share);
+    assert_int_equal(share[0].considered, 0); // a duplicate
+    assert_int_equal(share[0].measured, 1);
+    assert_int_equal(share[0].improvements, 0);
+    assert_true(share[0].device_seconds == 2);
+    assert_true(share[0].money == 0 && share[0].tokens == 0);
+    const bool gone[1] = {false};
+    const uint64_t planned[1] = {0};
+    assert_int_equal(allocation_choose(&run_state, 2, 1, gone, planned, 3), 0);
+    run_state_release(&run_state);
+}
+
+static void who_is_gone_is_never_chosen(void **state)
+{
+    (void)state;
+    struct run_state run_state;
+    begin(&run_state);
+    for (int i = 0; i < 8; i++) {
+        add(&run_state, 0, 1, 0.5 * (i + 1)); // it alone has brought anything
+        add(&run_state, 1, 1, 0);
+    }
+    const uint64_t planned[3] = {0};
+    const bool first_gone[3] = {true, false, false}, all_gone[3] = {true, true, true};
+    const bool only_last[3] = {true, true, false};
+    for (uint64_t slot = 17; slot < 117; slot++) {
+        assert_int_not_equal(allocation_choose(&run_state, 16, 3, first_gone, planned, slot), 0);
+        assert_int_equal(allocation_choose(&run_state, 16, 3, only_last, planned, slot), 2);
+        assert_int_equal(allocation_choose(&run_state, 16, 3, all_gone, planned, slot), 3);
+    }
+    run_state_release(&run_state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gains_and_costs_go_to_who_made_the_candidate),
         cmocka_unit_test(only_what_is_visible_decides),
         cmocka_unit_test(money_counts),
+        cmocka_unit_test(a_gain_is_what_was_added_to_the_incumbent_of_before),
+        cmocka_unit_test(what_nobody_knows_the_generator_of_is_left_out),
+        cmocka_unit_test(who_is_gone_is_never_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,6 +236,12 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     view.candidate = 99;
     second = policy_rank(&view, &compared);
     assert_true(first < second);
+    // An answer without the number, or an endless one, does not spoil what the others teach.
+    speedup[0].log2 = NAN;
+    speedup[1].log2 = -INFINITY;
+    assert_true(policy_rank(&view, &compared) == second);
+    view.candidate = 98;
+    assert_true(policy_rank(&view, &compared) == first);
 }
 
 static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
@@ -255,6 +261,125 @@ static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
     assert_true(policy_find("published")->replay_only && !policy_find("budget")->replay_only);
 }
 
+static void batches_are_the_policys_own_or_what_was_asked_for(void **state)
+{
+    static const struct {
+        const char *policy;
+        uint64_t batch, wide;                 // as asked for
+        uint64_t settled_batch, settled_wide; // as they are then
+    } cases[] = {
+        {"threshold", 8, 0, 8, 16},   {"threshold", 8, 24, 8, 24},   {"threshold", 8, 1, 8, 1},
+        {"threshold", 31, 0, 31, 62}, {"threshold", 32, 0, 32, 64},  {"threshold", 33, 0, 33, 64},
+        {"threshold", 64, 0, 64, 64}, {"all", 1, 0, 1, 2},           {"risk", 16, 0, 16, 32},
+        {"budget", 8, 0, 8, 16},      {"budget", 4, 0, 4, 16},       {"budget", 4, 5, 4, 5},
+        {"published", 8, 0, 16, 16},  {"published", 64, 64, 16, 16},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        uint64_t batch = cases[i].batch, wide = cases[i].wide;
+        policy_batches(policy_find(cases[i].policy), &batch, &wide);
+        assert_int_equal(batch, cases[i].settled_batch);
+        assert_int_equal(wide, cases[i].settled_wide);
+    }
+}
+
+static void usable_forecasts_have_probabilities_at_both_places(void **state)
+{
+    static const struct {
+        double p_improves, confidence;
+        bool usable;
+    } cases[] = {
+        {0, 0, true},           {1, 1, true},         {0.5, 0.5, true},      {-1e-9, 0.5, false},
+        {1 + 1e-9, 0.5, false}, {0.5, -1e-9, false},  {0.5, 1.1, false},     {NAN, 0.5, false},
+        {0.5, NAN, false},      {INFINITY, 1, false}, {0, -INFINITY, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct forecast forecast = {.p_improves = cases[i].p_improves,
+                                    .confidence = cases[i].confidence};
+        assert_int_equal(policy_usable(&forecast), cases[i].usable);
+    }
+    assert_false(policy_usable(NULL));
+}
+
+// Nothing is trusted before a certificate, nor by one of another engine, nor at its threshold.
+static void risk_trusts_strictly_below_the_threshold_of_the_same_engine(void **state)
+{
+    static const struct {
+        double p_improves, threshold;
+        const char *engine;
+        uint64_t certifications, rows;
+        enum decision decision;
+        const char *words;
+    } cases[] = {
+        {0.09, 0.1, "trees", 1, 20, DECISION_TRUST, "below the certified 0.100"},
+        {0.1, 0.1, "trees", 1, 20, DECISION_MEASURE, "is not below the certified 0.100"},
+        {0.0, 0.1, "trees", 0, 20, DECISION_MEASURE, "no threshold is certified (P = 0.000)"},
+        {0.0, 0.1, "other", 1, 20, DECISION_MEASURE, "no threshold is certified"},
+        {0.0, 0.1, NULL, 1, 20, DECISION_MEASURE, "no threshold is certified"},
+        {0.0, NAN, "trees", 1, 20, DECISION_MEASURE, "no threshold is certified"},
+        {0.0, -INFINITY, "trees", 1, 20, DECISION_MEASURE, "is not below"},
+        {0.0, 0.1, "trees", 1, 0, DECISION_MEASURE, "no outcome is known yet"},
+        {NAN, 0.1, "trees", 1, 20, DECISION_MEASURE, "its numbers are no probabilities"},
+        {0.9, 0.5, "trees", 1, 20, DECISION_MEASURE, "is not below the certified 0.500"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct forecast forecast = {.p_improves = cases[i].p_improves,
+                                    .confidence = 0.8,
+                                    .trained_rows = cases[i].rows,
+                                    .engine = (char *)(uintptr_t)cases[i].engine};
+        struct run_state_candidate candidate = {.forecast = &forecast};
+        struct run_state run_state = {
+            .candidate = &candidate,
+            .candidate_count = 1,
+            .certifications = cases[i].certifications,
+            .certified = {.threshold = cases[i].threshold, .engine = (char *)(uintptr_t) "trees"}};
+        struct policy_view view = {.run_state = &run_state, .candidate = 1, .first = 1, .last = 1};
+        struct policy_decision decision;
+        policy_find("risk")->decide(&view, &decision);
+        assert_int_equal(decision.decision, cases[i].decision);
+        if (!strstr(decision.reason, cases[i].words)) {
+            fail_msg("\"%s\" does not say \"%s\"", decision.reason, cases[i].words);
+        }
+    }
+}
+
+static void a_reason_that_is_too_long_is_cut(void **state)
+{
+    (void)state;
+    char reason[2000];
+    memset(reason, 'x', sizeof(reason) - 1);
+    reason[sizeof(reason) - 1] = '\0';
+    struct run_state_candidate candidate = {.forecast_reason = reason};
+    struct run_state run_state = {.candidate = &candidate, .candidate_count = 1};
+    struct policy_view view = {.run_state = &run_state, .candidate = 1, .first = 1, .last = 1};
+    struct policy_decision decision;
+    policy_find("threshold")->decide(&view, &decision);
+    assert_int_equal(strlen(decision.reason), strlen("there is no forecast: ") + 400);
+    candidate.forecast_reason = NULL;
+    policy_find("threshold")->decide(&view, &decision);
+    assert_string_equal(decision.reason, "there is no forecast: nobody made one");
+}
+
+// An old worker sends no bins: then its own number counts, whatever the incumbent is now.
+static void without_bins_the_workers_expected_improvement_counts(void **state)
+{
+    (void)state;
+    double bins[BIN_COUNT] = {0};
+    bins[bin_of(1.1)] = 1;
+    struct forecast forecast = {.p_correct = 0.5, .expected_improvement = 0.125};
+    assert_true(policy_expected_improvement(&forecast, 0) == 0.125);
+    assert_true(policy_expected_improvement(&forecast, 9) == 0.125);
+    forecast.bins = bins;
+    forecast.bins_count = BIN_COUNT - 1; // truncated
+    assert_true(policy_expected_improvement(&forecast, 9) == 0.125);
+    forecast.bins_count = BIN_COUNT;
+    double all = policy_expected_improvement(&forecast, 0);
+    assert_true(all > 0.4 && all < 0.7); // half of about 1.1
+    assert_true(policy_expected_improvement(&forecast, 9) == 0);
+}
+
 static void unknown_policy_is_not_found(void **state)
 {
     (void)state;
@@ -272,6 +397,11 @@ int main(void)
         cmocka_unit_test(what_takes_long_stands_behind_what_promises_as_much),
         cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
         cmocka_unit_test(the_published_rule_measures_a_quarter_of_each_batch),
+        cmocka_unit_test(batches_are_the_policys_own_or_what_was_asked_for),
+        cmocka_unit_test(usable_forecasts_have_probabilities_at_both_places),
+        cmocka_unit_test(risk_trusts_strictly_below_the_threshold_of_the_same_engine),
+        cmocka_unit_test(a_reason_that_is_too_long_is_cut),
+        cmocka_unit_test(without_bins_the_workers_expected_improvement_counts),
         cmocka_unit_test(unknown_policy_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

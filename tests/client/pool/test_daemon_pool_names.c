@@ -2,76 +2,7 @@
 #include "tests/client/pool/daemon_pool_fixture.h"
 
 #include "client/pool/hosts.h"
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <pthread.h>
-
-// ---- names: this getaddrinfo replaces the C library's ----
-
-static struct {
-    pthread_mutex_t lock;
-    char address[4][INET_ADDRSTRLEN]; // addresses of pool.test
-    size_t count;
-} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void set_name(const char *first, const char *second)
-{
-    pthread_mutex_lock(&names.lock);
-    names.count = 0;
-    snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", first);
-    if (second) {
-        snprintf(names.address[names.count++], INET_ADDRSTRLEN, "%s", second);
-    }
-    pthread_mutex_unlock(&names.lock);
-}
-
-// Each result is one block, so that the C library's freeaddrinfo could free it, too.
-static struct addrinfo *new_info(const char *address, const char *port)
-{
-    struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
-    struct sockaddr_in *in = (struct sockaddr_in *)(info + 1);
-    in->sin_family = AF_INET;
-    in->sin_port = htons((uint16_t)strtoul(port, NULL, 10));
-    if (inet_pton(AF_INET, address, &in->sin_addr) != 1) {
-        free(info);
-        return NULL;
-    }
-    info->ai_family = AF_INET;
-    info->ai_socktype = SOCK_STREAM;
-    info->ai_addr = (struct sockaddr *)in;
-    info->ai_addrlen = sizeof(*in);
-    return info;
-}
-
-int getaddrinfo(const char *restrict host, const char *restrict port,
-                const struct addrinfo *restrict hints, struct addrinfo **restrict ret)
-{
-    (void)hints;
-    *ret = NULL;
-    if (strcmp(host, "pool.test") != 0) {
-        *ret = new_info(host, port);
-        return *ret ? 0 : EAI_NONAME;
-    }
-    pthread_mutex_lock(&names.lock);
-    for (size_t i = names.count; i > 0; i--) {
-        struct addrinfo *info = new_info(names.address[i - 1], port);
-        info->ai_next = *ret;
-        *ret = info;
-    }
-    pthread_mutex_unlock(&names.lock);
-    return *ret ? 0 : EAI_NONAME;
-}
-
-void freeaddrinfo(struct addrinfo *info)
-{
-    while (info) {
-        struct addrinfo *next = info->ai_next;
-        free(info);
-        info = next;
-    }
-}
-
-// ---- tests ----
+#include "tests/client/pool/fake_names.h"
 
 // Without certificates no tls:// url can be called, however it is named.
 static void without_certificates_tls_urls_are_an_error(void **state)

@@ -258,6 +258,101 @@ static void template_needs_one_point_that_works(void **state)
     free(path);
 }
 
+// Honest variants must be correct and mutants caught, unless they do not apply; points need an
+// answer alone.
+static void outcomes_are_expected_by_kind(void **state)
+{
+    static const struct {
+        enum check_outcome outcome;
+        bool honest, mutant, point;
+    } cases[] = {
+        {CHECK_WAITING, false, false, false},  {CHECK_NOT_APPLICABLE, true, true, true},
+        {CHECK_CORRECT, true, false, true},    {CHECK_CAUGHT, false, true, true},
+        {CHECK_UNDECIDED, false, false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct check_candidate candidate = {.kind = CHECK_HONEST, .outcome = cases[i].outcome};
+        assert_int_equal(check_candidate_as_expected(&candidate), cases[i].honest);
+        candidate.kind = CHECK_MUTANT;
+        assert_int_equal(check_candidate_as_expected(&candidate), cases[i].mutant);
+        candidate.kind = CHECK_TEMPLATE;
+        assert_int_equal(check_candidate_as_expected(&candidate), cases[i].point);
+    }
+}
+
+static void every_verdict_is_an_outcome_and_the_last_reason_stays(void **state)
+{
+    static const struct {
+        uint64_t verdict;
+        enum check_outcome outcome;
+    } cases[] = {
+        {VERDICT_WRONG, CHECK_CAUGHT},      {VERDICT_CRASH, CHECK_CAUGHT},
+        {VERDICT_REJECTED, CHECK_CAUGHT},   {VERDICT_QUARANTINED, CHECK_CAUGHT},
+        {VERDICT_FASTER, CHECK_CORRECT},    {VERDICT_SLOWER, CHECK_CORRECT},
+        {VERDICT_TIMEOUT, CHECK_UNDECIDED}, {VERDICT_COMPILE_ERROR, CHECK_UNDECIDED},
+        {VERDICT_NONE, CHECK_UNDECIDED},    {UINT64_MAX, CHECK_UNDECIDED},
+    };
+    (void)state;
+    struct check_candidate candidate = {.kind = CHECK_MUTANT};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct estimate speedup = {.log2 = 0.5};
+        char reason[] = "so it is";
+        const struct result result = {
+            .verdict = cases[i].verdict, .reason = reason, .max_error = 3, .speedup = &speedup};
+        candidate.log2_speedup = NAN;
+        check_candidate_judge(&candidate, &result);
+        assert_int_equal(candidate.outcome, cases[i].outcome);
+        assert_int_equal(candidate.verdict, cases[i].verdict);
+        assert_true(candidate.max_error == 3);
+        assert_string_equal(candidate.reason, "so it is");
+        assert_ptr_not_equal(candidate.reason, reason);
+        assert_int_equal(isnan(candidate.log2_speedup), cases[i].outcome != CHECK_CORRECT);
+    }
+    const struct result plain = {.verdict = VERDICT_FASTER}; // without reason and speedup
+    check_candidate_judge(&candidate, &plain);
+    assert_null(candidate.reason);
+    assert_int_equal(candidate.outcome, CHECK_CORRECT);
+}
+
+static void only_points_are_counted_as_points(void **state)
+{
+    (void)state;
+    struct check_candidate candidate[] = {
+        {.kind = CHECK_HONEST, .outcome = CHECK_CORRECT, .name = "baseline"},
+        {.kind = CHECK_MUTANT, .outcome = CHECK_CAUGHT, .name = "zeros"},
+        {.kind = CHECK_TEMPLATE, .outcome = CHECK_CORRECT},
+        {.kind = CHECK_TEMPLATE, .outcome = CHECK_CAUGHT},
+        {.kind = CHECK_TEMPLATE, .outcome = CHECK_CAUGHT},
+    };
+    struct problem_check check = {.candidate = candidate,
+                                  .candidate_count = ARRAY_LEN(candidate),
+                                  .has_template = true,
+                                  .points = 3};
+    assert_int_equal(problem_check_points(&check, CHECK_CORRECT), 1);
+    assert_int_equal(problem_check_points(&check, CHECK_CAUGHT), 2);
+    assert_int_equal(problem_check_points(&check, CHECK_WAITING), 0);
+    struct strbuf reasons = STRBUF_INIT;
+    assert_true(problem_check_admits(&check, &reasons));
+    assert_int_equal(reasons.len, 0);
+    check.points = 0;
+    check.candidate_count = 2;
+    assert_false(problem_check_admits(&check, &reasons));
+    assert_string_equal(strbuf_text(&reasons),
+                        "The template has no point that meets all its conditions.\n");
+    strbuf_reset(&reasons);
+    check.has_template = false;
+    assert_true(problem_check_admits(&check, &reasons));
+    candidate[0].outcome = CHECK_WAITING;
+    candidate[1].outcome = CHECK_UNDECIDED;
+    candidate[1].verdict = VERDICT_TIMEOUT;
+    assert_false(problem_check_admits(&check, &reasons));
+    assert_string_equal(strbuf_text(&reasons),
+                        "\"baseline\" was not tried to its end.\n"
+                        "\"zeros\" could not be tried (timeout): no reason is known.\n");
+    strbuf_release(&reasons);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +360,9 @@ int main(void)
         cmocka_unit_test(cuda_skeleton_is_a_problem_with_trials),
         cmocka_unit_test(new_refuses_what_exists_and_bad_names),
         cmocka_unit_test(judgement_names_what_got_through),
+        cmocka_unit_test(outcomes_are_expected_by_kind),
+        cmocka_unit_test(every_verdict_is_an_outcome_and_the_last_reason_stays),
+        cmocka_unit_test(only_points_are_counted_as_points),
         cmocka_unit_test(template_needs_one_point_that_works),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

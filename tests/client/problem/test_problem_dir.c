@@ -206,11 +206,54 @@ static void spec_of_a_measurement_names_all_sources(void **state)
     problem_dir_release(&dir);
 }
 
+static void roots_are_those_that_exist_each_before_its_subfolders(void **state)
+{
+    (void)state;
+    char *one = xasprintf("%s/one", folder), *two = xasprintf("%s/two", folder);
+    char *sub = xasprintf("%s/one/zeta", folder), *other = xasprintf("%s/one/alpha", folder);
+    char *hidden = xasprintf("%s/one/.git", folder);
+    char *const made[] = {sub, other, hidden, two};
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        assert_int_equal(file_make_dirs(made[i], NULL), 0);
+    }
+    char *list = xasprintf(":%s::%s/nowhere:%s:", two, folder, one);
+    setenv("KCAST_PROBLEMS", list, 1);
+    char **root;
+    size_t count, first = SIZE_MAX;
+    problem_dir_roots(&root, &count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_not_equal(root[i][0], '\0');
+        assert_null(strstr(root[i], "nowhere"));
+        assert_null(strstr(root[i], ".git"));
+        first = strcmp(root[i], two) == 0 ? i : first;
+    }
+    assert_true(first != SIZE_MAX && first + 3 < count);
+    assert_string_equal(root[first + 1], one);
+    assert_string_equal(root[first + 2], other);
+    assert_string_equal(root[first + 3], sub);
+    problem_dir_free_texts(root, count);
+    unsetenv("KCAST_PROBLEMS");
+    size_t without;
+    problem_dir_roots(&root, &without);
+    assert_int_equal(count - without, 4);
+    problem_dir_free_texts(root, without);
+    problem_dir_free_texts(NULL, 0);
+    setenv("KCAST_PROBLEMS", folder, 1);
+    assert_int_equal(file_remove_tree(one, NULL), 0);
+    assert_int_equal(file_remove_tree(two, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        free(made[i]);
+    }
+    free(one);
+    free(list);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(is_found_by_name_and_by_path),
+        TEST(roots_are_those_that_exist_each_before_its_subfolders),
         TEST(is_listed),
         TEST(template_and_readme_may_be_missing),
         TEST(cuda_sources_have_their_own_names),

@@ -156,6 +156,140 @@ static void folder_gives_its_sources_in_order_of_names(void **state)
     free(folder);
 }
 
+static char *line_of(const char *name, size_t name_len, size_t source_len)
+{
+    struct strbuf line;
+    strbuf_init(&line, (size_t)4 << 20);
+    strbuf_addf(&line, "{\"name\": \"%s", name);
+    for (size_t i = 0; i < name_len; i++) {
+        strbuf_addc(&line, 'n');
+    }
+    strbuf_adds(&line, "\", \"source\": \"");
+    for (size_t i = 0; i < source_len; i++) {
+        strbuf_addc(&line, 's');
+    }
+    strbuf_adds(&line, "\"}");
+    char *ret = xstrdup(strbuf_text(&line));
+    strbuf_release(&line);
+    return ret;
+}
+
+static void names_and_sources_have_a_longest_length(void **state)
+{
+    static const struct {
+        size_t name, source;
+        const char *sentence; // NULL: it is taken
+    } cases[] = {
+        {1024, 1, NULL},
+        {1025, 1, "here:1: the name is longer than 1024 bytes"},
+        {0, PROBLEM_SOURCE_MAX, NULL},
+        {0, PROBLEM_SOURCE_MAX + 1, "here:1: the source is longer than 1048576 bytes"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *line = line_of("", cases[i].name, cases[i].source);
+        struct generator *generator = NULL;
+        struct err err = ERR_INIT;
+        int rc = create(&generator, "pool:x", line, &err);
+        assert_int_equal(rc, cases[i].sentence ? ERR_LIMIT : 0);
+        assert_string_equal(err.text, cases[i].sentence ? cases[i].sentence : "");
+        generator_free(generator);
+        free(line);
+    }
+}
+
+// The bytes of a blob end without a NUL.
+static void a_text_ends_where_its_length_says(void **state)
+{
+    static const char text[] = "{\"source\": \"int a;\"}\r\n \t";
+    static const size_t wrong_len[] = {1, 10, 19};
+    (void)state;
+    struct bytes bytes = {.data = xcalloc(sizeof(text) - 1, 1), .len = sizeof(text) - 1};
+    memcpy(bytes.data, text, bytes.len);
+    struct generator *generator = NULL;
+    assert_int_equal(generator_create(&generator, "pool:x", &bytes, "here", NULL), 0);
+    assert_int_equal(generator->point_count, 1);
+    generator_free(generator);
+    for (size_t i = 0; i < ARRAY_LEN(wrong_len); i++) {
+        bytes.len = wrong_len[i];
+        struct err err = ERR_INIT;
+        assert_int_equal(generator_create(&generator, "pool:x", &bytes, "here", &err), ERR_INVALID);
+        assert_non_null(strstr(err.text, "here:1: no JSON"));
+    }
+    free(bytes.data);
+}
+
+static void files_have_neither_places_nor_neighbours(void **state)
+{
+    (void)state;
+    struct generator *generator = NULL;
+    assert_int_equal(create(&generator, "pool:x", "{\"source\": \"a\"}\n{\"source\": \"b\"}", NULL),
+                     0);
+    size_t beside[4];
+    double place[1] = {-7};
+    struct fact *fact = (struct fact *)beside;
+    assert_int_equal(generator->ops->neighbours(generator, 0, beside, 4), 0);
+    generator->ops->position(generator, 1, place);
+    assert_true(place[0] == -7);
+    assert_int_equal(generator->ops->params(generator, 1, &fact), 0);
+    assert_null(fact);
+    generator_free(generator);
+}
+
+static void one_value_is_at_the_beginning_of_its_axis(void **state)
+{
+    (void)state;
+    struct generator *generator = NULL;
+    assert_int_equal(create(&generator, "tunable",
+                            "//@ tune A in (64)\n//@ tune B in (10, -3, 500)\nint x;\n", NULL),
+                     0);
+    assert_int_equal(generator->point_count, 3);
+    for (size_t point = 0; point < 3; point++) {
+        double place[GENERATOR_AXIS_MAX];
+        generator->ops->position(generator, point, place);
+        assert_true(place[0] == 0);
+        assert_true(place[1] == 0.5 * (double)point); // by its place in the list, not its value
+        size_t beside[8];
+        size_t count = generator->ops->neighbours(generator, point, beside, 8);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(beside[i] != point && beside[i] < 3);
+        }
+    }
+    generator_free(generator);
+}
+
+static void a_language_model_has_no_points_and_reads_nothing(void **state)
+{
+    (void)state;
+    struct bytes text = {.data = (unsigned char *)&text, .len = 1};
+    assert_int_equal(generator_read(&text, "llm", NULL, NULL), 0);
+    assert_null(text.data);
+    assert_int_equal(text.len, 0);
+    struct generator *generator = NULL;
+    assert_int_equal(generator_create(&generator, "llm", &text, "here", NULL), 0);
+    assert_true(generator->is_llm);
+    assert_int_equal(generator->point_count, 0);
+    assert_int_equal(generator->axis_count, 0);
+    generator_free(generator);
+    generator_free(NULL);
+}
+
+static void kinds_are_whole_words(void **state)
+{
+    static const char *const none[] = {"", "LLM", "llm ", "llms", "pool", "tunables", "Tunable"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        struct generator *generator = NULL;
+        struct err err = ERR_INIT;
+        assert_int_equal(create(&generator, none[i], "int x;", &err), ERR_USAGE);
+        assert_non_null(strstr(err.text, "use tunable, llm, pool:DIR or pool:FILE.jsonl"));
+        assert_null(generator);
+        assert_false(generator_is_llm(none[i]) || generator_is_files(none[i]));
+    }
+    assert_true(generator_is_files("pool:") && generator_is_files("pool:llm"));
+    assert_true(generator_is_llm("llm"));
+}
+
 static void wrong_kinds_are_refused(void **state)
 {
     struct problem problem = {.cuda = false};
@@ -184,6 +318,12 @@ int main(void)
         cmocka_unit_test(json_lines_give_names_and_sources),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(folder_gives_its_sources_in_order_of_names),
+        cmocka_unit_test(names_and_sources_have_a_longest_length),
+        cmocka_unit_test(a_text_ends_where_its_length_says),
+        cmocka_unit_test(files_have_neither_places_nor_neighbours),
+        cmocka_unit_test(one_value_is_at_the_beginning_of_its_axis),
+        cmocka_unit_test(a_language_model_has_no_points_and_reads_nothing),
+        cmocka_unit_test(kinds_are_whole_words),
         cmocka_unit_test(wrong_kinds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,12 +77,120 @@ static void each_text_has_its_place_in_the_run(void **state)
     generator_list_release(&list);
 }
 
+static void no_names_are_an_empty_list_and_an_empty_name_is_a_kind(void **state)
+{
+    (void)state;
+    struct generator_list list;
+    parse(&list, NULL);
+    assert_int_equal(list.count, 0);
+    assert_int_equal(generator_list_points(&list), 0);
+    assert_int_equal(generator_list_llm_index(&list), 0);
+    generator_list_release(&list);
+    generator_list_release(&list); // once more is fine
+    parse(&list, "");
+    assert_int_equal(list.count, 1);
+    struct err err = ERR_INIT;
+    assert_int_equal(generator_list_read(&list, NULL, &err), ERR_USAGE);
+    assert_non_null(strstr(err.text, "there is no generator \"\""));
+    generator_list_release(&list);
+}
+
+static void commas_that_no_kind_follows_belong_to_the_path(void **state)
+{
+    static const struct {
+        const char *names, *kind[2]; // the second NULL: there is one
+    } cases[] = {
+        {"pool:a,b,c", {"pool:a,b,c", NULL}},
+        {"pool:a,", {"pool:a,", NULL}},
+        {"pool:a,,llm", {"pool:a,", "llm"}},
+        {"pool:a,llms", {"pool:a,llms", NULL}},
+        {"pool:a,tunable.c", {"pool:a,tunable.c", NULL}},
+        {"pool:llm,tunable", {"pool:llm", "tunable"}},
+        {"tunable, llm", {"tunable, llm", NULL}},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct generator_list list;
+        parse(&list, cases[i].names);
+        assert_int_equal(list.count, cases[i].kind[1] ? 2 : 1);
+        assert_string_equal(list.names, cases[i].names);
+        for (size_t k = 0; k < list.count; k++) {
+            assert_string_equal(list.kind[k], cases[i].kind[k]);
+        }
+        generator_list_release(&list);
+    }
+}
+
+// Sets a text as if it had been read.
+static void give(struct generator_list *list, size_t number, const char *text)
+{
+    list->text[number] = bytes_copy(text, strlen(text));
+}
+
+static void points_are_those_of_all_generators_unless_one_has_no_end(void **state)
+{
+    (void)state;
+    struct generator_list list;
+    parse(&list, "tunable,pool:a.jsonl");
+    give(&list, 0, "//@ tune A in (1, 2, 3)\nint x;\n");
+    give(&list, 1, "{\"source\": \"x\"}\n{\"source\": \"y\"}\n");
+    assert_int_equal(generator_list_create(&list, "t.c", NULL), 0);
+    assert_int_equal(generator_list_points(&list), 5);
+    generator_list_release(&list);
+    parse(&list, "tunable,llm");
+    give(&list, 0, "//@ tune A in (1, 2, 3)\nint x;\n");
+    assert_int_equal(generator_list_create(&list, "t.c", NULL), 0);
+    assert_int_equal(generator_list_points(&list), 0);
+    assert_int_equal(list.generator[0]->point_count, 3);
+    generator_list_release(&list);
+}
+
+static void an_error_names_the_file_of_the_generator_that_has_it(void **state)
+{
+    (void)state;
+    struct generator_list list;
+    parse(&list, "tunable,pool:good.jsonl,pool:some/bad.jsonl");
+    give(&list, 0, "//@ tune A in (1, 2, 3)\nint x;\n");
+    give(&list, 1, "{\"source\": \"x\"}\n");
+    give(&list, 2, "{\"source\": \"x\"}\n{}\n");
+    struct err err = ERR_INIT;
+    assert_int_equal(generator_list_create(&list, "dir/template.c", &err), ERR_INVALID);
+    assert_int_equal(strncmp(err.text, "some/bad.jsonl:2: ", 18), 0);
+    assert_non_null(list.generator[1]); // freed with the list
+    generator_list_release(&list);
+    parse(&list, "tunable");
+    give(&list, 0, "//@ tune A in\nint x;\n");
+    err_clear(&err);
+    assert_int_equal(generator_list_create(&list, "dir/template.c", &err), ERR_INVALID);
+    assert_int_equal(strncmp(err.text, "dir/template.c:1", 16), 0);
+    generator_list_release(&list);
+}
+
+static void a_template_alone_is_a_list_with_a_copy_of_it(void **state)
+{
+    (void)state;
+    char text[] = "//@ tune A in (1, 2)\nint x;\n";
+    const struct bytes bytes = {.data = (unsigned char *)text, .len = strlen(text)};
+    struct generator_list list;
+    generator_list_tunable(&list, &bytes);
+    memset(text, '!', sizeof(text) - 1);
+    assert_string_equal(list.names, "tunable");
+    assert_int_equal(generator_list_create(&list, "t.c", NULL), 0);
+    assert_int_equal(generator_list_points(&list), 2);
+    generator_list_release(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_taken_apart_where_a_kind_follows),
         cmocka_unit_test(a_wrong_list_is_one_sentence),
         cmocka_unit_test(each_text_has_its_place_in_the_run),
+        cmocka_unit_test(no_names_are_an_empty_list_and_an_empty_name_is_a_kind),
+        cmocka_unit_test(commas_that_no_kind_follows_belong_to_the_path),
+        cmocka_unit_test(points_are_those_of_all_generators_unless_one_has_no_end),
+        cmocka_unit_test(an_error_names_the_file_of_the_generator_that_has_it),
+        cmocka_unit_test(a_template_alone_is_a_list_with_a_copy_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
