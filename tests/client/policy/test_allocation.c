@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "client/policy/allocation.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -156,16 +157,16 @@ static void a_gain_is_what_was_added_to_the_incumbent_of_before(void **state)
     (void)state;
     struct run_state run_state;
     begin(&run_state);
-    assert_true(isnan(allocation_gain(&run_state, 1)));
+    assert_true(isnan(improvement_gain(&run_state, 1)));
     add(&run_state, 0, 1, 0.5);
     add(&run_state, 1, 1, 0);
     add(&run_state, 1, 1, 2);
     add(&run_state, 0, 1, 1.75); // its first measurement promised more
-    assert_true(allocation_gain(&run_state, 1) == 0.5);
-    assert_true(isnan(allocation_gain(&run_state, 2)));
-    assert_true(allocation_gain(&run_state, 3) == 1.5);
-    assert_true(allocation_gain(&run_state, 4) == -0.25);
-    assert_true(isnan(allocation_gain(&run_state, 5)));
+    assert_true(improvement_gain(&run_state, 1) == 0.5);
+    assert_true(isnan(improvement_gain(&run_state, 2)));
+    assert_true(improvement_gain(&run_state, 3) == 1.5);
+    assert_true(improvement_gain(&run_state, 4) == -0.25);
+    assert_true(isnan(improvement_gain(&run_state, 5)));
     run_state_release(&run_state);
 }
 

@@ -8,6 +8,7 @@
 
 #include "client/forecast/forecast_request.h"
 #include "client/policy/false_omission.h"
+#include "client/run/improvement.h"
 #include "common/mem.h"
 #include <math.h>
 #include <string.h>
@@ -108,8 +109,8 @@ static void improvers_are_faster_than_the_incumbent_of_their_time_by_the_margin(
     } cases[] = {
         {0.5, 0.25, VERDICT_FASTER, true},
         {0.25, 0.25, VERDICT_FASTER, false},
-        {0.25 + FORECAST_MARGIN_LOG2 / 2, 0.25, VERDICT_FASTER, false},
-        {0.25 + 2 * FORECAST_MARGIN_LOG2, 0.25, VERDICT_FASTER, true},
+        {0.25 + IMPROVEMENT_MARGIN_LOG2 / 2, 0.25, VERDICT_FASTER, false},
+        {0.25 + 2 * IMPROVEMENT_MARGIN_LOG2, 0.25, VERDICT_FASTER, true},
         {0.5, NAN, VERDICT_FASTER, true}, // nobody said what the incumbent was: the baseline
         {-0.5, NAN, VERDICT_SLOWER, false},
         {-0.5, -1, VERDICT_SLOWER, true},

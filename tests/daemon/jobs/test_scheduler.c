@@ -20,7 +20,7 @@
 struct begun {
     struct job *job;
     struct device *device; // NULL: it is being prepared
-    struct queue_ticket ticket;
+    struct queue_grant ticket;
 };
 
 struct fixture {
@@ -33,7 +33,7 @@ struct fixture {
     uint64_t next_id;
 };
 
-static void on_prepare(void *owner, struct job *job, const struct queue_ticket *ticket)
+static void on_prepare(void *owner, struct job *job, const struct queue_grant *ticket)
 {
     struct fixture *f = owner;
 
@@ -42,7 +42,7 @@ static void on_prepare(void *owner, struct job *job, const struct queue_ticket *
 }
 
 static void on_measure(void *owner, struct job *job, struct device *device,
-                       const struct queue_ticket *ticket)
+                       const struct queue_grant *ticket)
 {
     struct fixture *f = owner;
 
@@ -73,7 +73,7 @@ static void end_one(struct fixture *f, double seconds)
     struct queue *queue = begun->device->device_class->queue;
     double held_s = device_release(begun->device, clock_now_ns(&f->w.clock));
     device_succeeded(begun->device);
-    queue_settle(queue, &begun->ticket, held_s, false);
+    queue_finish(queue, &begun->ticket, held_s, false);
     scheduler_measured(f->scheduler, held_s);
 }
 
@@ -139,10 +139,10 @@ static void the_intake_prepares_a_bounded_number_at_once(void **state)
         (void)add(f, "s", JOB_QUEUED);
     }
     assert_int_equal(f->count, 0); // never inside scheduler_add
-    assert_int_equal(scheduler_intake(f->scheduler), 20);
+    assert_int_equal(scheduler_unprepared(f->scheduler), 20);
     turn(f);
     assert_int_equal(f->count, 2 * 4 + 8); // of four compile slots
-    assert_int_equal(scheduler_intake(f->scheduler), 4);
+    assert_int_equal(scheduler_unprepared(f->scheduler), 4);
     turn(f);
     assert_int_equal(f->count, 16);
     end_one(f, 1);
@@ -206,7 +206,7 @@ static void a_removed_job_does_not_begin(void **state)
     assert_int_equal(f->count, 1);
     assert_ptr_equal(f->begun[0].job, second);
     scheduler_remove(f->scheduler, second); // it is in no queue now
-    assert_int_equal(scheduler_intake(f->scheduler), 0);
+    assert_int_equal(scheduler_unprepared(f->scheduler), 0);
     close_fixture(f);
 }
 
@@ -248,7 +248,7 @@ static void every_ready_device_gets_a_job_of_its_own(void **state)
     device_undrain(&f->w.devices.device[1]);
     turn(f);
     assert_int_equal(f->count, 2); // nobody has said that something may begin
-    scheduler_kick(f->scheduler);
+    scheduler_wake(f->scheduler);
     turn(f);
     assert_int_equal(f->count, 3);
     assert_ptr_equal(f->begun[2].device, &f->w.devices.device[1]);
@@ -262,9 +262,9 @@ static void a_search_without_budget_waits_and_lets_others_pass(void **state)
 
     (void)state;
     account_set(poor->search->account, NAN, NAN, 3600, 1000);
-    struct account_hold hold = {.account = NULL};
-    account_hold(&hold, poor->search->account, 3600);
-    account_settle(f->w.parts.accounts, &hold, 3600, false, 1000); // of the hour, all
+    struct account_reservation hold = {.account = NULL};
+    account_reserve(&hold, poor->search->account, 3600);
+    account_finish(f->w.parts.accounts, &hold, 3600, false, 1000); // of the hour, all
     scheduler_add(f->scheduler, poor);
     const struct job *other = add(f, "other", JOB_READY);
     turn(f);
@@ -307,7 +307,7 @@ static void nothing_begins_after_a_stop(void **state)
     (void)add(f, "s", JOB_QUEUED);
     (void)add(f, "s", JOB_READY);
     scheduler_stop(f->scheduler);
-    scheduler_kick(f->scheduler);
+    scheduler_wake(f->scheduler);
     scheduler_tick(f->scheduler);
     turn(f);
     assert_int_equal(f->count, 0);
