@@ -53,6 +53,8 @@ static void a_list_grows_and_keeps_its_order(void **state)
         (void)snprintf(name, sizeof(name), "f%zu", i);
         assert_string_equal(list[i].name, name);
         assert_true(fact_list_find(list, count, name) == (double)i);
+    }
+    for (size_t i = 0; i < count; i++) {
         free(list[i].name);
     }
     free(list);
