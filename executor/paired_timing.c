@@ -73,8 +73,11 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
         rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
         timed->attempts++;
         if (rc == 0 && !drop) {
+            size_t before = timed->series.count;
+
             count_block(paired_timing, timed, &block);
-            timed->in_superblock = timed->series.count % TIMING_SUPERBLOCK != 0;
+            timed->in_superblock =
+                timed->series.count == before || timed->series.count % TIMING_SUPERBLOCK != 0;
         }
     }
     timed->spent_s += now_s() - start;

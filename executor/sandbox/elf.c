@@ -1,5 +1,8 @@
 // Reads the program headers and the dynamic section, which are what the dynamic loader uses.
-// Section headers are not read, because the loader ignores them and they can say anything.
+// Section headers are not read, because the loader ignores them and they can say anything. A source
+// can put entries of its own into the dynamic section, before and behind the linker's. The section
+// is therefore read exactly as the loader reads it, to the first DT_NULL, and an object whose tables
+// cannot be read as a whole is refused: otherwise it could hide what it does.
 #include "executor/sandbox/elf.h"
 #include <elf.h>
 #include <stdio.h>
@@ -88,14 +91,42 @@ static Elf64_Dyn dynamic_entry(const struct view *view, size_t i)
     return entry;
 }
 
-static void read_dynamic(struct view *view)
+// Finds the dynamic section and its end, which is the first DT_NULL. ERR_INVALID when it is too
+// long, is not in the file or has no end.
+static int find_dynamic(struct view *view, struct err *err)
 {
+    const Elf64_Phdr *found = NULL;
+
     for (size_t i = 0; i < view->segment_count; i++) {
         const Elf64_Phdr *segment = &view->segment[i];
-        if (segment->p_type == PT_DYNAMIC && segment->p_filesz <= DYNAMIC_MAX * sizeof(Elf64_Dyn)) {
-            view->dynamic = at_offset(view, segment->p_offset, segment->p_filesz);
-            view->dynamic_count = view->dynamic ? segment->p_filesz / sizeof(Elf64_Dyn) : 0;
+        if (segment->p_type == PT_DYNAMIC && segment->p_filesz > 0) {
+            found = segment;
         }
+    }
+    if (!found) {
+        return 0; // the loader refuses such an object
+    }
+    size_t most = found->p_filesz / sizeof(Elf64_Dyn);
+    most = most < DYNAMIC_MAX ? most : DYNAMIC_MAX;
+    view->dynamic = at_address(view, found->p_vaddr, most * sizeof(Elf64_Dyn));
+    for (size_t i = 0; view->dynamic && i < most; i++) {
+        if (dynamic_entry(view, i).d_tag == DT_NULL) {
+            view->dynamic_count = i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "the object's dynamic section is damaged or has more than %d"
+                   " entries",
+                   DYNAMIC_MAX);
+}
+
+static int read_dynamic(struct view *view, struct err *err)
+{
+    int rc = find_dynamic(view, err);
+
+    if (rc != 0) {
+        return rc;
     }
     for (size_t i = 0; i < view->dynamic_count; i++) {
         Elf64_Dyn entry = dynamic_entry(view, i);
@@ -132,6 +163,19 @@ static void read_dynamic(struct view *view)
             break;
         }
     }
+    for (size_t table = 0; table < ARRAY_LEN(view->relocations); table++) {
+        if (view->relocations[table].size / sizeof(Elf64_Rela) > RELOCATIONS_MAX) {
+            return err_set(err, ERR_INVALID, "the object has more than %d relocations",
+                           RELOCATIONS_MAX);
+        }
+    }
+    return 0;
+}
+
+// Whether the entry makes the loader load another library.
+static bool is_library(const Elf64_Dyn *entry)
+{
+    return entry->d_tag == DT_NEEDED || entry->d_tag == DT_AUXILIARY || entry->d_tag == DT_FILTER;
 }
 
 // Returns a text of the dynamic string table, NULL when the offset is not that of a whole text.
@@ -179,7 +223,7 @@ static bool find_ifunc(const struct view *view)
 {
     for (size_t table = 0; table < 2; table++) {
         size_t count = view->relocations[table].size / sizeof(Elf64_Rela);
-        for (size_t i = 0; i < count && i < RELOCATIONS_MAX; i++) {
+        for (size_t i = 0; i < count; i++) {
             const unsigned char *data =
                 at_address(view, view->relocations[table].address + i * sizeof(Elf64_Rela),
                            sizeof(Elf64_Rela));
@@ -211,7 +255,10 @@ int elf_inspect(const struct bytes *object, struct elf_facts *ret, struct err *e
     if (rc != 0) {
         return rc;
     }
-    read_dynamic(&view);
+    rc = read_dynamic(&view, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct elf_facts facts = {0};
     for (size_t i = 0; i < view.segment_count; i++) {
         const Elf64_Phdr *segment = &view.segment[i];
@@ -231,9 +278,8 @@ int elf_inspect(const struct bytes *object, struct elf_facts *ret, struct err *e
     }
     for (size_t i = 0; i < view.dynamic_count; i++) {
         Elf64_Dyn entry = dynamic_entry(&view, i);
-        const char *name = entry.d_tag == DT_NEEDED ? string_at(&view, entry.d_un.d_val) : NULL;
-        if (entry.d_tag == DT_NEEDED && (!name || !library_allowed(name)) &&
-            facts.needs[0] == '\0') {
+        const char *name = is_library(&entry) ? string_at(&view, entry.d_un.d_val) : NULL;
+        if (is_library(&entry) && (!name || !library_allowed(name)) && facts.needs[0] == '\0') {
             snprintf(facts.needs, sizeof(facts.needs), "%.63s", name ? name : "?");
         }
     }
@@ -247,10 +293,9 @@ bool elf_needs(const struct bytes *object, const char *library)
 {
     struct view view;
 
-    if (open_view(object, &view, NULL) != 0) {
+    if (open_view(object, &view, NULL) != 0 || read_dynamic(&view, NULL) != 0) {
         return false;
     }
-    read_dynamic(&view);
     for (size_t i = 0; i < view.dynamic_count; i++) {
         Elf64_Dyn entry = dynamic_entry(&view, i);
         const char *name = entry.d_tag == DT_NEEDED ? string_at(&view, entry.d_un.d_val) : NULL;

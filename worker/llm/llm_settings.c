@@ -62,10 +62,16 @@ static int read_key_file(char **ret, const char *path, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    *ret = xstrndup((const char *)bytes.data, bytes.len);
+    if (bytes.len > 0 &&
+        memchr(bytes.data, '\0', bytes.len)) { // which would end the key early and unnoticed
+        rc = err_set(err, ERR_INVALID, "the key in %s has a character that no key has: a zero byte",
+                     path);
+    } else {
+        *ret = xstrndup((const char *)bytes.data, bytes.len);
+    }
     explicit_bzero(bytes.data, bytes.len);
     bytes_clear(&bytes);
-    return 0;
+    return rc;
 }
 
 // Gives the key from the file, or else from the environment. NULL when there is none, as for local

@@ -22,6 +22,7 @@ static const struct expectation expectation[] = {
     {"huge_fill", VERDICT_COMPILE_ERROR, "writes more than"},
     {"assembler_loop", VERDICT_COMPILE_ERROR, NULL},
     {"constructor", VERDICT_REJECTED, "constructor"},
+    {"hidden_constructor", VERDICT_REJECTED, "dynamic section"},
     {"init_section", VERDICT_REJECTED, "constructor"},
     {"ifunc", VERDICT_REJECTED, "ifunc"},
 };

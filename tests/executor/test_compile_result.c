@@ -1,0 +1,118 @@
+// What every compiler reports in the same way: the first reason counts, and text is safe to print.
+#include "executor/compile_result.h"
+
+#include "common/mem.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void the_first_reason_counts(void **state)
+{
+    struct compile_plan plan;
+    struct compiled compiled;
+
+    (void)state;
+    message_init(&compile_plan_message, &plan);
+    message_init(&compiled_message, &compiled);
+    plan.max_seconds = 2.5;
+    plan.max_output = (uint64_t)32 << 20;
+    compile_result_refuse(&compiled, VERDICT_REJECTED, xstrdup("it opens a file"));
+    compile_result_refuse(&compiled, VERDICT_COMPILE_ERROR, xstrdup("it is empty"));
+    compile_result_refuse_slow(&compiled, &plan);
+    compile_result_refuse_large(&compiled, &plan);
+    assert_int_equal(compiled.verdict, VERDICT_REJECTED);
+    assert_string_equal(compiled.reason, "it opens a file");
+    message_clear(&compiled_message, &compiled);
+}
+
+static void limits_are_named_in_the_sentence(void **state)
+{
+    static const struct {
+        double seconds;
+        uint64_t output;
+        const char *slow, *large;
+    } row[] = {
+        {2.5, (uint64_t)32 << 20, "compiling it takes longer than the 2.5 seconds allowed",
+         "its object is larger than the 32 MiB allowed"},
+        {60, (uint64_t)1 << 40, "compiling it takes longer than the 60 seconds allowed",
+         "its object is larger than the 1048576 MiB allowed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        for (int large = 0; large < 2; large++) {
+            struct compile_plan plan;
+            struct compiled compiled;
+
+            message_init(&compile_plan_message, &plan);
+            message_init(&compiled_message, &compiled);
+            plan.max_seconds = row[i].seconds;
+            plan.max_output = row[i].output;
+            if (large) {
+                compile_result_refuse_large(&compiled, &plan);
+            } else {
+                compile_result_refuse_slow(&compiled, &plan);
+            }
+            assert_int_equal(compiled.verdict, VERDICT_COMPILE_ERROR);
+            assert_string_equal(compiled.reason, large ? row[i].large : row[i].slow);
+            message_clear(&compiled_message, &compiled);
+        }
+    }
+}
+
+static void only_valid_text_is_left(void **state)
+{
+    static const struct {
+        const char *bytes, *text; // of the same length
+        size_t len;
+    } row[] = {
+        {"", "", 0},
+        {"plain\n\ttext", "plain\n\ttext", 11},
+        {"a\0b", "a?b", 3},
+        {"\r\x1b[31m\x7f", "??[31m?", 7}, // a terminal obeys these
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9},
+        {"\xc2\x80\xdf\xbf", "\xc2\x80\xdf\xbf", 4},                 // first and last of two bytes
+        {"\xe0\xa0\x80\xef\xbf\xbf", "\xe0\xa0\x80\xef\xbf\xbf", 6}, // of three
+        {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8}, // of four
+        {"\xc0\xaf\xc1\xbf", "????", 4},                                             // overlong
+        {"\xe0\x9f\xbf\xf0\x8f\xbf\xbf", "???????", 7},
+        {"\xed\x9f\xbf\xed\xa0\x80\xed\xbf\xbf\xee\x80\x80", "\xed\x9f\xbf??????\xee\x80\x80", 12},
+        {"\xf4\x90\x80\x80\xf5\x80\x80\x80\xff", "?????????", 9}, // beyond U+10FFFF
+        {"\x80x\xbfy", "?x?y", 4},                                // nothing to continue
+        {"\xc3\xe2\x82xyz", "???xyz", 6},                         // cut off within the text
+        {"x\xc3", "x?", 2},                                       // and at its end
+        {"x\xe2\x82", "x??", 3},
+        {"x\xf0\x9f\x98", "x???", 4},
+        {"\xf0\x9f\x98\xc3\xa4", "???\xc3\xa4", 5}, // what follows is read again
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        // Just as much memory as there is text, so that a read behind it shows.
+        char *text = xmemdup(row[i].bytes, row[i].len);
+
+        compile_result_clean(text, row[i].len);
+        if (memcmp(text, row[i].text, row[i].len) != 0) {
+            fail_msg("row %zu: %.*s", i, (int)row[i].len, text);
+        }
+        // What has been cleaned is clean.
+        compile_result_clean(text, row[i].len);
+        assert_memory_equal(text, row[i].text, row[i].len);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_reason_counts),
+        cmocka_unit_test(limits_are_named_in_the_sentence),
+        cmocka_unit_test(only_valid_text_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+// Paired timing on blocks that the test makes up: which blocks count, when there are enough, what
+// ends it, and what the result says. No clock decides anything.
+#include "executor/paired_timing.h"
+
+#include "common/mem.h"
+#include "executor/measurement.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LOG_MAX 2048
+
+struct fixture {
+    struct paired_timing timing;
+    struct stats_rng rng;
+    // What each block takes; the index of a case's second pair is its number among the cases.
+    double first_ns[2], second_ns[2][2];
+    double noise_log2;  // every other block is off by so much, up and down in turn
+    size_t spike_every; // every so many blocks one launch of the first arm takes 16 times as long
+    size_t void_every;  // every so many blocks is void; 0: none, 1: all
+    size_t failing;     // the block that does not succeed, counted from 1; 0: none
+    int with;           // what that block returns
+    double systematic_log2; // of each case
+    // What has been run:
+    size_t blocks;
+    struct {
+        bool phase;
+        size_t slot;
+    } log[LOG_MAX];
+};
+
+static int run_block(void *owner, struct timed_case *timed, struct timing_block *ret,
+                     struct err *err)
+{
+    struct fixture *f = owner;
+    size_t number = (size_t)(timed - f->timing.cases);
+    double off = f->blocks % 2 == 0 ? f->noise_log2 : -f->noise_log2;
+
+    assert_true(f->blocks < LOG_MAX);
+    f->log[f->blocks].phase = timed->phase;
+    f->log[f->blocks++].slot = timed->slot;
+    for (size_t i = 0; i < 2; i++) {
+        ret->cpu[0][i] = ret->wall[0][i] = f->first_ns[i] * exp2(off);
+        ret->cpu[1][i] = ret->wall[1][i] = f->second_ns[number][i];
+    }
+    if (f->spike_every > 0 && f->blocks % f->spike_every == 0) {
+        ret->cpu[0][1] *= 16;
+    }
+    if (f->blocks == f->failing) {
+        return f->with == MEASURE_STOP ? MEASURE_STOP
+                                       : err_set(err, ERR_SYSTEM, "block %zu fails", f->blocks);
+    }
+    return 0;
+}
+
+static bool is_void(void *owner, const struct timing_block *block)
+{
+    const struct fixture *f = owner;
+
+    (void)block;
+    return f->void_every > 0 && f->blocks % f->void_every == 0;
+}
+
+static double systematic(void *owner, const struct timed_case *timed)
+{
+    (void)timed;
+    return ((const struct fixture *)owner)->systematic_log2;
+}
+
+// One case, in which the second arm takes half the time of the first, without any noise.
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    stats_rng_init(&f->rng, 1, 1);
+    for (size_t i = 0; i < 2; i++) {
+        f->first_ns[i] = 2000;
+        f->second_ns[0][i] = f->second_ns[1][i] = 1000;
+    }
+    f->timing.owner = f;
+    f->timing.run_block = run_block;
+    f->timing.is_void = is_void;
+    f->timing.systematic = systematic;
+    f->timing.rng = &f->rng;
+    f->timing.slots = 2;
+    f->timing.max_seconds = 1e9;
+    f->timing.looks = TIMING_LOOKS;
+    f->timing.rule.precision_log2 = TIMING_PRECISION_LOG2;
+    f->timing.rule.anchor_log2 = NAN;
+    f->timing.case_count = 1;
+    f->timing.cases[0].weight = 1;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static void run(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+
+    if (paired_timing_run(&f->timing, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void a_clear_difference_is_decided_at_the_first_look(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+    assert_int_equal(timed->attempts, TIMING_FIRST_LOOK + 1); // the first block warms up
+    assert_int_equal(f->blocks, timed->attempts);
+    assert_int_equal(timed->launch_count, 2 * TIMING_FIRST_LOOK);
+    assert_int_equal(f->timing.launches, 2 * TIMING_FIRST_LOOK);
+    assert_true(fabs(f->timing.combined.log2 - 1) < 1e-12);
+    assert_false(f->timing.capped);
+    assert_false(paired_timing_disturbed(&f->timing));
+    assert_true(paired_timing_second_median(timed) == 1000);
+    assert_true(fabs(paired_timing_median(timed) - sqrt(2000.0 * 1000)) < 1e-9);
+}
+
+static void without_a_decision_all_looks_are_done(void **state)
+{
+    struct fixture *f = *state;
+
+    f->noise_log2 = 3;
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    f->timing.looks = 4;
+    run(f);
+    assert_int_equal(f->timing.cases[0].series.count, TIMING_FIRST_LOOK << 3);
+    assert_true(f->timing.combined.lo < 0 && f->timing.combined.hi > 0);
+    assert_false(f->timing.capped);
+    // The largest number of looks fills the series and no more.
+    struct fixture *all = xmemdup(f, sizeof(*f));
+    all->timing.owner = all;
+    all->timing.rng = &all->rng;
+    all->timing.looks = TIMING_LOOKS;
+    run(all);
+    assert_int_equal(all->timing.cases[0].series.count, TIMING_BLOCKS_MAX);
+    assert_int_equal(all->timing.cases[0].launch_count, 2 * TIMING_BLOCKS_MAX);
+    free(all);
+}
+
+static void a_systematic_error_widens_what_blocks_cannot(void **state)
+{
+    struct fixture *f = *state;
+
+    f->systematic_log2 = 0.6;
+    run(f);
+    assert_true(f->timing.combined.systematic == 0.6);
+    assert_true(f->timing.combined.lo < 0.5 && f->timing.combined.hi > 1.5);
+}
+
+static void used_up_seconds_leave_the_least_blocks_of_each_case(void **state)
+{
+    struct fixture *f = *state;
+
+    f->timing.max_seconds = -1; // used up before it begins
+    f->timing.case_count = 2;
+    f->timing.cases[0].weight = f->timing.cases[1].weight = 0.5;
+    run(f);
+    assert_true(f->timing.capped);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(f->timing.cases[i].series.count, 3);
+        assert_int_equal(f->timing.cases[i].attempts, 4);
+    }
+    assert_int_equal(f->timing.combined.blocks, 6);
+}
+
+// Blocks in a row with one phase and one content are superblocks of eight, and the first block
+// after a change is one more, which does not count.
+static void the_first_block_after_a_change_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    size_t runs = 0, phases[2] = {0}, slots[2] = {0};
+
+    f->noise_log2 = 3;
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    run(f);
+    for (size_t begin = 0, end; begin < f->blocks; begin = end) {
+        for (end = begin + 1; end < f->blocks && f->log[end].phase == f->log[begin].phase &&
+                              f->log[end].slot == f->log[begin].slot;
+             end++) {
+        }
+        assert_int_equal((end - begin) % TIMING_SUPERBLOCK, 1);
+        phases[f->log[begin].phase]++;
+        slots[f->log[begin].slot]++;
+        runs++;
+    }
+    assert_int_equal(f->blocks, TIMING_BLOCKS_MAX + runs);
+    assert_true(phases[0] > 2 && phases[1] > 2 && slots[0] > 2 && slots[1] > 2);
+}
+
+static void void_blocks_are_run_again(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->void_every = 3;
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+    assert_true(timed->voids >= 3);
+    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+    assert_int_equal(timed->launch_count, 2 * timed->series.count);
+    assert_false(paired_timing_disturbed(&f->timing));
+}
+
+static void when_most_blocks_are_void_they_count(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->void_every = 1;
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+    assert_true(timed->disturbed);
+    assert_true(paired_timing_disturbed(&f->timing));
+    assert_true((double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * 16);
+    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+}
+
+static void a_block_that_fails_ends_it_at_once(void **state)
+{
+    static const int with[] = {MEASURE_STOP, ERR_SYSTEM};
+
+    for (size_t i = 0; i < ARRAY_LEN(with); i++) {
+        struct fixture *f = *state;
+        struct err err = ERR_INIT;
+
+        f->blocks = 0;
+        f->timing.cases[0] = (struct timed_case){.weight = 1};
+        f->failing = 5;
+        f->with = with[i];
+        assert_int_equal(paired_timing_run(&f->timing, &err), with[i]);
+        assert_int_equal(f->blocks, 5);
+        assert_int_equal(f->timing.cases[0].series.count, 3); // one warmed up, one failed
+        assert_string_equal(err.text, with[i] == MEASURE_STOP ? "" : "block 5 fails");
+    }
+}
+
+// A launch that fell into another mode moves the ratio of its block, but not what most launches
+// show.
+static void short_launches_are_compared_one_by_one(void **state)
+{
+    struct fixture *f = *state;
+
+    f->spike_every = 2;
+    f->timing.looks = 1;
+    struct fixture *other = xmemdup(f, sizeof(*f));
+    other->timing.owner = other;
+    other->timing.rng = &other->rng;
+    other->timing.short_ns = 1e6;
+    run(f);
+    run(other);
+    assert_true(f->timing.combined.log2 > 1.5);
+    assert_true(fabs(other->timing.combined.log2 - 1) < 0.05);
+    free(other);
+}
+
+static void cases_are_weighed_and_described(void **state)
+{
+    struct fixture *f = *state;
+    struct result result;
+
+    f->timing.case_count = 2;
+    f->timing.cases[0].weight = 0.25;
+    f->timing.cases[1].weight = 0.75;
+    f->second_ns[1][0] = 400; // of the second case the launches of a block differ
+    f->second_ns[1][1] = 100;
+    run(f);
+    message_init(&result_message, &result);
+    paired_timing_describe(&f->timing, &result);
+    double log2_of_second = log2(2000.0 / 200);
+    assert_true(fabs(result.speedup->log2 - (0.25 + 0.75 * log2_of_second)) < 1e-9);
+    assert_int_equal(result.speedup->blocks, 2 * TIMING_FIRST_LOOK);
+    assert_int_equal(result.launches, 4 * TIMING_FIRST_LOOK);
+    assert_int_equal(result.cases_count, 2);
+    assert_true(result.cases[0].weight == 0.25 && result.cases[1].weight == 0.75);
+    assert_true(fabs(result.cases[0].speedup->log2 - 1) < 1e-9);
+    assert_true(fabs(result.cases[1].speedup->log2 - log2_of_second) < 1e-9);
+    assert_true(result.cases[1].candidate_ns->p10 == 100);
+    assert_true(result.cases[1].candidate_ns->p50 == 250);
+    assert_true(result.cases[1].candidate_ns->p90 == 400);
+    assert_true(result.cases[1].baseline_ns->p50 == 2000);
+    // At the top are the times of the first case.
+    assert_true(result.baseline_ns->p50 == 2000 && result.candidate_ns->p90 == 1000);
+    message_clear(&result_message, &result);
+}
+
+static void an_estimate_is_sent_with_finite_numbers(void **state)
+{
+    static const struct {
+        struct timing_estimate from;
+        double log2, lo, hi;
+    } row[] = {
+        {{.log2 = 0.5, .lo = 0.25, .hi = 0.75}, 0.5, 0.25, 0.75},
+        {{.log2 = NAN, .lo = NAN, .hi = NAN}, 0, -64, 64},
+        {{.log2 = 1, .lo = -INFINITY, .hi = INFINITY}, 1, -64, 64},
+        {{.log2 = 1e9, .lo = 1e8, .hi = 1e10}, 64, 64, 64},
+        {{.log2 = -INFINITY, .lo = -INFINITY, .hi = -100}, -64, -64, -64},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct estimate *estimate = paired_timing_estimate(&row[i].from);
+
+        assert_true(estimate->log2 == row[i].log2);
+        assert_true(estimate->lo == row[i].lo);
+        assert_true(estimate->hi == row[i].hi);
+        free(estimate);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_clear_difference_is_decided_at_the_first_look),
+        TEST(without_a_decision_all_looks_are_done),
+        TEST(a_systematic_error_widens_what_blocks_cannot),
+        TEST(used_up_seconds_leave_the_least_blocks_of_each_case),
+        TEST(the_first_block_after_a_change_does_not_count),
+        TEST(void_blocks_are_run_again),
+        TEST(when_most_blocks_are_void_they_count),
+        TEST(a_block_that_fails_ends_it_at_once),
+        TEST(short_launches_are_compared_one_by_one),
+        TEST(cases_are_weighed_and_described),
+        TEST(an_estimate_is_sent_with_finite_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
