@@ -204,6 +204,18 @@ static void a_number_at_its_bound_or_absent_is_believed(void **state)
     }
 }
 
+static void quantiles_are_in_order_also_around_an_absent_median(void **state)
+{
+    struct report r;
+
+    (void)state;
+    fill_report(&r);
+    r.baseline = (struct quantiles){.p10 = 100, .p50 = NAN, .p90 = 99};
+    assert_lie(&r, "baseline: quantiles out of order");
+    r.baseline.p90 = 100;
+    assert_believed(&r);
+}
+
 static void an_estimate_needs_blocks_but_not_more_than_the_method_takes(void **state)
 {
     struct report r;
@@ -333,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_that_no_measurement_gives_is_refused),
         cmocka_unit_test(a_number_at_its_bound_or_absent_is_believed),
+        cmocka_unit_test(quantiles_are_in_order_also_around_an_absent_median),
         cmocka_unit_test(an_estimate_needs_blocks_but_not_more_than_the_method_takes),
         cmocka_unit_test(a_ratio_without_an_estimate_or_cases_is_refused),
         cmocka_unit_test(a_failure_needs_no_estimate_but_may_not_invent_one),
