@@ -48,7 +48,7 @@ static int check_quantiles(const struct quantiles *q, const char *what, struct e
         !absent_or_within(q->p90, 0, NS_MAX)) {
         return err_set(err, ERR_PROTOCOL, "%s: a time out of range", what);
     }
-    if (q->p10 > q->p50 || q->p50 > q->p90) {
+    if (q->p10 > q->p50 || q->p50 > q->p90 || q->p10 > q->p90) { // each may be absent
         return err_set(err, ERR_PROTOCOL, "%s: quantiles out of order", what);
     }
     return 0;

@@ -110,7 +110,7 @@ static void on_answer(void *owner, const struct err *error, uint64_t retry_after
     (void)retry_after_ms;
     (void)reply;
     f->answers++;
-    f->failures += error != NULL;
+    f->failures += !!error;
 }
 
 // Sends a WAIT and runs the loop until it has been seen.

@@ -1,0 +1,239 @@
+// Answers about jobs: results from memory and from the ledger, and what is no job at all.
+#include "common/file.h"
+#include "daemon/jobs/answer.h"
+#include "daemon/store/cache.h"
+#include "proto/verdict.h"
+#include "tests/support/service_pair.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct service_pair pair;
+    char *dir;
+    struct ledger *ledger;
+    struct job_table *jobs;
+    struct daemon_parts parts;
+    struct answers *answers;
+    uint64_t next_id;
+};
+
+static void on_request(void *owner, struct exchange *exchange, const struct request *request)
+{
+    struct fixture *f = owner;
+    struct wait wait;
+
+    assert_true(exchange_read_body(exchange, request, &wait_message, &wait));
+    answer_due(f->answers, exchange, wait.jobs, wait.jobs_count);
+    message_clear(&wait_message, &wait);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    assert_int_equal(file_make_temp_dir(&f->dir, "kcast-answer", NULL), 0);
+    char *path = xasprintf("%s/ledger.db", f->dir);
+    service_pair_init(&f->pair);
+    assert_int_equal(ledger_open(&f->ledger, path, 0, NULL), 0);
+    assert_int_equal(ledger_start(f->ledger, &f->pair.loop, NULL), 0);
+    free(path);
+    f->jobs = job_table_create(1 << 20, NULL);
+    f->parts = (struct daemon_parts){.jobs = f->jobs, .ledger = f->ledger};
+    f->answers = answers_create(&f->parts);
+    service_pair_open(&f->pair, on_request, f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(answers_pending(f->answers), 0);
+    ledger_close(f->ledger);
+    service_pair_close(&f->pair);
+    answers_free(f->answers);
+    job_table_free(f->jobs);
+    assert_int_equal(file_remove_tree(f->dir, NULL), 0);
+    free(f->dir);
+    free(f);
+    return 0;
+}
+
+static struct job *add(struct fixture *f, enum job_kind kind, enum job_state state)
+{
+    char key[16];
+
+    f->next_id++;
+    (void)snprintf(key, sizeof(key), "k%u", (unsigned)f->next_id);
+    struct job *job = job_table_add(f->jobs, f->next_id, "somebody", "s", key, state);
+    job->kind = (uint8_t)kind;
+    return job;
+}
+
+static struct bytes pack_result(uint64_t verdict)
+{
+    struct result result;
+
+    message_init(&result_message, &result);
+    result.verdict = verdict;
+    result.cached = true;
+    result.device_class = (char *)(uintptr_t) "class of then";
+    return cache_pack(&result_message, &result);
+}
+
+// Puts a job with this result into the ledger alone, as after a restart.
+static void keep(struct fixture *f, const struct job *job, const struct bytes *result)
+{
+    const struct ledger_job row = {.id = job->id,
+                                   .tenant = "somebody",
+                                   .search = "s",
+                                   .key = job->key,
+                                   .spec = {(unsigned char *)(uintptr_t) "spec", 4}};
+    const struct ledger_end end = {.job = job->id, .state = JOB_DONE, .result = result};
+
+    ledger_submit(f->ledger, &row, NULL, NULL, NULL, NULL);
+    ledger_finish(f->ledger, &end, NULL, NULL);
+}
+
+static struct waited ask(struct fixture *f, const uint64_t *ids, size_t count)
+{
+    struct waited reply;
+    struct wait body;
+    struct err err;
+
+    message_init(&wait_message, &body);
+    body.jobs = (uint64_t *)(uintptr_t)ids;
+    body.jobs_count = count;
+    if (service_pair_call(&f->pair, OP_WAIT, &wait_message, &body, &waited_message, &reply, &err) !=
+        0) {
+        fail_msg("%s", err.text);
+    }
+    return reply;
+}
+
+static void finished_unfinished_and_unknown_jobs_are_told_apart(void **state)
+{
+    struct fixture *f = *state;
+    struct job *waiting = add(f, JOB_MEASURE, JOB_QUEUED);
+    struct job *cancelled = add(f, JOB_MEASURE, JOB_CANCELLED);
+    const uint64_t ids[] = {99, cancelled->id, waiting->id, 98};
+
+    cancelled->reason = xstrdup("not wanted");
+    cancelled->cause = JOB_CAUSE_CLIENT;
+    struct waited reply = ask(f, ids, ARRAY_LEN(ids));
+    assert_int_equal(reply.jobs_count, 1);
+    assert_int_equal(reply.jobs[0].job, cancelled->id);
+    assert_string_equal(reply.jobs[0].reason, "not wanted");
+    assert_int_equal(reply.jobs[0].cause, JOB_CAUSE_CLIENT);
+    assert_null(reply.jobs[0].result);
+    assert_int_equal(reply.unknown_count, 2);
+    assert_int_equal(reply.unknown[0], 99);
+    assert_int_equal(reply.unknown[1], 98);
+    message_clear(&waited_message, &reply);
+}
+
+static void results_come_from_memory_and_from_the_ledger_in_one_answer(void **state)
+{
+    struct fixture *f = *state;
+    struct job *old = add(f, JOB_MEASURE, JOB_DONE);
+    struct job *recent = add(f, JOB_MEASURE, JOB_DONE);
+    const uint64_t ids[] = {recent->id, old->id};
+    struct bytes wrong = pack_result(VERDICT_WRONG);
+    struct bytes crash = pack_result(VERDICT_CRASH);
+
+    job_table_keep_result(f->jobs, recent, &crash);
+    keep(f, old, &wrong);
+    struct waited reply = ask(f, ids, 2);
+    assert_int_equal(reply.jobs_count, 2);
+    assert_int_equal(reply.jobs[0].result->verdict, VERDICT_CRASH);
+    assert_int_equal(reply.jobs[1].result->verdict, VERDICT_WRONG);
+    assert_true(reply.jobs[1].cached); // as the result says, where the job has forgotten it
+    assert_string_equal(reply.jobs[1].device_class, "class of then");
+    message_clear(&waited_message, &reply);
+    bytes_clear(&wrong);
+}
+
+static void a_result_that_is_gone_or_junk_is_left_out(void **state)
+{
+    struct fixture *f = *state;
+    struct job *gone = add(f, JOB_MEASURE, JOB_DONE);
+    struct job *junk = add(f, JOB_MEASURE, JOB_DONE);
+    struct job *cut = add(f, JOB_COMPILE, JOB_DONE);
+    const uint64_t ids[] = {gone->id, junk->id, cut->id};
+    struct bytes bytes = bytes_copy("\xc1\xff", 2);
+
+    keep(f, junk, &bytes);
+    job_table_keep_result(f->jobs, cut, &bytes);
+    struct waited reply = ask(f, ids, 3);
+    assert_int_equal(reply.jobs_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(reply.jobs[i].state, JOB_DONE);
+        assert_null(reply.jobs[i].result);
+        assert_null(reply.jobs[i].compiled);
+    }
+    message_clear(&waited_message, &reply);
+}
+
+static void a_compile_job_has_what_the_compiler_gave(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = add(f, JOB_COMPILE, JOB_DONE);
+    struct compiled compiled;
+
+    message_init(&compiled_message, &compiled);
+    compiled.log = (char *)(uintptr_t) "a warning";
+    struct bytes packed = cache_pack(&compiled_message, &compiled);
+    keep(f, job, &packed);
+    bytes_clear(&packed);
+    struct waited reply = ask(f, &job->id, 1);
+    assert_null(reply.jobs[0].result);
+    assert_string_equal(reply.jobs[0].compiled->log, "a warning");
+    message_clear(&waited_message, &reply);
+}
+
+static void one_answer_has_a_bounded_number_of_results(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ids[ANSWER_RESULTS_MAX + 6];
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct job *job = add(f, JOB_MEASURE, JOB_DONE);
+
+        ids[i] = job->id;
+        if (i % 2 == 0) {
+            struct bytes result = pack_result(VERDICT_WRONG);
+
+            keep(f, job, &result);
+            bytes_clear(&result);
+        }
+    }
+    struct waited reply = ask(f, ids, ARRAY_LEN(ids));
+    assert_int_equal(reply.jobs_count, ANSWER_RESULTS_MAX);
+    assert_int_equal(reply.unknown_count, 0); // the others are asked for again
+    for (size_t i = 0; i < ANSWER_RESULTS_MAX; i++) {
+        assert_int_equal(reply.jobs[i].job, ids[i]);
+        assert_int_equal(!reply.jobs[i].result, i % 2);
+    }
+    message_clear(&waited_message, &reply);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(finished_unfinished_and_unknown_jobs_are_told_apart),
+        TEST(results_come_from_memory_and_from_the_ledger_in_one_answer),
+        TEST(a_result_that_is_gone_or_junk_is_left_out),
+        TEST(a_compile_job_has_what_the_compiler_gave),
+        TEST(one_answer_has_a_bounded_number_of_results),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
