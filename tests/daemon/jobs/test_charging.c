@@ -1,6 +1,6 @@
 // Budgets: which job has no hope, what a run is charged while it goes on, and what is written down.
 #include "common/clock.h"
-#include "daemon/jobs/spending.h"
+#include "daemon/jobs/charging.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
@@ -32,10 +32,10 @@ static int tear_down(void **state)
 
 static void use(struct workshop *w, struct account *account, double seconds)
 {
-    struct account_hold hold = {.account = NULL};
+    struct account_reservation hold = {.account = NULL};
 
-    account_hold(&hold, account, seconds);
-    account_settle(w->parts.accounts, &hold, seconds, false, 1000);
+    account_reserve(&hold, account, seconds);
+    account_finish(w->parts.accounts, &hold, seconds, false, 1000);
 }
 
 static void a_spent_budget_is_named_and_compilations_need_none(void **state)
@@ -45,20 +45,20 @@ static void a_spent_budget_is_named_and_compilations_need_none(void **state)
 
     job->kind = JOB_MEASURE;
     account_set(job->search->account, NAN, 10, NAN, 1000);
-    assert_null(spending_refusal(job));
+    assert_null(charging_refusal(job));
     use(w, job->search->account, 9.5);
-    assert_null(spending_refusal(job));
+    assert_null(charging_refusal(job));
     use(w, job->search->account, 0.5);
-    char *refusal = spending_refusal(job);
+    char *refusal = charging_refusal(job);
     assert_non_null(refusal);
     assert_int_equal(strncmp(refusal, "BUDGET: ", 8), 0);
     assert_non_null(strstr(refusal, "greedy"));
     free(refusal);
     job->kind = JOB_COMPILE;
-    assert_null(spending_refusal(job));
+    assert_null(charging_refusal(job));
     job->kind = JOB_MEASURE;
     account_set(job->search->account, NAN, INFINITY, NAN, 1000);
-    assert_null(spending_refusal(job));
+    assert_null(charging_refusal(job));
 }
 
 static void the_tenants_budget_holds_all_its_searches(void **state)
@@ -71,10 +71,10 @@ static void the_tenants_budget_holds_all_its_searches(void **state)
     one->kind = two->kind = other->kind = JOB_MEASURE;
     account_set(one->search->account->tenant, NAN, 5, NAN, 1000);
     use(w, one->search->account, 6);
-    char *refusal = spending_refusal(two);
+    char *refusal = charging_refusal(two);
     assert_non_null(refusal);
     free(refusal);
-    assert_null(spending_refusal(other));
+    assert_null(charging_refusal(other));
 }
 
 static void assert_used(const struct account *account, double seconds)
@@ -89,17 +89,17 @@ static void a_run_is_charged_for_the_time_until_now(void **state)
     struct workshop *w = *state;
     struct job *job = workshop_submit(w, JOB_MEASURE, "k", "candidate", NULL);
 
-    spending_charge(&w->parts); // nothing runs
+    charging_charge_runs(&w->parts); // nothing runs
     workshop_compile_until(w, job, JOB_RUNNING);
     const struct account *account = job->search->account;
     double before_s = account->used_s;
     clock_fake_advance(&w->clock, 3 * NS_PER_S);
-    spending_charge(&w->parts);
+    charging_charge_runs(&w->parts);
     assert_used(account, before_s + 3);
-    spending_charge(&w->parts); // the same seconds are charged once
+    charging_charge_runs(&w->parts); // the same seconds are charged once
     assert_used(account, before_s + 3);
     clock_fake_advance(&w->clock, 2 * NS_PER_S);
-    spending_charge(&w->parts);
+    charging_charge_runs(&w->parts);
     assert_used(account, before_s + 5);
     assert_used(account->tenant, account->used_s);
 }
@@ -131,7 +131,7 @@ static void only_what_is_kept_and_has_changed_is_written(void **state)
     account_set(kept->search->account, NAN, 100, NAN, 1000);
     use(w, kept->search->account, 7);
     use(w, plain->search->account, 8);
-    spending_save(&w->parts);
+    charging_save(&w->parts);
     assert_false(kept->search->account->changed);
     workshop_settle(w);
     struct ledger *second; // somebody else who reads the file

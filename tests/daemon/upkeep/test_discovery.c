@@ -1,6 +1,6 @@
 // What the probes of this machine make of it. The test answers for kcast-exec.
 #include "common/strbuf.h"
-#include "daemon/upkeep/probing.h"
+#include "daemon/upkeep/discovery.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct fixture {
     struct device_spec spec;
     struct cores cores;
     struct daemon_parts parts;
-    struct probing probing;
+    struct discovery probing;
     struct executor *executor; // that runs; NULL: none
     char mode[32];
     bool broken; // none can be started
@@ -85,13 +85,13 @@ static int tear_down(void **state)
 
 static void begin(struct fixture *f)
 {
-    const struct probing_config config = {.parts = &f->parts,
-                                          .device_spec = &f->spec,
-                                          .cores = &f->cores,
-                                          .on_end = on_end,
-                                          .owner = f};
+    const struct discovery_config config = {.parts = &f->parts,
+                                            .device_spec = &f->spec,
+                                            .cores = &f->cores,
+                                            .on_end = on_end,
+                                            .owner = f};
 
-    assert_int_equal(probing_start(&f->probing, &config, NULL), 0);
+    assert_int_equal(discovery_start(&f->probing, &config, NULL), 0);
     assert_string_equal(f->mode, "probe");
 }
 
@@ -261,20 +261,20 @@ static void gpus_that_must_be_there_and_are_not_are_an_error(void **state)
     assert_non_null(strstr(f->text, "there is no driver"));
 }
 
-static void a_stopped_probing_says_nothing_more(void **state)
+static void a_stopped_discovery_says_nothing_more(void **state)
 {
     struct fixture *f = *state;
 
     begin(f);
-    probing_stop(&f->probing);
+    discovery_stop(&f->probing);
     assert_int_equal(f->stopped, 1);
     answer_cores(f, true, NULL); // it had ended just before
     begin(f);
     answer_cores(f, true, NULL);
-    probing_stop(&f->probing);
+    discovery_stop(&f->probing);
     assert_int_equal(f->stopped, 2);
     answer_gpus(f, 1);
-    probing_stop(&f->probing); // nothing runs any more
+    discovery_stop(&f->probing); // nothing runs any more
     assert_int_equal(f->stopped, 2);
     assert_int_equal(f->ended, 0);
 }
@@ -282,15 +282,15 @@ static void a_stopped_probing_says_nothing_more(void **state)
 static void a_probe_that_cannot_be_started_is_an_error(void **state)
 {
     struct fixture *f = *state;
-    const struct probing_config config = {.parts = &f->parts,
-                                          .device_spec = &f->spec,
-                                          .cores = &f->cores,
-                                          .on_end = on_end,
-                                          .owner = f};
+    const struct discovery_config config = {.parts = &f->parts,
+                                            .device_spec = &f->spec,
+                                            .cores = &f->cores,
+                                            .on_end = on_end,
+                                            .owner = f};
     struct err err = ERR_INIT;
 
     f->broken = true;
-    assert_int_equal(probing_start(&f->probing, &config, &err), ERR_SYSTEM);
+    assert_int_equal(discovery_start(&f->probing, &config, &err), ERR_SYSTEM);
     assert_int_equal(f->ended, 0);
     f->broken = false;
     begin(f);
@@ -312,7 +312,7 @@ int main(void)
         TEST(a_probe_that_fails_or_talks_nonsense_ends_the_start),
         TEST(a_failing_probe_of_gpus_matters_only_where_gpus_must_be_there),
         TEST(gpus_that_must_be_there_and_are_not_are_an_error),
-        TEST(a_stopped_probing_says_nothing_more),
+        TEST(a_stopped_discovery_says_nothing_more),
         TEST(a_probe_that_cannot_be_started_is_an_error),
     };
 #undef TEST
