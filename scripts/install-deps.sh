@@ -8,7 +8,7 @@
 set -eu
 run='gcc libc6-dev make binutils pkg-config libuv1-dev libmsgpack-dev libjansson-dev libsqlite3-dev
      libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev libncurses-dev'
-test='libcmocka-dev procps python3 nghttp2-proxy iproute2 nftables'
+test='libcmocka-dev procps python3 xz-utils nghttp2-proxy iproute2 nftables'
 ci='clang libclang-rt-14-dev clang-format-14 slurmctld slurmd slurm-client munge systemd dpkg-dev lintian'
 case "${1:-}" in
 --run) want=$run ;;
