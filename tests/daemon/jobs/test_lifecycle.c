@@ -287,6 +287,21 @@ static void an_object_that_the_host_cannot_open_leaves_the_job_waiting(void **st
     close_workshop(w);
 }
 
+// A search often begins with the baseline itself as its first candidate.
+static void a_lost_compilation_that_is_candidate_and_baseline_ends_the_job(void **state)
+{
+    struct workshop *w = open_workshop(1);
+    struct job *job = workshop_submit(w, JOB_MEASURE, "k", "baseline", NULL);
+
+    (void)state;
+    workshop_lost(w, workshop_execution(w, "candidate.c"), "it fell over");
+    workshop_lost(w, workshop_execution(w, "candidate.c"), "it fell over again");
+    workshop_until_state(w, job, JOB_BURIED);
+    assert_int_equal(job->cause, JOB_CAUSE_LOST_EXECUTOR);
+    assert_string_equal(job->reason, "it fell over again");
+    close_workshop(w);
+}
+
 static void a_cancelled_job_leaves_nothing_behind_at_any_stage(void **state)
 {
     struct workshop *w = open_workshop(1);
@@ -382,6 +397,7 @@ int main(void)
         cmocka_unit_test(equal_jobs_are_measured_once),
         cmocka_unit_test(a_host_that_starts_nothing_is_no_fault_of_job_or_device),
         cmocka_unit_test(an_object_that_the_host_cannot_open_leaves_the_job_waiting),
+        cmocka_unit_test(a_lost_compilation_that_is_candidate_and_baseline_ends_the_job),
         cmocka_unit_test(a_cancelled_job_leaves_nothing_behind_at_any_stage),
         cmocka_unit_test(a_job_that_waits_for_a_spent_budget_ends),
         cmocka_unit_test(nothing_begins_after_the_stop),
