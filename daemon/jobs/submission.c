@@ -12,6 +12,7 @@
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/wait.h"
 #include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
@@ -232,6 +233,7 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     struct job *job = job_table_find(parts->jobs, submission->job);
 
     if (error) {
+        waits_wake(parts->waits, job); // its number may be known from a STATUS
         setup_release(job->setup);
         job_table_remove(parts->jobs, job);
         refuse(submission, error, 0);
