@@ -252,6 +252,32 @@ static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(voi
     assert_int_equal(w->begun, 0);
 }
 
+static void a_cancelled_search_has_the_submissions_that_are_being_checked(void **state)
+{
+    struct workshop *w = *state;
+    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    struct told outcome;
+
+    start(w, &body, &outcome);
+    assert_int_equal(job_table_count(w->parts.jobs), 0); // its blobs are being looked for
+    submissions_cancel(w->parts.submissions, "t", "s");
+    while (outcome.ends == 0) {
+        workshop_turn(w);
+    }
+    struct job *job = job_table_find(w->parts.jobs, outcome.job);
+    workshop_until_state(w, job, JOB_CANCELLED);
+    assert_int_equal(job->cause, JOB_CAUSE_CLIENT);
+    struct submit other = workshop_submit_body(w, JOB_COMPILE, "k2", "source");
+    start(w, &other, &outcome);
+    submissions_cancel(w->parts.submissions, "t", "another");
+    submissions_cancel(w->parts.submissions, "another", "s");
+    while (outcome.ends == 0) {
+        workshop_turn(w);
+    }
+    job = job_table_find(w->parts.jobs, outcome.job);
+    workshop_compile_until(w, job, JOB_DONE);
+}
+
 // --- a job that the ledger does not take
 
 static void on_due(void *owner, struct exchange *exchange, const uint64_t *jobs, size_t count)
@@ -324,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_result_that_is_known_answers_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_cancelled_search_has_the_submissions_that_are_being_checked, set_up, tear_down),
         cmocka_unit_test(who_waits_for_a_job_that_the_ledger_does_not_take_is_answered),
     };
 
