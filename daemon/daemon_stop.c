@@ -87,6 +87,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->parts.lifecycle) {
         lifecycle_stop(daemon->parts.lifecycle);
         compiler_stop(daemon->parts.compiler);
+        setups_stop(daemon->parts.setups);
     }
     administration_stop(daemon->parts.administration);
     watch_stop(daemon->watch);

@@ -260,6 +260,10 @@ static void handle_cancel(struct dispatch *dispatch, struct exchange *exchange,
         return;
     }
     const struct search *search = own_search(dispatch, exchange, body.search);
+    if (body.search) {
+        submissions_cancel(dispatch->parts->submissions, exchange_caller(exchange)->tenant,
+                           body.search);
+    }
     struct deferred_reply *deferred = defer_reply(dispatch, exchange);
     deferred->jobs =
         xcalloc(body.jobs_count + (search ? search->unfinished : 0) + 1, sizeof(*deferred->jobs));

@@ -143,11 +143,14 @@ static void on_started(void *owner, struct job *job)
               job->search->name, job->key, run_device(job->run)->name, job->attempt);
 }
 
-// The run gave no result. The job waits for a device again.
+// The run gave no result. The job waits for a device again. It is still READY when its run ended
+// before the executor was to be started.
 static void measure_again(struct lifecycle *lifecycle, struct job *job)
 {
     ledger_move(lifecycle->parts->ledger, job->id, JOB_QUEUED, job->attempt, NULL, NULL);
-    job_set_state(job, JOB_READY);
+    if (job->state != JOB_READY) {
+        job_set_state(job, JOB_READY);
+    }
     enqueue(lifecycle, job);
 }
 

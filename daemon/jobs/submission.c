@@ -12,6 +12,7 @@
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/wait.h"
 #include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
@@ -22,6 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define RETRY_AFTER_MS 1000    // told to a caller that a limit refuses
 #define MAX_SECONDS_MAX 3600.0 // largest max_seconds of a job
@@ -29,6 +31,7 @@
 
 struct submissions {
     const struct daemon_parts *parts;
+    struct submission *under_way;        // list
     struct log_limit refused[ERR_COUNT]; // limits the log lines about refusals, by error code
 };
 
@@ -43,6 +46,9 @@ struct submission {
     struct setup *setup;    // held from the reading of the problem to the end
     struct setup_wait read; // while the problem is read
     uint64_t job;           // number of the job, once there is one
+    bool cancelled;         // its search was cancelled before there was a job
+    struct submission *prev;
+    struct submission *next;
 };
 
 struct submissions *submissions_create(const struct daemon_parts *parts)
@@ -61,6 +67,7 @@ void submissions_free(struct submissions *submissions)
 // Calls `done` and frees the submission.
 static void finish(struct submission *submission, const struct submission_end *end)
 {
+    DL_DELETE(submission->submissions->under_way, submission);
     submission->done(submission->owner, end);
     setup_release(submission->setup);
     message_clear(&submit_message, &submission->submit);
@@ -232,6 +239,7 @@ static void on_journalled(void *owner, const struct err *error, struct bytes *an
     struct job *job = job_table_find(parts->jobs, submission->job);
 
     if (error) {
+        waits_wake(parts->waits, job); // its number may be known from a STATUS
         setup_release(job->setup);
         job_table_remove(parts->jobs, job);
         refuse(submission, error, 0);
@@ -290,6 +298,7 @@ static void journal(struct submission *submission)
     job->spec = submission->spec;
     job->priority = submit->priority;
     job->wanted_class = (uint8_t)submit->queue_class;
+    job->cancel_requested = submission->cancelled;
     set_account(parts, job->search->account, submit);
     submission_apply_spec(parts, job, submit->spec);
     job->device_class = job->setup->device_class;
@@ -378,6 +387,7 @@ void submission_start(struct submissions *submissions, const char *tenant,
     struct submission *submission = xcalloc(1, sizeof(*submission));
     const struct job_spec *spec = submit_taken->spec;
 
+    DL_APPEND(submissions->under_way, submission);
     submission->submissions = submissions;
     submission->done = done;
     submission->owner = owner;
@@ -399,4 +409,14 @@ void submission_start(struct submissions *submissions, const char *tenant,
         return;
     }
     check_blobs(submission);
+}
+
+void submissions_cancel(struct submissions *submissions, const char *tenant, const char *search)
+{
+    struct submission *submission;
+
+    DL_FOREACH (submissions->under_way, submission) {
+        submission->cancelled |= strcmp(submission->tenant, tenant) == 0 &&
+                                 strcmp(submission->submit.search, search) == 0;
+    }
 }

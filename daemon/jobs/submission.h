@@ -29,6 +29,10 @@ typedef void submission_done(void *owner, const struct submission_end *end);
 void submission_start(struct submissions *submissions, const char *tenant,
                       struct submit *submit_taken, submission_done *done, void *owner);
 
+// Cancels the submissions of this search that are in progress and have no job yet: a new job that
+// one of them makes ends as CANCELLED as soon as the ledger has it.
+void submissions_cancel(struct submissions *submissions, const char *tenant, const char *search);
+
 // Copies the fields of a job's specification into the job and acquires its measurement setup, which
 // the owner of the job releases. The device class is set when the problem has been read.
 void submission_apply_spec(const struct daemon_parts *parts, struct job *job,

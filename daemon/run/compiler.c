@@ -291,8 +291,8 @@ void compiler_cancel(struct compiler *compiler, struct compile_request *request)
     }
     DL_DELETE(task->requests, request);
     request->task = NULL;
-    if (task->requests || task->state == TASK_STORING) {
-        return; // others wait for it, or it is almost done
+    if (task->requests || task->orphan || task->state == TASK_STORING) {
+        return; // others wait for it, it tells its requesters just now, or it is almost done
     }
     compile_task_leave_table(task);
     if (task->state == TASK_WAITING) {

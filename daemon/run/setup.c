@@ -5,7 +5,7 @@
 //   defect    the blob is no valid problem, and it stays so
 //   lost      the blob is missing: told to those who wait and forgotten; the next one tries again
 //   held      the host has no descriptor left: those who wait go on waiting, and it is read again
-//             when the executors may start again (setups_tick)
+//             when the executors may start again (setups_tick); not while the daemon stops
 //
 // Reference and baseline are compiled by the preparation that needs them first. It tells the setup
 // what came of it: an object, or a refusal.
@@ -29,7 +29,8 @@ struct setups {
     struct setup *by_identity;
     struct setup *idle; // list of those without users, oldest first
     size_t idle_count;
-    bool held; // some problems are to be read again by setups_tick
+    bool held;     // some problems are to be read again by setups_tick
+    bool stopping; // nothing is held any more
 };
 
 struct setups *setups_create(const struct daemon_parts *parts)
@@ -216,7 +217,7 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
     setup->reading = false;
     struct problem *problem = NULL;
     struct err err = ERR_INIT;
-    if (error && error->code == ERR_BUSY) {
+    if (error && error->code == ERR_BUSY && !setup->table->stopping) {
         hold(setup->table, error->text);
     } else if (error) {
         wake(setup, JOB_CAUSE_MISSING_BLOB, error->text);
@@ -241,11 +242,8 @@ static void start_reading(struct setup *setup)
     }
 }
 
-void setups_tick(struct setups *setups)
+static void read_held(struct setups *setups)
 {
-    if (!setups->held || executors_held(setups->parts->executors) > 0) {
-        return;
-    }
     setups->held = false;
     struct setup *setup;
     struct setup *next;
@@ -254,6 +252,19 @@ void setups_tick(struct setups *setups)
             start_reading(setup);
         }
     }
+}
+
+void setups_tick(struct setups *setups)
+{
+    if (setups->held && executors_held(setups->parts->executors) == 0) {
+        read_held(setups);
+    }
+}
+
+void setups_stop(struct setups *setups)
+{
+    setups->stopping = true;
+    read_held(setups);
 }
 
 bool setup_read(struct setup *setup, struct setup_wait *wait)

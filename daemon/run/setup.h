@@ -64,6 +64,9 @@ struct setups *setups_create(const struct daemon_parts *parts);
 void setups_free(struct setups *setups);
 // Called once a second: reads the problems again that the host could not open.
 void setups_tick(struct setups *setups);
+// Nobody waits for the host any more: held problems are read a last time now, and those who wait
+// are told what comes of it.
+void setups_stop(struct setups *setups);
 
 // Visits every blob that a known setup needs. Some are visited more than once, and zero stands for
 // a blob that does not exist.

@@ -70,7 +70,12 @@ void job_carry_compiled(struct job *job, struct compiled *compiled_taken)
     char *log = compiled_taken->log;
 
     if (log && strlen(log) > JOB_LOG_MAX) {
-        compiled_taken->log = xstrndup(log, JOB_LOG_MAX);
+        size_t len = JOB_LOG_MAX;
+
+        while (len > 0 && ((unsigned char)log[len] & 0xc0) == 0x80) {
+            len--; // no message may have a part of a character
+        }
+        compiled_taken->log = xstrndup(log, len);
         free(log);
     }
     job_drop_compiled(job);

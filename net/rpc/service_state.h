@@ -1,5 +1,5 @@
 // The structs that net/rpc/service.c (connections) and net/rpc/exchange.c (requests and answers)
-// share. Only these two files include it.
+// share. Only these two files and tests include it.
 #ifndef NET_RPC_SERVICE_STATE_H
 #define NET_RPC_SERVICE_STATE_H
 

@@ -6,6 +6,7 @@
 #include "daemon/store/blob.h"
 #include "proto/messages.h"
 #include "proto/verdict.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/workshop.h"
 #include <math.h>
 #include <setjmp.h>
@@ -248,6 +249,59 @@ static void a_host_that_starts_nothing_is_no_fault_of_job_or_device(void **state
     close_workshop(w);
 }
 
+static void wait_until_held(struct workshop *w, const struct job *job)
+{
+    while (executors_held(w->parts.executors) == 0 || job->run) {
+        workshop_turn(w);
+    }
+}
+
+static void end_hold(struct workshop *w)
+{
+    while (executors_held(w->parts.executors) > 0) {
+        executors_tick(w->parts.executors);
+    }
+    scheduler_wake(w->parts.scheduler);
+}
+
+static void an_object_that_the_host_cannot_open_leaves_the_job_waiting(void **state)
+{
+    struct workshop *w = open_workshop(1);
+    struct job *job = workshop_submit(w, JOB_MEASURE, "k", "candidate", NULL);
+
+    (void)state;
+    workshop_compile_until(w, job, JOB_READY);
+    w->broken = true;
+    wait_until_held(w, job);
+    w->broken = false;
+    end_hold(w);
+    struct rlimit old = descriptors_take();
+    wait_until_held(w, job); // the job has not been RUNNING this time
+    descriptors_give_back(&old);
+    assert_int_equal(job->state, JOB_READY);
+    assert_null(job->run);
+    assert_int_equal(job->attempt, 0);
+    end_hold(w);
+    workshop_measured(w, workshop_execution(w, "measure"), VERDICT_WRONG);
+    workshop_until_state(w, job, JOB_DONE);
+    close_workshop(w);
+}
+
+// A search often begins with the baseline itself as its first candidate.
+static void a_lost_compilation_that_is_candidate_and_baseline_ends_the_job(void **state)
+{
+    struct workshop *w = open_workshop(1);
+    struct job *job = workshop_submit(w, JOB_MEASURE, "k", "baseline", NULL);
+
+    (void)state;
+    workshop_lost(w, workshop_execution(w, "candidate.c"), "it fell over");
+    workshop_lost(w, workshop_execution(w, "candidate.c"), "it fell over again");
+    workshop_until_state(w, job, JOB_BURIED);
+    assert_int_equal(job->cause, JOB_CAUSE_LOST_EXECUTOR);
+    assert_string_equal(job->reason, "it fell over again");
+    close_workshop(w);
+}
+
 static void a_cancelled_job_leaves_nothing_behind_at_any_stage(void **state)
 {
     struct workshop *w = open_workshop(1);
@@ -342,6 +396,8 @@ int main(void)
         cmocka_unit_test(an_object_that_has_gone_is_compiled_again),
         cmocka_unit_test(equal_jobs_are_measured_once),
         cmocka_unit_test(a_host_that_starts_nothing_is_no_fault_of_job_or_device),
+        cmocka_unit_test(an_object_that_the_host_cannot_open_leaves_the_job_waiting),
+        cmocka_unit_test(a_lost_compilation_that_is_candidate_and_baseline_ends_the_job),
         cmocka_unit_test(a_cancelled_job_leaves_nothing_behind_at_any_stage),
         cmocka_unit_test(a_job_that_waits_for_a_spent_budget_ends),
         cmocka_unit_test(nothing_begins_after_the_stop),

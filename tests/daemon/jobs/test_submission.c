@@ -1,10 +1,13 @@
 // What becomes of a SUBMIT: a new job, the known job of its key, a cached result, or a refusal.
 #include "daemon/jobs/submission.h"
+#include "daemon/jobs/wait.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/job_table.h"
+#include "daemon/store/ledger.h"
+#include "net/rpc/service_state.h"
 #include "proto/verdict.h"
+#include "tests/daemon/served_workshop.h"
 #include "tests/support/daemon_client.h"
-#include "tests/support/workshop.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,6 +252,84 @@ static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(voi
     assert_int_equal(w->begun, 0);
 }
 
+static void a_cancelled_search_has_the_submissions_that_are_being_checked(void **state)
+{
+    struct workshop *w = *state;
+    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    struct told outcome;
+
+    start(w, &body, &outcome);
+    assert_int_equal(job_table_count(w->parts.jobs), 0); // its blobs are being looked for
+    submissions_cancel(w->parts.submissions, "t", "s");
+    while (outcome.ends == 0) {
+        workshop_turn(w);
+    }
+    struct job *job = job_table_find(w->parts.jobs, outcome.job);
+    workshop_until_state(w, job, JOB_CANCELLED);
+    assert_int_equal(job->cause, JOB_CAUSE_CLIENT);
+    struct submit other = workshop_submit_body(w, JOB_COMPILE, "k2", "source");
+    start(w, &other, &outcome);
+    submissions_cancel(w->parts.submissions, "t", "another");
+    submissions_cancel(w->parts.submissions, "another", "s");
+    while (outcome.ends == 0) {
+        workshop_turn(w);
+    }
+    job = job_table_find(w->parts.jobs, outcome.job);
+    workshop_compile_until(w, job, JOB_DONE);
+}
+
+// --- a job that the ledger does not take
+
+static void on_due(void *owner, struct exchange *exchange, const uint64_t *jobs, size_t count)
+{
+    struct waited reply;
+
+    message_init(&waited_message, &reply);
+    reply.unknown = (uint64_t *)(uintptr_t)jobs;
+    reply.unknown_count = count;
+    exchange_reply(exchange, &waited_message, &reply);
+    ++*(unsigned *)owner;
+}
+
+// Keeps a job in the ledger alone, so that the ledger does not take another one of its key.
+static void use_up_key(struct workshop *w, const char *key)
+{
+    const struct ledger_job row = {.id = ledger_next_job(w->parts.ledger),
+                                   .tenant = "t",
+                                   .search = "s",
+                                   .key = key,
+                                   .spec = {.data = (unsigned char *)(uintptr_t) "x", .len = 1}};
+
+    ledger_submit(w->parts.ledger, &row, NULL, NULL, NULL, NULL);
+}
+
+static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void **state)
+{
+    struct workshop *w = served_open(1);
+    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    unsigned due = 0;
+
+    (void)state;
+    waits_close(w->parts.waits);
+    w->parts.waits = waits_create(&w->loop, on_due, &due);
+    use_up_key(w, "k");
+    struct told outcome;
+    start(w, &body, &outcome);
+    struct job *job;
+    while (!(job = job_table_find_key(w->parts.jobs, "t", "s", "k"))) {
+        workshop_turn(w);
+    }
+    struct exchange *exchange = exchange_create(w->parts.service, NULL);
+    assert_true(waits_park(w->parts.waits, exchange, &job->id, 1, &job, 1, 1000000));
+    while (outcome.ends == 0 || due == 0) {
+        workshop_turn(w);
+    }
+    assert_int_equal(outcome.error.code, ERR_SYSTEM);
+    assert_int_equal(job_table_count(w->parts.jobs), 0);
+    assert_int_equal(due, 1);
+    served_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +350,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_result_that_is_known_answers_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_cancelled_search_has_the_submissions_that_are_being_checked, set_up, tear_down),
+        cmocka_unit_test(who_waits_for_a_job_that_the_ledger_does_not_take_is_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

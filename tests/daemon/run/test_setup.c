@@ -125,6 +125,21 @@ static void a_problem_that_the_host_cannot_open_is_read_later(void **state)
     assert_non_null(f->setup->name);
 }
 
+static void nobody_waits_for_the_host_when_the_daemon_stops(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit old = descriptors_take();
+    struct waiter *waiter = wait_for(f, 0, f->setup);
+
+    while (executors_held(f->w.parts.executors) == 0) {
+        workshop_turn(&f->w);
+    }
+    setups_stop(f->w.parts.setups);
+    until_told(f, waiter);
+    descriptors_give_back(&old);
+    assert_true(waiter->failed);
+}
+
 static void who_no_longer_waits_is_not_told(void **state)
 {
     struct fixture *f = *state;
@@ -144,6 +159,7 @@ int main(void)
         WITH(all_who_wait_are_told_when_the_problem_has_been_read),
         WITH(a_problem_that_has_gone_is_looked_for_again_by_the_next_one),
         WITH(a_problem_that_the_host_cannot_open_is_read_later),
+        WITH(nobody_waits_for_the_host_when_the_daemon_stops),
         WITH(who_no_longer_waits_is_not_told),
     };
 

@@ -267,6 +267,24 @@ static void of_a_long_log_the_beginning_is_carried(void **state)
     job_table_free(jobs); // what is carried goes with it
 }
 
+static void a_long_log_is_not_cut_within_a_character(void **state)
+{
+    struct job_table *jobs = job_table_create(1000, NULL);
+    struct job *job = job_table_add(jobs, 1, "t", "s", "k", JOB_COMPILING);
+    struct compiled compiled = compiled_with_log(JOB_LOG_MAX + 100);
+
+    (void)state;
+    memcpy(&compiled.log[JOB_LOG_MAX - 2], "\xe2\x82\xac", 3); // the euro sign
+    job_carry_compiled(job, &compiled);
+    assert_int_equal(strlen(job->compiled->log), JOB_LOG_MAX - 2);
+    struct strbuf packed = STRBUF_INIT;
+    assert_int_equal(message_pack(&compiled_message, job->compiled, &packed, NULL), 0);
+    assert_int_equal(message_read(&compiled_message, &compiled, packed.data, packed.len, NULL), 0);
+    message_clear(&compiled_message, &compiled);
+    strbuf_release(&packed);
+    job_table_free(jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_hundred_thousand_jobs_are_small),
         cmocka_unit_test(what_was_compiled_is_carried_to_the_end_and_no_further),
         cmocka_unit_test(of_a_long_log_the_beginning_is_carried),
+        cmocka_unit_test(a_long_log_is_not_cut_within_a_character),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
