@@ -226,7 +226,7 @@ static bool relocation_is_ifunc(const struct view *view, const Elf64_Rela *reloc
     const unsigned char *data = at_address(
         view, view->symbols + ELF64_R_SYM(relocation->r_info) * sizeof(symbol), sizeof(symbol));
     if (!data) {
-        return false;
+        return true; // what the loader will find there is not known
     }
     memcpy(&symbol, data, sizeof(symbol));
     return ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC && symbol.st_shndx != SHN_UNDEF;
