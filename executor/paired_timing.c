@@ -24,6 +24,7 @@ static void count_block(struct paired_timing *paired_timing, struct timed_case *
 {
     double ratio = timing_block_log2(block);
 
+    timed->timeless += isnan(ratio);
     if (isnan(ratio) ||
         (!timed->disturbed && paired_timing->is_void(paired_timing->owner, block))) {
         timed->voids++;
@@ -37,6 +38,19 @@ static void count_block(struct paired_timing *paired_timing, struct timed_case *
         timed->second_ns[timed->launch_count++] = block->cpu[1][i];
     }
     paired_timing->launches += 2;
+}
+
+// Blocks without a time never count, so most blocks must not be such: otherwise the blocks that the
+// look needs would never be there.
+static int check_clock(const struct timed_case *timed, struct err *err)
+{
+    double most = TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)timed->attempts;
+
+    return (double)timed->timeless <= most
+               ? 0
+               : err_set(err, ERR_SYSTEM,
+                         "the clock shows no time for launches in %zu of %zu blocks",
+                         timed->timeless, timed->attempts);
 }
 
 // Draws phase and content of a superblock. Returns whether either has changed, so that the next
@@ -78,6 +92,7 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
             count_block(paired_timing, timed, &block);
             timed->in_superblock =
                 timed->series.count == before || timed->series.count % TIMING_SUPERBLOCK != 0;
+            rc = check_clock(timed, err);
         }
     }
     timed->spent_s += now_s() - start;

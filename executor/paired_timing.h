@@ -26,6 +26,7 @@ struct timed_case {
     size_t launch_count;                     // entries of first_ns, and of second_ns
     size_t attempts;                         // blocks run, including those that do not count
     size_t voids;                            // blocks that were disturbed in one arm more
+    size_t timeless;                         // blocks with a launch of no time, by the clock
     bool disturbed;     // set when most blocks are void; from then on void blocks count
     bool phase;         // order in the current superblock; false: ABBA, true: BAAB
     size_t slot;        // content of the current superblock
@@ -62,7 +63,7 @@ struct paired_timing {
 };
 
 // Runs blocks until the rule decides, the seconds are used up or all looks are done. Returns 0, or
-// what run_block returned.
+// what run_block returned. ERR_SYSTEM when the clock shows no time for most blocks.
 MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err *err);
 // Returns the geometric mean of the two arms' median times, in nanoseconds.
 double paired_timing_median(const struct timed_case *timed);

@@ -89,6 +89,11 @@ while IFS= read -r row; do
     done <<<"$tests"
 done < <(sed -n '/^| .* | tests |$/,/^$/p' docs/failures.md | grep '^| ' | tail -n +3)
 
+# Programs of tests that documents name have a source.
+while IFS= read -r name; do
+    [ -e "${name#build/debug/}.c" ] || complain "documents name $name, which does not exist"
+done < <(grep -rohE --include='*.md' 'build/debug/tests/[a-z0-9_/]+' docs ./*.md | sort -u)
+
 # Every program's version is the one of the source.
 version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)
 for program in kcast kcastd kcast-worker kcast-exec kcast-replay; do

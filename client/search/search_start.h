@@ -67,7 +67,8 @@ struct search_options {
                    "with which probability the share may be greater; not for --guarantee recall, " \
                    "which holds on average"),                                                      \
         SEARCH_ROW(base, "budget", 'b', OPTION_DURATION, budget_ns, "TIME", NULL, 0, 0, NULL,      \
-                   "stop when so much device time is used; \"90s\", \"5m\""),                      \
+                   "stop when so much device time is used; what is under way then is finished; "   \
+                   "\"90s\", \"5m\""),                                                             \
         SEARCH_ROW(base, "hard-budget", 0, OPTION_DURATION, hard_ns, "TIME", NULL, 0, 0, NULL,     \
                    "device time that a daemon gives the search and no more, resumed or not"),      \
         SEARCH_ROW(                                                                                \

@@ -121,6 +121,25 @@ static int find_dynamic(struct view *view, struct err *err)
                    DYNAMIC_MAX);
 }
 
+// ERR_INVALID when a table of relocations is too long or cannot be read as the loader will. The
+// loader takes a part of an entry at the end for a whole one, and zeros behind the file's bytes for
+// entries, into which earlier relocations may have written.
+static int check_relocations(const struct view *view, struct err *err)
+{
+    for (size_t table = 0; table < ARRAY_LEN(view->relocations); table++) {
+        uint64_t address = view->relocations[table].address, size = view->relocations[table].size;
+
+        if (size / sizeof(Elf64_Rela) > RELOCATIONS_MAX) {
+            return err_set(err, ERR_INVALID, "the object has more than %d relocations",
+                           RELOCATIONS_MAX);
+        }
+        if (size % sizeof(Elf64_Rela) != 0 || (size > 0 && !at_address(view, address, size))) {
+            return err_set(err, ERR_INVALID, "the object's relocations are damaged");
+        }
+    }
+    return 0;
+}
+
 static int read_dynamic(struct view *view, struct err *err)
 {
     int rc = find_dynamic(view, err);
@@ -163,13 +182,7 @@ static int read_dynamic(struct view *view, struct err *err)
             break;
         }
     }
-    for (size_t table = 0; table < ARRAY_LEN(view->relocations); table++) {
-        if (view->relocations[table].size / sizeof(Elf64_Rela) > RELOCATIONS_MAX) {
-            return err_set(err, ERR_INVALID, "the object has more than %d relocations",
-                           RELOCATIONS_MAX);
-        }
-    }
-    return 0;
+    return check_relocations(view, err);
 }
 
 // Whether the entry makes the loader load another library.
@@ -213,7 +226,7 @@ static bool relocation_is_ifunc(const struct view *view, const Elf64_Rela *reloc
     const unsigned char *data = at_address(
         view, view->symbols + ELF64_R_SYM(relocation->r_info) * sizeof(symbol), sizeof(symbol));
     if (!data) {
-        return false;
+        return true; // what the loader will find there is not known
     }
     memcpy(&symbol, data, sizeof(symbol));
     return ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC && symbol.st_shndx != SHN_UNDEF;

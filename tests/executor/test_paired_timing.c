@@ -23,9 +23,10 @@ struct fixture {
     double first_ns[2], second_ns[2][2];
     double noise_log2;  // every other block is off by so much, up and down in turn
     size_t spike_every; // every so many blocks one launch of the first arm takes 16 times as long
-    size_t void_every;  // every so many blocks is void; 0: none, 1: all
-    size_t failing;     // the block that does not succeed, counted from 1; 0: none
-    int with;           // what that block returns
+    size_t timeless_every;  // in every so many blocks one launch takes no time; 0: none
+    size_t void_every;      // every so many blocks is void; 0: none, 1: all
+    size_t failing;         // the block that does not succeed, counted from 1; 0: none
+    int with;               // what that block returns
     double systematic_log2; // of each case
     // What has been run:
     size_t blocks;
@@ -51,6 +52,9 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     }
     if (f->spike_every > 0 && f->blocks % f->spike_every == 0) {
         ret->cpu[0][1] *= 16;
+    }
+    if (f->timeless_every > 0 && f->blocks % f->timeless_every == 0) {
+        ret->cpu[1][0] = 0;
     }
     if (f->blocks == f->failing) {
         return f->with == MEASURE_STOP ? MEASURE_STOP
@@ -130,6 +134,33 @@ static void a_clear_difference_is_decided_at_the_first_look(void **state)
     assert_false(paired_timing_disturbed(&f->timing));
     assert_true(paired_timing_second_median(timed) == 1000);
     assert_true(fabs(paired_timing_median(timed) - sqrt(2000.0 * 1000)) < 1e-9);
+}
+
+// Such blocks never count, so without an end of its own the timing would run for ever.
+static void a_clock_that_shows_no_time_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+    struct err err = ERR_INIT;
+
+    f->second_ns[0][1] = 0;
+    assert_int_equal(paired_timing_run(&f->timing, &err), ERR_SYSTEM);
+    assert_string_equal(err.text, "the clock shows no time for launches in 18 of 19 blocks");
+    assert_int_equal(timed->series.count, 0);
+    assert_int_equal(f->blocks, 19); // the first warms up
+}
+
+static void some_blocks_without_a_time_are_run_again(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->timeless_every = 3;
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+    assert_int_equal(timed->timeless, timed->attempts / 3);
+    assert_true(timed->timeless > 0);
+    assert_true(fabs(f->timing.combined.log2 - 1) < 1e-12);
 }
 
 static void without_a_decision_all_looks_are_done(void **state)
@@ -329,6 +360,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_clear_difference_is_decided_at_the_first_look),
+        TEST(a_clock_that_shows_no_time_is_an_error),
+        TEST(some_blocks_without_a_time_are_run_again),
         TEST(without_a_decision_all_looks_are_done),
         TEST(a_systematic_error_widens_what_blocks_cannot),
         TEST(used_up_seconds_leave_the_least_blocks_of_each_case),

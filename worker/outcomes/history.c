@@ -1,7 +1,8 @@
 // Design note. A group (a problem on a device class) is made by its first outcome and kept until
 // the history is closed. Every new outcome goes to the store first and then, in memory, to the
-// recalibration and to the group's decisions. A file that is opened is replayed in the same order,
-// so that a restarted worker knows the same.
+// recalibration and to the group's decisions. A file that is opened is replayed in the order of
+// telling, whatever the group, so that a restarted worker knows the same and forgets the same. Only
+// alarms of drift are not repeated, because the maps are fitted once, at the end.
 #include "worker/outcomes/history.h"
 
 #include "common/mem.h"
@@ -262,18 +263,14 @@ static int load_group(void *owner, int64_t id, const char *identity, const char 
     return 0;
 }
 
-// Where load_outcome puts the outcomes that it is given.
-struct loading {
-    struct history *history;
-    struct history_group *group;
-};
-
 static void load_outcome(void *owner, const struct observe *observe)
 {
-    struct loading *loading = owner;
+    struct history *history = owner;
+    struct history_group *group =
+        find_group(history, observe->problem, &observe->problem_digest, observe->device_class);
 
-    if (outcome_is_usable(&observe->outcomes[0])) {
-        learn(loading->history, loading->group, &observe->outcomes[0]);
+    if (group && outcome_is_usable(&observe->outcomes[0])) {
+        learn(history, group, &observe->outcomes[0]);
     }
 }
 
@@ -288,16 +285,7 @@ static int load(struct history *history, const char *path, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    struct loading loading = {.history = history};
-    struct history_group *next;
-    HASH_ITER (hh, history->groups, loading.group, next) {
-        rc = outcome_store_each_outcome(history->store, loading.group->id, HISTORY_ROWS_MAX,
-                                        load_outcome, &loading, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
+    return outcome_store_each(history->store, HISTORY_ROWS_MAX, load_outcome, history, err);
 }
 
 int history_open(struct history **ret, const char *path, struct err *err)

@@ -340,20 +340,11 @@ out:
     return rc;
 }
 
-int outcome_store_each_outcome(struct outcome_store *store, int64_t group, uint64_t limit,
-                               outcome_store_outcome_visit *visit, void *owner, struct err *err)
+// Visits the outcomes that the query finds, and finalizes it.
+static int visit_outcomes(struct outcome_store *store, sqlite3_stmt *query,
+                          outcome_store_outcome_visit *visit, void *owner, struct err *err)
 {
-    sqlite3_stmt *query = NULL;
-    int rc = prepare(store, &query,
-                     "SELECT body FROM (SELECT id, body FROM outcome WHERE group_id = ?1 ORDER BY "
-                     "id DESC LIMIT ?2)"
-                     " ORDER BY id",
-                     err);
-    if (rc == 0) {
-        sqlite3_bind_int64(query, 1, group);
-        sqlite3_bind_int64(query, 2, (int64_t)limit);
-    }
-    int step = SQLITE_DONE;
+    int rc = 0, step = SQLITE_DONE;
     while (rc == 0 && (step = sqlite3_step(query)) == SQLITE_ROW) {
         struct observe observe;
         const void *body = sqlite3_column_blob(query, 0);
@@ -373,4 +364,38 @@ int outcome_store_each_outcome(struct outcome_store *store, int64_t group, uint6
     }
     sqlite3_finalize(query);
     return rc;
+}
+
+int outcome_store_each_outcome(struct outcome_store *store, int64_t group, uint64_t limit,
+                               outcome_store_outcome_visit *visit, void *owner, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int rc = prepare(store, &query,
+                     "SELECT body FROM (SELECT id, body FROM outcome WHERE group_id = ?1 ORDER BY "
+                     "id DESC LIMIT ?2)"
+                     " ORDER BY id",
+                     err);
+    if (rc != 0) {
+        return rc;
+    }
+    sqlite3_bind_int64(query, 1, group);
+    sqlite3_bind_int64(query, 2, (int64_t)limit);
+    return visit_outcomes(store, query, visit, owner, err);
+}
+
+int outcome_store_each(struct outcome_store *store, uint64_t limit,
+                       outcome_store_outcome_visit *visit, void *owner, struct err *err)
+{
+    sqlite3_stmt *query = NULL;
+    int rc = prepare(store, &query,
+                     "SELECT outcome.body FROM outcome JOIN"
+                     " (SELECT id, row_number() OVER (PARTITION BY group_id ORDER BY id DESC)"
+                     "  AS back FROM outcome) AS recent"
+                     " ON recent.id = outcome.id WHERE recent.back <= ?1 ORDER BY outcome.id",
+                     err);
+    if (rc != 0) {
+        return rc;
+    }
+    sqlite3_bind_int64(query, 1, (int64_t)limit);
+    return visit_outcomes(store, query, visit, owner, err);
 }

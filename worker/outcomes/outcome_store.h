@@ -49,5 +49,8 @@ typedef void outcome_store_outcome_visit(void *owner, const struct observe *obse
 MUST_CHECK int outcome_store_each_outcome(struct outcome_store *store, int64_t group,
                                           uint64_t limit, outcome_store_outcome_visit *visit,
                                           void *owner, struct err *err);
+// The same for all groups, in the order in which the outcomes were told.
+MUST_CHECK int outcome_store_each(struct outcome_store *store, uint64_t limit,
+                                  outcome_store_outcome_visit *visit, void *owner, struct err *err);
 
 #endif

@@ -244,6 +244,47 @@ static void resolver_functions_are_found_among_relocations(void **state)
     assert_non_null(strstr(err.text, "more than 1000000 relocations"));
 }
 
+static void a_symbol_outside_the_file_counts_as_a_resolver(void **state)
+{
+    (void)state;
+    struct made *made = make();
+    struct elf_facts facts;
+
+    made->relocation[0].r_info = ELF64_R_INFO(1000000, 6);
+    add_entry(made, DT_RELA, RELOCATIONS_AT);
+    add_entry(made, DT_RELASZ, sizeof(Elf64_Rela));
+    assert_int_equal(inspect(made, &facts, NULL), 0);
+    assert_true(facts.has_ifunc);
+}
+
+// The loader would run a resolver function that these hide.
+static void relocations_that_cannot_be_read_as_a_whole_are_refused(void **state)
+{
+    static const struct {
+        uint64_t address, size;
+    } row[] = {
+        {RELOCATIONS_AT, 1},
+        {RELOCATIONS_AT, sizeof(Elf64_Rela) - 1},
+        {RELOCATIONS_AT, 2 * sizeof(Elf64_Rela) + 8},
+        {offsetof(struct made, entries), sizeof(Elf64_Rela)}, // behind the segment's bytes
+        {offsetof(struct made, entries) - 8, sizeof(Elf64_Rela)},
+        {UINT64_MAX - 8, sizeof(Elf64_Rela)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(row); i++) {
+        bool first = i < ARRAY_LEN(row);
+        struct made *made = make();
+        struct elf_facts facts;
+        struct err err = ERR_INIT;
+
+        add_entry(made, first ? DT_RELA : DT_JMPREL, row[i % ARRAY_LEN(row)].address);
+        add_entry(made, first ? DT_RELASZ : DT_PLTRELSZ, row[i % ARRAY_LEN(row)].size);
+        assert_int_equal(inspect(made, &facts, &err), ERR_INVALID);
+        assert_string_equal(err.text, "the object's relocations are damaged");
+    }
+}
+
 static void segments_are_added_up_by_what_they_may_do(void **state)
 {
     (void)state;
@@ -312,6 +353,8 @@ int main(void)
         cmocka_unit_test(entries_behind_the_end_change_nothing),
         cmocka_unit_test(a_dynamic_section_without_an_end_is_refused),
         cmocka_unit_test(resolver_functions_are_found_among_relocations),
+        cmocka_unit_test(a_symbol_outside_the_file_counts_as_a_resolver),
+        cmocka_unit_test(relocations_that_cannot_be_read_as_a_whole_are_refused),
         cmocka_unit_test(segments_are_added_up_by_what_they_may_do),
         cmocka_unit_test(objects_of_other_kinds_are_refused),
         cmocka_unit_test(a_needed_library_is_named_exactly),

@@ -344,6 +344,52 @@ static void a_boaster_is_believed_less_and_a_restart_knows_it(void **state)
     message_clear(&worker_status_message, &status[1]);
 }
 
+// Tells `count` outcomes of candidates forecast at y = 1, one in `wrong_every` of them wrong.
+static void tell_many(struct fixture *f, const char *problem, int first, int count, int wrong_every)
+{
+    double bins[BIN_COUNT];
+    char(*key)[32] = xcalloc((size_t)count, sizeof(*key));
+    struct raw_forecast raw = {.model = (char *)(uintptr_t) "llm m",
+                               .p_correct = 0.8,
+                               .p_improves = 0.8,
+                               .bins = bins,
+                               .bins_count = BIN_COUNT};
+    struct outcome *outcome = xcalloc((size_t)count, sizeof(*outcome));
+
+    point(bins, bin_of(1));
+    for (int i = 0; i < count; i++) {
+        bool wrong = i % wrong_every == 0;
+
+        outcome[i] = outcome_of(wrong ? VERDICT_WRONG : VERDICT_FASTER, wrong ? NAN : 1);
+        (void)snprintf(key[i], sizeof(key[i]), "s/%d", first + i);
+        outcome[i].key = key[i];
+        outcome[i].raw = &raw;
+        outcome[i].propensity = 1;
+    }
+    assert_int_equal(tell(f, problem, "cpu x", outcome, (size_t)count, NULL), 0);
+    free(outcome);
+    free(key);
+}
+
+// The recalibration keeps the newest outcomes of all problems. A problem that is old but was told of
+// last must not lose its outcomes by a restart.
+static void a_restart_forgets_what_is_oldest_and_no_more(void **state)
+{
+    struct fixture *f = *state;
+
+    tell_many(f, "sgemm", 0, 1, 5);
+    tell_many(f, "softmax", 0, 3500, 2);
+    tell_many(f, "gemv", 0, 3500, 2);
+    tell_many(f, "sgemm", 1, 2500, 5);
+    struct forecast before = recalibrate(f, &plain, 0.8);
+    reopen(f);
+    struct forecast after = recalibrate(f, &plain, 0.8);
+    assert_true(fabs(before.p_correct - 0.8) < 0.05);
+    assert_true(fabs(after.p_correct - before.p_correct) < 1e-6);
+    message_clear(&forecast_message, &before);
+    message_clear(&forecast_message, &after);
+}
+
 static void there_is_a_largest_number_of_groups(void **state)
 {
     struct fixture *f = *state;
@@ -396,6 +442,7 @@ int main(void)
         TEST(an_improvement_is_over_the_incumbent_by_the_margin),
         TEST(twelve_known_calls_give_confidence),
         TEST(a_boaster_is_believed_less_and_a_restart_knows_it),
+        TEST(a_restart_forgets_what_is_oldest_and_no_more),
         TEST(there_is_a_largest_number_of_groups),
         TEST(a_damaged_file_is_refused),
     };

@@ -117,6 +117,21 @@ static void outcomes_are_there_after_reopening_in_their_order(void **state)
     assert_int_equal(count, 5);
 }
 
+static void all_groups_are_read_in_the_order_of_telling(void **state)
+{
+    struct fixture *f = *state;
+    reopen(f);
+    for (int i = 0; i < 8; i++) {
+        char key[2] = {(char)('a' + i), 0};
+        assert_true(add(f, group_of(f, i % 2 == 0 || i > 5 ? "a" : "b"), key, i));
+    }
+    struct seen seen = {0};
+    assert_int_equal(outcome_store_each(f->store, 3, on_outcome, &seen, NULL), 0);
+    static const double newest[] = {1, 3, 4, 5, 6, 7}; // three of each group
+    assert_int_equal(seen.count, ARRAY_LEN(newest));
+    assert_memory_equal(seen.log2, newest, sizeof(newest));
+}
+
 static void an_outcome_told_twice_counts_once(void **state)
 {
     struct fixture *f = *state;
@@ -242,6 +257,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(outcomes_are_there_after_reopening_in_their_order),
+        TEST(all_groups_are_read_in_the_order_of_telling),
         TEST(an_outcome_told_twice_counts_once),
         TEST(without_a_key_the_content_is_the_key),
         TEST(groups_are_listed_until_a_visit_objects),
