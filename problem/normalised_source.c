@@ -8,7 +8,8 @@ struct scan {
     const char *at;  // next byte of the source
     const char *end; // behind its last byte
     char last;       // the character that was written last, 0: none
-    bool number;     // it belongs to a number, such as 0x1'f or 1.5
+    bool number;     // the character at hand belongs to a number, such as 0x1'f or 1.5
+    bool was_number; // the one that was written last does
     bool blank;      // blanks or a comment were left out since then
     bool line;       // a line has ended since then
     bool directive;  // inside a line that begins with '#' or "//@", whose end must be kept
@@ -32,16 +33,25 @@ static void put(struct scan *scan, char c)
     scan->last = c;
 }
 
+// Whether a character that follows a blank would become part of what was written last without it:
+// of a word, of a number with its separators, or a quote behind a word such as L.
+static bool binds(const struct scan *scan, char c)
+{
+    bool quote = c == '\'' || c == '"';
+
+    return (is_word(scan->last) && (is_word(c) || quote)) ||
+           (scan->was_number && (is_word(c) || quote || c == '.'));
+}
+
 // Writes a character of the source. Writes a blank or a line end before it when leaving that out
-// would change the meaning: between two words, between two operators that would become another one,
-// in "#define F (x)".
+// would change the meaning: where two characters would bind, between two operators that would become
+// another one, in "#define F (x)".
 static void write_char(struct scan *scan, char c)
 {
     if (scan->directive && scan->line) {
         put(scan, '\n');
         scan->directive = false;
-    } else if (scan->blank && ((is_word(scan->last) && is_word(c)) ||
-                               (scan->last == c && strchr("+-&|<>=*/", c)) ||
+    } else if (scan->blank && (binds(scan, c) || (scan->last == c && strchr("+-&|<>=*/", c)) ||
                                (scan->last == '*' && c == '/') || (scan->last == '/' && c == '*') ||
                                (scan->directive && (c == '(' || is_word(scan->last))))) {
         put(scan, ' ');
@@ -72,6 +82,7 @@ static bool begins_line(const struct scan *scan)
 // Notes whether a number continues or begins with c, which comes next.
 static void note_number(struct scan *scan, char c)
 {
+    scan->was_number = scan->number;
     if (scan->number && !scan->blank) {
         scan->number = is_word(c) || c == '.' || c == '\'';
     } else {
@@ -109,6 +120,7 @@ static void copy_literal(struct scan *scan)
 {
     char quote = *scan->at++;
 
+    scan->was_number = scan->number;
     scan->number = false;
     write_char(scan, quote);
     while (scan->at < scan->end && *scan->at != quote && *scan->at != '\n') {

@@ -32,6 +32,8 @@ static void what_means_something_else_is_something_else(void **state)
 {
     static const char *const pair[][2] = {
         {"int x;", "intx;"},
+        {"s = L \"a\";", "s = L\"a\";"}, // a macro and a string, or a string of wide characters
+        {"x = 1 '+2;", "x = 1'+2;"},
         {"a - -b", "a--b"},
         {"a + +b", "a++b"},
         {"x = a / *p;", "x = a /*p;*/ ;"},
@@ -140,6 +142,9 @@ static void a_normalised_text_is_its_own_normalised_text(void **state)
         "//@ launch f grid=(1)  block=(2)\n__global__ void f() { asm(\"bar;  \" : : ); }",
         "a / /**/ / b; c < /**/ < d; e = '\\'' ;",
         "s = \"unclosed\nint  x;",
+        "1/* x */'+ +1",
+        "4' g4' *  x",
+        "1. x' +  2",
     };
 
     (void)state;
