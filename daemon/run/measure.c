@@ -350,7 +350,7 @@ void run_start(const struct daemon_parts *parts, const struct run_events *events
         [RUN_BLOB_PROBLEM] = setup->problem,
         [RUN_BLOB_REFERENCE] = setup->reference.object,
         [RUN_BLOB_BASELINE] = setup->baseline.object,
-        [RUN_BLOB_CANDIDATE] = job->compiled->object,
+        [RUN_BLOB_CANDIDATE] = job->object,
     };
     uint64_t now_ns = clock_now_ns(run->parts->clock);
     double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;

@@ -37,13 +37,13 @@ static void fill_conditions(const struct run *run, bool disturbed, struct result
     result->conditions = facts;
 }
 
-static void fill_compiled(const struct compiled *compiled, struct result *result)
+static void fill_compiled(const struct job *job, struct result *result)
 {
     if (!result->compiled) {
         result->compiled = xcalloc(1, sizeof(*result->compiled));
     }
     message_clear(&compiled_message, result->compiled);
-    message_copy(&compiled_message, result->compiled, compiled);
+    job_read_compiled(job, result->compiled);
     result->compiled->cached = false; // a result does not say whether it was in the cache
 }
 
@@ -62,7 +62,7 @@ void measure_fill_result(struct run *run, bool disturbed, struct result *result)
     result->cached = false;
     result->measured_at = (double)clock_wall_ns(run->parts->clock) / 1e9;
     if (run->job) {
-        fill_compiled(run->job->compiled, result);
+        fill_compiled(run->job, result);
     }
     fill_conditions(run, disturbed, result);
     fill_accounts(run, result);

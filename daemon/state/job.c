@@ -79,15 +79,24 @@ void job_carry_compiled(struct job *job, struct compiled *compiled_taken)
         free(log);
     }
     job_drop_compiled(job);
-    job->compiled = xmemdup(compiled_taken, sizeof(*compiled_taken));
+    struct strbuf packed = STRBUF_INIT;
+    if (message_pack(&compiled_message, compiled_taken, &packed, NULL) == 0) {
+        job->compiled = strbuf_detach_bytes(&packed);
+        job->object = compiled_taken->object;
+    }
+    strbuf_release(&packed);
+    message_clear(&compiled_message, compiled_taken);
     message_init(&compiled_message, compiled_taken);
+}
+
+void job_read_compiled(const struct job *job, struct compiled *ret)
+{
+    if (message_read(&compiled_message, ret, job->compiled.data, job->compiled.len, NULL) != 0) {
+        message_init(&compiled_message, ret); // cannot be: it was packed here
+    }
 }
 
 void job_drop_compiled(struct job *job)
 {
-    if (job->compiled) {
-        message_clear(&compiled_message, job->compiled);
-        free(job->compiled);
-        job->compiled = NULL;
-    }
+    bytes_clear(&job->compiled);
 }

@@ -66,7 +66,8 @@ struct job {
     uint64_t priority;                 // from the message submit; lower numbers go first
     uint64_t submitted_ns;             // monotonic clock; the time of the reload after a restart
     int64_t finished_s;                // wall clock; 0 while the job is unfinished
-    struct compiled *compiled;         // its compiled candidate, in READY and RUNNING; else NULL
+    struct bytes compiled;             // its compiled candidate, packed, in READY and RUNNING
+    struct digest object;              // blob of its object, while it has compiled
     struct queue_entry queued;         // in QUEUED for its preparation, in READY for a device
     struct preparation *preparation;   // while it is being compiled, else NULL
     struct run *run;                   // while it holds a device, else NULL
@@ -102,9 +103,11 @@ bool job_edge_allowed(enum job_state from, enum job_state to);
 void job_set_state(struct job *job, enum job_state state);
 
 // Keeps the compiled candidate with the job, for its measurement and its result. Takes the contents
-// of *compiled_taken and leaves it initialised. A log is cut to JOB_LOG_MAX bytes, because many
-// jobs may wait at once.
+// of *compiled_taken and leaves it initialised. A log is cut to JOB_LOG_MAX bytes, and all is
+// kept packed, because many jobs may wait at once.
 void job_carry_compiled(struct job *job, struct compiled *compiled_taken);
+// What job_carry_compiled has kept, for a job in READY or RUNNING. The caller clears *ret.
+void job_read_compiled(const struct job *job, struct compiled *ret);
 // Frees the compiled candidate. No-op when there is none.
 void job_drop_compiled(struct job *job);
 

@@ -34,8 +34,8 @@ static struct list needed(const struct sweeper *sweeper)
     for (; job; job = job->by_id.next) {
         if (!job_state_is_terminal(job->state)) {
             keep(&list, &job->candidate);
-            if (job->compiled) {
-                keep(&list, &job->compiled->object);
+            if (job->compiled.data) {
+                keep(&list, &job->object);
             }
         }
     }

@@ -241,7 +241,7 @@ static void an_object_that_has_gone_starts_nothing_and_is_named(void **state)
 {
     struct fixture *f = *state;
 
-    f->job->compiled->object = digest_of("never stored", 12);
+    f->job->object = digest_of("never stored", 12);
     begin(f);
     while (f->ended == 0) {
         workshop_turn(&f->w);
