@@ -81,7 +81,7 @@ void job_carry_compiled(struct job *job, struct compiled *compiled_taken)
     job_drop_compiled(job);
     struct strbuf packed = STRBUF_INIT;
     if (message_pack(&compiled_message, compiled_taken, &packed, NULL) == 0) {
-        job->compiled = strbuf_detach_bytes(&packed);
+        job->compiled = bytes_copy(packed.data, packed.len); // no more memory than that
         job->object = compiled_taken->object;
     }
     strbuf_release(&packed);
