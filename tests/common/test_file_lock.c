@@ -1,50 +1,10 @@
-#include "common/file.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-// cmocka.h needs the four above.
-#include <cmocka.h>
+#include "tests/common/file_fixture.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-struct fixture {
-    char *dir; // this test's own folder
-};
-
-static int set_up(void **state)
-{
-    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
-    struct err err = ERR_INIT;
-
-    if (file_make_temp_dir(&fixture->dir, "kcast-test-file", &err) != 0) {
-        return -1;
-    }
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    struct err err = ERR_INIT;
-    int rc = file_remove_tree(fixture->dir, &err);
-
-    free(fixture->dir);
-    free(fixture);
-    return rc;
-}
-
-static char *in(void **state, const char *name)
-{
-    struct fixture *fixture = *state;
-
-    return xasprintf("%s/%s", fixture->dir, name);
-}
 
 static void second_lock_is_busy_and_names_the_holder(void **state)
 {
