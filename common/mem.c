@@ -141,6 +141,14 @@ struct bytes bytes_copy(const void *data, size_t len)
     return copy;
 }
 
+struct bytes bytes_take(struct bytes *bytes)
+{
+    struct bytes taken = *bytes;
+
+    *bytes = (struct bytes){0};
+    return taken;
+}
+
 void bytes_clear(struct bytes *bytes)
 {
     if (bytes) {

@@ -36,6 +36,8 @@ struct bytes {
 struct bytes bytes_copy(const void *data, size_t len);
 // Frees the data and zeroes *bytes. NULL is allowed.
 void bytes_clear(struct bytes *bytes);
+// Gives *bytes away: returns them and leaves it empty.
+struct bytes bytes_take(struct bytes *bytes);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

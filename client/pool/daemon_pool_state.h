@@ -92,8 +92,9 @@ struct daemon_pool {
     struct daemon_pool_job *job;
     size_t job_count;
     struct submission *submission;
-    struct job_location *key;      // uthash: where jobs of earlier sessions are
-    struct job_location *compiled; // uthash: where candidates of this session were compiled
+    struct job_location
+        *key; // uthash: where the search's jobs are that an earlier client submitted
+    struct job_location *compiled; // uthash: where this client's candidates were compiled
     struct daemon_pool_blob *blob;
     uv_timer_t *timer;             // NULL for one daemon; freed by its close callback
     uint64_t look_up_ns;           // next look-up of names

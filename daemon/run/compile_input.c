@@ -40,21 +40,13 @@ static void add_facts(struct compile_plan *plan, const struct device_class *devi
     }
 }
 
-static struct bytes take(struct bytes *bytes)
-{
-    struct bytes taken = *bytes;
-
-    *bytes = (struct bytes){0};
-    return taken;
-}
-
 struct bytes compile_input_plan(const struct compile_input *input,
                                 const struct daemon_limits *limits, struct bytes *blobs)
 {
     struct compile_plan plan;
 
     message_init(&compile_plan_message, &plan);
-    plan.source = take(&blobs[0]);
+    plan.source = bytes_take(&blobs[0]);
     plan.header = xstrdup(input->header);
     plan.glue = xstrdup(input->glue);
     plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
@@ -66,7 +58,7 @@ struct bytes compile_input_plan(const struct compile_input *input,
     if (compile_input_is_cuda(input)) {
         plan.language = xstrdup("cuda");
         plan.target = xstrdup(input->device_class->target);
-        plan.problem = take(&blobs[1]);
+        plan.problem = bytes_take(&blobs[1]);
         plan.role = input->role;
         plan.hidden_seed = input->hidden_seed;
         add_facts(&plan, input->device_class);

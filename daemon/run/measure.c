@@ -136,24 +136,16 @@ static void on_executor_end(void *owner, struct executor_end *end)
     finish(run, RUN_RESULT);
 }
 
-static struct bytes take(struct bytes *bytes)
-{
-    struct bytes taken = *bytes;
-
-    *bytes = (struct bytes){0};
-    return taken;
-}
-
 static struct bytes pack_plan(struct run *run)
 {
     const struct device_class *device_class = run->device->device_class;
     struct measure_plan plan;
 
     message_init(&measure_plan_message, &plan);
-    plan.problem = take(&run->blob[RUN_BLOB_PROBLEM]);
-    plan.reference = take(&run->blob[RUN_BLOB_REFERENCE]);
-    plan.baseline = take(&run->blob[RUN_BLOB_BASELINE]);
-    plan.candidate = take(&run->blob[RUN_BLOB_CANDIDATE]);
+    plan.problem = bytes_take(&run->blob[RUN_BLOB_PROBLEM]);
+    plan.reference = bytes_take(&run->blob[RUN_BLOB_REFERENCE]);
+    plan.baseline = bytes_take(&run->blob[RUN_BLOB_BASELINE]);
+    plan.candidate = bytes_take(&run->blob[RUN_BLOB_CANDIDATE]);
     plan.seed = run->seed;
     plan.core = run->device->core >= 0 ? (uint64_t)run->device->core : 0;
     plan.anchor_log2 = run->anchor_log2;
@@ -275,7 +267,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         (void)snprintf(run->reason, sizeof(run->reason), "%s", error->text);
     }
     for (size_t i = 0; i < count && !error; i++) {
-        run->blob[i] = take(&blobs[i]);
+        run->blob[i] = bytes_take(&blobs[i]);
     }
     prepared(run);
 }
@@ -293,7 +285,7 @@ static void on_cached(void *owner, const struct err *error, struct bytes *answer
     struct run *run = owner;
 
     if (!error && count > 0) {
-        run->cached = take(&answer[0]);
+        run->cached = bytes_take(&answer[0]);
     }
     prepared(run);
 }
