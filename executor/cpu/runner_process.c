@@ -310,10 +310,30 @@ enum launch_outcome runner_process_launch(struct runner_process *runner,
     if (outcome == LAUNCH_DONE) {
         drain(runner);
     }
-    if (time == &ignored || outcome != LAUNCH_DONE) {
-        runner->pending = NULL;
-    }
+    runner_process_settle(runner);
     return outcome;
+}
+
+enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t limit_ns)
+{
+    (void)limit_ns;
+    return runner->pid != 0 ? LAUNCH_DONE : LAUNCH_DIED;
+}
+
+void runner_process_end(struct runner_process *runner)
+{
+    (void)runner;
+}
+
+bool runner_process_still(const struct runner_process *runner)
+{
+    (void)runner;
+    return true;
+}
+
+bool runner_process_setup_failed(const struct runner_process *runner)
+{
+    return runner->control->trap == TRAP_SETUP;
 }
 
 void runner_process_release(struct runner_process *runner)

@@ -77,6 +77,15 @@ enum launch_outcome runner_process_launch(struct runner_process *runner,
                                           const double *scalar, uint64_t limit_ns,
                                           struct launch_time *time);
 
+// Ends the child that there is and has a fresh one made.
+enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t limit_ns);
+// Ends the child, if there is one.
+void runner_process_end(struct runner_process *runner);
+// Whether the child has not run since it was parked.
+bool runner_process_still(const struct runner_process *runner);
+// Whether the runner ended because its sandbox could not be set up.
+bool runner_process_setup_failed(const struct runner_process *runner);
+
 // Charges what the runner has used since its last launch to that launch.
 void runner_process_settle(struct runner_process *runner);
 
