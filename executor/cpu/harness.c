@@ -139,18 +139,21 @@ int harness_runner_failed(struct harness *harness, enum arm_index index,
 
     if (outcome == LAUNCH_TIMEOUT) {
         verdict = VERDICT_TIMEOUT;
-        sentence = xasprintf("the %s took longer than the %g seconds allowed", runner->name,
-                             clock_seconds(limit_ns));
+        sentence =
+            xasprintf("the %s %s longer than the %g seconds allowed", runner->name,
+                      runner->returned ? "went on working after it had returned, for" : "took",
+                      clock_seconds(limit_ns));
     } else {
         sentence = runner_process_describe(runner, &verdict);
     }
     int rc;
-    if (index == ARM_CANDIDATE && runner->control->trap != TRAP_SETUP) {
+    bool setup = runner->fault == RUNNER_FAULT_SETUP;
+    if (index == ARM_CANDIDATE && !setup) {
         rc = measurement_stop(harness->measurement, verdict, "%s%s%s", sentence,
                               where[0] ? ", for " : "", where);
     } else {
-        rc = err_set(err, runner->control->trap == TRAP_SETUP ? ERR_SANDBOX : ERR_INVALID, "%s%s%s",
-                     sentence, where[0] ? ", for " : "", where);
+        rc = err_set(err, setup ? ERR_SANDBOX : ERR_INVALID, "%s%s%s", sentence,
+                     where[0] ? ", for " : "", where);
     }
     free(sentence);
     return rc;
@@ -173,7 +176,6 @@ static int measure_overhead(struct harness *harness, struct err *err)
                                          START_LIMIT_NS, err);
         }
     }
-    runner_process_settle(runner);
     for (size_t i = 0; i < LAUNCHES; i++) {
         excess[i] = fmax(time[i].wall - time[i].cpu, 0);
         empty[i] = time[i].cpu;
@@ -190,6 +192,9 @@ int harness_ready(struct harness *harness, struct err *err)
             continue;
         }
         enum launch_outcome outcome = runner_process_ready(&harness->runner[index], START_LIMIT_NS);
+        if (outcome == LAUNCH_DONE) {
+            outcome = runner_process_renew(&harness->runner[index], START_LIMIT_NS);
+        }
         if (outcome != LAUNCH_DONE) {
             return harness_runner_failed(harness, index, outcome, "", START_LIMIT_NS, err);
         }

@@ -75,8 +75,7 @@ void harness_case_release(struct harness *harness, struct case_data *data);
 MUST_CHECK int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
                                     uint64_t number, struct err *err);
 
-// Launches the arm on the content in the slot and verifies everything. time may be NULL; its cpu is
-// complete after runner_process_settle.
+// Launches the arm on the content in the slot and verifies everything. time may be NULL.
 MUST_CHECK int harness_launch(struct harness *harness, enum arm_index arm, struct case_data *data,
                               size_t slot, struct launch_time *time, struct err *err);
 
