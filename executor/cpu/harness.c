@@ -227,7 +227,7 @@ int harness_renew(struct harness *harness, struct case_data *data, enum arm_inde
                   struct err *err)
 {
     for (enum arm_index arm = ARM_BASELINE; arm < ARM_COUNT; arm++) {
-        runner_process_end(&harness->runner[arm]);
+        runner_end_child(&harness->runner[arm]);
     }
     harness_place(harness, data);
     int rc = renew(harness, ARM_BASELINE, data->of->name, err);

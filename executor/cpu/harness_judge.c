@@ -216,7 +216,7 @@ int harness_baseline_failed(struct harness *harness, struct case_data *data, uin
 {
     struct runner_process *candidate = &harness->runner[ARM_CANDIDATE];
 
-    if (rc == MEASURE_STOP || candidate->pid == 0) {
+    if (rc == MEASURE_STOP || candidate->child == 0) {
         return rc;
     }
     struct err alone = ERR_INIT;

@@ -142,13 +142,15 @@ int harness_runner_failed(struct harness *harness, enum arm_index index,
 
     if (outcome == LAUNCH_TIMEOUT) {
         verdict = VERDICT_TIMEOUT;
-        sentence = xasprintf("the %s took longer than the %g seconds allowed", runner->name,
-                             clock_seconds(limit_ns));
+        sentence =
+            xasprintf("the %s %s longer than the %g seconds allowed", runner->name,
+                      runner->returned ? "went on working after it had returned, for" : "took",
+                      clock_seconds(limit_ns));
     } else {
         sentence = runner_process_describe(runner, &verdict);
     }
     const char *between = where[0] ? ", for " : "";
-    int rc = runner_process_setup_failed(runner)
+    int rc = runner->fault == RUNNER_FAULT_SETUP
                  ? err_set(err, ERR_SANDBOX, "%s%s%s", sentence, between, where)
              : index == ARM_CANDIDATE
                  ? measurement_stop(harness->measurement, (enum verdict)verdict, "%s%s%s", sentence,
