@@ -2,8 +2,8 @@
 //   battery PROBLEM FOLDER
 // measures every FOLDER/*.cu. The first line of each says what is expected:
 //   // expect: VERDICT
-// VERDICT is the name of a verdict, "ratio" (any verdict of a correct candidate), or "ratio not
-// faster than X". Each crash_* is then measured again, followed by an honest candidate of another
+// VERDICT is the name of a verdict, "ratio" (any verdict of a correct candidate), "ratio not faster
+// than X", or several of these, separated by ", or ". Each crash_* is then measured again, followed by an honest candidate of another
 // search, whose verdict must come at most SERVED_S seconds after that of the crash. The program
 // uses the daemon at the default address. The last line is "N passed, N failed".
 #include "client/session.h"
@@ -30,21 +30,35 @@ struct entry {
     char *reason;
 };
 
+// Whether the verdict is this one of the expected ones, which ends at `end`.
+static bool matches(const struct entry *entry, const char *expect, const char *end)
+{
+    static const char ratio[] = "ratio", most[] = "ratio not faster than ";
+    const char *name = verdict_name(entry->verdict);
+    size_t len = (size_t)(end - expect);
+
+    if (len >= strlen(most) && strncmp(expect, most, strlen(most)) == 0) {
+        return verdict_is_ratio(entry->verdict) &&
+               entry->ratio <= strtod(expect + strlen(most), NULL);
+    }
+    if (len == strlen(ratio) && strncmp(expect, ratio, len) == 0) {
+        return verdict_is_ratio(entry->verdict) && !isnan(entry->ratio);
+    }
+    return len == strlen(name) && strncmp(expect, name, len) == 0;
+}
+
 static bool as_expected(const struct entry *entry)
 {
-    const char *most = strstr(entry->expect, "not faster than ");
+    static const char separator[] = ", or ";
+    const char *expect = entry->expect, *next;
 
-    if (entry->verdict == VERDICT_QUARANTINED && strstr(entry->expect, "or quarantined")) {
-        return true;
+    while ((next = strstr(expect, separator))) {
+        if (matches(entry, expect, next)) {
+            return true;
+        }
+        expect = next + strlen(separator);
     }
-    if (strncmp(entry->expect, "ratio", 5) != 0) {
-        return strcmp(verdict_name(entry->verdict), entry->expect) == 0;
-    }
-    double limit = INFINITY;
-    if (most) {
-        limit = strtod(most + strlen("not faster than "), NULL);
-    }
-    return verdict_is_ratio(entry->verdict) && entry->ratio <= limit;
+    return matches(entry, expect, expect + strlen(expect));
 }
 
 static void on_job(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
