@@ -55,7 +55,7 @@ static void check_wall(const struct fixture *fixture, bool off)
     struct launch_time time;
 
     start_scene(fixture, &scene, off);
-    if (scene.runner.delay_fd > 0) {
+    if (scene.runner.delay_fd[0] > 0) {
         pid_t competitor = start_competitor();
         double ratio = 2;
         for (int i = 0; i < 5 && ratio > 1.3; i++) {
