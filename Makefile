@@ -249,6 +249,6 @@ install: ## to PREFIX=/usr/local, below DESTDIR=
 clean: ## removes build/
 	rm -rf build
 
-$(B)/executor/gpu/kernels.o: executor/gpu/kernels.cu # which it carries
+$(B)/executor/gpu/kernels.o: $(wildcard executor/gpu/*.cu) # which it carries
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
