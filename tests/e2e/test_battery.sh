@@ -44,8 +44,7 @@ add wrong cheat fk_scale_wrong
 add writes cheat fk_scale_oob
 add counts cheat fk_scale_count
 add fault cheat fk_scale_fault
-add refused rejected fk_scale
-echo '__device__ void *p() { return malloc(1); } __device__ void *(*volatile q)() = p;' >>set/refused.cu
+{ echo '// expect: rejected'; echo '// problem: p'; candidate fk_scale | sed 's/{}/{ float *p = (float *)malloc(n); p[0] = x[0]; y[0] = p[0]; }/'; } >set/refused.cu
 
 "$bin/kcastd" --state "$work/state" --listen tcp://127.0.0.1:0 --devices cuda 2>log &
 daemon=$!
@@ -62,13 +61,14 @@ battery || say "refused, wrong and slow cheats do not pass:"
 [ "$(tail -n 1 out)" = "9 passed, 0 failed" ] || say "the last line is not that nine have passed:"
 grep -q '^seed: 0x7$' out || say "the seed is not printed:"
 
+rm set/slow.cu set/same.cu set/w*.cu set/counts.cu set/fault.cu set/refused.cu
 # A cheat that is faster fails, after repetitions, in the used process; so do an honest candidate that is refused and a wrong one that
 # is called correct.
 add fast cheat fk_scale_fast30
 add honest_wrong ratio fk_scale_wrong
 add not_wrong wrong fk_scale
 battery && say "a faster cheat passes:"
-[ "$(tail -n 1 out)" = "9 passed, 3 failed" ] || say "the last line is not that three have failed:"
+[ "$(tail -n 1 out)" = "2 passed, 3 failed" ] || say "the last line is not that three have failed:"
 [ "$(grep -c '^FAIL [a-z_]*\.cu$' out)" -eq 3 ] || say "those that failed are not listed:"
 [ "$(grep -c '^bad  *fast.cu' out)" -ge 3 ] || say "the faster one was not measured again:"
 [ $bad -eq 0 ] && echo "the battery tells cheats that succeed from those that do not"
