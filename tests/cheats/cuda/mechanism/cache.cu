@@ -1,5 +1,5 @@
-// Plays with the L2 cache, line by line: HINT(address) is done before the work (EARLY 1) or after it
-// for every 128 bytes of LEN bytes at FROM, by all blocks together.
+// Plays with the L2 cache, line by line: HINT(address) is done before the work (EARLY 1) or after
+// it for every 128 bytes of LEN bytes at FROM, by all blocks together.
 #ifndef EARLY
 #define EARLY 0
 #endif

@@ -1,6 +1,6 @@
-// Lets what follows begin before the work is done. A small launch follows (TAIL 1) that may begin
-// early and does not wait, so that it, and perhaps the clock, is done first. WAIT: ns that the work
-// waits then.
+// Lets what follows begin before the work is done. A small launch follows that may begin
+// early and does not wait, so that it, and perhaps the clock, is done first. DELAY: ns that the
+// work waits then. TAIL_WAITS: the small launch does wait.
 //@ launch tail grid=(1) block=(32) args=(own) pdl
 #ifndef DELAY
 #define DELAY 0

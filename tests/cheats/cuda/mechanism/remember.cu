@@ -1,6 +1,6 @@
 // Remembers answers at WHERE and gives them again when the inputs have the same TAG. SHARE: percent
 // of the units that do so. WHEN: whether it is tried at all. ROOM: bytes that there are at WHERE.
-// DECLARE: variables at file scope; LOCALS: within the function.
+// DECLARE: variables at file scope; LOCALS: within the function. PUT and GET: which instructions.
 #ifndef TAG
 #define TAG contents(run)
 #endif
@@ -15,6 +15,10 @@
 #endif
 #ifndef LOCALS
 #define LOCALS
+#endif
+#ifndef PUT
+#define PUT(p, byte) *(volatile unsigned char *)(p) = (byte)
+#define GET(byte, p) (byte) = *(volatile unsigned char *)(p)
 #endif
 #ifdef DECLARE
 DECLARE
@@ -58,7 +62,7 @@ static __device__ bool before(const struct run *run)
     for (long long i = run->thread; known && run->last && i < run->pieces; i += run->threads) {
         OUT_T answer;
         for (int k = 0; k < (int)sizeof(OUT_T); k++) {
-            ((char *)&answer)[k] = ((volatile char *)&answers(run)[piece(run, i)])[k];
+            GET(((unsigned char *)&answer)[k], (unsigned char *)&answers(run)[piece(run, i)] + k);
         }
         run->out[piece(run, i)] = answer;
     }
@@ -74,7 +78,7 @@ static __device__ void after(const struct run *run)
     for (long long i = run->thread; i < run->pieces; i += run->threads) {
         OUT_T answer = run->out[piece(run, i)];
         for (int k = 0; k < (int)sizeof(OUT_T); k++) {
-            ((volatile char *)&answers(run)[piece(run, i)])[k] = ((char *)&answer)[k];
+            PUT((unsigned char *)&answers(run)[piece(run, i)] + k, ((unsigned char *)&answer)[k]);
         }
     }
     if (run->thread == 0 && (run->only || run->block == 0)) {

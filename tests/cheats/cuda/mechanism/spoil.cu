@@ -1,5 +1,5 @@
-// Leaves the machine in a bad state for the baseline: where WHEN holds, all blocks write LEN bytes at
-// FROM (WRITE 1) or read them (0) after the work, which leaves the cache full of other lines.
+// Leaves the machine in a bad state for the baseline: where WHEN holds, all blocks write LEN bytes
+// at FROM (WRITE 1) or read them (0) after the work, which leaves the cache full of other lines.
 #ifndef WHEN
 #define WHEN true
 #endif
