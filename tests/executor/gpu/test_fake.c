@@ -480,43 +480,6 @@ static void the_executors_kernels_run(void **state)
     close_gpu();
 }
 
-// Mapped memory can be used while it is accessible, across the pieces that it is made of.
-static void memory_is_mapped_and_closed(void **state)
-{
-    const size_t step = (size_t)2 << 20;
-    struct cu_memory_kind kind = {.type = CU_MEMORY_PINNED, .location = {CU_LOCATION_DEVICE, 0}};
-    struct cu_access access = {.location = {CU_LOCATION_DEVICE, 0}, .flags = CU_ACCESS_READ_WRITE};
-
-    (void)state;
-    open_gpu("memory=5M");
-    cu_pointer at;
-    OK(address_reserve(&at, 4 * step, 0, 0x500000000000, 0));
-    assert_int_equal(at, 0x500000000000);
-    cu_memory piece[2];
-    for (size_t i = 0; i < 2; i++) {
-        OK(memory_create(&piece[i], step, &kind, 0));
-        OK(memory_map(at + i * step, step, 0, piece[i], 0));
-    }
-    cu_memory more;
-    assert_int_equal(cuda.memory_create(&more, step, &kind, 0), CU_OUT_OF_MEMORY);
-    assert_int_equal(cuda.set_bytes(at, 1, 8, stream), 1); // nobody has given access
-    OK(memory_access(at, 2 * step, &access, 1));
-    OK(set_bytes(at, 1, 2 * step, stream));
-    assert_int_equal(cuda.set_bytes(at + step, 1, step + 1, stream), 1);
-    access.flags = CU_ACCESS_NONE;
-    OK(memory_access(at, 2 * step, &access, 1));
-    assert_int_equal(cuda.set_bytes(at, 1, 8, stream), 1);
-    access.flags = CU_ACCESS_READ_WRITE;
-    OK(memory_access(at, 2 * step, &access, 1));
-    assert_int_equal(*(unsigned char *)(uintptr_t)(at + step), 1); // it has been kept
-    for (size_t i = 0; i < 2; i++) {
-        OK(memory_unmap(at + i * step, step));
-        OK(memory_release(piece[i]));
-    }
-    OK(address_free(at, 4 * step));
-    close_gpu();
-}
-
 static int load_the_fakes(void **state)
 {
     (void)state;
@@ -539,7 +502,6 @@ int main(void)
         cmocka_unit_test(a_hang_never_ends),
         cmocka_unit_test(cubins_are_read),
         cmocka_unit_test(the_executors_kernels_run),
-        cmocka_unit_test(memory_is_mapped_and_closed),
     };
 
     return cmocka_run_group_tests(tests, load_the_fakes, NULL);
