@@ -113,7 +113,8 @@ static void bench_renewals(const struct child_context *context, const struct byt
                            size_t bytes)
 {
     struct bench bench;
-    double us[RENEWALS];
+    struct launch_time time;
+    double us[RENEWALS], cpu[2][RENEWALS];
 
     for (size_t i = 0; i < LOADS; i++) {
         us[i] = open_bench(&bench, context, object, bytes);
@@ -130,9 +131,16 @@ static void bench_renewals(const struct child_context *context, const struct byt
         uint64_t start = clock_now_ns(&clock_system);
         must_be_done(&bench, runner_process_renew(&bench.runner, LIMIT_NS));
         us[i] = (double)(clock_now_ns(&clock_system) - start) / 1e3;
+        for (size_t k = 0; k < 2; k++) {
+            must_be_done(&bench, runner_process_launch(&bench.runner, CONTROL_NOTHING, NULL, NULL,
+                                                       LIMIT_NS, &time));
+            cpu[k][i] = time.cpu / 1e3;
+        }
     }
     printf("a fresh process, %zu KiB of tensors: median %.0f µs, 90 %% %.0f µs\n", bytes / 1024,
            quantile(us, RENEWALS, 0.5), quantile(us, RENEWALS, 0.9));
+    printf("processor time of its first and second empty launch: median %.2f and %.2f µs\n",
+           quantile(cpu[0], RENEWALS, 0.5), quantile(cpu[1], RENEWALS, 0.5));
     close_bench(&bench);
 }
 
