@@ -56,6 +56,12 @@ static void add_segments(const struct elf_view *view, struct elf_facts *facts)
 
 int elf_inspect(const struct bytes *object, struct elf_facts *ret, struct err *err)
 {
+    return elf_inspect_by(object, ELF_RULES_ALL, ret, err);
+}
+
+int elf_inspect_by(const struct bytes *object, unsigned rules, struct elf_facts *ret,
+                   struct err *err)
+{
     struct elf_view view;
     int rc = elf_view_open(object, &view, err);
 
@@ -63,7 +69,7 @@ int elf_inspect(const struct bytes *object, struct elf_facts *ret, struct err *e
         return rc;
     }
     struct elf_facts facts = {0};
-    rc = elf_rules_check(&view, ELF_RULES_ALL, &facts.has_ifunc, err);
+    rc = elf_rules_check(&view, rules, &facts.has_ifunc, err);
     if (rc != 0) {
         return rc;
     }

@@ -13,6 +13,7 @@
 #ifndef EXECUTOR_SANDBOX_ELF_RULES_H
 #define EXECUTOR_SANDBOX_ELF_RULES_H
 
+#include "executor/sandbox/elf.h"
 #include "executor/sandbox/elf_view.h"
 
 enum elf_rule {
@@ -29,11 +30,14 @@ enum elf_rule {
 };
 #define ELF_RULES_ALL ((1U << ELF_RULE_COUNT) - 1)
 
-// Holds the object against the rules of the set (bits 1 << enum elf_rule). Everybody but the test
-// passes ELF_RULES_ALL. ERR_INVALID with a sentence about the first rule that is broken.
+// Holds the object against the rules of the set (bits 1 << enum elf_rule). ERR_INVALID with a sentence about the first rule that is broken.
 // Initialisers and libraries break no rule: they are facts, which executor/sandbox/elf.c finds, and
 // so are resolver functions, which are found here on the way: *ret_ifunc is written in any case.
 MUST_CHECK int elf_rules_check(const struct elf_view *view, unsigned rules, bool *ret_ifunc,
                                struct err *err);
+
+// elf_inspect by a part of the rules, for the test that shows that each of them is needed.
+MUST_CHECK int elf_inspect_by(const struct bytes *object, unsigned rules, struct elf_facts *ret,
+                              struct err *err);
 
 #endif

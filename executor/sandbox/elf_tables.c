@@ -10,17 +10,18 @@
 #define TYPE_RELATIVE R_X86_64_RELATIVE
 #define TYPE_IRELATIVE R_X86_64_IRELATIVE
 #define TYPE_JUMP_SLOT R_X86_64_JUMP_SLOT
-static const uint32_t symbolic[] = {R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_DTPMOD64,
-                                    R_X86_64_DTPOFF64, R_X86_64_TPOFF64};
-static const uint32_t descriptors[] = {R_X86_64_TLSDESC}; // these write two words
+static const uint32_t addresses[] = {R_X86_64_64, R_X86_64_GLOB_DAT};
+static const uint32_t thread_locals[] = {R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_TPOFF64};
+#define TYPE_DESCRIPTOR UINT32_MAX // gcc makes none without being asked to
 #else
 #define TYPE_NONE R_AARCH64_NONE
 #define TYPE_RELATIVE R_AARCH64_RELATIVE
 #define TYPE_IRELATIVE R_AARCH64_IRELATIVE
 #define TYPE_JUMP_SLOT R_AARCH64_JUMP_SLOT
-static const uint32_t symbolic[] = {R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_TLS_DTPMOD,
-                                    R_AARCH64_TLS_DTPREL, R_AARCH64_TLS_TPREL};
-static const uint32_t descriptors[] = {R_AARCH64_TLSDESC};
+static const uint32_t addresses[] = {R_AARCH64_ABS64, R_AARCH64_GLOB_DAT};
+static const uint32_t thread_locals[] = {R_AARCH64_TLS_DTPMOD, R_AARCH64_TLS_DTPREL,
+                                         R_AARCH64_TLS_TPREL, R_AARCH64_TLSDESC};
+#define TYPE_DESCRIPTOR R_AARCH64_TLSDESC // of a thread-local variable: two words
 #endif
 
 #define RELOCATIONS_MAX 1000000
@@ -72,20 +73,21 @@ static bool is_constant(const struct elf_view *view, uint64_t address, uint64_t 
 int elf_check_tables(const struct elf_view *view, struct err *err)
 {
     static const struct {
-        int64_t table, size; // size: the tag that has it; 0: checked where the table is read
-        uint64_t unit;       // bytes of one entry; 0: at least one byte
+        int64_t table, size, form; // tags of its size (0: checked where the table is read) and of
+                                   // the form of its entries (0: none), without which loaders fail
+        uint64_t unit;             // bytes of one entry; 0: at least one byte
     } row[] = {
-        {DT_STRTAB, DT_STRSZ, 0},
-        {DT_SYMTAB, 0, sizeof(Elf64_Sym)},
-        {DT_HASH, 0, 2 * sizeof(uint32_t)},
-        {DT_GNU_HASH, 0, 4 * sizeof(uint32_t)},
-        {DT_RELA, DT_RELASZ, sizeof(Elf64_Rela)},
-        {DT_JMPREL, DT_PLTRELSZ, sizeof(Elf64_Rela)},
-        {DT_RELR, DT_RELRSZ, sizeof(Elf64_Relr)},
-        {DT_VERSYM, 0, sizeof(Elf64_Versym)},
-        {DT_VERNEED, 0, sizeof(Elf64_Verneed)},
+        {DT_STRTAB, DT_STRSZ, 0, 0},
+        {DT_SYMTAB, 0, DT_SYMENT, sizeof(Elf64_Sym)},
+        {DT_HASH, 0, 0, 2 * sizeof(uint32_t)},
+        {DT_GNU_HASH, 0, 0, 4 * sizeof(uint32_t)},
+        {DT_RELA, DT_RELASZ, DT_RELAENT, sizeof(Elf64_Rela)},
+        {DT_JMPREL, DT_PLTRELSZ, DT_PLTREL, sizeof(Elf64_Rela)},
+        {DT_RELR, DT_RELRSZ, DT_RELRENT, sizeof(Elf64_Relr)},
+        {DT_VERSYM, 0, 0, sizeof(Elf64_Versym)},
+        {DT_VERNEED, 0, 0, sizeof(Elf64_Verneed)},
     };
-    uint64_t address, size;
+    uint64_t address, size, ignored;
 
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         bool there = elf_view_tag(view, row[i].table, &address), whole = true;
@@ -94,6 +96,7 @@ int elf_check_tables(const struct elf_view *view, struct err *err)
         } else {
             size = row[i].unit;
         }
+        whole = whole && (!there || row[i].form == 0 || elf_view_tag(view, row[i].form, &ignored));
         whole = whole && (row[i].unit == 0 || size % row[i].unit == 0);
         if (!whole || (there && !is_constant(view, address, size))) {
             return err_set(err, ERR_INVALID,
@@ -172,12 +175,16 @@ static bool count_sysv(const struct elf_view *view, uint64_t address, uint64_t *
         }
     }
     *ret = symbols;
-    return table != NULL;
+    return table ? true : false;
 }
 
-// Returns the symbols, of which there are *ret_count. NULL when their table or its hash table
-// cannot be read to its end.
-static const unsigned char *symbols_of(const struct elf_view *view, uint64_t *ret_count)
+// The symbols that a look-up or a relocation can lead to.
+struct symbols {
+    const unsigned char *table; // NULL when it or the hash table cannot be read to its end
+    uint64_t count;
+};
+
+static struct symbols symbols_of(const struct elf_view *view)
 {
     uint64_t gnu, sysv, table, count = 0, other = 0;
     bool has_gnu = elf_view_tag(view, DT_GNU_HASH, &gnu);
@@ -185,10 +192,11 @@ static const unsigned char *symbols_of(const struct elf_view *view, uint64_t *re
 
     if ((!has_gnu && !has_sysv) || (has_gnu && !count_gnu(view, gnu, &count)) ||
         (has_sysv && !count_sysv(view, sysv, &other)) || !elf_view_tag(view, DT_SYMTAB, &table)) {
-        return NULL;
+        return (struct symbols){.table = NULL};
     }
-    *ret_count = count > other ? count : other;
-    return elf_view_at(view, table, *ret_count * sizeof(Elf64_Sym));
+    count = count > other ? count : other;
+    return (struct symbols){.table = elf_view_at(view, table, count * sizeof(Elf64_Sym)),
+                            .count = count};
 }
 
 static Elf64_Sym symbol_at(const unsigned char *symbols, uint64_t i)
@@ -201,10 +209,10 @@ static Elf64_Sym symbol_at(const unsigned char *symbols, uint64_t i)
 
 int elf_check_symbols(const struct elf_view *view, struct err *err)
 {
-    uint64_t count, strings;
-    const unsigned char *symbols = symbols_of(view, &count);
+    struct symbols symbols = symbols_of(view);
+    uint64_t strings;
 
-    if (!symbols) {
+    if (!symbols.table) {
         return err_set(err, ERR_INVALID, "the object's symbols are damaged");
     }
     // When the table of names ends with a NUL, every name in it does.
@@ -212,8 +220,8 @@ int elf_check_symbols(const struct elf_view *view, struct err *err)
         !elf_view_string(view, strings - 1)) {
         return err_set(err, ERR_INVALID, "the names of the object's symbols are damaged");
     }
-    for (uint64_t i = 0; i < count; i++) {
-        Elf64_Sym symbol = symbol_at(symbols, i);
+    for (uint64_t i = 0; i < symbols.count; i++) {
+        Elf64_Sym symbol = symbol_at(symbols.table, i);
         unsigned type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info);
         bool ordinary = type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC ||
                         type == STT_SECTION || type == STT_TLS || type == STT_GNU_IFUNC;
@@ -268,8 +276,9 @@ static uint64_t read_needed(const struct elf_view *view, uint64_t address, uint6
 
 int elf_check_versions(const struct elf_view *view, struct err *err)
 {
-    uint64_t count, versions, needed, libraries, strings;
-    const unsigned char *symbols = symbols_of(view, &count), *table;
+    uint64_t versions, needed, libraries, strings;
+    struct symbols symbols = symbols_of(view);
+    const unsigned char *table;
     bool has_versions = elf_view_tag(view, DT_VERSYM, &versions);
     bool has_needed = elf_view_tag(view, DT_VERNEED, &needed);
     unsigned highest = 1; // 0: local, 1: global
@@ -290,8 +299,9 @@ int elf_check_versions(const struct elf_view *view, struct err *err)
     if (!has_versions) {
         return 0;
     }
-    table = symbols ? elf_view_at(view, versions, count * sizeof(Elf64_Versym)) : NULL;
-    for (uint64_t i = 0; table && i < count; i++) {
+    table =
+        symbols.table ? elf_view_at(view, versions, symbols.count * sizeof(Elf64_Versym)) : NULL;
+    for (uint64_t i = 0; table && i < symbols.count; i++) {
         Elf64_Versym version;
         memcpy(&version, table + i * sizeof(version), sizeof(version));
         if ((version & 0x7fff) > highest) { // the highest bit hides the symbol
@@ -318,26 +328,47 @@ static bool is_target(const struct elf_view *view, uint64_t address, uint64_t si
            (address >= dynamic->p_vaddr + dynamic->p_filesz || address + size <= dynamic->p_vaddr);
 }
 
+// Whether a relocation of a thread-local variable names one. The loader divides by the alignment of
+// the library's thread-local variables, of which there must be some.
+static bool names_thread_local(const struct elf_view *view, const struct symbols *symbols,
+                               uint64_t i)
+{
+    Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_TLS), .st_shndx = SHN_ABS};
+    bool own = false;
+
+    for (size_t k = 0; k < view->segment_count; k++) {
+        own |= view->segment[k].p_type == PT_TLS && view->segment[k].p_memsz > 0;
+    }
+    if (i != 0) {
+        symbol = symbol_at(symbols->table, i);
+    }
+    return ELF64_ST_TYPE(symbol.st_info) == STT_TLS && (own || symbol.st_shndx == SHN_UNDEF);
+}
+
 static bool relocation_is_ordinary(const struct elf_view *view, const Elf64_Rela *relocation,
-                                   uint64_t symbols, bool plt)
+                                   const struct symbols *symbols, bool plt)
 {
     uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
     uint64_t symbol = ELF64_R_SYM(relocation->r_info);
+    uint64_t size = type == TYPE_DESCRIPTOR ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
 
+    if (symbol != 0 && symbol >= symbols->count) {
+        return false;
+    }
     if (type == TYPE_NONE) { // ld leaves some at the end of the table
         return !plt && symbol == 0;
     }
-    if (is_among(type, descriptors, ARRAY_LEN(descriptors))) {
-        return symbol < symbols && is_target(view, relocation->r_offset, 2 * sizeof(uint64_t));
+    if (!is_target(view, relocation->r_offset, size)) {
+        return false;
     }
-    bool known = type == TYPE_IRELATIVE;
-    if (plt) {
-        known |= type == TYPE_JUMP_SLOT && symbol != 0;
-    } else {
-        known |= type == TYPE_RELATIVE || is_among(type, symbolic, ARRAY_LEN(symbolic));
+    if (type == TYPE_RELATIVE || type == TYPE_IRELATIVE) {
+        return symbol == 0 && (!plt || type == TYPE_IRELATIVE);
     }
-    return known && (symbol == 0 || (type != TYPE_RELATIVE && symbol < symbols)) &&
-           is_target(view, relocation->r_offset, sizeof(uint64_t));
+    if (is_among(type, thread_locals, ARRAY_LEN(thread_locals))) {
+        return (!plt || type == TYPE_DESCRIPTOR) && names_thread_local(view, symbols, symbol);
+    }
+    return plt ? type == TYPE_JUMP_SLOT && symbol != 0
+               : is_among(type, addresses, ARRAY_LEN(addresses));
 }
 
 // Reads relocation i. Returns false when it is not in the file.
@@ -353,11 +384,11 @@ static bool relocation_at(const struct elf_view *view, const struct relocations 
     if (data) {
         memcpy(ret, data, sizeof(*ret));
     }
-    return data != NULL;
+    return data ? true : false;
 }
 
 static int check_table(const struct elf_view *view, const struct relocations *table,
-                       uint64_t symbols, struct err *err)
+                       const struct symbols *symbols, struct err *err)
 {
     uint64_t relative;
     bool counted = elf_view_tag(view, DT_RELACOUNT, &relative);
@@ -415,26 +446,23 @@ static int check_packed(const struct elf_view *view, struct err *err)
 
 int elf_check_relocations(const struct elf_view *view, struct err *err)
 {
-    uint64_t symbols;
+    struct symbols symbols = symbols_of(view);
     int rc = check_packed(view, err);
 
-    if (!symbols_of(view, &symbols)) {
-        symbols = 0;
-    }
+    symbols.count = symbols.table ? symbols.count : 0;
     for (int plt = 0; plt < 2 && rc == 0; plt++) {
         struct relocations table = relocations_of(view, plt != 0);
-        rc = check_table(view, &table, symbols, err);
+        rc = check_table(view, &table, &symbols, err);
     }
     return rc;
 }
 
 bool elf_find_ifunc(const struct elf_view *view)
 {
-    uint64_t count;
-    const unsigned char *symbols = symbols_of(view, &count);
+    struct symbols symbols = symbols_of(view);
 
-    for (uint64_t i = 0; symbols && i < count; i++) {
-        Elf64_Sym symbol = symbol_at(symbols, i);
+    for (uint64_t i = 0; symbols.table && i < symbols.count; i++) {
+        Elf64_Sym symbol = symbol_at(symbols.table, i);
         if (ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC &&
             (symbol.st_shndx != SHN_UNDEF || symbol.st_value != 0)) {
             return true;

@@ -114,6 +114,9 @@ static inline struct made *make(void)
     add_entry(made, DT_STRTAB, STRINGS_AT);
     add_entry(made, DT_STRSZ, sizeof(strings));
     add_entry(made, DT_SYMTAB, SYMBOLS_AT);
+    add_entry(made, DT_SYMENT, sizeof(Elf64_Sym));
+    add_entry(made, DT_RELAENT, sizeof(Elf64_Rela));
+    add_entry(made, DT_PLTREL, DT_RELA);
     add_entry(made, DT_GNU_HASH, HASH_AT);
     add_entry(made, DT_NEEDED, 1);
     return made;
