@@ -139,13 +139,10 @@ static const char *const allowed_compile[] = {
 
 // Calls that a loaded candidate and its C library need.
 static const char *const allowed_run[] = {
-    "exit_group",    "exit",         "brk",          "munmap",
-    "mremap",        "madvise",      "rt_sigreturn", "rt_sigprocmask",
-    "clock_gettime", "clock_getres", "gettimeofday", "time",
-    "getpid",        "gettid",       "getuid",       "geteuid",
-    "getgid",        "getegid",      "getrandom",    "restart_syscall",
-    "getcpu",        "tgkill",       "uname",        "membarrier",
-    "rseq",          "sigaltstack"};
+    "exit_group",      "exit",          "brk",          "munmap",       "mremap",  "rt_sigreturn",
+    "rt_sigprocmask",  "clock_gettime", "clock_getres", "gettimeofday", "time",    "getpid",
+    "gettid",          "getuid",        "geteuid",      "getgid",       "getegid", "getrandom",
+    "restart_syscall", "getcpu",        "tgkill",       "uname",        "rseq",    "sigaltstack"};
 
 // Calls that the C library may try and can do without: they fail with EPERM.
 static const char *const refused_run[] = {
@@ -290,10 +287,29 @@ static int memory_rules(scmp_filter_ctx context)
                             SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
+// Allows advice about memory that an allocator gives. Other advice has the kernel write memory out,
+// or work on it behind the process's back and on other cores, whose time nobody is charged for.
+static int advice_rules(scmp_filter_ctx context)
+{
+    static const uint64_t advice[] = {MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_DONTNEED,
+                                      MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP};
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                              SCMP_A2(SCMP_CMP_EQ, advice[i]));
+    }
+    return rc;
+}
+
 static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
     int rc = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
 
+    if (rc != 0) {
+        return rc;
+    }
+    rc = advice_rules(context);
     if (rc != 0) {
         return rc;
     }
