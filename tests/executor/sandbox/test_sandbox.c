@@ -67,6 +67,80 @@ static void jail_has_none_of_the_hosts_files(void **state)
     }
 }
 
+// A file that the host has is none to the assembler in the jail.
+static void jail_shows_only_what_a_compiler_needs(void **state)
+{
+    static const char *const path[] = {"/etc/ld.so.cache",
+                                       "/etc/hosts",
+                                       "/etc/os-release",
+                                       "/proc/self/maps",
+                                       "/proc/self/environ",
+                                       "/proc/version",
+                                       "/sys/kernel/notes",
+                                       "/var/lib/dpkg/status",
+                                       "/usr/bin/env",
+                                       "/usr/bin/sh",
+                                       "/bin/sh",
+                                       "/usr/sbin/ldconfig",
+                                       "/usr/share/common-licenses/GPL-3"};
+
+    fixture_need_sandbox(*state);
+    for (size_t i = 0; i < ARRAY_LEN(path); i++) {
+        struct compile_plan plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+        char *embed = xasprintf(
+            "\n__asm__(\".section .rodata\\n.incbin \\\"%s\\\"\\n.text\\n\");\n", path[i]);
+        struct strbuf source = STRBUF_INIT;
+
+        strbuf_add(&source, plan.source.data, plan.source.len);
+        strbuf_add(&source, embed, strlen(embed));
+        bytes_clear(&plan.source);
+        plan.source = bytes_copy(source.data, source.len);
+        strbuf_release(&source);
+        free(embed);
+        struct compile_outcome outcome = fixture_compile(*state, &plan);
+        if (outcome.compiled->verdict != VERDICT_COMPILE_ERROR ||
+            !strstr(outcome.compiled->reason, path[i])) {
+            fail_msg("%s can be read", path[i]);
+        }
+        message_clear(&compile_outcome_message, &outcome);
+    }
+}
+
+// Calls that have the kernel wait, or work behind the candidate's back, end it.
+static void calls_that_wait_are_rejected_by_name(void **state)
+{
+    static const struct {
+        const char *body, *reason;
+    } row[] = {
+        {"syscall(SYS_membarrier, 1, 0, 0)", "called membarrier"},
+        {"madvise((void *)((uintptr_t)y & -4096), 4096, 21)", "called madvise"}, // write it out
+        {"madvise((void *)((uintptr_t)y & -4096), 4096, 12)",
+         "called madvise"}, // compare with others
+    };
+
+    fixture_need_sandbox(*state);
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct compile_plan plan = fixture_compile_plan(*state, "candidates/faster.c", false);
+        char *source = xasprintf("#define _GNU_SOURCE\n#include <sys/mman.h>\n"
+                                 "#include <sys/syscall.h>\n#include <unistd.h>\n"
+                                 "void window(const float *x, float *y, int64_t N)\n"
+                                 "{ (void)x; (void)N; (void)!%s; }\n",
+                                 row[i].body);
+
+        bytes_clear(&plan.source);
+        plan.source = bytes_copy(source, strlen(source));
+        free(source);
+        struct compile_outcome compiled = fixture_compile(*state, &plan);
+        assert_int_equal(compiled.compiled->verdict, VERDICT_NONE);
+        struct measure_plan measure = fixture_measure_plan(*state, &compiled.object);
+        struct measure_outcome outcome = fixture_measure(*state, &measure);
+        assert_int_equal(outcome.result->verdict, VERDICT_REJECTED);
+        assert_non_null(strstr(outcome.result->reason, row[i].reason));
+        message_clear(&measure_outcome_message, &outcome);
+        message_clear(&compile_outcome_message, &compiled);
+    }
+}
+
 static void compiler_is_stopped_at_its_time(void **state)
 {
     struct compile_plan plan = fixture_compile_plan(*state, "candidates/faster.c", false);
@@ -157,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_sources_get_a_verdict_and_a_sentence),
         cmocka_unit_test(jail_has_none_of_the_hosts_files),
+        cmocka_unit_test(jail_shows_only_what_a_compiler_needs),
+        cmocka_unit_test(calls_that_wait_are_rejected_by_name),
         cmocka_unit_test(compiler_is_stopped_at_its_time),
         cmocka_unit_test(flags_and_name_are_used),
         cmocka_unit_test(object_comes_back_with_its_digest_and_features),
