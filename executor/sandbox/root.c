@@ -247,7 +247,10 @@ int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct
     }
     // The new uts namespace begins with the host's names.
     if (sethostname(SANDBOX_HOST, strlen(SANDBOX_HOST)) != 0 || setdomainname("", 0) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "a host name for the sandbox");
+        return err_set_errno(
+            err, ERR_SANDBOX, errno,
+            "a host name for the sandbox cannot be set (a service needs sethostname and"
+            " setdomainname, and no ProtectHostname=)");
     }
     rc = build_root(sandbox, err);
     return rc == 0 ? pivot(err) : rc;

@@ -124,14 +124,39 @@ static int bind_prefix(const char *prefix, struct err *err)
     return rc;
 }
 
+// A jail has no shell. Without this check the next folder's program would be taken in silence.
+static bool is_script(const char *path)
+{
+    char begin[2] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool script = fd >= 0 && read(fd, begin, sizeof(begin)) == sizeof(begin) &&
+                  memcmp(begin, "#!", sizeof(begin)) == 0;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return script;
+}
+
 // Makes a program that may lie elsewhere one that can be started as folder/tool.
 static int bind_tool(const char *folder, const char *tool, struct err *err)
 {
     char path[PATH_MAX], real[PATH_MAX];
 
     snprintf(path, sizeof(path), "%s/%s", folder, tool);
-    if (!realpath(path, real)) {
+    struct stat st;
+    if (lstat(path, &st) != 0) {
         return 0;
+    }
+    if (!realpath(path, real) || access(real, R_OK | X_OK) != 0) {
+        return err_set_errno(
+            err, ERR_SANDBOX, errno,
+            "%s is not for the sandbox's user; move what it leads to, or remove it", path);
+    }
+    if (is_script(real)) {
+        return err_set(err, ERR_SANDBOX,
+                       "%s is a script, and the compile jail has no shell; put the program there",
+                       path);
     }
     char *slash = strrchr(real, '/');
     size_t len = (size_t)(slash - real);
