@@ -30,7 +30,8 @@
 #define MARK_TEXT "0x7e9000000000"
 
 enum try_end {
-    TRY_LOADED,  // or refused by the loader; no code ran
+    TRY_LOADED,  // and its entry was found; no code ran
+    TRY_REFUSED, // by the loader, with a sentence; no code ran
     TRY_CRASHED, // the loader came to grief; no code ran
     TRY_RAN,     // code of the object ran
 };
@@ -99,7 +100,7 @@ static inline enum try_end try_load(const struct try_place *place, const struct 
     if (*place->mark != 0) {
         return TRY_RAN;
     }
-    return WIFEXITED(status) ? TRY_LOADED : TRY_CRASHED;
+    return !WIFEXITED(status) ? TRY_CRASHED : WEXITSTATUS(status) == 0 ? TRY_LOADED : TRY_REFUSED;
 }
 
 // Returns an object that gcc makes of the source, with our flags and a few more.

@@ -1,5 +1,6 @@
 // The compile jail with hostile sources, and the probe's checks of both sandboxes.
 #include "tests/executor/fixture.h"
+#include "tests/executor/sandbox/elf_try.h"
 
 struct expectation {
     const char *candidate;
@@ -168,6 +169,38 @@ static void flags_and_name_are_used(void **state)
     message_clear(&compile_outcome_message, &outcome);
 }
 
+// What is shipped passes the inspection, and the loader finds its entry.
+static void shipped_problems_compile_and_load(void **state)
+{
+    static const char *const name[] = {"conv2d", "histogram", "rmsnorm",  "scan",
+                                       "sgemm",  "softmax",   "transpose"};
+    struct fixture shipped = *(const struct fixture *)*state;
+    struct try_place place;
+
+    try_place_init(&place);
+    for (size_t i = 0; i < ARRAY_LEN(name); i++) {
+        char *json = xasprintf("../../../problems/cpu/%s/problem.json", name[i]);
+        struct bytes text = fixture_read(json);
+        struct err err = ERR_INIT;
+        if (problem_parse(&shipped.problem, (const char *)text.data, text.len, name[i], &err) !=
+            0) {
+            fail_msg("%s", err.text);
+        }
+        for (int reference = 0; reference < 2; reference++) {
+            char *file = xasprintf("../../../problems/cpu/%s/%s.c", name[i],
+                                   reference ? "reference" : "baseline");
+            struct bytes object = fixture_object(&shipped, file, reference != 0);
+            assert_int_equal(try_load(&place, &object), TRY_LOADED);
+            bytes_clear(&object);
+            free(file);
+        }
+        problem_free(shipped.problem);
+        bytes_clear(&text);
+        free(json);
+    }
+    try_place_release(&place);
+}
+
 static double feature(const struct compiled *compiled, const char *name)
 {
     for (size_t i = 0; i < compiled->features_count; i++) {
@@ -235,6 +268,7 @@ int main(void)
         cmocka_unit_test(calls_that_wait_are_rejected_by_name),
         cmocka_unit_test(compiler_is_stopped_at_its_time),
         cmocka_unit_test(flags_and_name_are_used),
+        cmocka_unit_test(shipped_problems_compile_and_load),
         cmocka_unit_test(object_comes_back_with_its_digest_and_features),
         cmocka_unit_test(probe_finds_the_sandbox_tight),
     };
