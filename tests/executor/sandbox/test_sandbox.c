@@ -1,6 +1,9 @@
 // The compile jail with hostile sources, and the probe's checks of both sandboxes.
 #include "tests/executor/fixture.h"
 #include "tests/executor/sandbox/elf_try.h"
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 struct expectation {
     const char *candidate;
@@ -259,6 +262,47 @@ static void probe_finds_the_sandbox_tight(void **state)
     message_clear(&probe_outcome_message, &outcome);
 }
 
+// In a mount namespace of its own. Returns the exit status: 0 when the probe says so, 77 when there
+// can be no such namespace.
+static int probe_with_script(const struct fixture *fixture, const char *dir)
+{
+    static const char script[] = "#!/bin/sh\nexec /usr/bin/gcc \"$@\"\n";
+    char *path = xasprintf("%s/gcc", dir);
+    struct err err = ERR_INIT;
+
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(dir, "/usr/local/bin", NULL, MS_BIND, NULL) != 0) {
+        return 77;
+    }
+    struct probe_outcome outcome;
+    if (file_replace(path, script, sizeof(script) - 1, false, &err) != 0 || chmod(dir, 0755) != 0 ||
+        chmod(path, 0755) != 0 || probe_run(&fixture->context, &outcome, &err) != 0) {
+        return 1;
+    }
+    return !outcome.sandbox && strstr(outcome.reason, "/usr/local/bin/gcc is a script") ? 0 : 2;
+}
+
+static void a_gcc_that_is_a_script_is_refused(void **state)
+{
+    fixture_need_sandbox(*state);
+    struct err err = ERR_INIT;
+    char *dir;
+    assert_int_equal(file_make_temp_dir(&dir, "kcast-gcc", &err), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)syscall(SYS_exit_group, probe_with_script(*state, dir));
+    }
+    int status = -1;
+    process_reap(pid, &status);
+    assert_int_equal(file_remove_tree(dir, &err), 0);
+    free(dir);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("skipped because this user has no mount namespace here\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +315,7 @@ int main(void)
         cmocka_unit_test(shipped_problems_compile_and_load),
         cmocka_unit_test(object_comes_back_with_its_digest_and_features),
         cmocka_unit_test(probe_finds_the_sandbox_tight),
+        cmocka_unit_test(a_gcc_that_is_a_script_is_refused),
     };
 
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
