@@ -11,6 +11,7 @@
 #include "executor/fact_list.h"
 #include "executor/sandbox/elf.h"
 #include "executor/sandbox/process.h"
+#include "executor/sandbox/toolchain.h"
 #include "proto/verdict.h"
 #include <ctype.h>
 #include <errno.h>
@@ -280,7 +281,8 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
     }
     if (!c->timed_out && WIFEXITED(c->outcome.compiler_status) &&
         WEXITSTATUS(c->outcome.compiler_status) == 127) {
-        return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail");
+        return err_set(err, ERR_SANDBOX,
+                       "gcc cannot be started in the compile jail; install one in " TOOLCHAIN_PATH);
     }
     refuse_failure(c);
     if (c->compiled->verdict != VERDICT_NONE) {

@@ -1,6 +1,7 @@
 #include "executor/cpu/jail.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/sandbox/toolchain.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -71,8 +72,8 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
 // none.
 static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
 {
-    static char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=.",
-                                        "HOME=.", NULL};
+    static char *const environment[] = {"PATH=" TOOLCHAIN_PATH, "LC_ALL=C", "TMPDIR=.", "HOME=.",
+                                        NULL};
     pid_t pid = fork();
 
     if (pid < 0) {

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -88,11 +90,22 @@ static void drop_user(void)
     (void)!setresuid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID);
 }
 
+// Overwrites the variables, which the child could read in its memory however few are left to getenv.
+// They may name folders, people and keys of the host.
+static void wipe_environment(void)
+{
+    for (char **variable = environ; variable && *variable; variable++) {
+        memset(*variable, 0, strlen(*variable));
+    }
+    (void)clearenv();
+}
+
 int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
 {
     struct pollfd alive = {.fd = alive_fd, .events = POLLIN};
 
     if (!sandbox->off) {
+        wipe_environment();
         // NOROOT and NO_SETUID_FIXUP on and locked, KEEP_CAPS off and locked.
         (void)prctl(PR_SET_SECUREBITS, 0x2f, 0, 0, 0);
         if (!sandbox->user_namespace) {
