@@ -3,6 +3,7 @@
 // checked as a whole; damage of a larger one shows when it is used.
 #include "daemon/store/ledger_db.h"
 #include "common/mem.h"
+#include "common/row_digest.h"
 #include "daemon/store/ledger_schema.h"
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -169,7 +170,8 @@ int ledger_db_open(struct sqlite3 **ret, const char *path, uint64_t page_max, st
         rc = db ? ledger_db_failed(db, err) : err_set(err, ERR_SYSTEM, "%s: no memory", path);
     } else {
         (void)sqlite3_busy_timeout(db, BUSY_MS);
-        rc = set_up(db, page_max, err);
+        rc = row_digest_register(db, err);
+        rc = rc == 0 ? set_up(db, page_max, err) : rc;
     }
     if (rc != 0) {
         (void)sqlite3_close(db);
