@@ -12,8 +12,8 @@
 
 // What a result has to be about.
 struct result_subject {
-    struct digest problem;   // blob
-    struct digest candidate; // of its source
+    struct digest problem;   // blob; zero: not known
+    struct digest candidate; // of its source; zero: not known
     double precision_log2;   // that was asked for; NaN: not known
 };
 

@@ -113,7 +113,7 @@ int ledger_accounts_load(struct ledger_damage *damage, int64_t forget_before_s,
             note(&damaged, sqlite3_column_int64(row, 8),
                  xasprintf("%s/%s", account.tenant ? account.tenant : "",
                            account.search ? account.search : ""));
-        } else if (account.search == NULL || account.at_s >= forget_before_s) {
+        } else if (!account.search || account.at_s >= forget_before_s) {
             visit(owner, &account);
         }
     }

@@ -25,6 +25,20 @@ static void move_estimate(struct estimate *estimate, double log2)
     estimate->hi = log2 + HALF_WIDTH;
 }
 
+static void widen_estimate(struct estimate *estimate, double half_log2)
+{
+    estimate->lo = estimate->log2 - half_log2;
+    estimate->hi = estimate->log2 + half_log2;
+}
+
+void result_sample_widen(struct result *result, double half_log2)
+{
+    widen_estimate(result->speedup, half_log2);
+    for (size_t i = 0; i < result->cases_count; i++) {
+        widen_estimate(result->cases[i].speedup, half_log2);
+    }
+}
+
 static void move_times(struct quantiles *times, double p50)
 {
     *times = (struct quantiles){.p10 = 0.9 * p50, .p50 = p50, .p90 = 1.2 * p50};

@@ -10,5 +10,7 @@ void result_sample(struct result *ret);
 // Moves the speedup of the result and of its cases to another log2, and the candidate's times and
 // the verdict with it. The intervals stay as wide.
 void result_sample_move(struct result *result, double log2);
+// Gives the result and its cases intervals of this half-width.
+void result_sample_widen(struct result *result, double half_log2);
 
 #endif
