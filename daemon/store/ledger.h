@@ -33,8 +33,9 @@ struct ledger_job {
 };
 
 // Opens or creates path, checks it and brings it to the newest schema; starts no thread.
-// ERR_CORRUPT when the file is damaged or is no ledger, ERR_VERSION when a newer kcastd wrote it;
-// the file is unchanged then. page_max is the largest size in pages, for tests of a full disk; 0:
+// ERR_CORRUPT when the file is damaged or is no ledger, or its write-ahead log is of another
+// database, ERR_VERSION when a newer kcastd wrote it; the file is unchanged then. What may be missing
+// because the write-ahead log is damaged is told in the log. page_max is the largest size in pages, for tests of a full disk; 0:
 // no limit.
 MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_max,
                            struct err *err);
