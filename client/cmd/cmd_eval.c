@@ -48,6 +48,7 @@ static int read_run(struct eval *eval, const char *path, struct err *err)
     run_state_init(&run_state);
     struct run *run = NULL;
     int rc = run_open_read(&run, path, err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc != 0) {
         goto out;
     }

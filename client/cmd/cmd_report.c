@@ -96,6 +96,7 @@ static int report_run(struct session *session, const void *options, char **argum
     run_state_init(&run_state);
     struct run *run = NULL;
     int rc = run_open_read(&run, argument[0], err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc == 0) {
         rc = run_state_read(&run_state, run, err);
     }
