@@ -231,6 +231,10 @@ static int check_compiled(struct compile_outcome *outcome,
     if (!verdict_known(compiled->verdict) || verdict_is_ratio(compiled->verdict)) {
         return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)compiled->verdict);
     }
+    if (compiled->verdict != VERDICT_NONE &&
+        (!compiled->reason || compiled->reason[strspn(compiled->reason, " \t\n")] == '\0')) {
+        return err_set(err, ERR_PROTOCOL, "%s without a reason", verdict_name(compiled->verdict));
+    }
     if (compiled->verdict == VERDICT_NONE && outcome->object.len == 0) {
         return err_set(err, ERR_PROTOCOL, "compiled, but no object");
     }
