@@ -4,6 +4,7 @@
 // ledger, into the cache and into other people's results. An outcome that fails a check is the
 // executor's failure, never the candidate's.
 #include "daemon/run/outcome.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <string.h>
@@ -273,6 +274,14 @@ int outcome_read_compile(struct compile_outcome *ret, const struct bytes *outcom
     return 0;
 }
 
+// What a device is called is shown by STATUS and is in the log.
+static int check_shown(const char *what, const char *name, struct err *err)
+{
+    struct err why = ERR_INIT;
+
+    return printable_check(what, name, &why) == 0 ? 0 : err_set(err, ERR_PROTOCOL, "%s", why.text);
+}
+
 int outcome_read_probe(struct probe_outcome *ret, const struct bytes *outcome, struct err *err)
 {
     struct probe_outcome read;
@@ -286,6 +295,12 @@ int outcome_read_probe(struct probe_outcome *ret, const struct bytes *outcome, s
         return err_set(err, ERR_PROTOCOL,
                        "kcast-exec probe does not say what the device or the toolchain is");
     }
+    rc = check_shown("the device class", read.device_class, err);
+    rc = rc == 0 ? check_shown("the toolchain", read.toolchain, err) : rc;
+    if (rc != 0) {
+        message_clear(&probe_outcome_message, &read);
+        return err_wrap(err, "kcast-exec probe");
+    }
     *ret = read;
     return 0;
 }
@@ -296,6 +311,14 @@ static int check_gpu(const struct cuda_probe_outcome *outcome, size_t index, str
 
     if (gpu->uuid[0] == '\0') {
         return err_set(err, ERR_PROTOCOL, "a GPU without uuid");
+    }
+    const char *const names[] = {gpu->uuid, gpu->name, gpu->device_class, gpu->target};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        int rc = names[i] ? check_shown("a name of a GPU", names[i], err) : 0;
+
+        if (rc != 0) {
+            return rc;
+        }
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(outcome->gpus[i].uuid, gpu->uuid) == 0 ||

@@ -292,6 +292,8 @@ static void gpus_are_told_apart_and_described(void **state)
     check_gpus(&g, NULL);
     g.gpu[2].uuid = TEXT("");
     check_gpus(&g, "without uuid");
+    g.gpu[2].uuid = TEXT("GPU-\x1b[2J");
+    check_gpus(&g, "control character");
     g.gpu[2].uuid = TEXT("GPU-a");
     check_gpus(&g, "the same uuid or number");
     fill_gpus(&g);
