@@ -347,6 +347,10 @@ static void what_exhausts_the_compiler_is_refused_with_its_limit(void **state)
     for (size_t i = 0; i < sizeof(bomb) / sizeof(bomb[0]); i++) {
         struct compile_outcome outcome;
 
+        // A sanitizer's child, which the compiler is a part of, has no limit of memory.
+        if (SANDBOX_SANITIZED && strstr(bomb[i].words, "of memory allowed")) {
+            continue;
+        }
         compile_with(state, bomb[i].source, 60, bomb[i].memory_mib, &outcome);
         const char *reason = outcome.compiled->reason ? outcome.compiled->reason : "";
         if (outcome.compiled->verdict != VERDICT_COMPILE_ERROR || !strstr(reason, bomb[i].words)) {
