@@ -10,6 +10,7 @@
 #include "client/space/space_source.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -127,8 +128,8 @@ static int write_space(struct session *session, const struct space *space, const
     char *path = output ? xstrdup(output) : space_path_of(run_path);
     int rc = space_write(space, path, err);
     if (rc == 0 && !session_options(session)->quiet) {
-        fprintf(stderr, "kcast: wrote %llu candidates to %s\n",
-                (unsigned long long)space->head.candidates, path);
+        printable_printf(stderr, "kcast: wrote %llu candidates to %s\n",
+                         (unsigned long long)space->head.candidates, path);
     }
     free(path);
     return rc;
@@ -191,9 +192,9 @@ static int export_pairs(struct session *session, const struct space *space, cons
         rc = err_set(err, ERR_INVALID, "%s: no candidate is correct and of a known source", path);
     }
     if (rc == 0 && !session_options(session)->quiet) {
-        fprintf(stderr, "kcast: %llu rows; %llu candidates are not correct or of no known source\n",
-                (unsigned long long)written,
-                (unsigned long long)(space->head.candidates - written));
+        printable_printf(
+            stderr, "kcast: %llu rows; %llu candidates are not correct or of no known source\n",
+            (unsigned long long)written, (unsigned long long)(space->head.candidates - written));
     }
     space_sources_release(&sources);
     bytes_clear(&anchor);

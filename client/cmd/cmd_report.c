@@ -4,6 +4,7 @@
 #include "client/report/report_json.h"
 #include "client/session.h"
 #include "common/file.h"
+#include "common/printable.h"
 #include "problem/problem.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static int write_page(const struct strbuf *page, const char *path, bool quiet, s
     }
     int rc = file_replace(path, page->data, page->len, false, err);
     if (rc == 0 && !quiet) {
-        fprintf(stderr, "kcast: wrote %s\n", path);
+        printable_printf(stderr, "kcast: wrote %s\n", path);
     }
     return rc;
 }

@@ -3,6 +3,7 @@
 // kcast-exec is compared here. An outcome that fails a check is the executor's failure, never the
 // candidate's.
 #include "daemon/run/outcome.h"
+#include "common/printable.h"
 #include "proto/result_check.h"
 #include "proto/verdict.h"
 #include <string.h>
@@ -97,6 +98,13 @@ static int check_compiled(struct compile_outcome *outcome,
 {
     struct compiled *compiled = outcome->compiled;
 
+    if (!verdict_known(compiled->verdict) || verdict_is_ratio(compiled->verdict)) {
+        return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)compiled->verdict);
+    }
+    if (compiled->verdict != VERDICT_NONE &&
+        (!compiled->reason || compiled->reason[strspn(compiled->reason, " \t\n")] == '\0')) {
+        return err_set(err, ERR_PROTOCOL, "%s without a reason", verdict_name(compiled->verdict));
+    }
     if (compiled->verdict == VERDICT_NONE && outcome->object.len == 0) {
         return err_set(err, ERR_PROTOCOL, "compiled, but no object");
     }
@@ -133,6 +141,14 @@ int outcome_read_compile(struct compile_outcome *ret, const struct bytes *outcom
     return 0;
 }
 
+// What a device is called is shown by STATUS and is in the log.
+static int check_shown(const char *what, const char *name, struct err *err)
+{
+    struct err why = ERR_INIT;
+
+    return printable_check(what, name, &why) == 0 ? 0 : err_set(err, ERR_PROTOCOL, "%s", why.text);
+}
+
 int outcome_read_probe(struct probe_outcome *ret, const struct bytes *outcome, struct err *err)
 {
     struct probe_outcome read;
@@ -146,6 +162,12 @@ int outcome_read_probe(struct probe_outcome *ret, const struct bytes *outcome, s
         return err_set(err, ERR_PROTOCOL,
                        "kcast-exec probe does not say what the device or the toolchain is");
     }
+    rc = check_shown("the device class", read.device_class, err);
+    rc = rc == 0 ? check_shown("the toolchain", read.toolchain, err) : rc;
+    if (rc != 0) {
+        message_clear(&probe_outcome_message, &read);
+        return err_wrap(err, "kcast-exec probe");
+    }
     *ret = read;
     return 0;
 }
@@ -156,6 +178,14 @@ static int check_gpu(const struct cuda_probe_outcome *outcome, size_t index, str
 
     if (gpu->uuid[0] == '\0') {
         return err_set(err, ERR_PROTOCOL, "a GPU without uuid");
+    }
+    const char *const names[] = {gpu->uuid, gpu->name, gpu->device_class, gpu->target};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        int rc = names[i] ? check_shown("a name of a GPU", names[i], err) : 0;
+
+        if (rc != 0) {
+            return rc;
+        }
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(outcome->gpus[i].uuid, gpu->uuid) == 0 ||

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define JAIL_PROCESSES 64
 #define JAIL_FILES 256
 
 static int limit_one(int resource, uint64_t value, const char *name, struct err *err)
@@ -37,7 +36,8 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox)
     // would share the limit with the user's other processes.
     bool counted = !sandbox->off && sandbox->user_namespace;
 
-    return (struct sandbox_limits){.processes = counted ? JAIL_PROCESSES : 0, .files = JAIL_FILES};
+    return (struct sandbox_limits){.processes = counted ? SANDBOX_JAIL_PROCESSES : 0,
+                                   .files = JAIL_FILES};
 }
 
 int sandbox_limit(const struct sandbox_limits *limits, struct err *err)

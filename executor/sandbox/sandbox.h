@@ -69,6 +69,7 @@ struct sandbox_limits {
     uint64_t stack;     // bytes
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
+#define SANDBOX_JAIL_PROCESSES 64 // of a compile jail
 
 // A compiled system call filter. The trusted parent builds it once, its children load it.
 struct sandbox_filter {
