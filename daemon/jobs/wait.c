@@ -160,7 +160,7 @@ bool waits_park(struct waits *waits, struct exchange *exchange, const uint64_t *
 {
     struct parked *wait = xcalloc(1, sizeof(*wait));
 
-    if (!exchange_park(exchange, on_drop, wait)) {
+    if (!exchange_park(exchange, 0, on_drop, wait)) {
         free(wait);
         return false;
     }
