@@ -28,9 +28,10 @@
 
 struct dispatch {
     const struct daemon_parts *parts;
-    size_t pending;     // replies that are deferred
-    bool refusing_jobs; // dispatch_refuse_jobs was called
-    bool stopping;      // dispatch_stop was called
+    size_t pending;                // replies that are deferred
+    bool refusing_jobs;            // dispatch_refuse_jobs was called
+    bool stopping;                 // dispatch_stop was called
+    struct log_limit blob_refused; // limits the log lines about blobs
 };
 
 // A reply that is sent when a submission, the ledger or the blob store has called back.
@@ -88,13 +89,24 @@ static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
     exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS, NULL);
 }
 
+static struct blob_caller caller_of(const struct exchange *exchange)
+{
+    return (struct blob_caller){.tenant = exchange_caller(exchange)->tenant,
+                                .name = exchange_turn_name(exchange)};
+}
+
 static void on_blob_put(void *owner, const struct err *error)
 {
     struct deferred_reply *deferred = owner;
 
+    uint64_t untold;
+
     if (error) {
-        log_event(LOG_WARNING, "blob-refused code=%s reason=\"%s\"", err_name((int)error->code),
-                  error->text);
+        if (log_limit_passes(&deferred->dispatch->blob_refused, uv_hrtime(), &untold)) {
+            log_event(LOG_WARNING, "blob-refused tenant=%s code=%s reason=\"%s\" untold=%llu",
+                      exchange_caller(deferred->exchange)->tenant, err_name((int)error->code),
+                      error->text, (unsigned long long)untold);
+        }
         exchange_fail(deferred->exchange, error);
     } else {
         reply_empty(deferred->exchange);
@@ -110,7 +122,8 @@ static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange
     if (!exchange_read_body(exchange, request, &blob_put_message, &body)) {
         return;
     }
-    blob_put(dispatch->parts->blobs, &body.digest, &body.data, true, on_blob_put,
+    const struct blob_caller caller = caller_of(exchange);
+    blob_put(dispatch->parts->blobs, &caller, &body.digest, &body.data, true, on_blob_put,
              defer_reply(dispatch, exchange));
     message_clear(&blob_put_message, &body);
 }
@@ -131,8 +144,10 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
     struct blob_have body;
 
     if (exchange_read_body(exchange, request, &blob_have_message, &body)) {
-        blob_check(dispatch->parts->blobs, body.digests, body.digests_count, on_blobs_checked,
-                   defer_reply(dispatch, exchange));
+        const struct blob_caller caller = caller_of(exchange);
+
+        blob_check(dispatch->parts->blobs, &caller, body.digests, body.digests_count,
+                   on_blobs_checked, defer_reply(dispatch, exchange));
         message_clear(&blob_have_message, &body);
     }
 }

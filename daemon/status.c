@@ -196,7 +196,7 @@ bool status_is_well(const struct daemon_parts *parts, char reason[STATUS_ILLNESS
     if (compiler_is_held(parts->compiler)) {
         (void)snprintf(reason, STATUS_ILLNESS_MAX,
                        "compilations wait, because there is no room for their objects; make room on"
-                       " the disk of the state directory");
+                       " the disk of the state directory, or raise --blobs-max if it is used up");
         return false;
     }
     if (usable == 0 && devices->count > 0) {

@@ -27,14 +27,16 @@ struct exchange *exchange_create(struct service *service, struct connection *con
 
     exchange->service = service;
     exchange->connection = connection;
-    exchange->party = connection->party;
+    exchange->party = connection ? connection->party : &service->strangers;
     exchange->arrived_ns = uv_hrtime();
     turns_member_init(&exchange->work.turn, &exchange->party->turns);
     exchange->work.run = run_later;
     DL_APPEND(service->exchanges, exchange);
     service->exchange_count++;
     exchange->party->exchanges++;
-    connection->exchanges++;
+    if (connection) {
+        connection->exchanges++;
+    }
     party_count_incoming(service, exchange->party, &exchange->held, len);
     return exchange;
 }
@@ -290,6 +292,13 @@ void exchange_hello(struct exchange *exchange, const struct request *request, co
 const struct caller *exchange_caller(const struct exchange *exchange)
 {
     return &exchange->caller;
+}
+
+const char *exchange_turn_name(const struct exchange *exchange)
+{
+    return exchange->service->identity.tokens ? exchange->caller.tenant
+           : exchange->connection             ? stream_peer(exchange->connection->stream)
+                                              : "?";
 }
 
 static bool admit(struct exchange *exchange, const struct request *request, struct err *err)

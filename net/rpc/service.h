@@ -77,6 +77,10 @@ void service_close(struct service *service);
 // Returns who sent the request; valid as long as the exchange.
 const struct caller *exchange_caller(const struct exchange *exchange);
 
+// Returns by whom callers take turns: the tenant, or where everybody is one tenant, the connection.
+// Valid as long as the exchange; a connection that has ended is "?".
+const char *exchange_turn_name(const struct exchange *exchange);
+
 // Answers. Each of these three frees exchange. An exchange whose caller has gone is answered in the
 // same way.
 void exchange_reply(struct exchange *exchange, const struct message *message, const void *body);

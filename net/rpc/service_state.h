@@ -183,7 +183,8 @@ void serving_on_stalled(uv_timer_t *timer);
 
 // --- exchange.c
 
-// Makes the exchange of a request of len bytes that has arrived.
+// Makes the exchange of a request of len bytes that has arrived. connection is NULL when it has
+// ended already.
 struct exchange *exchange_create(struct service *service, struct connection *connection,
                                  size_t len);
 // Decodes the request and gives it to the handler, or answers it with an error.
