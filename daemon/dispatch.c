@@ -16,6 +16,7 @@
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/listing.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
 #include "daemon/status.h"
@@ -38,8 +39,9 @@ struct dispatch {
 struct deferred_reply {
     struct dispatch *dispatch;
     struct exchange *exchange;
-    uint64_t *jobs;   // numbers of the jobs that the reply to CANCEL is about
-    size_t job_count; // length of jobs
+    uint64_t *jobs;          // numbers of the jobs that the reply to CANCEL is about
+    size_t job_count;        // length of jobs
+    struct listing *listing; // of the jobs that the reply to STATUS or CANCEL has
 };
 
 static struct deferred_reply *defer_reply(struct dispatch *dispatch, struct exchange *exchange)
@@ -56,6 +58,7 @@ static void deferred_reply_free(struct deferred_reply *deferred)
 {
     deferred->dispatch->pending--;
     free(deferred->jobs);
+    listing_free(deferred->listing);
     free(deferred);
 }
 
@@ -65,6 +68,32 @@ static void reply_empty(struct exchange *exchange)
 
     message_init(&empty_message, &reply);
     exchange_reply(exchange, &empty_message, &reply);
+}
+
+// Answers a STATUS or a CANCEL when its list is complete; does one part of the list in each turn.
+static void list_jobs(void *owner)
+{
+    struct deferred_reply *deferred = owner;
+    struct exchange *exchange = deferred->exchange;
+    struct job_infos infos;
+    struct status status;
+
+    if (!listing_step(deferred->listing)) {
+        exchange_later(exchange, list_jobs, deferred);
+        return;
+    }
+    if (deferred->jobs) {
+        message_init(&job_infos_message, &infos);
+        listing_take(deferred->listing, &infos.jobs, &infos.jobs_count);
+        exchange_reply(exchange, &job_infos_message, &infos);
+        message_clear(&job_infos_message, &infos);
+    } else {
+        status_fill(&status, deferred->dispatch->parts, exchange_caller(exchange));
+        listing_take(deferred->listing, &status.jobs, &status.jobs_count);
+        exchange_reply(exchange, &status_message, &status);
+        message_clear(&status_message, &status);
+    }
+    deferred_reply_free(deferred);
 }
 
 // --- HELLO, BLOB_PUT, BLOB_HAVE
@@ -206,6 +235,7 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &wait_message, &body)) {
         return;
     }
+    body.jobs_count = listing_unique(body.jobs, body.jobs_count);
     uint64_t wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
     // A tenth of the time is left for the way of the reply.
     remaining_ms -= remaining_ms / 10;
@@ -226,23 +256,14 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
 static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct deferred_reply *deferred = owner;
+    struct status_request request = {.jobs = deferred->jobs, .jobs_count = deferred->job_count};
 
     (void)error;
     (void)answer;
     (void)count;
-    struct job_infos reply;
-    message_init(&job_infos_message, &reply);
-    reply.jobs = xcalloc(deferred->job_count + 1, sizeof(*reply.jobs));
-    for (size_t i = 0; i < deferred->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
-        const struct job *job = job_table_find(deferred->dispatch->parts->jobs, deferred->jobs[i]);
-
-        if (job) {
-            answer_info(&reply.jobs[reply.jobs_count++], job);
-        }
-    }
-    exchange_reply(deferred->exchange, &job_infos_message, &reply);
-    message_clear(&job_infos_message, &reply);
-    deferred_reply_free(deferred);
+    deferred->listing =
+        listing_create(deferred->dispatch->parts, exchange_caller(deferred->exchange), &request);
+    exchange_later(deferred->exchange, list_jobs, deferred);
 }
 
 // Returns the caller's search of this name, or NULL. An administrator reaches the searches of other
@@ -389,14 +410,13 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
 {
     struct status_request body;
 
-    if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
-        return;
+    if (exchange_read_body(exchange, request, &status_request_message, &body)) {
+        struct deferred_reply *deferred = defer_reply(dispatch, exchange);
+
+        deferred->listing = listing_create(dispatch->parts, exchange_caller(exchange), &body);
+        message_clear(&status_request_message, &body);
+        list_jobs(deferred);
     }
-    struct status reply;
-    status_fill(&reply, dispatch->parts, exchange_caller(exchange), &body);
-    exchange_reply(exchange, &status_message, &reply);
-    message_clear(&status_message, &reply);
-    message_clear(&status_request_message, &body);
 }
 
 // --- all operations

@@ -1,16 +1,20 @@
 // Design note. A reply is built in two steps. First the info of every finished job is filled, and
 // the numbers of jobs whose result is not in memory are noted. When the ledger has read these
-// results, they are filled in and the reply is sent. If another client acknowledges a job between
+// results, they are filled in and the reply is sent in the caller's turn. If another client acknowledges a job between
 // the steps, its result is gone for everybody, and the reply says DONE without a result.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
+#include "daemon/store/line.h"
 #include <stdlib.h>
+
+#define READS_AT_ONCE 2 // by the ledger; the others do not stand before what others ask of it
 
 struct answers {
     const struct daemon_parts *parts;
     size_t pending; // exchanges that wait for the ledger
+    struct line *line;
 };
 
 // One reply while it is built.
@@ -21,6 +25,8 @@ struct answer {
     uint64_t fetch[ANSWER_RESULTS_MAX];     // numbers of the jobs whose result is being read
     size_t fetch_index[ANSWER_RESULTS_MAX]; // their places in waited.jobs
     size_t fetch_count;                     // length of both
+    size_t bytes;                           // of the results that are there
+    struct line_place place;
 };
 
 struct answers *answers_create(const struct daemon_parts *parts)
@@ -28,12 +34,16 @@ struct answers *answers_create(const struct daemon_parts *parts)
     struct answers *answers = xcalloc(1, sizeof(*answers));
 
     answers->parts = parts;
+    answers->line = line_create(READS_AT_ONCE, 1);
     return answers;
 }
 
 void answers_free(struct answers *answers)
 {
-    free(answers);
+    if (answers) {
+        line_free(answers->line);
+        free(answers);
+    }
 }
 
 size_t answers_pending(const struct answers *answers)
@@ -108,18 +118,29 @@ static void set_result(struct job_info *info, const struct bytes *packed)
     fill_from_result(info);
 }
 
-static void send_answer(struct answer *answer)
+static void send_answer(void *owner)
 {
+    struct answer *answer = owner;
+
     exchange_reply(answer->exchange, &waited_message, &answer->waited);
     message_clear(&waited_message, &answer->waited);
     answer->answers->pending--;
     free(answer);
 }
 
+// Leaves out the jobs from this index on. Whoever wants them asks again.
+static void cut(struct waited *waited, size_t count)
+{
+    while (waited->jobs_count > count) {
+        message_clear(&job_info_message, &waited->jobs[--waited->jobs_count]);
+    }
+}
+
 static void on_results(void *owner, const struct err *error, struct bytes *packed, size_t count)
 {
     struct answer *answer = owner;
 
+    line_leave(&answer->place);
     if (error) {
         exchange_fail(answer->exchange, error);
         message_clear(&waited_message, &answer->waited);
@@ -128,9 +149,22 @@ static void on_results(void *owner, const struct err *error, struct bytes *packe
         return;
     }
     for (size_t i = 0; i < count && i < answer->fetch_count; i++) {
+        answer->bytes += packed[i].len;
+        if (answer->bytes > ANSWER_BYTES_MAX && answer->fetch_index[i] > 0) {
+            cut(&answer->waited, answer->fetch_index[i]);
+            break;
+        }
         set_result(&answer->waited.jobs[answer->fetch_index[i]], &packed[i]);
     }
-    send_answer(answer);
+    exchange_later(answer->exchange, send_answer, answer);
+}
+
+static void on_turn_to_read(void *owner)
+{
+    struct answer *answer = owner;
+
+    ledger_read_results(answer->answers->parts->ledger, answer->fetch, answer->fetch_count,
+                        on_results, answer);
 }
 
 static void add_job(struct answer *answer, const struct job *job)
@@ -143,6 +177,7 @@ static void add_job(struct answer *answer, const struct job *job)
         return;
     }
     if (job->result.data) {
+        answer->bytes += job->result.len;
         set_result(&waited->jobs[index], &job->result);
     } else {
         answer->fetch[answer->fetch_count] = job->id;
@@ -167,13 +202,14 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
 
         if (!job) {
             waited->unknown[waited->unknown_count++] = jobs[i];
-        } else if (job_state_is_terminal(job->state) && waited->jobs_count < ANSWER_RESULTS_MAX) {
+        } else if (job_state_is_terminal(job->state) && waited->jobs_count < ANSWER_RESULTS_MAX &&
+                   answer->bytes < ANSWER_BYTES_MAX) {
             add_job(answer, job);
         }
     }
     if (answer->fetch_count > 0) {
-        ledger_read_results(answers->parts->ledger, answer->fetch, answer->fetch_count, on_results,
-                            answer);
+        line_enter(answers->line, &answer->place, exchange_turn_name(exchange), on_turn_to_read,
+                   answer);
     } else {
         send_answer(answer);
     }
