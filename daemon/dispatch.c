@@ -19,7 +19,7 @@
 #include "daemon/jobs/listing.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/status.h"
+#include "daemon/list_reply.h"
 #include "daemon/store/blob.h"
 #include "daemon/upkeep/administration.h"
 #include <stdlib.h>
@@ -32,6 +32,7 @@ struct dispatch {
     size_t pending;                // replies that are deferred
     bool refusing_jobs;            // dispatch_refuse_jobs was called
     bool stopping;                 // dispatch_stop was called
+    struct list_replies *lists;    // answers that are lists of jobs
     struct log_limit blob_refused; // limits the log lines about blobs
 };
 
@@ -39,9 +40,8 @@ struct dispatch {
 struct deferred_reply {
     struct dispatch *dispatch;
     struct exchange *exchange;
-    uint64_t *jobs;          // numbers of the jobs that the reply to CANCEL is about
-    size_t job_count;        // length of jobs
-    struct listing *listing; // of the jobs that the reply to STATUS or CANCEL has
+    uint64_t *jobs;   // numbers of the jobs that the reply to CANCEL is about
+    size_t job_count; // length of jobs
 };
 
 static struct deferred_reply *defer_reply(struct dispatch *dispatch, struct exchange *exchange)
@@ -58,7 +58,6 @@ static void deferred_reply_free(struct deferred_reply *deferred)
 {
     deferred->dispatch->pending--;
     free(deferred->jobs);
-    listing_free(deferred->listing);
     free(deferred);
 }
 
@@ -68,32 +67,6 @@ static void reply_empty(struct exchange *exchange)
 
     message_init(&empty_message, &reply);
     exchange_reply(exchange, &empty_message, &reply);
-}
-
-// Answers a STATUS or a CANCEL when its list is complete; does one part of the list in each turn.
-static void list_jobs(void *owner)
-{
-    struct deferred_reply *deferred = owner;
-    struct exchange *exchange = deferred->exchange;
-    struct job_infos infos;
-    struct status status;
-
-    if (!listing_step(deferred->listing)) {
-        exchange_later(exchange, list_jobs, deferred);
-        return;
-    }
-    if (deferred->jobs) {
-        message_init(&job_infos_message, &infos);
-        listing_take(deferred->listing, &infos.jobs, &infos.jobs_count);
-        exchange_reply(exchange, &job_infos_message, &infos);
-        message_clear(&job_infos_message, &infos);
-    } else {
-        status_fill(&status, deferred->dispatch->parts, exchange_caller(exchange));
-        listing_take(deferred->listing, &status.jobs, &status.jobs_count);
-        exchange_reply(exchange, &status_message, &status);
-        message_clear(&status_message, &status);
-    }
-    deferred_reply_free(deferred);
 }
 
 // --- HELLO, BLOB_PUT, BLOB_HAVE
@@ -256,14 +229,12 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
 static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct deferred_reply *deferred = owner;
-    struct status_request request = {.jobs = deferred->jobs, .jobs_count = deferred->job_count};
-
     (void)error;
     (void)answer;
     (void)count;
-    deferred->listing =
-        listing_create(deferred->dispatch->parts, exchange_caller(deferred->exchange), &request);
-    exchange_later(deferred->exchange, list_jobs, deferred);
+    list_reply_jobs(deferred->dispatch->lists, deferred->exchange, deferred->jobs,
+                    deferred->job_count);
+    deferred_reply_free(deferred);
 }
 
 // Returns the caller's search of this name, or NULL. An administrator reaches the searches of other
@@ -411,11 +382,8 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
     struct status_request body;
 
     if (exchange_read_body(exchange, request, &status_request_message, &body)) {
-        struct deferred_reply *deferred = defer_reply(dispatch, exchange);
-
-        deferred->listing = listing_create(dispatch->parts, exchange_caller(exchange), &body);
+        list_reply_status(dispatch->lists, exchange, &body);
         message_clear(&status_request_message, &body);
-        list_jobs(deferred);
     }
 }
 
@@ -468,6 +436,7 @@ struct dispatch *dispatch_create(const struct daemon_parts *parts)
     struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
 
     dispatch->parts = parts;
+    dispatch->lists = list_replies_create(parts);
     return dispatch;
 }
 
@@ -486,11 +455,15 @@ void dispatch_stop(struct dispatch *dispatch)
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + administration_pending(dispatch->parts->administration) +
+    return dispatch->pending + list_replies_pending(dispatch->lists) +
+           administration_pending(dispatch->parts->administration) +
            answers_pending(dispatch->parts->answers) + budgets_pending(dispatch->parts->budgets);
 }
 
 void dispatch_free(struct dispatch *dispatch)
 {
-    free(dispatch);
+    if (dispatch) {
+        list_replies_free(dispatch->lists);
+        free(dispatch);
+    }
 }

@@ -122,6 +122,9 @@ static void send_answer(void *owner)
 {
     struct answer *answer = owner;
 
+    if (answer->fetch_count > 0) {
+        line_leave(&answer->place); // so that few hold results at once
+    }
     exchange_reply(answer->exchange, &waited_message, &answer->waited);
     message_clear(&waited_message, &answer->waited);
     answer->answers->pending--;
@@ -140,8 +143,8 @@ static void on_results(void *owner, const struct err *error, struct bytes *packe
 {
     struct answer *answer = owner;
 
-    line_leave(&answer->place);
     if (error) {
+        line_leave(&answer->place);
         exchange_fail(answer->exchange, error);
         message_clear(&waited_message, &answer->waited);
         answer->answers->pending--;

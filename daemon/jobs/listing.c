@@ -76,6 +76,12 @@ struct listing *listing_create(const struct daemon_parts *parts, const struct ca
     return listing;
 }
 
+bool listing_is_short(const struct listing *listing)
+{
+    return !listing->search && !listing->all &&
+           listing->id_count < STEP_POINTS / (ROW_POINTS + 1) - 1;
+}
+
 static void add(struct listing *listing, const struct job *job)
 {
     listing->rows = xgrow(listing->rows, listing->count, sizeof(*listing->rows));

@@ -17,6 +17,8 @@ struct listing;
 // named one once, at most LISTING_ROWS_MAX. `parts` and the caller's tenant outlive the list.
 struct listing *listing_create(const struct daemon_parts *parts, const struct caller *caller,
                                const struct status_request *request);
+// Returns whether one step is enough, however many jobs there are.
+bool listing_is_short(const struct listing *listing);
 // Does a part of the work. Returns whether the list is complete.
 bool listing_step(struct listing *listing);
 // Gives the complete list away; the caller clears the rows.
