@@ -1,8 +1,8 @@
 // Design note. How many connections there may be:
 //
-//   strangers        not identified: a quarter of connections_max, beyond which the one that came
-//                    first goes. With tokens they have these places beside the others, so that
-//                    whoever has a token can always come in and show it.
+//   strangers        not identified: a quarter of connections_max, beyond which one of the host
+//                    that has most of them goes. With tokens they have these places beside the
+//                    others, so that whoever has a token can always come in and show it.
 //   of one tenant    a quarter of connections_max.
 //   ordinary ones    of all tenants together: connections_max without the places for administrators.
 //
@@ -125,25 +125,31 @@ static void give_way(struct service *service, const struct party *party,
     }
 }
 
-static struct party *find_largest(struct service *service)
+// Returns the party with most connections: of tenants, or of strangers and their hosts.
+static struct party *find_largest(struct service *service, bool strangers)
 {
     struct party *largest = NULL;
 
     for (struct party *party = service->parties; party; party = party->hh.next) {
-        if (!largest || party->connections > largest->connections) {
+        if ((party->name[0] == '@') == strangers &&
+            (!largest || party->connections > largest->connections)) {
             largest = party;
         }
     }
     return largest;
 }
 
-static void end_oldest_stranger(struct service *service)
+// Closes a stranger of the host that has most of them: the one that came first among those that do
+// not wait for us. Returns false when all do.
+static bool end_oldest_stranger(struct service *service)
 {
+    const struct party *party = find_largest(service, true);
     struct connection *oldest = NULL;
     struct connection *connection;
 
     DL_FOREACH (service->connections, connection) {
         if (!connection->ended && connection->rank == RANK_STRANGER &&
+            (!party || connection->party == party) && !stream_is_working(connection->stream) &&
             (!oldest || connection->greet_by_ms < oldest->greet_by_ms)) {
             oldest = connection;
         }
@@ -151,23 +157,24 @@ static void end_oldest_stranger(struct service *service)
     if (oldest) {
         connection_end(oldest, ERR_BUSY, "too many connections, and it has not greeted");
     }
+    return oldest;
 }
 
-// Makes room for one more connection that is not identified.
-static void make_room(struct service *service)
+// Makes room for one more connection that is not identified. Returns false when there is none,
+// because all who are not wait for us.
+static bool make_room(struct service *service)
 {
     size_t max = service->config.connections_max;
 
-    if (service->stranger_count > max / PARTS) {
-        end_oldest_stranger(service);
+    if (service->stranger_count > max / PARTS && !end_oldest_stranger(service)) {
+        return false;
     }
     if (!service->identity.tokens && service->connection_count >= max) {
-        if (service->stranger_count > 0) {
-            end_oldest_stranger(service);
-        } else {
+        if (service->stranger_count == 0 || !end_oldest_stranger(service)) {
             give_way(service, NULL, NULL, "too many connections, and it was used longest ago");
         }
     }
+    return true;
 }
 
 // Moves the connection to another party, with all that is counted of it.
@@ -209,7 +216,7 @@ void connection_settle(struct connection *connection, const char *tenant, bool a
                  "its tenant has too many connections, and it was used longest ago");
     } else if (service->connection_count - service->stranger_count > max ||
                (!admin && service->ordinary_count > max - max / ADMIN_PARTS)) {
-        give_way(service, find_largest(service), connection,
+        give_way(service, find_largest(service, false), connection,
                  "too many connections, most of them of its tenant, and it was used longest ago");
     }
 }
@@ -305,14 +312,19 @@ void connection_accept(struct service *service, int fd_taken)
     };
     struct err err = ERR_INIT;
 
-    make_room(service);
+    if (!make_room(service)) {
+        close(fd_taken); // without a greeting, so the caller tries again later
+        service_note_refusal(service, "?", "too many connections, whose handshakes take time");
+        free(connection);
+        return;
+    }
     if (stream_accept(&connection->stream, service->loop, fd_taken, &config, &err) != 0) {
         service_note_refusal(service, "?", err.text);
         free(connection);
         return;
     }
     connection->service = service;
-    connection->party = party_of_new(service);
+    connection->party = party_of_new(service, connection->stream);
     connection->party->uses++;
     turns_member_init(&connection->work.turn, &connection->party->turns);
     connection->work.run = serving_run_connection;

@@ -10,10 +10,14 @@
 
 #define SHARE_FACTOR 8 // what a party may have for each unit that is left
 
-struct party *party_of_new(struct service *service)
+struct party *party_of_new(struct service *service, const struct stream *stream)
 {
-    if (service->identity.tokens) {
-        return &service->strangers;
+    char name[TENANT_MAX + 1];
+
+    if (service->identity.tokens) { // no tenant's name has such a character
+        (void)snprintf(name, sizeof(name), "@%.*s", (int)stream_host_len(stream),
+                       stream_peer(stream));
+        return party_of_tenant(service, name);
     }
     struct party *party = xcalloc(1, sizeof(*party));
     turns_party_init(&party->turns, &service->turns);

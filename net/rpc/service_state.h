@@ -13,11 +13,11 @@
 #include <uthash.h>
 
 // One of those between whom the service is shared: a tenant, or where no tokens are asked for, a
-// connection. Connections without a token yet are one party together. It exists as long as it has
+// connection. Connections without a token yet are a party for each host. It exists as long as it has
 // connections or exchanges.
 struct party {
     struct turns_party turns;
-    char name[TENANT_MAX + 1]; // of the tenant; "" otherwise
+    char name[TENANT_MAX + 1]; // of the tenant; "@" and the host of strangers; "" otherwise
     size_t connections;
     size_t exchanges; // open ones
     size_t parked;    // how many of these are parked
@@ -100,12 +100,12 @@ struct service {
     size_t stranger_count;          // how many of these are not identified
     size_t ordinary_count;          // how many are identified and no administrator's
     struct turns turns;
-    bool in_turn;          // a turn is being taken
-    bool released;         // something was released that blocked connections may need
-    uint64_t spent_ms;     // the loop's time at which spent_ns began
-    uint64_t spent_ns;     // work done outside of turns since then
-    struct party *parties; // tenants, by name
-    struct party strangers;
+    bool in_turn;               // a turn is being taken
+    bool released;              // something was released that blocked connections may need
+    uint64_t spent_ms;          // the loop's time at which spent_ns began
+    uint64_t spent_ns;          // work done outside of turns since then
+    struct party *parties;      // tenants, by name
+    struct party strangers;     // of exchanges without a connection
     struct exchange *exchanges; // list of the open ones
     struct exchange *running;   // whose later work runs
     size_t exchange_count;
@@ -150,8 +150,9 @@ void connection_free(struct connection *connection);
 
 // --- party.c
 
-// Returns the party of a new connection: the strangers', or its own where there are no tokens.
-struct party *party_of_new(struct service *service);
+// Returns the party of a new connection: that of the strangers of its host, or its own where there
+// are no tokens.
+struct party *party_of_new(struct service *service, const struct stream *stream);
 // Returns the tenant's party, which is made when it is missing.
 struct party *party_of_tenant(struct service *service, const char *tenant);
 // Frees the party when it has nothing any more.

@@ -58,6 +58,11 @@ bool stream_was_connected(const struct stream *stream);
 // Returns the other side as "127.0.0.1:4711"; "?" before it is connected.
 const char *stream_peer(const struct stream *stream);
 
+// Returns the length of the host in stream_peer, which leaves out the port.
+size_t stream_host_len(const struct stream *stream);
+// Returns whether a step of its TLS handshake waits or runs: the other side waits for us.
+bool stream_is_working(const struct stream *stream);
+
 // Sends a buffer that frame_begin and frame_end have made, and leaves it empty. Frames that are
 // sent inside on_frame leave together.
 void stream_send(struct stream *stream, struct strbuf *frame_taken);

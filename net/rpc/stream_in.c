@@ -13,6 +13,11 @@ void stream_allow(struct stream *stream, size_t frame_max)
     stream->frames.frame_max = frame_max;
 }
 
+bool stream_is_working(const struct stream *stream)
+{
+    return stream->handshake.busy;
+}
+
 size_t stream_unread(const struct stream *stream)
 {
     return stream->frames.end - stream->frames.start;
@@ -144,7 +149,7 @@ static void on_step(struct handshake *handshake)
 void stream_step_handshake(struct stream *stream)
 {
     (void)uv_read_stop((uv_stream_t *)&stream->tcp);
-    handshake_step(&stream->handshake, stream->tcp.loop, stream->tls, on_step);
+    handshake_step(&stream->handshake, stream->tcp.loop, stream->tls, stream->host, on_step);
 }
 
 // Decrypts what fits into the frames' buffer and delivers it. Returns whether there may be more and

@@ -34,6 +34,7 @@ struct stream {
     bool silent;          // on_end is not called
     struct err why;       // why it ends
     char peer[STREAM_PEER_MAX];
+    uint64_t host; // a number of the host in it
 };
 
 // stream.c

@@ -62,7 +62,7 @@ static void check(int rc, const struct err *err)
 static void make_team(struct bench *bench)
 {
     static const char *const names[PEOPLE] = {"mallory", "other", "admin"};
-    static const char *const hosts[] = {"127.0.0.1"};
+    static const char *const hosts[] = {"127.0.0.1", "::1"};
     const char *dir = bench->program.dir;
     int64_t now_s = (int64_t)time(NULL);
     struct authority *authority;
@@ -76,7 +76,7 @@ static void make_team(struct bench *bench)
     for (int server = 0; server < 2; server++) {
         const struct certificate_spec spec = {.name = server ? "server" : "caller",
                                               .hosts = server ? hosts : NULL,
-                                              .host_count = server ? 1 : 0,
+                                              .host_count = server ? ARRAY_LEN(hosts) : 0,
                                               .from_s = now_s - 3600,
                                               .to_s = now_s + 86400};
         path = xasprintf("%s/%s", dir, spec.name);
@@ -109,7 +109,7 @@ static void start_daemon(struct bench *bench)
                     xasprintf("--tls-cert=%s/server/cert.pem", dir),
                     xasprintf("--tls-key=%s/server/key.pem", dir),
                     xasprintf("--tokens=%s/tokens", dir),
-                    xstrdup("--listen=tls://127.0.0.1:0"),
+                    xstrdup("--listen=tls://[::]:0"),
                     xstrdup("--http=127.0.0.1:0"),
                     xstrdup("--devices=cpu:1"),
                     xstrdup("--parent-death"),
@@ -144,9 +144,12 @@ static struct remote *open_remote(struct bench *bench, enum who who)
     struct hello_reply hello;
     struct err err = ERR_INIT;
 
-    check(remote_create_tls(&remote, &bench->loop, bench->program.url, bench->tls,
-                            bench->token[who], &err),
+    struct url url;
+    check(url_parse(&url, bench->program.url, &err), &err);
+    char *text = xasprintf("tls://[::1]:%u", url.port); // the attacker has another address
+    check(remote_create_tls(&remote, &bench->loop, text, bench->tls, bench->token[who], &err),
           &err);
+    free(text);
     check(remote_hello_sync(remote, "kcastd", &hello, &err), &err);
     message_clear(&hello_reply_message, &hello);
     return remote;
