@@ -4,7 +4,7 @@
 // and times it: small ones that the loop answers (STATUS, WAIT, BLOB_HAVE, SUBMIT of a known job),
 // and some that wait for the disk (SUBMIT of a new job, BLOB_PUT). An administrator connects anew.
 // Last the daemon's peak resident memory since the attack began, and what the blobs take.
-//  bench_attack [SECONDS]        of each attack, default 5
+//  bench_attack [SECONDS [NAME]]        of each attack, default 5; only those whose name has NAME
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -17,6 +17,7 @@
 #include "tests/bench/samples.h"
 #include "tests/support/program.h"
 #include <fcntl.h>
+#include <ftw.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ struct bench {
     struct target target;
     uint64_t job;         // of the other tenant
     uint64_t next_repeat; // so that no cache has a job
-    double *loop_ms;      // CALLS_MAX elements
+    uv_timer_t pause;
+    double *loop_ms; // CALLS_MAX elements
     double *disk_ms;
 };
 
@@ -335,20 +337,24 @@ static double peak_mib(pid_t pid, bool begin)
     return kib / 1024;
 }
 
+static uint64_t bytes_seen; // by add_file
+
+static int add_file(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)path;
+    (void)where;
+    bytes_seen += type == FTW_F ? (uint64_t)info->st_blocks * 512 : 0;
+    return 0;
+}
+
 static double blobs_mib(const struct bench *bench)
 {
-    char *command = xasprintf("du -sk %s/state/blobs", bench->program.dir);
-    FILE *pipe = popen(command, "re");
-    unsigned long kib = 0;
+    char *dir = xasprintf("%s/state/blobs", bench->program.dir);
 
-    free(command);
-    if (pipe) {
-        if (fscanf(pipe, "%lu", &kib) != 1) {
-            kib = 0;
-        }
-        (void)pclose(pipe);
-    }
-    return (double)kib / 1024;
+    bytes_seen = 0;
+    (void)nftw(dir, add_file, 8, FTW_PHYS);
+    free(dir);
+    return (double)bytes_seen / (1 << 20);
 }
 
 static void print_times(const char *name, double *ms, size_t count)
@@ -357,6 +363,23 @@ static void print_times(const char *name, double *ms, size_t count)
     printf(" %s %6zu: p50 %6.2f p99 %7.2f most %7.2f ms", name, count,
            stats_quantile(ms, count, 0.5), stats_quantile(ms, count, 0.99),
            stats_quantile(ms, count, 1));
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
+
+// Turns the loop for about a millisecond.
+static void pause_ms(struct bench *bench)
+{
+    bool over = false;
+
+    bench->pause.data = &over;
+    (void)uv_timer_start(&bench->pause, on_pause_over, 1, 0);
+    while (!over) {
+        (void)uv_run(&bench->loop, UV_RUN_ONCE);
+    }
 }
 
 static void run(struct bench *bench, const struct attack *attack, double seconds)
@@ -379,7 +402,7 @@ static void run(struct bench *bench, const struct attack *attack, double seconds
         if (calls % 20 == 0) {
             bench->disk_ms[disk++] = call_disk(bench);
         }
-        (void)usleep(1000); // a caller that asks little
+        pause_ms(bench); // a caller that asks little
     }
     uint64_t connect_ns = uv_hrtime();
     struct remote *admin = open_remote(bench, ADMIN);
@@ -412,6 +435,7 @@ int main(int argc, char **argv)
     free(self);
     check(problem_dir_load(&bench.problem, "tests/data/bench/tiny", &err), &err);
     (void)uv_loop_init(&bench.loop);
+    (void)uv_timer_init(&bench.loop, &bench.pause);
     program_init(&bench.program);
     make_team(&bench);
     start_daemon(&bench);
@@ -419,7 +443,9 @@ int main(int argc, char **argv)
     bench.loop_ms = xcalloc(CALLS_MAX, sizeof(*bench.loop_ms));
     bench.disk_ms = xcalloc(CALLS_MAX, sizeof(*bench.disk_ms));
     for (size_t i = 0; i < attack_count; i++) {
-        run(&bench, &attacks[i], seconds);
+        if (argc < 3 || strstr(attacks[i].name, argv[2])) {
+            run(&bench, &attacks[i], seconds);
+        }
     }
     free(bench.loop_ms);
     free(bench.disk_ms);
@@ -427,6 +453,7 @@ int main(int argc, char **argv)
         remote_close(bench.remote[i]);
         free(bench.token[i]);
     }
+    uv_close((uv_handle_t *)&bench.pause, NULL);
     (void)uv_run(&bench.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&bench.loop);
     tls_release(bench.tls);
