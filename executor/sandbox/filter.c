@@ -283,23 +283,6 @@ static int output_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     return rc;
 }
 
-// Allows what a process may advise on its own memory. Other advice would reach the tensors, which
-// processes share, or have the kernel work later and in nobody's time.
-static int advice_rules(scmp_filter_ctx context)
-{
-    static const uint64_t advice[] = {MADV_NORMAL,        MADV_RANDOM,        MADV_SEQUENTIAL,
-                                      MADV_WILLNEED,      MADV_DONTNEED,      MADV_FREE,
-                                      MADV_HUGEPAGE,      MADV_NOHUGEPAGE,    MADV_DONTDUMP,
-                                      MADV_POPULATE_READ, MADV_POPULATE_WRITE};
-    int rc = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
-        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
-    }
-    return rc;
-}
-
 // Allows the clean parent to fork, and nothing else that clone can do.
 static int fork_rule(scmp_filter_ctx context)
 {
@@ -322,16 +305,20 @@ static int memory_rules(scmp_filter_ctx context)
 }
 
 // Allows advice about memory that an allocator gives. Other advice has the kernel write memory out,
-// or work on it behind the process's back and on other cores, whose time nobody is charged for.
-static int advice_rules(scmp_filter_ctx context)
+// or work on it behind the process's back and on other cores, whose time nobody is charged for, or
+// reaches the tensors, which processes share. Before the candidate's code runs a process may also
+// have its page tables filled.
+static int advice_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
-    static const uint64_t advice[] = {MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_DONTNEED,
-                                      MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP};
+    static const uint64_t advice[] = {
+        MADV_NORMAL,   MADV_RANDOM,     MADV_SEQUENTIAL, MADV_DONTNEED,      MADV_FREE,
+        MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,   MADV_POPULATE_READ, MADV_POPULATE_WRITE};
+    size_t count = stage == STAGE_LOAD ? ARRAY_LEN(advice) : ARRAY_LEN(advice) - 2;
     int rc = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                              SCMP_A2(SCMP_CMP_EQ, advice[i]));
+                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
     }
     return rc;
 }
@@ -343,7 +330,7 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     if (rc != 0) {
         return rc;
     }
-    rc = advice_rules(context);
+    rc = advice_rules(context, stage);
     if (rc != 0) {
         return rc;
     }
@@ -364,87 +351,85 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     if (rc != 0) {
         return rc;
     }
-    rc = advice_rules(context);
-    return rc != 0 ? rc : memory_rules(context);
-}
 
-static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
-{
-    int fd = memfd_create("filter", MFD_CLOEXEC);
+    static int filter_export(scmp_filter_ctx context, struct sandbox_filter * ret, struct err * err)
+    {
+        int fd = memfd_create("filter", MFD_CLOEXEC);
 
-    if (fd < 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
-    }
-    int rc = seccomp_export_bpf(context, fd);
-    off_t size = lseek(fd, 0, SEEK_END);
-    if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
-        size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
+        if (fd < 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
+        }
+        int rc = seccomp_export_bpf(context, fd);
+        off_t size = lseek(fd, 0, SEEK_END);
+        if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
+            size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
+            close(fd);
+            return err_set(err, ERR_SANDBOX, "libseccomp cannot compile the system call filter");
+        }
+        ret->program = xmalloc((size_t)size);
+        ret->length = (uint16_t)((size_t)size / sizeof(struct sock_filter));
+        if (pread(fd, ret->program, (size_t)size, 0) != size) {
+            sandbox_filter_release(ret);
+            close(fd);
+            return err_set(err, ERR_SANDBOX, "the system call filter cannot be read back");
+        }
         close(fd);
-        return err_set(err, ERR_SANDBOX, "libseccomp cannot compile the system call filter");
+        return 0;
     }
-    ret->program = xmalloc((size_t)size);
-    ret->length = (uint16_t)((size_t)size / sizeof(struct sock_filter));
-    if (pread(fd, ret->program, (size_t)size, 0) != size) {
-        sandbox_filter_release(ret);
-        close(fd);
-        return err_set(err, ERR_SANDBOX, "the system call filter cannot be read back");
+
+    int sandbox_filter_build(struct sandbox_filter * ret, enum sandbox_stage stage,
+                             struct err * err)
+    {
+        // To a compiler every other call is one that its kernel does not have: the C library then does
+        // without, or by an older call. A runner has no use for them.
+        scmp_filter_ctx context =
+            seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
+
+        if (!context) {
+            return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
+        }
+        // A binary tree; a library that does not know this attribute compiles a list.
+        (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+        (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+        int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
+        struct sandbox_filter filter = {0};
+        if (rc == 0) {
+            rc = filter_export(context, &filter, err);
+        } else {
+            rc = err_set_errno(err, ERR_SANDBOX, -rc, "rules of the system call filter");
+        }
+        seccomp_release(context);
+        if (rc == 0) {
+            *ret = filter;
+        }
+        return rc;
     }
-    close(fd);
-    return 0;
-}
 
-int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, struct err *err)
-{
-    // To a compiler every other call is one that its kernel does not have: the C library then does
-    // without, or by an older call. A runner has no use for them.
-    scmp_filter_ctx context =
-        seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
-
-    if (!context) {
-        return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
+    void sandbox_filter_release(struct sandbox_filter * filter)
+    {
+        free(filter->program);
+        *filter = (struct sandbox_filter){0};
     }
-    // A binary tree; a library that does not know this attribute compiles a list.
-    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
-    struct sandbox_filter filter = {0};
-    if (rc == 0) {
-        rc = filter_export(context, &filter, err);
-    } else {
-        rc = err_set_errno(err, ERR_SANDBOX, -rc, "rules of the system call filter");
+
+    int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
+    {
+        struct sock_fprog program = {.len = filter->length, .filter = filter->program};
+
+        // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
+        // execution, which change what is timed.
+        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                    &program) != 0 &&
+            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+            return err_set_errno(err, ERR_SANDBOX, errno,
+                                 "the kernel does not take the system call filter");
+        }
+        return 0;
     }
-    seccomp_release(context);
-    if (rc == 0) {
-        *ret = filter;
+
+    char *sandbox_call_name(int number)
+    {
+        char *resolved = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
+        char *name = resolved ? xstrdup(resolved) : xasprintf("call %d", number);
+        free(resolved);
+        return name;
     }
-    return rc;
-}
-
-void sandbox_filter_release(struct sandbox_filter *filter)
-{
-    free(filter->program);
-    *filter = (struct sandbox_filter){0};
-}
-
-int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
-{
-    struct sock_fprog program = {.len = filter->length, .filter = filter->program};
-
-    // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
-    // execution, which change what is timed.
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
-            0 &&
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno,
-                             "the kernel does not take the system call filter");
-    }
-    return 0;
-}
-
-char *sandbox_call_name(int number)
-{
-    char *resolved = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
-    char *name = resolved ? xstrdup(resolved) : xasprintf("call %d", number);
-    free(resolved);
-    return name;
-}
