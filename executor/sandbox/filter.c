@@ -348,88 +348,86 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
                        : add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
     rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    if (rc != 0) {
-        return rc;
+    return rc != 0 ? rc : memory_rules(context);
+}
+
+static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
+{
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+
+    if (fd < 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
     }
-
-    static int filter_export(scmp_filter_ctx context, struct sandbox_filter * ret, struct err * err)
-    {
-        int fd = memfd_create("filter", MFD_CLOEXEC);
-
-        if (fd < 0) {
-            return err_set_errno(err, ERR_SANDBOX, errno, "memory for a system call filter");
-        }
-        int rc = seccomp_export_bpf(context, fd);
-        off_t size = lseek(fd, 0, SEEK_END);
-        if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
-            size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
-            close(fd);
-            return err_set(err, ERR_SANDBOX, "libseccomp cannot compile the system call filter");
-        }
-        ret->program = xmalloc((size_t)size);
-        ret->length = (uint16_t)((size_t)size / sizeof(struct sock_filter));
-        if (pread(fd, ret->program, (size_t)size, 0) != size) {
-            sandbox_filter_release(ret);
-            close(fd);
-            return err_set(err, ERR_SANDBOX, "the system call filter cannot be read back");
-        }
+    int rc = seccomp_export_bpf(context, fd);
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (rc != 0 || size <= 0 || size % (off_t)sizeof(struct sock_filter) != 0 ||
+        size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS) {
         close(fd);
-        return 0;
+        return err_set(err, ERR_SANDBOX, "libseccomp cannot compile the system call filter");
     }
-
-    int sandbox_filter_build(struct sandbox_filter * ret, enum sandbox_stage stage,
-                             struct err * err)
-    {
-        // To a compiler every other call is one that its kernel does not have: the C library then does
-        // without, or by an older call. A runner has no use for them.
-        scmp_filter_ctx context =
-            seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
-
-        if (!context) {
-            return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
-        }
-        // A binary tree; a library that does not know this attribute compiles a list.
-        (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-        (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-        int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
-        struct sandbox_filter filter = {0};
-        if (rc == 0) {
-            rc = filter_export(context, &filter, err);
-        } else {
-            rc = err_set_errno(err, ERR_SANDBOX, -rc, "rules of the system call filter");
-        }
-        seccomp_release(context);
-        if (rc == 0) {
-            *ret = filter;
-        }
-        return rc;
+    ret->program = xmalloc((size_t)size);
+    ret->length = (uint16_t)((size_t)size / sizeof(struct sock_filter));
+    if (pread(fd, ret->program, (size_t)size, 0) != size) {
+        sandbox_filter_release(ret);
+        close(fd);
+        return err_set(err, ERR_SANDBOX, "the system call filter cannot be read back");
     }
+    close(fd);
+    return 0;
+}
 
-    void sandbox_filter_release(struct sandbox_filter * filter)
-    {
-        free(filter->program);
-        *filter = (struct sandbox_filter){0};
+int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, struct err *err)
+{
+    // To a compiler every other call is one that its kernel does not have: the C library then does
+    // without, or by an older call. A runner has no use for them.
+    scmp_filter_ctx context =
+        seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
+
+    if (!context) {
+        return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
     }
-
-    int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
-    {
-        struct sock_fprog program = {.len = filter->length, .filter = filter->program};
-
-        // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
-        // execution, which change what is timed.
-        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-                    &program) != 0 &&
-            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-            return err_set_errno(err, ERR_SANDBOX, errno,
-                                 "the kernel does not take the system call filter");
-        }
-        return 0;
+    // A binary tree; a library that does not know this attribute compiles a list.
+    (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
+    struct sandbox_filter filter = {0};
+    if (rc == 0) {
+        rc = filter_export(context, &filter, err);
+    } else {
+        rc = err_set_errno(err, ERR_SANDBOX, -rc, "rules of the system call filter");
     }
-
-    char *sandbox_call_name(int number)
-    {
-        char *resolved = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
-        char *name = resolved ? xstrdup(resolved) : xasprintf("call %d", number);
-        free(resolved);
-        return name;
+    seccomp_release(context);
+    if (rc == 0) {
+        *ret = filter;
     }
+    return rc;
+}
+
+void sandbox_filter_release(struct sandbox_filter *filter)
+{
+    free(filter->program);
+    *filter = (struct sandbox_filter){0};
+}
+
+int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err)
+{
+    struct sock_fprog program = {.len = filter->length, .filter = filter->program};
+
+    // SPEC_ALLOW, because before Linux 5.16 a filter would turn on mitigations of speculative
+    // execution, which change what is timed.
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
+            0 &&
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno,
+                             "the kernel does not take the system call filter");
+    }
+    return 0;
+}
+
+char *sandbox_call_name(int number)
+{
+    char *resolved = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
+    char *name = resolved ? xstrdup(resolved) : xasprintf("call %d", number);
+    free(resolved);
+    return name;
+}
