@@ -8,7 +8,7 @@
 #include "executor/gpu/gpu.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/gpu/kernels.h"
+#include "executor/gpu/device/kernels.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

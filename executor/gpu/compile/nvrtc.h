@@ -1,7 +1,7 @@
 // NVRTC, NVIDIA's run-time compiler, loaded by dlopen: CUDA C++ goes in, a cubin comes out. This is
 // the bare compiler. A text that is not trusted must be compiled through the jail
 // (executor/gpu/compile/jail.h) instead. The compile server inside the jail calls it, and
-// executor/gpu/kernels.c for the executor's own kernels.
+// executor/gpu/device/kernels.c for the executor's own kernels.
 #ifndef EXECUTOR_GPU_COMPILE_NVRTC_H
 #define EXECUTOR_GPU_COMPILE_NVRTC_H
 

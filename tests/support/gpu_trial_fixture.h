@@ -1,5 +1,15 @@
-#include "tests/support/gpu_trial.h"
+// A whole measurement on the fake GPU, in the test's process, with an oracle process: y = a x, whose
+// candidates are kernels of the fake (tests/support/fake_gpu/fake.h). Only the executor's own kernels
+// need a compiler. For the two tests that need it, so it is a header only.
+#ifndef TESTS_SUPPORT_GPU_TRIAL_FIXTURE_H
+#define TESTS_SUPPORT_GPU_TRIAL_FIXTURE_H
+
 #include "executor/gpu/compile/toolkit.h"
+#include "executor/gpu/harness.h"
+#include "executor/gpu/measure.h"
+#include "proto/verdict.h"
+#include "tests/support/gpu.h"
+#include "tests/support/gpu_object.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,13 +18,37 @@
 
 #include <cmocka.h>
 
-struct bytes trial_text(const char *from)
+#define TRIAL_PROBLEM(check)                                                                       \
+    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","      \
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"    \
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"        \
+    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"            \
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"            \
+    "\"tolerance\": 4}], \"cases\": {\"check\": [" check "],"                                      \
+    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"                        \
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}"
+#define TRIAL_CHECK "{\"n\": 300, \"a\": 2}"
+#define TRIAL_LAUNCH(kernel)                                                                       \
+    "//@ launch " kernel " grid=(ceildiv(n, 256)) block=(256) args=(x, y, n, a)\n"
+#define TRIAL_SIZES " 8 8 4 4"
+#define TRIAL_REFERENCE "//@ launch fk_ref_scale grid=(1) block=(256) args=(x, y, y_scale, n, a)\n"
+
+struct trial {
+    struct gpu gpu;
+    struct oracle oracle;
+    bool open;
+    struct measure_plan plan; // of the next run, which sets the candidate
+    struct measure_outcome outcome;
+    struct err err;
+};
+
+static inline struct bytes trial_text(const char *from)
 {
     return bytes_copy(from, strlen(from));
 }
 
 // A candidate with one launch. The name of the kernel tells the fake GPU what it does.
-struct bytes trial_kernel(const char *name)
+static inline struct bytes trial_kernel(const char *name)
 {
     char *source =
         xasprintf("//@ launch %s grid=(ceildiv(n, 256)) block=(256) args=(x, y, n, a)\n", name);
@@ -26,13 +60,13 @@ struct bytes trial_kernel(const char *name)
     return object;
 }
 
-void trial_replace(struct bytes *to, struct bytes taken)
+static inline void trial_replace(struct bytes *to, struct bytes taken)
 {
     bytes_clear(to);
     *to = taken;
 }
 
-static void close_gpu(struct trial *trial)
+static inline void close_gpu(struct trial *trial)
 {
     if (trial->open) {
         oracle_stop(&trial->oracle);
@@ -42,7 +76,7 @@ static void close_gpu(struct trial *trial)
 }
 
 // Opens oracle and GPU in the same order as executor/gpu/serve.c.
-int trial_open(struct trial *trial, const char *settings)
+static inline int trial_open(struct trial *trial, const char *settings)
 {
     close_gpu(trial);
     gpu_fake_set(settings);
@@ -55,14 +89,14 @@ int trial_open(struct trial *trial, const char *settings)
     return rc == 0 ? oracle_ready(&trial->oracle, &trial->err) : rc;
 }
 
-void trial_must_open(struct trial *trial, const char *settings)
+static inline void trial_must_open(struct trial *trial, const char *settings)
 {
     if (trial_open(trial, settings) != 0) {
         fail_msg("%s", trial->err.text);
     }
 }
 
-int trial_set_up(void **state)
+static inline int trial_set_up(void **state)
 {
     struct trial *trial = calloc(1, sizeof(*trial));
     struct measure_plan *plan = &trial->plan;
@@ -79,7 +113,7 @@ int trial_set_up(void **state)
     return 0;
 }
 
-int trial_tear_down(void **state)
+static inline int trial_tear_down(void **state)
 {
     struct trial *trial = *state;
 
@@ -90,7 +124,7 @@ int trial_tear_down(void **state)
     return 0;
 }
 
-int trial_run(struct trial *trial, struct bytes candidate_taken)
+static inline int trial_run(struct trial *trial, struct bytes candidate_taken)
 {
     struct gpu_harness harness = {.gpu = &trial->gpu, .oracle = &trial->oracle};
 
@@ -105,7 +139,7 @@ int trial_run(struct trial *trial, struct bytes candidate_taken)
     return rc;
 }
 
-const struct result *trial_result(struct trial *trial, struct bytes candidate_taken)
+static inline const struct result *trial_result(struct trial *trial, struct bytes candidate_taken)
 {
     if (trial_run(trial, candidate_taken) != 0) {
         fail_msg("%s", trial->err.text);
@@ -114,8 +148,8 @@ const struct result *trial_result(struct trial *trial, struct bytes candidate_ta
 }
 
 // Expects a verdict, and its reason to contain the words. With "" there must be no reason.
-void trial_becomes(struct trial *trial, struct bytes candidate_taken, enum verdict verdict,
-                   const char *words, bool retire)
+static inline void trial_becomes(struct trial *trial, struct bytes candidate_taken,
+                                 enum verdict verdict, const char *words, bool retire)
 {
     const struct result *result = trial_result(trial, candidate_taken);
     const char *reason = result->reason ? result->reason : "";
@@ -128,7 +162,7 @@ void trial_becomes(struct trial *trial, struct bytes candidate_taken, enum verdi
 }
 
 // Expects an error, because a failure that is not the candidate's has no outcome.
-void trial_fails(struct trial *trial, struct bytes candidate_taken, const char *words)
+static inline void trial_fails(struct trial *trial, struct bytes candidate_taken, const char *words)
 {
     int status = trial_run(trial, candidate_taken);
 
@@ -137,7 +171,7 @@ void trial_fails(struct trial *trial, struct bytes candidate_taken, const char *
     }
 }
 
-int trial_find_compiler(void **state)
+static inline int trial_find_compiler(void **state)
 {
     (void)state;
     struct toolkit toolkit;
@@ -150,3 +184,5 @@ int trial_find_compiler(void **state)
     gpu_fake_use("");
     return 0;
 }
+
+#endif
