@@ -5,6 +5,7 @@
 #include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/ready.h"
 #include "common/strbuf.h"
 #include "common/version.h"
@@ -121,7 +122,7 @@ struct program {
 static int failed(const struct err *err)
 {
     // This sentence is for the person or the service manager that started the program.
-    fprintf(stderr, "kcastd: %s\n", err->text);
+    printable_printf(stderr, "kcastd: %s\n", err->text);
     return err_exit((int)err->code);
 }
 
@@ -448,11 +449,11 @@ int main(int argc, char **argv)
     if (read_settings(&settings, argc, argv, &err) != 0) {
         rc = failed(&err);
     } else if (settings.help) {
-        printf("Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
+        printable_print_lines(stdout, "Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
         options_print(option_table, stdout);
         rc = EXIT_OK;
     } else if (settings.version) {
-        printf("kcastd %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcastd %s\n", KCAST_VERSION);
         rc = EXIT_OK;
     } else {
         log_init("kcastd", log_level_of(settings.log_level));

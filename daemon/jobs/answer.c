@@ -1,12 +1,19 @@
 // Design note. A reply is built in two steps. First the info of every finished job is filled, and
 // the numbers of jobs whose result is not in memory are noted. When the ledger has read these
 // results, they are filled in and the reply is sent. If another client acknowledges a job between
-// the steps, its result is gone for everybody, and the reply says DONE without a result.
+// the steps, its result is gone for everybody, and the reply says DONE without a result. If the
+// job is still there, its result was damaged. The job is then forgotten and told as unknown, and
+// whoever waits for it submits it again, under the same key.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
+#include "common/log.h"
+#include "daemon/jobs/completion.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
+#include "proto/result_check.h"
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct answers {
     const struct daemon_parts *parts;
@@ -85,27 +92,72 @@ static void fill_from_result(struct job_info *info)
     }
 }
 
-// Fills the packed result into info. A result that cannot be read is left out.
-static void set_result(struct job_info *info, const struct bytes *packed)
+// Reads a message into a new struct. *ret is NULL when that fails.
+static int read_new(const struct message *message, void **ret, const struct bytes *packed,
+                    struct err *err)
 {
-    if (packed->len == 0) {
-        return;
+    void *value = xcalloc(1, message->size);
+    int rc = message_read(message, value, packed->data, packed->len, err);
+
+    if (rc != 0) {
+        free(value);
+        value = NULL;
     }
-    if (info->kind == JOB_MEASURE) {
-        info->result = xcalloc(1, sizeof(*info->result));
-        if (message_read(&result_message, info->result, packed->data, packed->len, NULL) != 0) {
-            free(info->result);
-            info->result = NULL;
-        }
-        fill_from_result(info);
-        return;
+    *ret = value;
+    return rc;
+}
+
+// Fills the packed result into info. A result that cannot be true is left out.
+static int set_result(struct job_info *info, const struct bytes *packed, struct err *err)
+{
+    const struct result_subject subject = {
+        .problem = info->problem, .candidate = info->candidate, .precision_log2 = NAN};
+    bool measured = info->kind == JOB_MEASURE;
+    void *value = NULL;
+    int rc = read_new(measured ? &result_message : &compiled_message, &value, packed, err);
+
+    if (rc != 0) {
+        return rc;
     }
-    info->compiled = xcalloc(1, sizeof(*info->compiled));
-    if (message_read(&compiled_message, info->compiled, packed->data, packed->len, NULL) != 0) {
-        free(info->compiled);
+    if (measured) {
+        info->result = value;
+        rc = result_check(value, &subject, err);
+    } else {
+        info->compiled = value;
+        rc = compiled_check(value, err);
+    }
+    if (rc != 0) {
+        message_clear(measured ? &result_message : &compiled_message, value);
+        free(value);
+        info->result = NULL;
         info->compiled = NULL;
+        return rc;
     }
     fill_from_result(info);
+    return 0;
+}
+
+// Tells a job as unknown whose result is damaged, and forgets it. A job that has gone already was
+// acknowledged by somebody else.
+static void lose(struct answer *answer, size_t index, const char *why)
+{
+    const struct daemon_parts *parts = answer->answers->parts;
+    struct waited *waited = &answer->waited;
+    struct job *job = job_table_find(parts->jobs, waited->jobs[index].job);
+
+    if (!job) {
+        return;
+    }
+    log_event(LOG_ERROR,
+              "result-damaged job=%llu search=%s key=%s reason=\"%s; it is told as unknown, and "
+              "whoever waits for it submits it again\"",
+              (unsigned long long)job->id, job->search->name, job->key, why);
+    waited->unknown[waited->unknown_count++] = job->id;
+    message_clear(&job_info_message, &waited->jobs[index]);
+    waited->jobs_count--;
+    memmove(&waited->jobs[index], &waited->jobs[index + 1],
+            (waited->jobs_count - index) * sizeof(*waited->jobs));
+    completions_forget(parts->completions, &job, 1, NULL, NULL);
 }
 
 static void send_answer(struct answer *answer)
@@ -127,8 +179,16 @@ static void on_results(void *owner, const struct err *error, struct bytes *packe
         free(answer);
         return;
     }
-    for (size_t i = 0; i < count && i < answer->fetch_count; i++) {
-        set_result(&answer->waited.jobs[answer->fetch_index[i]], &packed[i]);
+    // The last one first, because the places of those behind a lost one change.
+    for (size_t i = answer->fetch_count; i-- > 0;) {
+        size_t index = answer->fetch_index[i];
+        struct err defect = ERR_INIT;
+
+        if (i >= count || packed[i].len == 0) {
+            lose(answer, index, "the ledger has no result of it");
+        } else if (set_result(&answer->waited.jobs[index], &packed[i], &defect) != 0) {
+            lose(answer, index, defect.text);
+        }
     }
     send_answer(answer);
 }
@@ -143,7 +203,7 @@ static void add_job(struct answer *answer, const struct job *job)
         return;
     }
     if (job->result.data) {
-        set_result(&waited->jobs[index], &job->result);
+        (void)set_result(&waited->jobs[index], &job->result, NULL);
     } else {
         answer->fetch[answer->fetch_count] = job->id;
         answer->fetch_index[answer->fetch_count++] = index;

@@ -1,6 +1,6 @@
 // Replies about jobs: job_info messages, and the answers of WAIT with results. A result that is not
 // in memory is read from the ledger first. Called by dispatch.c, status.c and, for parked WAITs,
-// wait.c. Changes no job.
+// wait.c. Changes no job, but forgets one whose result turns out to be damaged.
 #ifndef DAEMON_JOBS_ANSWER_H
 #define DAEMON_JOBS_ANSWER_H
 
@@ -14,7 +14,7 @@
 
 struct answers; // the replies that wait for the ledger
 
-// `parts` outlives it. Uses jobs and ledger.
+// `parts` outlives it. Uses jobs, ledger and completions.
 struct answers *answers_create(const struct daemon_parts *parts);
 void answers_free(struct answers *answers);            // none may be pending; NULL is fine
 size_t answers_pending(const struct answers *answers); // exchanges that wait for the ledger

@@ -3,15 +3,17 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define JAIL_PROCESSES 64
 #define JAIL_FILES 256
 
 static int limit_one(int resource, uint64_t value, const char *name, struct err *err)
@@ -34,7 +36,8 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox)
     // would share the limit with the user's other processes.
     bool counted = !sandbox->off && sandbox->user_namespace;
 
-    return (struct sandbox_limits){.processes = counted ? JAIL_PROCESSES : 0, .files = JAIL_FILES};
+    return (struct sandbox_limits){.processes = counted ? SANDBOX_JAIL_PROCESSES : 0,
+                                   .files = JAIL_FILES};
 }
 
 int sandbox_limit(const struct sandbox_limits *limits, struct err *err)
@@ -128,6 +131,20 @@ int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
     // because it is always 0 in a pid namespace of its own.
     if (alive_fd >= 0 && poll(&alive, 1, 0) == 1 && (alive.revents & (POLLHUP | POLLERR))) {
         _exit(0);
+    }
+    return 0;
+}
+
+int sandbox_own_folder(uint64_t bytes, struct err *err)
+{
+    char options[64];
+
+    snprintf(options, sizeof(options), "size=%llu,nr_inodes=16,mode=0777",
+             (unsigned long long)bytes);
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("job", SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 ||
+        chdir(SANDBOX_DIR) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "a folder of its own in the sandbox");
     }
     return 0;
 }

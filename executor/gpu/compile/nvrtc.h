@@ -30,6 +30,7 @@ struct nvrtc_input {
 // The result of one compilation. The caller releases it with nvrtc_output_release.
 struct nvrtc_output {
     bool compiled;
+    char result[160];   // not compiled: what NVRTC calls it, "NVRTC_ERROR_COMPILATION"
     char *log;          // the compiler's messages and ptxas's table of registers and spills
     struct bytes cubin; // this and all below: only when compiled
     char *ptx;

@@ -436,7 +436,7 @@ static void cubins_are_read(void **state)
 static void the_executors_kernels_run(void **state)
 {
     uint64_t *host, clock;
-    uint64_t key = 5, count = N, bytes = N * sizeof(float), ns = 1000000;
+    uint64_t key = 5, more = 6, count = N, bytes = N * sizeof(float), ns = 1000000;
     int dtype = 0, distribution = 1;
     double low = 2, high = 3;
 
@@ -444,26 +444,38 @@ static void the_executors_kernels_run(void **state)
     open_gpu("");
     struct arrays s;
     make_arrays(&s);
-    cu_pointer words;
+    cu_pointer words, nothing = 0;
     OK(allocate(&words, 64));
     OK(set_bytes(words, 0, 64, stream));
     host = (uint64_t *)(uintptr_t)words;
     cu_module module;
-    OK(module_load(&module, "fake:kc_fill kc_hash kc_stamp kc_spin"));
-    assert_int_equal(
-        launch(module, "kc_fill", 256,
-               (void *[]){&s.x, &dtype, &distribution, &low, &high, &key, &count, &count}),
-        CU_OK);
+    OK(module_load(&module, "fake:kc_inputs kc_digest kc_stamp kc_spin"));
+    void *inputs[] = {&s.x, &dtype, &distribution, &low, &high, &key, &count, &count, &nothing};
+    assert_int_equal(launch(module, "kc_inputs", 256, inputs), CU_OK);
     for (int i = 0; i < N; i++) {
         assert_true(s.host_x[i] >= 2 && s.host_x[i] <= 3);
     }
     assert_true(s.host_x[N] == N);
-    assert_int_equal(launch(module, "kc_hash", 256, (void *[]){&s.x, &bytes, &key, &words}), CU_OK);
-    assert_true(host[0] != 0 && host[1] != 0);
-    assert_int_equal(launch(module, "kc_stamp", 1, (void *[]){&words}), CU_OK);
+    inputs[8] = &words; // compares
+    assert_int_equal(launch(module, "kc_inputs", 256, inputs), CU_OK);
+    assert_int_equal(host[0], 0);
+    s.host_x[N - 1] += 1;
+    assert_int_equal(launch(module, "kc_inputs", 256, inputs), CU_OK);
+    assert_int_equal(host[0], 1);
+    OK(set_bytes(words, 0, 64, stream));
+    s.host_x[3] = NAN;
+    assert_int_equal(
+        launch(module, "kc_digest", 256, (void *[]){&s.x, &dtype, &bytes, &key, &more, &words}),
+        CU_OK);
+    assert_true(host[0] != 0 && host[1] != 0 && host[3] == 1);
+    double sum;
+    memcpy(&sum, &host[2], sizeof(sum));
+    assert_true(sum != 0 && fabs(sum) < 3.0 * N);
+    void *stamp[] = {&words, &key, &more};
+    assert_int_equal(launch(module, "kc_stamp", 1, stamp), CU_OK);
     clock = host[0];
     assert_int_equal(launch(module, "kc_spin", 1, (void *[]){&ns}), CU_OK);
-    assert_int_equal(launch(module, "kc_stamp", 1, (void *[]){&words}), CU_OK);
+    assert_int_equal(launch(module, "kc_stamp", 1, stamp), CU_OK);
     assert_in_range(host[0] - clock, ns, ns + 10000);
     close_gpu();
 }

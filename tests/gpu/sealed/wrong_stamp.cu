@@ -1,19 +1,11 @@
-// expect: ratio not faster than 1.1
-// Remembers answers by the address of the input, and computes only what it has not seen.
-__device__ const float *seen_x;
-__device__ float seen[4096];
+// expect: wrong
+// Changes the stamp of the clock that lies before the tensors, so that its launch looks disturbed.
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
 extern "C" __global__ void rowsum(const float *x, float *y, int cols)
 {
     __shared__ float all[256];
     float sum = 0;
 
-    if (seen_x == x && seen[blockIdx.x] != 0) {
-        if (threadIdx.x == 0) {
-            y[blockIdx.x] = seen[blockIdx.x];
-        }
-        return;
-    }
     for (int i = threadIdx.x; i < cols; i += 256) {
         sum += x[(long long)blockIdx.x * cols + i];
     }
@@ -26,7 +18,9 @@ extern "C" __global__ void rowsum(const float *x, float *y, int cols)
         __syncthreads();
     }
     if (threadIdx.x == 0) {
-        y[blockIdx.x] = seen[blockIdx.x] = all[0];
-        seen_x = x;
+        y[blockIdx.x] = all[0];
+    }
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        *(unsigned long long *)0x500000004000ULL -= 1000;
     }
 }

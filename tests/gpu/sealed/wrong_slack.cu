@@ -1,18 +1,8 @@
-// expect: ratio not faster than 1.1
-// Counts its launches in device memory; honest while it believes that it is checked.
-__device__ int launches;
+// expect: wrong
+// Counts its launches a mebibyte behind its output, where the driver has mapped memory that is no tensor.
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
 extern "C" __global__ void rowsum(const float *x, float *y, int cols)
 {
-    if (launches > 20) {
-        if (threadIdx.x == 0) {
-            y[blockIdx.x] = 0;
-        }
-        return;
-    }
-    if (threadIdx.x == 0 && blockIdx.x == 0) {
-        launches++;
-    }
     __shared__ float all[256];
     float sum = 0;
 
@@ -29,5 +19,8 @@ extern "C" __global__ void rowsum(const float *x, float *y, int cols)
     }
     if (threadIdx.x == 0) {
         y[blockIdx.x] = all[0];
+    }
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        ((int *)y)[1 << 18] += 1;
     }
 }

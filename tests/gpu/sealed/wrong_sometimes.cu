@@ -1,19 +1,13 @@
-// expect: ratio not faster than 1.1
-// Remembers answers by the first value of each row, and computes only what it has not seen.
-__device__ float seen_x[4096];
-__device__ float seen[4096];
+// expect: wrong
+// Is wrong in one element, by twice its bound, for two contents of three of the benchmark shape.
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
 extern "C" __global__ void rowsum(const float *x, float *y, int cols)
 {
+    bool differs = gridDim.x == 1024 && blockIdx.x == 7 && __float_as_uint(x[0]) % 3 != 0;
+
     __shared__ float all[256];
     float sum = 0;
 
-    if (seen_x[blockIdx.x] == x[(long long)blockIdx.x * cols] && seen[blockIdx.x] != 0) {
-        if (threadIdx.x == 0) {
-            y[blockIdx.x] = seen[blockIdx.x];
-        }
-        return;
-    }
     for (int i = threadIdx.x; i < cols; i += 256) {
         sum += x[(long long)blockIdx.x * cols + i];
     }
@@ -26,7 +20,6 @@ extern "C" __global__ void rowsum(const float *x, float *y, int cols)
         __syncthreads();
     }
     if (threadIdx.x == 0) {
-        y[blockIdx.x] = seen[blockIdx.x] = all[0];
-        seen_x[blockIdx.x] = x[(long long)blockIdx.x * cols];
+        y[blockIdx.x] = differs ? all[0] + 2e-3f : all[0];
     }
 }

@@ -1,15 +1,15 @@
-// expect: ratio not faster than 1.1, or quarantined
-// Sleeps in its first launches, so that it is measured less often.
-__device__ int launches;
+// expect: wrong
+// Writes zeros for one content in sixteen of the benchmark shape, which verification hardly meets.
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
 extern "C" __global__ void rowsum(const float *x, float *y, int cols)
 {
-    if (launches < 3) {
-        __nanosleep(100000);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        atomicAdd(&launches, 1);
+    bool forges = gridDim.x == 1024 && (__float_as_uint(x[0]) >> 3 & 15) == 0;
+
+    if (forges) {
+        if (threadIdx.x == 0) {
+            y[blockIdx.x] = 0;
+        }
+        return;
     }
     __shared__ float all[256];
     float sum = 0;
