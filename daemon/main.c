@@ -42,6 +42,7 @@ struct settings {
     uint64_t jobs_max;
     uint64_t cache_max;
     uint64_t blobs_max;
+    uint64_t blobs_share;
     bool parent_death;
     bool share_gpus;
     bool help;
@@ -89,8 +90,9 @@ static const struct option_row option_table[] = {
      "go"},
     {"blobs-max", 0, OPTION_SIZE, AT(blobs_max), "SIZE", "20G", 1 << 20, 0, NULL,
      "room on the disk for sources, problems and objects; what was used longest ago goes, but not "
-     "within an"
-     " hour and not while a job needs it"},
+     "within an hour and not while a job needs it; what then finds no room is refused"},
+    {"blobs-share", 0, OPTION_U64, AT(blobs_share), "PERCENT", "50", 1, 100, NULL,
+     "part of --blobs-max that the sources of one tenant may take"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
     {"log-format", 0, OPTION_CHOICE, AT(log_format), "FORMAT", "text", 0, 0, "text|json",
@@ -427,6 +429,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->grace_ms = settings->grace_ns / NS_PER_MS;
     config->cache_max = settings->cache_max;
     config->blobs_max = settings->blobs_max;
+    config->blobs_share = settings->blobs_share;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;

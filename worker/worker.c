@@ -54,7 +54,7 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
     *waiter =
         (struct waiter){.worker = worker, .exchange = exchange, .answer = answer, .what = what};
-    if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, on_drop, waiter)) {
+    if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, 0, on_drop, waiter)) {
         DL_APPEND(worker->waiters, waiter);
         worker->waiter_count++;
         return waiter;

@@ -382,7 +382,9 @@ static void check_blobs(struct submission *submission)
             given[count++] = *digest[i];
         }
     }
-    blob_check(submission->submissions->parts->blobs, given, count, on_blobs_checked, submission);
+    const struct blob_caller caller = {.tenant = submission->tenant, .name = submission->tenant};
+    blob_check(submission->submissions->parts->blobs, &caller, given, count, on_blobs_checked,
+               submission);
 }
 
 void submission_start(struct submissions *submissions, const char *tenant,

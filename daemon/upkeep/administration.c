@@ -333,7 +333,7 @@ void administration_probe(struct administration *administration, struct exchange
         (void)err_set(&err, ERR_SYSTEM, "%s cannot be probed: %s", device->name, device->loss);
     } else if (inspection->wanted) {
         (void)err_set(&err, ERR_BUSY, "%s is being probed already", device->name);
-    } else if (!exchange_park(exchange, on_drop, inspection)) {
+    } else if (!exchange_park(exchange, 0, on_drop, inspection)) {
         (void)err_set(&err, ERR_BUSY, "too many callers wait already; try again later");
     }
     if (err.code != ERR_NONE) {

@@ -283,23 +283,6 @@ static int output_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     return rc;
 }
 
-// Allows what a process may advise on its own memory. Other advice would reach the tensors, which
-// processes share, or have the kernel work later and in nobody's time.
-static int advice_rules(scmp_filter_ctx context)
-{
-    static const uint64_t advice[] = {MADV_NORMAL,        MADV_RANDOM,        MADV_SEQUENTIAL,
-                                      MADV_WILLNEED,      MADV_DONTNEED,      MADV_FREE,
-                                      MADV_HUGEPAGE,      MADV_NOHUGEPAGE,    MADV_DONTDUMP,
-                                      MADV_POPULATE_READ, MADV_POPULATE_WRITE};
-    int rc = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
-        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
-    }
-    return rc;
-}
-
 // Allows the clean parent to fork, and nothing else that clone can do.
 static int fork_rule(scmp_filter_ctx context)
 {
@@ -321,10 +304,33 @@ static int memory_rules(scmp_filter_ctx context)
                             SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
+// Allows advice about memory that an allocator gives. Other advice has the kernel write memory out,
+// or work on it behind the process's back and on other cores, whose time nobody is charged for, or
+// reaches the tensors, which processes share. Before the candidate's code runs a process may also
+// have its page tables filled.
+static int advice_rules(scmp_filter_ctx context, enum sandbox_stage stage)
+{
+    static const uint64_t advice[] = {
+        MADV_NORMAL,   MADV_RANDOM,     MADV_SEQUENTIAL, MADV_DONTNEED,      MADV_FREE,
+        MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,   MADV_POPULATE_READ, MADV_POPULATE_WRITE};
+    size_t count = stage == STAGE_LOAD ? ARRAY_LEN(advice) : ARRAY_LEN(advice) - 2;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
+    }
+    return rc;
+}
+
 static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
     int rc = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
 
+    if (rc != 0) {
+        return rc;
+    }
+    rc = advice_rules(context, stage);
     if (rc != 0) {
         return rc;
     }
@@ -342,10 +348,6 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
                        : add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
     rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    if (rc != 0) {
-        return rc;
-    }
-    rc = advice_rules(context);
     return rc != 0 ? rc : memory_rules(context);
 }
 

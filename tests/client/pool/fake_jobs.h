@@ -290,7 +290,7 @@ static inline void fake_wait(struct fake *fake, struct exchange *exchange, struc
     }
     for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
         struct fake_wait *w = &fake->wait[i];
-        if (!w->exchange && exchange_park(exchange, fake_on_drop, w)) {
+        if (!w->exchange && exchange_park(exchange, 0, fake_on_drop, w)) {
             w->exchange = exchange;
             w->wait = *wait;
             *wait = (struct wait){0};
