@@ -199,16 +199,23 @@ int toolchain_bind(struct err *err)
 
 // ---- NVRTC ----
 
+// What a part leads to is bound under the part's name, because a toolkit may be a folder of links.
 int toolchain_bind_toolkit(int folder, const char *name, struct err *err)
 {
     static const char *const part[] = {"include", "lib", "lib64", "targets", "bin/nvdisasm"};
-    char source[64], target[64];
+    char source[64], target[64], link[PATH_MAX], real[PATH_MAX];
     int rc = bind_libraries(err);
 
     for (size_t i = 0; i < ARRAY_LEN(part) && rc == 0; i++) {
         snprintf(source, sizeof(source), "/proc/self/fd/%d/%s", folder, part[i]);
         snprintf(target, sizeof(target), "%s/%s", name, part[i]);
-        rc = mounts_bind_as(source, target, err);
+        ssize_t n = readlink(source, link, sizeof(link) - 1);
+        link[n > 0 ? n : 0] = '\0';
+        if (link[0] == '/' && realpath(link, real)) {
+            rc = mounts_bind_as(real, target, err);
+        } else {
+            rc = mounts_bind_as(source, target, err);
+        }
     }
     return rc;
 }
