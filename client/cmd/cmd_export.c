@@ -39,7 +39,8 @@ static const struct option_row rows[] = {
     {"output", 'o', OPTION_TEXT, offsetof(struct export_options, output), "FILE", NULL, 0, 0, NULL,
      "where a space goes; default: the run's name with .space"},
     {"events", 0, OPTION_FLAG, offsetof(struct export_options, events), NULL, NULL, 0, 0, NULL,
-     "of a run: one object per event instead of one per candidate"},
+     "of a run: one object per event instead of one per candidate; those that are damaged are told "
+     "and left out, with exit code 3"},
     {"baseline", 0, OPTION_TEXT, offsetof(struct export_options, baseline), "FILE", NULL, 0, 0,
      NULL, "for gpu-forecasters: the source of the baseline, when the space does not hold it"},
     {.name = NULL},
