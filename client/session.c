@@ -7,6 +7,7 @@
 #include "client/credentials.h"
 #include "client/local.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/version.h"
 #include "net/auth/identity.h"
 #include <signal.h>
@@ -202,6 +203,6 @@ int session_worker(struct session *session, struct remote **ret, struct err *err
 void session_warn(const char *sentence)
 {
     if (sentence) {
-        fprintf(stderr, "kcast: %s\n", sentence);
+        printable_printf(stderr, "kcast: %s\n", sentence);
     }
 }

@@ -81,7 +81,7 @@ static int export_events(struct run *run, const char *path, struct strbuf *out, 
         rc = run_replay(run, after, on_event, &printed, &defect);
         if (rc == ERR_CORRUPT) {
             damaged++;
-            fprintf(stderr, "kcast: %s\n", defect.text);
+            printable_printf(stderr, "kcast: %s\n", defect.text);
             after = (printed.last > after ? printed.last : after) + 1;
             rc = after < run_last(run) ? rc : 0;
         } else if (rc != 0) {

@@ -14,9 +14,9 @@
 // has on it.
 #include "client/run/run_file_private.h"
 
+#include "common/database/row_digest.h"
+#include "common/database/wal.h"
 #include "common/mem.h"
-#include "common/row_digest.h"
-#include "common/wal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

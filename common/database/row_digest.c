@@ -1,4 +1,4 @@
-#include "common/row_digest.h"
+#include "common/database/row_digest.h"
 #include "common/digest.h"
 #include <sqlite3.h>
 #include <stdint.h>

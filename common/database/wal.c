@@ -14,7 +14,7 @@
 //
 // Somebody may be writing to the log meanwhile. What looks like damage is therefore looked at again
 // and believed when it is still the same.
-#include "common/wal.h"
+#include "common/database/wal.h"
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>

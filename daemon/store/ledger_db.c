@@ -4,10 +4,10 @@
 // database deleted. Only a small file is
 // checked as a whole; damage of a larger one shows when it is used.
 #include "daemon/store/ledger_db.h"
+#include "common/database/row_digest.h"
+#include "common/database/wal.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/row_digest.h"
-#include "common/wal.h"
 #include "daemon/store/ledger_schema.h"
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
+#include "common/file.h"
 #include "common/parse.h"
 #include "common/stats.h"
 #include "problem/template.h"
@@ -18,11 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define COMPILE                                                                                    \
-    "gcc -std=gnu11 -O3 -march=native -ffp-contract=fast -fPIC -shared -w -o %s/%s.so %s/%s.c -lm"
 #define RING 1 // sets of tensors that take turns
 
 typedef void entry_function(void **pointer, const int64_t *integer, const double *scalar);
@@ -48,12 +48,26 @@ static const char *type_of(enum dtype dtype)
     }
 }
 
+// Runs gcc as kcast-exec does and returns whether it succeeded.
+static bool run_gcc(const char *from, const char *to)
+{
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        (void)execlp("gcc", "gcc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast",
+                     "-fPIC", "-shared", "-w", "-o", to, from, "-lm", (char *)NULL);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 // Writes the source with a function `call` behind it that unpacks the arguments, and compiles it.
 static entry_function *compile(const struct problem *problem, const char *dir, const char *name,
                                const char *source)
 {
     struct strbuf text = STRBUF_INIT;
-    char path[512], command[2048];
+    char path[512], to[512];
 
     strbuf_addf(&text, "#include <stdint.h>\n%s\n", source);
     strbuf_addf(&text, "void call(void **p, const int64_t *i, const double *f)\n{\n    %s(",
@@ -73,9 +87,8 @@ static entry_function *compile(const struct problem *problem, const char *dir, c
         fprintf(stderr, "benchmark: %s cannot be written\n", path);
         exit(1);
     }
-    snprintf(command, sizeof(command), COMPILE, dir, name, dir, name);
-    snprintf(path, sizeof(path), "%s/%s.so", dir, name);
-    void *object = system(command) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    snprintf(to, sizeof(to), "%s/%s.so", dir, name);
+    void *object = run_gcc(path, to) ? dlopen(to, RTLD_NOW | RTLD_LOCAL) : NULL;
     strbuf_release(&text);
     return object ? (entry_function *)(uintptr_t)dlsym(object, "call") : NULL;
 }
@@ -229,9 +242,7 @@ static void compare_problem(struct job_client *pool, const char *problem, size_t
         strbuf_release(&source);
         strbuf_release(&name);
     }
-    char *remove = xasprintf("rm -rf %s", folder);
-    (void)!system(remove);
-    free(remove);
+    (void)file_remove_tree(folder, &err);
     template_free(template);
     problem_dir_release(&dir);
 }

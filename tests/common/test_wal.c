@@ -1,8 +1,8 @@
 // Write-ahead logs as SQLite writes them, changed at every byte: what SQLite then leaves out is
 // told, and what is not told is harmless.
+#include "common/database/wal.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include "common/wal.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 // Measures sealed candidates that cheat, crash or are honest, and checks what they are called.
 //   battery FOLDER [SEED]
 // FOLDER is what tests/cheats/cuda/compose.sh makes. The first lines of each FOLDER/*.cu say what is
-// expected (tests/support/candidate_head.h):
+// expected (tests/cheats/candidate_head.h):
 //   a verdict   it must have this verdict
 //   ratio       it must have the verdict of a correct candidate
 //   cheat       it is refused or wrong; or correct and no faster than its twin, FOLDER/honest-PROBLEM.cu,
@@ -19,8 +19,8 @@
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include "tests/bench/samples.h"
+#include "tests/cheats/candidate_head.h"
 #include "tests/gpu/neighbour.h"
-#include "tests/support/candidate_head.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

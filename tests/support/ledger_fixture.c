@@ -1,6 +1,6 @@
 #include "tests/support/ledger_fixture.h"
+#include "common/database/row_digest.h"
 #include "common/file.h"
-#include "common/row_digest.h"
 #include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 #include <setjmp.h>

@@ -2,9 +2,9 @@
 // is told.
 #include "client/run/run.h"
 #include "client/run/run_file_private.h"
+#include "common/database/row_digest.h"
 #include "common/file.h"
 #include "common/mem.h"
-#include "common/row_digest.h"
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

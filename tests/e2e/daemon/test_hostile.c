@@ -157,7 +157,10 @@ static void expect_served(struct daemon_client *client, const char *what)
                              what);
     struct job_info info;
 
-    daemon_client_wait(client, submit(client, source, source, 0.02), &info);
+    static unsigned number;
+    char key[32];
+    (void)snprintf(key, sizeof(key), "afterwards %u", ++number);
+    daemon_client_wait(client, submit(client, key, source, 0.02), &info);
     if (info.state != JOB_DONE || !verdict_is_ratio(info.result->verdict)) {
         fail_msg("after %s: %s", what, info.result ? info.result->reason : info.reason);
     }

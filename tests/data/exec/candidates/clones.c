@@ -1,4 +1,5 @@
-__attribute__((target_clones("avx2", "default"))) static void work(const float *x, float *y, int64_t N)
+__attribute__((target_clones("avx2", "default"))) static void work(const float *x, float *y,
+                                                                   int64_t N)
 {
     for (int64_t i = 0; i < N; i++) {
         float sum = 0;

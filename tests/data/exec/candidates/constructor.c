@@ -1,5 +1,8 @@
 static volatile int ready;
-__attribute__((constructor)) static void begin(void) { ready = 1; }
+__attribute__((constructor)) static void begin(void)
+{
+    ready = 1;
+}
 void window(const float *x, float *y, int64_t N)
 {
     ready++;

@@ -17,7 +17,8 @@ static int find(volatile uint32_t **out, const void *x, const void *y)
     int found = 0;
     for (int i = 0; i < 250 && found < 8; i++)
         if (frame[i] % 4096 == 0 && frame[i] > 1 << 20 && frame[i] < (uintptr_t)1 << 47 &&
-            (frame[i] ^ (uintptr_t)x) >> 17 != 0 && (frame[i] ^ (uintptr_t)y) >> 17 != 0 && writable(frame[i]))
+            (frame[i] ^ (uintptr_t)x) >> 17 != 0 && (frame[i] ^ (uintptr_t)y) >> 17 != 0 &&
+            writable(frame[i]))
             out[found++] = (volatile uint32_t *)frame[i];
     return found;
 }

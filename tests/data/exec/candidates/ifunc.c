@@ -8,7 +8,10 @@ static void slow(const float *x, float *y, int64_t N)
         y[i] = sum;
     }
 }
-static window_function *choose(void) { return slow; }
+static window_function *choose(void)
+{
+    return slow;
+}
 void chosen(const float *x, float *y, int64_t N) __attribute__((ifunc("choose")));
 void window(const float *x, float *y, int64_t N)
 {

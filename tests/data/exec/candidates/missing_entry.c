@@ -1,1 +1,4 @@
-void windows(const float *x, float *y, int64_t N) { (void)x, (void)y, (void)N; }
+void windows(const float *x, float *y, int64_t N)
+{
+    (void)x, (void)y, (void)N;
+}

@@ -1,1 +1,4 @@
-void window(const double *x, float *y, int64_t N) { (void)x, (void)y, (void)N; }
+void window(const double *x, float *y, int64_t N)
+{
+    (void)x, (void)y, (void)N;
+}

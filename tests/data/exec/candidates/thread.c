@@ -1,5 +1,8 @@
 #include <pthread.h>
-static void *idle(void *p) { return p; }
+static void *idle(void *p)
+{
+    return p;
+}
 void window(const float *x, float *y, int64_t N)
 {
     pthread_t thread;

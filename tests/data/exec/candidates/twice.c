@@ -7,4 +7,7 @@ void window(const float *x, float *y, int64_t N)
         y[i] = sum;
     }
 }
-void kcast_entry(void *const *p, const int64_t *i, const double *s) { (void)p, (void)i, (void)s; }
+void kcast_entry(void *const *p, const int64_t *i, const double *s)
+{
+    (void)p, (void)i, (void)s;
+}

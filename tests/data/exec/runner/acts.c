@@ -57,7 +57,8 @@ static void work(int64_t ns)
 static void keep_state(struct control *control, int64_t *answer)
 {
     volatile int64_t *below = (volatile int64_t *)((char *)__builtin_frame_address(0) - (1 << 20));
-    int64_t *mapped = mmap(PLACE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    int64_t *mapped = mmap(PLACE, 4096, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
     answer[ACTS_DATA] = in_data++ - 1;
     answer[ACTS_BSS] = in_bss++;
@@ -75,7 +76,8 @@ static void keep_state(struct control *control, int64_t *answer)
 
 void kcast_entry(void *const *pointer, const int64_t *integer, const double *scalar)
 {
-    struct control *control = (struct control *)(void *)((char *)integer - offsetof(struct control, integer));
+    struct control *control =
+        (struct control *)(void *)((char *)integer - offsetof(struct control, integer));
     int64_t *answer = pointer[0];
     struct timespec millisecond = {.tv_nsec = 1000000};
     struct rusage before, after;
@@ -184,7 +186,8 @@ void kcast_entry(void *const *pointer, const int64_t *integer, const double *sca
 #ifdef ACTS_CONSTRUCTOR
 __attribute__((constructor)) static void construct(void)
 {
-    static const char *const path[] = {"/job/left", "left", "../job/left", "/job/object0.so", "object0.so"};
+    static const char *const path[] = {"/job/left", "left", "../job/left", "/job/object0.so",
+                                       "object0.so"};
     struct runner_report forged = {.kind = REPORT_SETUP_FAILED, .text = "forged"};
 
     switch ((enum acts_constructor)ACTS_CONSTRUCTOR) {

@@ -6,7 +6,7 @@
 #include "executor/cpu/child.h"
 #include "executor/gpu/compile/compile.h"
 #include "proto/verdict.h"
-#include "tests/support/candidate_head.h"
+#include "tests/cheats/candidate_head.h"
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // What the first lines of a sealed candidate of the battery say about it (tests/cheats/cuda):
 //   // expect: VERDICT        // problem: NAME        // says: PART OF THE REASON
 // The battery on a GPU and the test that compiles all candidates read it.
-#ifndef TESTS_SUPPORT_CANDIDATE_HEAD_H
-#define TESTS_SUPPORT_CANDIDATE_HEAD_H
+#ifndef TESTS_CHEATS_CANDIDATE_HEAD_H
+#define TESTS_CHEATS_CANDIDATE_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

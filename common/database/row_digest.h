@@ -3,8 +3,8 @@
 // a bit that has changed within a value. The ledger and run files store the digest in a column of
 // its own, over the table's name, the row's key and everything that the row is believed in; a row
 // that was moved under another key does not match either. Each connection registers the function.
-#ifndef COMMON_ROW_DIGEST_H
-#define COMMON_ROW_DIGEST_H
+#ifndef COMMON_DATABASE_ROW_DIGEST_H
+#define COMMON_DATABASE_ROW_DIGEST_H
 
 #include "common/err.h"
 

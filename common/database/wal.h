@@ -3,8 +3,8 @@
 // what follows, which a crash in the middle of a write makes necessary. It ignores committed work in
 // the same way when a bit of the log has changed, and applies the log of another database. Here it
 // is found out which of these it will be. The format is that of sqlite.org/fileformat2.html.
-#ifndef COMMON_WAL_H
-#define COMMON_WAL_H
+#ifndef COMMON_DATABASE_WAL_H
+#define COMMON_DATABASE_WAL_H
 
 #include "common/err.h"
 #include <stddef.h>
