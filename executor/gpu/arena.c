@@ -111,22 +111,29 @@ static cu_result grow(struct arena *arena, size_t bytes)
     return CU_OK;
 }
 
+// Memory comes in pieces of the granularity, so a smaller area needs that much.
+static int no_memory(const struct arena *arena, size_t bytes, struct err *err)
+{
+    size_t least = bytes > arena->granularity ? bytes : arena->granularity;
+
+    return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
+                   (double)least / 0x1p20);
+}
+
 int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err)
 {
     size_t at = round_up(arena->placed + GUARD_BYTES, ALIGN), end = at + bytes;
     char buf[256];
 
     if (bytes > arena->reserved || end + GUARD_BYTES > arena->reserved) {
-        return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
-                       (double)bytes / 0x1p20);
+        return no_memory(arena, bytes, err);
     }
     if (end + GUARD_BYTES > arena->mapped) {
         size_t more = round_up(end + GUARD_BYTES - arena->mapped, arena->granularity);
         cu_result result = grow(arena, more);
 
         if (result == CU_OUT_OF_MEMORY) {
-            return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
-                           (double)bytes / 0x1p20);
+            return no_memory(arena, bytes, err);
         }
         if (result != CU_OK) {
             return err_set(err, ERR_SYSTEM, "mapping memory of the GPU: %s",

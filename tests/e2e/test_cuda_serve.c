@@ -266,7 +266,7 @@ static void a_gpu_that_cannot_be_had_is_no_ready(void **state)
     } cases[] = {
         {"fault=context", EXIT_SYSTEM, "kcast-exec: making a CUDA context: CUDA_ERROR_DEVICE_UNAV"},
         {"fault=sick", EXIT_SYSTEM, "kcast-exec: the GPU computes wrong values"},
-        {"fault=oom:1", EXIT_INVALID, "kcast-exec: the GPU has no 64.0 MiB of memory left"},
+        {"fault=oom:2", EXIT_INVALID, "kcast-exec: the GPU has no 64.0 MiB of memory left"},
         {"count=0", EXIT_INVALID, "kcast-exec: the CUDA driver knows of no GPU"},
     };
 

@@ -1,7 +1,7 @@
 // Whole measurements on the fake GPU, in this process, with an oracle process: every verdict and
 // the sentence that explains it. The objects are made here without a compiler. Only the executor's
 // own kernels need one; without a compiler every test is skipped.
-#include "tests/support/gpu_trial_fixture.h"
+#include "tests/executor/gpu/gpu_trial_fixture.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
