@@ -1,51 +1,45 @@
 #include "executor/comparison.h"
 
-// A candidate remembers answers when it is this many times slower on new contents, and by more
-// nanoseconds than a clock or a cache explains.
-#define FRESH_RATIO 1.5
-#define FRESH_EXCESS_NS 3000.0
-
 static int run_block(void *owner, struct timed_case *timed, struct timing_block *ret,
                      struct err *err)
 {
     static const unsigned char order[2][4] = {{0, 1, 1, 0}, {1, 0, 0, 1}};
     const struct comparison *comparison = owner;
     const enum arm_index arm[2] = {ARM_BASELINE, comparison->second};
-    const struct measure_case *of = timed->of;
+    void *data = timed->of->data;
+    size_t done[2] = {0, 0};
     int rc = 0;
 
-    if (comparison->ops->begin_block) {
-        rc = comparison->ops->begin_block(comparison->machine, of->data, comparison->second, err);
-    }
-    struct launch_time time[2][2];
-    size_t done[2] = {0, 0};
     for (size_t i = 0; i < 4 && rc == 0; i++) {
-        size_t which = order[timed->phase][i];
+        size_t which = order[timed->phase][i], number = done[which]++;
+        struct launch_time time = {0};
 
-        rc = comparison->ops->launch(comparison->machine, of->data, arm[which], timed->slot,
-                                     &time[which][done[which]], err);
-        done[which]++;
-    }
-    if (comparison->ops->end_block) {
-        comparison->ops->end_block(comparison->machine, comparison->second);
+        rc = comparison->ops->launch(comparison->machine, data, arm[which], timed->content + number,
+                                     &time, err);
+        ret->cpu[which][number] = time.cpu;
+        ret->wall[which][number] = time.wall;
     }
     if (rc != 0) {
         return rc;
     }
-    for (size_t which = 0; which < 2; which++) {
-        for (size_t i = 0; i < 2; i++) {
-            ret->cpu[which][i] = time[which][i].cpu;
-            ret->wall[which][i] = time[which][i].wall;
-        }
-    }
-    return 0;
+    unsigned judge = comparison->second == ARM_CANDIDATE ? timed->judge : 0;
+    return comparison->ops->end_block(comparison->machine, data, comparison->second, timed->content,
+                                      judge, err);
 }
 
-static bool is_void(void *owner, const struct timing_block *block)
+static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)
 {
     const struct comparison *comparison = owner;
 
-    return comparison->ops->is_void(comparison->machine, block);
+    return comparison->ops->superblock(comparison->machine, timed->of->data, comparison->second,
+                                       last, err);
+}
+
+static enum block_state block_state(void *owner, const struct timing_block *block)
+{
+    const struct comparison *comparison = owner;
+
+    return comparison->ops->block_state(comparison->machine, block);
 }
 
 static double systematic(void *owner, const struct timed_case *timed)
@@ -66,10 +60,11 @@ void comparison_init(struct comparison *comparison, const struct measure_ops *op
         .ops = ops, .machine = machine, .measurement = measurement, .second = second};
     paired_timing->owner = comparison;
     paired_timing->run_block = run_block;
-    paired_timing->is_void = is_void;
+    paired_timing->superblock = superblock;
+    paired_timing->block_state = block_state;
     paired_timing->systematic = systematic;
     paired_timing->rng = &measurement->rng;
-    paired_timing->slots = MEASURE_CONTENTS;
+    paired_timing->aside_s = ops->inputs_are_timing ? NULL : &measurement->seconds.inputs;
     paired_timing->short_ns = ops->short_ns;
     paired_timing->quantum_ns = ops->quantum_ns;
     paired_timing->max_seconds = plan->max_seconds;
@@ -81,35 +76,21 @@ void comparison_init(struct comparison *comparison, const struct measure_ops *op
     for (size_t i = 0; i < case_count; i++) {
         paired_timing->cases[i].of = &cases[i];
         paired_timing->cases[i].weight = cases[i].shape->weight;
+        paired_timing->cases[i].content = MEASURE_CONTENTS;
     }
 }
 
-// ---- contents that were never seen ----
-
-bool comparison_remembers(const struct measure_fresh *fresh)
+int comparison_run(struct comparison *comparison, struct err *err)
 {
-    return fresh->least_ns > FRESH_RATIO * fresh->usual_ns &&
-           fresh->least_ns - fresh->usual_ns > FRESH_EXCESS_NS;
-}
+    int rc = paired_timing_run(&comparison->timing, err);
+    const struct timed_case *disturbed = paired_timing_disturbed(&comparison->timing);
 
-int comparison_probe_fresh(struct comparison *comparison, struct err *err)
-{
-    for (size_t i = 0; i < comparison->timing.case_count; i++) {
-        struct timed_case *timed = &comparison->timing.cases[i];
-        const struct measure_case *of = timed->of;
-        struct measure_fresh fresh;
-        int rc = comparison->ops->probe_fresh(comparison->machine, &comparison->timing, timed,
-                                              &fresh, err);
-
-        if (rc != 0) {
-            return rc;
-        }
-        if (comparison_remembers(&fresh)) {
-            return measurement_stop(comparison->measurement, VERDICT_QUARANTINED,
-                                    "the candidate is %.2f times slower on contents it has never "
-                                    "seen than on repeated ones, for %s",
-                                    fresh.least_ns / fresh.usual_ns, of->name);
-        }
+    if (rc != 0 || !disturbed || comparison->second != ARM_CANDIDATE ||
+        (double)disturbed->escaped < TIMING_ESCAPED_SHARE * (double)disturbed->voids) {
+        return rc;
     }
-    return 0;
+    return measurement_stop(comparison->measurement, VERDICT_QUARANTINED,
+                            "the candidate took time that its clock does not show in %zu of %zu "
+                            "blocks, for %s",
+                            disturbed->escaped, disturbed->attempts, disturbed->of->name);
 }

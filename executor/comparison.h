@@ -16,18 +16,13 @@ struct comparison {
 };
 
 // Prepares the paired timing of these cases, which must outlive the comparison. The plan says how
-// long and how precisely; the caller may change that in comparison->timing before it passes that to
-// paired_timing_run.
+// long and how precisely; the caller may change that in comparison->timing before comparison_run.
 void comparison_init(struct comparison *comparison, const struct measure_ops *ops, void *machine,
                      struct measurement *measurement, struct measure_case *cases, size_t case_count,
                      enum arm_index second);
 
-// After the paired timing of baseline and candidate: launches both on contents that were never
-// seen. A candidate that is much slower on those than on repeated ones remembers answers:
-// MEASURE_STOP with the verdict QUARANTINED.
-MUST_CHECK int comparison_probe_fresh(struct comparison *comparison, struct err *err);
-
-// Whether these times show a candidate that remembers answers.
-bool comparison_remembers(const struct measure_fresh *fresh);
+// Runs the paired timing. MEASURE_STOP when the candidate has failed, also when it is quarantined
+// because it takes time that its clock does not show.
+MUST_CHECK int comparison_run(struct comparison *comparison, struct err *err);
 
 #endif

@@ -36,7 +36,7 @@ static double unit(uint64_t key, uint64_t counter)
     return ((double)(inputs_bits(key, counter) >> 12) + 0.5) * 0x1p-52;
 }
 
-static double normal(double p)
+double inputs_normal(double p)
 {
     double q = p - 0.5, r, value;
 
@@ -195,7 +195,7 @@ static void filler_block(struct filler *filler, size_t at, double *value, size_t
         uint64_t index = at + i;
         switch (filler->tensor->distribution) {
         case VALUES_NORMAL:
-            value[i] = parameter[0] + parameter[1] * normal(unit(key, index));
+            value[i] = parameter[0] + parameter[1] * inputs_normal(unit(key, index));
             break;
         case VALUES_UNIFORM:
             value[i] = parameter[0] + unit(key, index) * (parameter[1] - parameter[0]);

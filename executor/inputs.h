@@ -16,6 +16,9 @@ uint64_t inputs_key(uint64_t seed, uint64_t shape_index, uint64_t content, uint6
 // key + counter * odd constant.
 uint64_t inputs_bits(uint64_t key, uint64_t counter);
 
+// Returns the quantile of the standard normal distribution at p, 0 < p < 1.
+double inputs_normal(double p);
+
 // Fills out[0 .. count), elements of tensor->dtype, as docs/problems.md says. last_extent is the
 // length of the last axis, which is the row of a one-hot tensor; it divides count. Values beyond
 // the range of an integer dtype are clamped to it.

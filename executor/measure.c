@@ -1,12 +1,12 @@
 // The order of the steps:
 //   1. load everything;
 //   2. verify the candidate on the check cases, the hidden cases and the benchmark cases;
-//   3. time it against the baseline on the benchmark cases;
-//   4. launch it on contents that it has never seen;
-//   5. compare its times with the floor, the least time that the machine's peak rates allow;
-//   6. if the plan asks for it, time the baseline against a copy of itself (the A/A control);
-//   7. describe the outcome.
-// The first failure of the candidate skips to step 7 with a verdict. An error ends the measurement
+//   3. time it against the baseline on the benchmark cases, each launch on contents that its arm
+//      has never seen;
+//   4. compare its times with the floor, the least time that the machine's peak rates allow;
+//   5. if the plan asks for it, time the baseline against a copy of itself (the A/A control);
+//   6. describe the outcome.
+// The first failure of the candidate skips to step 6 with a verdict. An error ends the measurement
 // without an outcome.
 #include "executor/measure.h"
 #include "common/clock.h"
@@ -20,7 +20,8 @@
 #define BENCH_INDEX 2000  // index of the first benchmark case
 #define FLOOR_SHARE 0.97  // a time below this share of the floor is not believed
 #define CONTROL_LOOKS 3
-#define CONTROL_SHARE 0.25 // of the plan's seconds, for the A/A control
+#define CONTROL_SHARE 0.25                  // of the plan's seconds, for the A/A control
+#define CONTROL_CONTENT ((uint64_t)1 << 32) // first content of the A/A control
 
 struct sequence {
     const struct measure_ops *ops;
@@ -113,10 +114,7 @@ static int run_comparison(struct sequence *s, struct err *err)
     comparison_init(&s->comparison, s->ops, s->machine, &s->measurement, s->bench, s->bench_count,
                     ARM_CANDIDATE);
     s->is_timed = true;
-    int rc = paired_timing_run(&s->comparison.timing, err);
-    if (rc == 0) {
-        rc = comparison_probe_fresh(&s->comparison, err);
-    }
+    int rc = comparison_run(&s->comparison, err);
     seconds->time = seconds_since(begin);
     if (!s->ops->inputs_are_timing) {
         seconds->time -= seconds->inputs - made;
@@ -137,7 +135,10 @@ static int run_control(struct sequence *s, struct err *err)
     paired_timing->cases[0].weight = 1;
     paired_timing->looks = CONTROL_LOOKS;
     paired_timing->max_seconds *= CONTROL_SHARE;
-    rc = paired_timing_run(paired_timing, err);
+    for (size_t i = 0; i < s->bench_count; i++) {
+        paired_timing->cases[i].content = CONTROL_CONTENT;
+    }
+    rc = comparison_run(&s->control, err);
     s->has_control = rc == 0 && paired_timing->cases[0].series.count >= 2;
     return rc;
 }
@@ -240,11 +241,17 @@ static void outcome_verdict(struct sequence *s, struct result *result)
     if (m->reason) {
         result->reason = m->reason;
         m->reason = NULL;
-    } else if (paired_timing->capped && result->verdict == VERDICT_INCONCLUSIVE) {
-        result->reason =
-            xasprintf("no decision within %g seconds of timing%s%s", m->plan->max_seconds,
-                      paired_timing_disturbed(paired_timing) ? "; " : "",
-                      paired_timing_disturbed(paired_timing) ? s->ops->disturbance : "");
+        return;
+    }
+    if (result->verdict != VERDICT_INCONCLUSIVE) {
+        return;
+    }
+    const struct timed_case *disturbed = paired_timing_disturbed(paired_timing);
+    if (disturbed) {
+        result->reason = xasprintf("%zu of %zu blocks were disturbed, for %s; %s", disturbed->voids,
+                                   disturbed->attempts, disturbed->of->name, s->ops->disturbance);
+    } else if (paired_timing->capped) {
+        result->reason = xasprintf("no decision within %g seconds of timing", m->plan->max_seconds);
     }
 }
 

@@ -8,21 +8,11 @@
 #include "executor/measurement.h"
 #include "executor/timing.h"
 
-struct paired_timing;
-struct timed_case;
-
 // The peak rates of a machine. The floor of a case's time follows from them.
 struct measure_peaks {
     double flops;        // floating-point operations per second; NaN or 0: not known
     double bytes;        // bytes per second; NaN or 0: not known
     double cached_bytes; // bytes of the case that need not reach memory: not counted against bytes
-};
-
-// The candidate's times on contents that it has never seen.
-struct measure_fresh {
-    double least_ns; // the quickest launch on new contents
-    double
-        usual_ns; // a launch on repeated contents, times what the change of contents costs anybody
 };
 
 // What a machine does for a measurement. `machine` is the object of the machine, `data` is what its
@@ -33,7 +23,7 @@ struct measure_ops {
     const char *noun;        // "processor" or "GPU", for sentences
     const char *disturbance; // a clause that says why most blocks were void
     uint64_t rng_stream;     // for measurement_init
-    bool inputs_are_timing;  // making inputs between timed launches counts as seconds of timing
+    bool inputs_are_timing;  // making and judging contents counts as seconds of timing
     double short_ns;         // see struct paired_timing
     double quantum_ns;       // see struct paired_timing
 
@@ -52,29 +42,32 @@ struct measure_ops {
     // releases *ret. On failure there is nothing to release.
     int (*data_create)(void *machine, const struct measure_case *of, void **ret, struct err *err);
     void (*data_free)(void *machine, void *data);
-    // Launches the candidate on each content of the case and verifies its outputs. Does the same
-    // with the baseline when the case will be timed.
+    // Launches the candidate on contents 0 to MEASURE_CONTENTS - 1 of the case and has the reference
+    // judge all that it computes. Does the same with the baseline when the case will be timed.
     int (*verify)(void *machine, void *data, bool timed, struct err *err);
     // Prepares ARM_CONTROL for being timed on this case.
     int (*prepare_control)(void *machine, void *data, struct err *err);
 
-    // Called before and after each block. Either may be NULL. end_block is called even when
-    // begin_block or a launch has failed.
-    int (*begin_block)(void *machine, void *data, enum arm_index second, struct err *err);
-    // Makes one timed launch on the case's content number 0 or 1 and verifies it. The machine may
-    // complete *ret as late as in end_block, so *ret must stay at its address until then.
-    int (*launch)(void *machine, void *data, enum arm_index arm, size_t content,
+    // Called before the first block of each superblock, and once more after its last (last). It
+    // takes from both arms what they could have kept, and looks for what the second has written
+    // where it must not.
+    int (*superblock)(void *machine, void *data, enum arm_index second, bool last, struct err *err);
+    // Makes one timed launch on a content of the case that this arm has never had. Contents have
+    // numbers, from MEASURE_CONTENTS on. In a block each of two contents is launched by both arms,
+    // one right after the other. What the second arm has computed is kept until end_block.
+    int (*launch)(void *machine, void *data, enum arm_index arm, uint64_t content,
                   struct launch_time *ret, struct err *err);
-    void (*end_block)(void *machine, enum arm_index second);
-    // Whether the block was disturbed in one arm more than in the other.
-    bool (*is_void)(void *machine, const struct timing_block *block);
+    // Verifies the four launches of a block, whose contents are `content` and the next. What the
+    // arms have computed is compared. What differs more than rounding explains goes to the
+    // reference, and so do the second arm's launches whose bit in judge is set (1: content, 2: the
+    // next). Called only when all four launches have succeeded.
+    int (*end_block)(void *machine, void *data, enum arm_index second, uint64_t content,
+                     unsigned judge, struct err *err);
+    // Whether the block counts.
+    enum block_state (*block_state)(void *machine, const struct timing_block *block);
     // Returns the standard deviation, in log2, of the error that more blocks do not reduce, for
     // launches of this length.
     double (*systematic)(void *machine, double launch_ns);
-    // Launches baseline and candidate on contents that neither has seen. Called after the paired
-    // timing of the two.
-    int (*probe_fresh)(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
-                       struct measure_fresh *ret, struct err *err);
 
     // The peak rates that hold for this case.
     struct measure_peaks (*peaks)(void *machine, const void *data);

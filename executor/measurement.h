@@ -14,7 +14,8 @@
 
 // Returned beside 0 and errors: the candidate has failed; verdict and reason are set.
 #define MEASURE_STOP 1
-// Each case has this many contents (sets of input values), which take turns.
+// Contents (sets of input values) of a case on which it is verified before it is timed. Those that
+// are timed have greater numbers.
 #define MEASURE_CONTENTS 2
 
 // The programs that are launched. The control is a second load of the baseline.

@@ -1,15 +1,18 @@
-// A superblock is eight blocks of the same phase (A B B A or B A A B) and the same content, both
-// drawn at random. The first block after a change of either runs and does not count. What one
-// launch leaves in the caches for the next is then the same for both arms, because in A B B A A B B
-// A … each arm follows each arm equally often. If the content were drawn for each block, the change
-// would always fall on the block's first launch.
+// A superblock is eight blocks of the same phase (A B B A or B A A B), which is drawn at random.
+// Before them one more block runs that does not count. What one launch leaves in the caches for the
+// next is then the same for both arms, because in A B B A A B B A … each arm follows each arm
+// equally often. No launch has contents that its arm has had before: a block has two contents, one
+// for its first A and B and one for its second, so each arm is first on a content equally often.
 #include "executor/paired_timing.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCKS_LEAST 3        // run for each case whatever the limit of seconds
+#define BLOCKS_LEAST 3 // run for each case whatever the limit of seconds
+// Launches of a case's first superblock that are judged, one in each quarter of it. Of each later
+// superblock one is judged.
+#define JUDGED_FIRST 4
 #define OUTCOME_LOG2_MAX 64.0 // larger ratios are reported as this
 
 static double now_s(void)
@@ -17,17 +20,26 @@ static double now_s(void)
     return clock_seconds(clock_now_ns(&clock_system));
 }
 
-// Adds a block to its case. A block that was disturbed in one arm more than in the other does not
-// count and is repeated, as long as such blocks are not the majority.
+// Returns the time from which a limit of seconds counts.
+static double timing_s(const struct paired_timing *paired_timing)
+{
+    return now_s() - (paired_timing->aside_s ? *paired_timing->aside_s : 0);
+}
+
+// Adds a block to its case. A void block does not count and is repeated, until such blocks are the
+// majority.
 static void count_block(struct paired_timing *paired_timing, struct timed_case *timed,
                         const struct timing_block *block)
 {
     double ratio = timing_block_log2(block);
 
+    enum block_state state =
+        isnan(ratio) ? BLOCK_DISTURBED : paired_timing->block_state(paired_timing->owner, block);
+
     timed->timeless += isnan(ratio);
-    if (isnan(ratio) ||
-        (!timed->disturbed && paired_timing->is_void(paired_timing->owner, block))) {
+    if (state != BLOCK_COUNTS) {
         timed->voids++;
+        timed->escaped += state == BLOCK_ESCAPED;
         timed->disturbed =
             (double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)timed->attempts;
         return;
@@ -53,18 +65,49 @@ static int check_clock(const struct timed_case *timed, struct err *err)
                          timed->timeless, timed->attempts);
 }
 
-// Draws phase and content of a superblock. Returns whether either has changed, so that the next
-// block must not count.
-static bool start_superblock(struct paired_timing *paired_timing, struct timed_case *timed)
+// Picks `count` of the superblock's launches of the second arm, one in each of as many equal parts.
+static unsigned pick(struct stats_rng *rng, size_t count)
 {
-    bool phase = stats_rng_u64(paired_timing->rng) & 1;
-    size_t slot = stats_rng_below(paired_timing->rng, paired_timing->slots);
-    bool changed = timed->attempts == 0 || phase != timed->phase || slot != timed->slot;
+    size_t part = (size_t)2 * TIMING_SUPERBLOCK / count;
+    unsigned picked = 0;
 
-    timed->phase = phase;
-    timed->slot = slot;
+    for (size_t i = 0; i < count; i++) {
+        picked |= 1u << (i * part + stats_rng_below(rng, part));
+    }
+    return picked;
+}
+
+static int start_superblock(struct paired_timing *paired_timing, struct timed_case *timed,
+                            struct err *err)
+{
+    timed->phase = stats_rng_u64(paired_timing->rng) & 1;
+    timed->picked = pick(paired_timing->rng, timed->series.count == 0 ? JUDGED_FIRST : 1);
     timed->in_superblock = true;
-    return changed;
+    return paired_timing->superblock(paired_timing->owner, timed, false, err);
+}
+
+// Runs one block. The first block of a superblock does not count.
+static int run_one(struct paired_timing *paired_timing, struct timed_case *timed, struct err *err)
+{
+    bool first = !timed->in_superblock;
+    int rc = first ? start_superblock(paired_timing, timed, err) : 0;
+
+    if (rc != 0) {
+        return rc;
+    }
+    size_t before = timed->series.count;
+    timed->judge = first ? 0 : timed->picked >> 2 * (before % TIMING_SUPERBLOCK) & 3;
+    struct timing_block block;
+    rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
+    timed->attempts++;
+    timed->content += 2;
+    if (rc != 0 || first) {
+        return rc;
+    }
+    count_block(paired_timing, timed, &block);
+    timed->in_superblock =
+        timed->series.count == before || timed->series.count % TIMING_SUPERBLOCK != 0;
+    return check_clock(timed, err);
 }
 
 // Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
@@ -72,30 +115,25 @@ static bool start_superblock(struct paired_timing *paired_timing, struct timed_c
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
                     bool *ret_capped, struct err *err)
 {
-    double start = now_s(), budget = paired_timing->max_seconds * timed->weight - timed->spent_s;
+    double timing = timing_s(paired_timing);
+    double budget = paired_timing->max_seconds * timed->weight - timed->spent_s;
+    bool ran = false;
 
     *ret_capped = false;
     int rc = 0;
-    while (timed->series.count < blocks && rc == 0) {
-        bool drop = !timed->in_superblock && start_superblock(paired_timing, timed);
-
-        if (timed->series.count >= BLOCKS_LEAST && now_s() - start > budget) {
+    while (timed->series.count < blocks && rc == 0 && !timed->disturbed) {
+        if (timed->series.count >= BLOCKS_LEAST && timing_s(paired_timing) - timing > budget) {
             *ret_capped = true;
             break;
         }
-        struct timing_block block;
-        rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
-        timed->attempts++;
-        if (rc == 0 && !drop) {
-            size_t before = timed->series.count;
-
-            count_block(paired_timing, timed, &block);
-            timed->in_superblock =
-                timed->series.count == before || timed->series.count % TIMING_SUPERBLOCK != 0;
-            rc = check_clock(timed, err);
-        }
+        rc = run_one(paired_timing, timed, err);
+        ran = true;
     }
-    timed->spent_s += now_s() - start;
+    if (rc == 0 && ran) {
+        rc = paired_timing->superblock(paired_timing->owner, timed, true, err);
+        timed->in_superblock = false;
+    }
+    timed->spent_s += timing_s(paired_timing) - timing;
     return rc;
 }
 
@@ -154,20 +192,20 @@ int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
             paired_timing->capped |= capped;
         }
         estimate(paired_timing);
-        stop =
-            paired_timing->capped || timing_decided(&paired_timing->rule, &paired_timing->combined);
+        stop = paired_timing->capped || paired_timing_disturbed(paired_timing) ||
+               timing_decided(&paired_timing->rule, &paired_timing->combined);
     }
     return 0;
 }
 
-bool paired_timing_disturbed(const struct paired_timing *paired_timing)
+const struct timed_case *paired_timing_disturbed(const struct paired_timing *paired_timing)
 {
     for (size_t i = 0; i < paired_timing->case_count; i++) {
         if (paired_timing->cases[i].disturbed) {
-            return true;
+            return &paired_timing->cases[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 // ---- result ----

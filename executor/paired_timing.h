@@ -26,11 +26,15 @@ struct timed_case {
     size_t launch_count;                     // entries of first_ns, and of second_ns
     size_t attempts;                         // blocks run, including those that do not count
     size_t voids;                            // blocks that were disturbed in one arm more
+    size_t escaped;                          // of these, blocks of state BLOCK_ESCAPED
     size_t timeless;                         // blocks with a launch of no time, by the clock
-    bool disturbed;     // set when most blocks are void; from then on void blocks count
+    bool disturbed;                          // most blocks are void: no more are run
     bool phase;         // order in the current superblock; false: ABBA, true: BAAB
-    size_t slot;        // content of the current superblock
     bool in_superblock; // a superblock has been started and is not complete
+    uint64_t content;   // first content of the next block, which has two: each launched by each arm
+    unsigned picked;    // of the current superblock's 16 launches of the second arm: a bit for each
+                        // that is judged
+    unsigned judge;     // the two bits of the block that runs
     double spent_s;     // seconds of its blocks
     struct timing_estimate estimate;
 };
@@ -38,17 +42,20 @@ struct timed_case {
 struct paired_timing {
     // Set by the owner:
     void *owner;
-    // Runs one block in the phase and with the content that *timed names. What it returns when that
-    // is not 0, MEASURE_STOP included, ends the paired timing.
+    // Runs one block in the phase and with the contents that *timed names. What it returns when
+    // that is not 0, MEASURE_STOP included, ends the paired timing, as it does for superblock.
     int (*run_block)(void *owner, struct timed_case *timed, struct timing_block *ret,
                      struct err *err);
-    // Whether the block was disturbed in one arm more than in the other.
-    bool (*is_void)(void *owner, const struct timing_block *block);
+    // Called before the first block of each superblock, and once more when the case has no more
+    // blocks at this look (last).
+    int (*superblock)(void *owner, struct timed_case *timed, bool last, struct err *err);
+    // Whether the block counts.
+    enum block_state (*block_state)(void *owner, const struct timing_block *block);
     // Returns the standard deviation, in log2, of the error that more blocks of this case do not
     // reduce.
     double (*systematic)(void *owner, const struct timed_case *timed);
-    struct stats_rng *rng; // draws phase and content; borrowed
-    size_t slots;          // number of contents to draw from
+    struct stats_rng *rng; // draws the phases, and the launches that are judged; borrowed
+    const double *aside_s; // running sum of seconds that count against no limit; NULL: none
     double short_ns;   // launches below it are compared one by one (timing_of_launches); 0: never
     double quantum_ns; // step of the clock
     struct timing_rule rule;
@@ -62,15 +69,16 @@ struct paired_timing {
     uint64_t launches;               // counted launches of the second arm
 };
 
-// Runs blocks until the rule decides, the seconds are used up or all looks are done. Returns 0, or
-// what run_block returned. ERR_SYSTEM when the clock shows no time for most blocks.
+// Runs blocks until the rule decides, the seconds are used up, most blocks of a case are void, or
+// all looks are done. Returns 0, or what a callback returned. ERR_SYSTEM when the clock shows no
+// time for most blocks.
 MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err *err);
 // Returns the geometric mean of the two arms' median times, in nanoseconds.
 double paired_timing_median(const struct timed_case *timed);
 // Returns the median time of the second arm's counted launches, in nanoseconds.
 double paired_timing_second_median(const struct timed_case *timed);
-// Whether most blocks of some case were void.
-bool paired_timing_disturbed(const struct paired_timing *paired_timing);
+// Returns the first case of which most blocks were void, NULL when there is none.
+const struct timed_case *paired_timing_disturbed(const struct paired_timing *paired_timing);
 
 // Returns the estimate as a message with finite numbers, malloc'd.
 struct estimate *paired_timing_estimate(const struct timing_estimate *estimate);

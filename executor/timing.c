@@ -47,9 +47,14 @@ double timing_block_escape(const struct timing_block *block, double slack_ns)
            excess(block->wall[0], block->cpu[0], slack_ns);
 }
 
-bool timing_block_void(const struct timing_block *block, double slack_ns)
+enum block_state timing_block_state(const struct timing_block *block, double slack_ns)
 {
-    return !(fabs(timing_block_escape(block, slack_ns)) <= TIMING_CLOCKS_DIFFER);
+    double escape = timing_block_escape(block, slack_ns);
+
+    if (fabs(escape) <= TIMING_CLOCKS_DIFFER) {
+        return BLOCK_COUNTS;
+    }
+    return escape > 0 ? BLOCK_ESCAPED : BLOCK_DISTURBED;
 }
 
 void timing_add(struct timing_series *series, double log2_ratio)

@@ -19,11 +19,12 @@
 #define TIMING_LOOKS 6
 #define TIMING_FIRST_LOOK 8 // blocks
 #define TIMING_BLOCKS_MAX 256
-#define TIMING_SUPERBLOCK 8 // blocks of one phase and one content
+#define TIMING_SUPERBLOCK 8 // blocks of one phase
 #define TIMING_ALPHA 0.05
 #define TIMING_TRIM 0.2
 #define TIMING_CLOCKS_DIFFER 0.1 // a block is void when ln(wall / cpu) of the arms differs by more
-#define TIMING_VOID_SHARE 0.5    // with a larger share of void blocks the core is not ours alone
+#define TIMING_VOID_SHARE 0.5    // with a larger share of void blocks nothing can be measured
+#define TIMING_ESCAPED_SHARE 0.9 // of the void blocks: the candidate has made them void
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
 
 // The blocks of one benchmark case.
@@ -37,9 +38,16 @@ struct timing_series {
 // The duration of one timed launch.
 struct launch_time {
     double cpu; // nanoseconds by the machine's clock for launches: processor time or GPU events
-    double
-        wall; // shows that the launch was disturbed: on a core its wall time in nanoseconds, on a
-              // GPU the clock frequency in Hz
+    // Shows that the launch was disturbed. On a core: its wall time in nanoseconds, less the time
+    // for which it was ready to run and waited for the core. On a GPU: the clock frequency in Hz.
+    double wall;
+};
+
+// Whether a block counts.
+enum block_state {
+    BLOCK_COUNTS,
+    BLOCK_DISTURBED, // void: something has disturbed one arm more than the other
+    BLOCK_ESCAPED,   // void: the second arm took wall time that its clock does not show
 };
 
 // The times of one block, in the units of struct launch_time. The first index is the arm
@@ -74,9 +82,9 @@ size_t timing_look_blocks(size_t look);
 size_t timing_looks(uint64_t launches);
 // Returns the log2 ratio of one block, NaN unless all four times are positive.
 double timing_block_log2(const struct timing_block *block);
-// Whether wall time and processor time disagree in one arm more than in the other. slack_ns is what
-// a launch may need beyond its processor time, for waking up processes.
-bool timing_block_void(const struct timing_block *block, double slack_ns);
+// Compares how wall time and processor time disagree in the two arms. slack_ns is what a launch may
+// need beyond its processor time, for waking up processes.
+enum block_state timing_block_state(const struct timing_block *block, double slack_ns);
 // Returns ln(wall / cpu) of the candidate minus that of the baseline. It is positive when the
 // candidate's work escapes the processor clock.
 double timing_block_escape(const struct timing_block *block, double slack_ns);

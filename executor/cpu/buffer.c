@@ -75,41 +75,58 @@ void buffer_fill_nan(unsigned char *out, size_t count, uint64_t key)
     }
 }
 
-static bool is_nan_fill(const unsigned char *data, size_t count, uint64_t key)
+// The pattern round a tensor is the words that nan_word gives for their place in the memory. These
+// two treat the bytes [from, to) of it.
+static void pattern_fill(unsigned char *map, size_t from, size_t to, uint64_t key)
 {
-    uint64_t differs = 0, value;
-    size_t word = 0;
-
-    for (; (word + 1) * 8 <= count; word++) {
-        memcpy(&value, data + word * 8, 8);
-        differs |= value ^ nan_word(key, word);
+    for (; from < to && from % 8 != 0; from++) {
+        uint64_t value = nan_word(key, from / 8);
+        map[from] = (unsigned char)(value >> from % 8 * 8);
     }
-    if (word * 8 < count) {
-        value = nan_word(key, word);
-        return differs == 0 && memcmp(data + word * 8, &value, count - word * 8) == 0;
+    for (; from + 8 <= to; from += 8) {
+        uint64_t value = nan_word(key, from / 8);
+        memcpy(map + from, &value, 8);
+    }
+    for (; from < to; from++) {
+        uint64_t value = nan_word(key, from / 8);
+        map[from] = (unsigned char)(value >> from % 8 * 8);
+    }
+}
+
+static bool pattern_intact(const unsigned char *map, size_t from, size_t to, uint64_t key)
+{
+    uint64_t differs = 0;
+
+    for (; from < to && from % 8 != 0; from++) {
+        differs |= (unsigned char)(nan_word(key, from / 8) >> from % 8 * 8) ^ map[from];
+    }
+    for (; from + 8 <= to; from += 8) {
+        uint64_t value;
+        memcpy(&value, map + from, 8);
+        differs |= value ^ nan_word(key, from / 8);
+    }
+    for (; from < to; from++) {
+        differs |= (unsigned char)(nan_word(key, from / 8) >> from % 8 * 8) ^ map[from];
     }
     return differs == 0;
 }
 
-void buffer_guard_fill(const struct buffer *buffer, uint64_t key)
-{
-    size_t end = buffer->offset + buffer->bytes;
-
-    buffer_fill_nan(buffer->map + buffer->offset - BUFFER_GUARD, BUFFER_GUARD, key);
-    buffer_fill_nan(buffer->map + end, buffer->size - end, ~key);
-}
-
 bool buffer_guard_intact(const struct buffer *buffer, uint64_t key)
 {
-    size_t end = buffer->offset + buffer->bytes;
-
-    return is_nan_fill(buffer->map + buffer->offset - BUFFER_GUARD, BUFFER_GUARD, key) &&
-           is_nan_fill(buffer->map + end, buffer->size - end, ~key);
+    return pattern_intact(buffer->map, buffer->offset - BUFFER_GUARD, buffer->offset, key) &&
+           pattern_intact(buffer->map, buffer->offset + buffer->bytes, buffer->size, key);
 }
 
 void buffer_place(struct buffer *buffer, size_t bytes, uint64_t key)
 {
     buffer->bytes = bytes;
     buffer->offset = buffer->size - BUFFER_GUARD - round_up(bytes, 64);
-    buffer_guard_fill(buffer, key);
+    pattern_fill(buffer->map, 0, buffer->offset, key);
+    pattern_fill(buffer->map, buffer->offset + bytes, buffer->size, key);
+}
+
+bool buffer_pattern_intact(const struct buffer *buffer, uint64_t key)
+{
+    return pattern_intact(buffer->map, 0, buffer->offset, key) &&
+           pattern_intact(buffer->map, buffer->offset + buffer->bytes, buffer->size, key);
 }

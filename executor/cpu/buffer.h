@@ -30,14 +30,14 @@ MUST_CHECK int buffer_create(struct buffer *buffer, size_t capacity, bool read_o
                              struct err *err);
 void buffer_release(struct buffer *buffer);
 
-// Places a tensor of this many bytes: sets offset and bytes and fills both guards.
+// Places a tensor of this many bytes: sets offset and bytes, and fills everything else of the memory
+// with a pattern of words that are NaN for either float type and depend on a key. Code that reads
+// them computes NaN, and code that writes them cannot guess what to restore.
 void buffer_place(struct buffer *buffer, size_t bytes, uint64_t key);
 unsigned char *buffer_tensor(const struct buffer *buffer);
-
-// Guards are words that are NaN for either float type and depend on a key. Code that reads them
-// computes NaN, and code that writes them cannot guess what to restore.
-void buffer_guard_fill(const struct buffer *buffer, uint64_t key);
+// Whether the guards on both sides of the tensor, or the whole pattern, are what buffer_place wrote.
 bool buffer_guard_intact(const struct buffer *buffer, uint64_t key);
+bool buffer_pattern_intact(const struct buffer *buffer, uint64_t key);
 
 // Fills count bytes with NaN words that depend on the key: NaN as f32 and as f64, arbitrary values
 // as integers.

@@ -19,6 +19,27 @@ static const char *const arm_name[ARM_COUNT] = {"reference", "baseline", "candid
 
 // ---- start and end ----
 
+static int make_output(struct harness *harness, size_t t, size_t most, struct err *err)
+{
+    enum direction direction = harness->problem->tensor[t].direction;
+    size_t size = most * dtype_size(harness->problem->tensor[t].dtype);
+    int rc = buffer_create(&harness->expected[t], most * sizeof(double), false, err);
+
+    if (rc == 0) {
+        rc = buffer_create(&harness->scale[t], most * sizeof(double), false, err);
+    }
+    for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
+        bool used = arm == ARM_REFERENCE ? direction == DIRECTION_INOUT
+                    : arm == ARM_CONTROL ? harness->plan->control
+                                         : true;
+        rc = used ? buffer_create(&harness->output[arm][t], size, arm == ARM_REFERENCE, err) : 0;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        harness->kept[i / 2][i % 2].tensor[t] = xmalloc(size);
+    }
+    return rc;
+}
+
 // most[t] is the number of elements of tensor t in its largest case.
 static int make_buffers(struct harness *harness, const size_t *most, struct err *err)
 {
@@ -26,17 +47,13 @@ static int make_buffers(struct harness *harness, const size_t *most, struct err 
 
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         const struct tensor *tensor = &harness->problem->tensor[t];
-        size_t size = dtype_size(tensor->dtype);
+        size_t size = most[t] * dtype_size(tensor->dtype);
 
-        rc = buffer_create(&harness->tensor[t], most[t] * size, tensor->direction == DIRECTION_IN,
-                           err);
-        if (rc == 0 && tensor_is_output(tensor)) {
-            harness->copy[t] = xmalloc(most[t] * size);
-            rc = buffer_create(&harness->expected[t], most[t] * sizeof(double), false, err);
-            if (rc == 0) {
-                rc = buffer_create(&harness->scale[t], most[t] * sizeof(double), false, err);
-            }
+        if (tensor_is_input(tensor)) {
+            harness->content[t] = xmalloc(size);
         }
+        rc = tensor->direction == DIRECTION_IN ? buffer_create(&harness->input[t], size, true, err)
+                                               : make_output(harness, t, most[t], err);
     }
     return rc;
 }
@@ -54,11 +71,11 @@ static void set_pointers(struct harness *harness, enum arm_index index)
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         const struct tensor *tensor = &harness->problem->tensor[t];
         if (index != ARM_REFERENCE) {
-            add_pointer(runner, &harness->tensor[t], tensor_is_output(tensor));
+            add_pointer(runner, harness_buffer(harness, index, t), tensor_is_output(tensor));
             continue;
         }
         if (tensor_is_input(tensor)) {
-            add_pointer(runner, &harness->tensor[t], false);
+            add_pointer(runner, harness_buffer(harness, index, t), false);
         }
         if (tensor_is_output(tensor)) {
             add_pointer(runner, &harness->expected[t], true);
@@ -98,62 +115,61 @@ static int make_flush(struct harness *harness, struct err *err)
     return 0;
 }
 
-int harness_start(struct harness *harness, const struct shape_case *const *shape,
-                  size_t shape_count, struct err *err)
+static int size_buffers(struct harness *harness, const struct shape_case *const *shape,
+                        size_t shape_count, struct err *err)
 {
     size_t most[PROBLEM_TENSOR_MAX] = {0}, count;
 
-    harness->guard_key = stats_rng_u64(&harness->measurement->rng);
-    harness->launch_limit_ns = (uint64_t)(harness->plan->launch_seconds * 1e9);
-    harness->reference_limit_ns = harness->launch_limit_ns * 10 > REFERENCE_LIMIT_NS
-                                      ? harness->launch_limit_ns * 10
-                                      : REFERENCE_LIMIT_NS;
-    int rc = 0;
     for (size_t s = 0; s < shape_count; s++) {
-        for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-            rc = problem_elements(harness->problem, t, shape[s], &count, err);
+        for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+            int rc = problem_elements(harness->problem, t, shape[s], &count, err);
+            if (rc != 0) {
+                return rc;
+            }
             most[t] = count > most[t] ? count : most[t];
         }
     }
-    if (rc == 0) {
-        rc = make_buffers(harness, most, err);
-    }
-    if (rc == 0) {
-        rc = make_flush(harness, err);
-    }
-    for (enum arm_index index = 0; index < ARM_COUNT && rc == 0; index++) {
-        if (index != ARM_CONTROL || harness->plan->control) {
-            rc = start_runner(harness, index, err);
-        }
-    }
-    return rc;
+    return make_buffers(harness, most, err);
 }
 
-int harness_runner_failed(struct harness *harness, enum arm_index index,
-                          enum launch_outcome outcome, const char *where, uint64_t limit_ns,
-                          struct err *err)
+// Waits until the runner has loaded its object.
+static int await_runner(struct harness *harness, enum arm_index index, struct err *err)
 {
-    struct runner_process *runner = &harness->runner[index];
-    uint32_t verdict = VERDICT_CRASH;
-    char *sentence;
+    enum launch_outcome outcome = runner_process_ready(&harness->runner[index], START_LIMIT_NS);
 
-    if (outcome == LAUNCH_TIMEOUT) {
-        verdict = VERDICT_TIMEOUT;
-        sentence = xasprintf("the %s took longer than the %g seconds allowed", runner->name,
-                             clock_seconds(limit_ns));
-    } else {
-        sentence = runner_process_describe(runner, &verdict);
+    return outcome == LAUNCH_DONE
+               ? 0
+               : harness_runner_failed(harness, index, outcome, "", START_LIMIT_NS, err);
+}
+
+// Starts the trusted runners side by side, and the candidate's when they have loaded their objects,
+// so that it can reach none of these.
+static int start_runners(struct harness *harness, struct err *err)
+{
+    static const enum arm_index trusted[] = {ARM_REFERENCE, ARM_BASELINE, ARM_CONTROL};
+    size_t count = harness->plan->control ? 3 : 2;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = start_runner(harness, trusted[i], err);
     }
-    int rc;
-    if (index == ARM_CANDIDATE && runner->control->trap != TRAP_SETUP) {
-        rc = measurement_stop(harness->measurement, verdict, "%s%s%s", sentence,
-                              where[0] ? ", for " : "", where);
-    } else {
-        rc = err_set(err, runner->control->trap == TRAP_SETUP ? ERR_SANDBOX : ERR_INVALID, "%s%s%s",
-                     sentence, where[0] ? ", for " : "", where);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = await_runner(harness, trusted[i], err);
     }
-    free(sentence);
-    return rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = start_runner(harness, ARM_CANDIDATE, err);
+    return rc == 0 ? await_runner(harness, ARM_CANDIDATE, err) : rc;
+}
+
+static int renew(struct harness *harness, enum arm_index index, const char *where, struct err *err)
+{
+    enum launch_outcome outcome = runner_process_renew(&harness->runner[index], START_LIMIT_NS);
+
+    return outcome == LAUNCH_DONE
+               ? 0
+               : harness_runner_failed(harness, index, outcome, where, START_LIMIT_NS, err);
 }
 
 // Measures empty launches. Their processor time is the overhead that is reported. The excess of
@@ -162,257 +178,81 @@ static int measure_overhead(struct harness *harness, struct err *err)
 {
     enum { LAUNCHES = 31 };
     struct runner_process *runner = &harness->runner[ARM_BASELINE];
-    struct launch_time time[LAUNCHES];
+    struct launch_time time;
     double excess[LAUNCHES], empty[LAUNCHES];
 
     for (size_t i = 0; i < LAUNCHES; i++) {
         enum launch_outcome outcome =
-            runner_process_launch(runner, CONTROL_NOTHING, NULL, NULL, START_LIMIT_NS, &time[i]);
+            runner_process_launch(runner, CONTROL_NOTHING, NULL, NULL, START_LIMIT_NS, &time);
         if (outcome != LAUNCH_DONE) {
             return harness_runner_failed(harness, ARM_BASELINE, outcome, "an empty launch",
                                          START_LIMIT_NS, err);
         }
-    }
-    runner_process_settle(runner);
-    for (size_t i = 0; i < LAUNCHES; i++) {
-        excess[i] = fmax(time[i].wall - time[i].cpu, 0);
-        empty[i] = time[i].cpu;
+        excess[i] = fmax(time.wall - time.cpu, 0);
+        empty[i] = time.cpu;
     }
     harness->measurement->overhead_ns = stats_median(empty, LAUNCHES);
     harness->wake_ns = stats_median(excess, LAUNCHES);
     return 0;
 }
 
-int harness_ready(struct harness *harness, struct err *err)
+int harness_start(struct harness *harness, const struct shape_case *const *shape,
+                  size_t shape_count, struct err *err)
 {
-    for (enum arm_index index = 0; index < ARM_COUNT; index++) {
-        if (harness->runner[index].pid == 0) {
-            continue;
-        }
-        enum launch_outcome outcome = runner_process_ready(&harness->runner[index], START_LIMIT_NS);
-        if (outcome != LAUNCH_DONE) {
-            return harness_runner_failed(harness, index, outcome, "", START_LIMIT_NS, err);
-        }
+    harness->launch_limit_ns = (uint64_t)(harness->plan->launch_seconds * 1e9);
+    harness->reference_limit_ns = harness->launch_limit_ns * 10 > REFERENCE_LIMIT_NS
+                                      ? harness->launch_limit_ns * 10
+                                      : REFERENCE_LIMIT_NS;
+    int rc = size_buffers(harness, shape, shape_count, err);
+    if (rc != 0) {
+        return rc;
     }
-    return measure_overhead(harness, err);
+    rc = make_flush(harness, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = start_runners(harness, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = renew(harness, ARM_REFERENCE, "", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = renew(harness, ARM_BASELINE, "", err);
+    return rc == 0 ? measure_overhead(harness, err) : rc;
+}
+
+int harness_renew(struct harness *harness, struct case_data *data, enum arm_index second,
+                  struct err *err)
+{
+    for (enum arm_index arm = ARM_BASELINE; arm < ARM_COUNT; arm++) {
+        runner_end_child(&harness->runner[arm]);
+    }
+    harness_place(harness, data);
+    int rc = renew(harness, ARM_BASELINE, data->of->name, err);
+    return rc == 0 && second != ARM_BASELINE ? renew(harness, second, data->of->name, err) : rc;
 }
 
 void harness_release(struct harness *harness)
 {
-    for (enum arm_index index = 0; index < ARM_COUNT; index++) {
-        runner_process_release(&harness->runner[index]);
+    for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
+        runner_process_release(&harness->runner[arm]);
     }
     for (size_t t = 0; t < PROBLEM_TENSOR_MAX; t++) {
-        buffer_release(&harness->tensor[t]);
+        buffer_release(&harness->input[t]);
         buffer_release(&harness->expected[t]);
         buffer_release(&harness->scale[t]);
-        free(harness->copy[t]);
+        for (size_t arm = 0; arm < ARM_COUNT; arm++) {
+            buffer_release(&harness->output[arm][t]);
+        }
+        for (size_t i = 0; i < 4; i++) {
+            free(harness->kept[i / 2][i % 2].tensor[t]);
+        }
+        free(harness->content[t]);
     }
     if (harness->flush) {
         munmap(harness->flush, harness->flush_bytes);
     }
     *harness = (struct harness){.plan = NULL};
-}
-
-// ---- cases and contents ----
-
-int harness_case_init(struct harness *harness, struct case_data *data,
-                      const struct measure_case *of, struct err *err)
-{
-    const struct shape_case *shape = of->shape;
-
-    *data = (struct case_data){.of = of};
-    int rc = 0;
-    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        rc = problem_elements(harness->problem, t, shape, &data->count[t], err);
-        data->bytes[t] = data->count[t] * dtype_size(harness->problem->tensor[t].dtype);
-        if (rc == 0) {
-            rc = problem_last_extent(harness->problem, t, shape, &data->last[t], err);
-        }
-    }
-    return rc;
-}
-
-static void content_release(struct content *content)
-{
-    for (size_t t = 0; t < PROBLEM_TENSOR_MAX; t++) {
-        free(content->in[t]);
-        free(content->y[t]);
-        free(content->scale[t]);
-        for (size_t arm = 0; arm < ARM_COUNT; arm++) {
-            free(content->verified[arm][t]);
-        }
-    }
-    *content = (struct content){.made = false};
-}
-
-void harness_case_release(struct harness *harness, struct case_data *data)
-{
-    for (size_t slot = 0; slot < MEASURE_CONTENTS; slot++) {
-        content_release(&data->content[slot]);
-    }
-    *data = (struct case_data){.of = NULL};
-    harness->placed = NULL;
-}
-
-static void place(struct harness *harness, const struct case_data *data)
-{
-    if (harness->placed == data) {
-        return;
-    }
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        buffer_place(&harness->tensor[t], data->bytes[t], harness->guard_key);
-        if (tensor_is_output(&harness->problem->tensor[t])) {
-            buffer_place(&harness->expected[t], data->count[t] * sizeof(double),
-                         harness->guard_key);
-            buffer_place(&harness->scale[t], data->count[t] * sizeof(double), harness->guard_key);
-        }
-    }
-    harness->placed = data;
-}
-
-static void write_inputs(struct harness *harness, const struct case_data *data,
-                         const struct content *content)
-{
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        if (content->in[t]) {
-            memcpy(buffer_tensor(&harness->tensor[t]), content->in[t], data->bytes[t]);
-        }
-    }
-}
-
-static void generate(struct harness *harness, const struct case_data *data, struct content *content,
-                     uint64_t number)
-{
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        const struct tensor *tensor = &harness->problem->tensor[t];
-        if (tensor_is_input(tensor)) {
-            content->in[t] = xmalloc(data->bytes[t]);
-            inputs_fill(tensor, inputs_key(harness->plan->seed, data->of->index, number, t),
-                        data->count[t], data->last[t], content->in[t]);
-        }
-    }
-}
-
-int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
-                         uint64_t number, struct err *err)
-{
-    struct content *content = &data->content[slot];
-    uint64_t start = clock_now_ns(&clock_system);
-
-    content_release(content);
-    place(harness, data);
-    generate(harness, data, content, number);
-    write_inputs(harness, data, content);
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        // NaN first, so that an element which the reference does not write never passes.
-        if (tensor_is_output(&harness->problem->tensor[t])) {
-            buffer_fill_nan(buffer_tensor(&harness->expected[t]), data->count[t] * sizeof(double),
-                            0);
-            buffer_fill_nan(buffer_tensor(&harness->scale[t]), data->count[t] * sizeof(double), 0);
-        }
-    }
-    enum launch_outcome outcome =
-        runner_process_launch(&harness->runner[ARM_REFERENCE], CONTROL_CALL, data->of->shape->i,
-                              data->of->shape->f, harness->reference_limit_ns, NULL);
-    if (outcome != LAUNCH_DONE) {
-        return harness_runner_failed(harness, ARM_REFERENCE, outcome, data->of->name,
-                                     harness->reference_limit_ns, err);
-    }
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        if (tensor_is_output(&harness->problem->tensor[t])) {
-            content->y[t] =
-                xmemdup(buffer_tensor(&harness->expected[t]), data->count[t] * sizeof(double));
-            content->scale[t] =
-                xmemdup(buffer_tensor(&harness->scale[t]), data->count[t] * sizeof(double));
-        }
-    }
-    content->made = true;
-    harness->measurement->seconds.inputs += seconds_since(start);
-    return 0;
-}
-
-// ---- one launch ----
-
-static void fill_huge(enum dtype dtype, unsigned char *out, size_t count, uint64_t key)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = inputs_bits(key, i);
-        double value = (bits & 1 ? -1e30 : 1e30) * (1.0 + (double)(bits >> 40) * 0x1p-24);
-        switch (dtype) {
-        case DTYPE_F32:
-            ((float *)(void *)out)[i] = (float)value;
-            break;
-        case DTYPE_F64:
-            ((double *)(void *)out)[i] = value;
-            break;
-        default:
-            memcpy(out + i * dtype_size(dtype), &bits, dtype_size(dtype));
-            break;
-        }
-    }
-}
-
-// Fills an output with NaN, with large noise, or with the verified output of the other content,
-// which shows a candidate that leaves old results in place.
-static void poison(struct harness *harness, enum arm_index arm, const struct case_data *data,
-                   size_t slot, size_t t)
-{
-    unsigned char *out = buffer_tensor(&harness->tensor[t]);
-    const unsigned char *stale = data->content[1 - slot].verified[arm][t];
-    uint64_t bits = stats_rng_u64(&harness->measurement->rng);
-
-    if (stale && bits % 4 == 0) {
-        memcpy(out, stale, data->bytes[t]);
-    } else if (bits % 4 == 1) {
-        fill_huge(harness->problem->tensor[t].dtype, out, data->count[t], bits);
-    } else {
-        buffer_fill_nan(out, data->bytes[t], bits);
-    }
-}
-
-// Evicts everything from the caches by writing to each line of a buffer of twice the last level.
-static void flush_caches(struct harness *harness)
-{
-    for (size_t i = 0; i < harness->flush_bytes; i += 64) {
-        ((volatile unsigned char *)harness->flush)[i]++;
-    }
-}
-
-static void prepare(struct harness *harness, enum arm_index arm, struct case_data *data,
-                    size_t slot)
-{
-    place(harness, data);
-    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        const struct tensor *tensor = &harness->problem->tensor[t];
-        if (tensor->direction == DIRECTION_OUT) {
-            poison(harness, arm, data, slot, t);
-        }
-        if (tensor_is_output(tensor)) {
-            buffer_guard_fill(&harness->tensor[t], harness->guard_key);
-        }
-    }
-    write_inputs(harness, data, &data->content[slot]);
-    if (harness->flush) {
-        flush_caches(harness);
-    }
-}
-
-int harness_launch(struct harness *harness, enum arm_index arm, struct case_data *data, size_t slot,
-                   struct launch_time *time, struct err *err)
-{
-    prepare(harness, arm, data, slot);
-    uint64_t candidate_ns = runner_process_clock_ns(&harness->runner[ARM_CANDIDATE]);
-    enum launch_outcome outcome =
-        runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
-                              data->of->shape->f, harness->launch_limit_ns, time);
-    int rc = harness_check_turn(harness, arm, candidate_ns, time ? time->wall : 0);
-    if (rc != 0) {
-        return rc;
-    }
-    if (outcome != LAUNCH_DONE) {
-        return harness_runner_failed(harness, arm, outcome, data->of->name,
-                                     harness->launch_limit_ns, err);
-    }
-    return harness_check(harness, arm, data, slot, err);
 }

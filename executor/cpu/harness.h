@@ -1,38 +1,46 @@
 // The harness: holds inputs and expected outputs and has the runners launched.
 // executor/cpu/measure.c calls it. It must not know what is measured in which order. Every launch,
-// timed or not, goes through harness_launch, so that every launch is verified in the same way.
+// timed or not, goes through harness_launch, so that every launch is prepared and checked in the
+// same way.
 //
-// Design notes. Baseline and candidate share the memory of every tensor, so that the place of its
-// pages favours neither. Inputs are sealed against writing. Before a launch the harness writes the
-// inputs, and poison into the outputs: values that no correct result has. After the launch it
-// copies the outputs and verifies the copy, which the candidate can no longer change. Outputs that
-// equal, byte for byte, outputs that were verified for the same contents need no second
-// verification.
+// Design notes. Whatever a candidate could gain time from is kept from it:
+//
+// - Each launch is on contents that its arm has never had. They are made in memory that no runner
+//   maps, and copied into the tensors while every runner is parked, that is asleep until the
+//   harness wakes it. A runner's processor clock that moves while it is parked is a verdict.
+// - An arm's outputs are in memory of its own. Before a launch the harness fills them with values
+//   that no correct result has. After the launch it copies them, and only the copy is looked at.
+// - Every byte round the tensors holds a pattern with a secret key, new for each superblock.
+// - harness_renew replaces the processes of both arms by fresh ones.
+//
+// The outputs of the baseline and of the other arm for the same contents are compared. What differs
+// more than it did in launches that the reference has accepted goes to the reference, beside those
+// launches that were drawn beforehand without the candidate's knowledge.
 #ifndef EXECUTOR_CPU_HARNESS_H
 #define EXECUTOR_CPU_HARNESS_H
 
 #include "executor/cpu/buffer.h"
 #include "executor/cpu/runner_process.h"
+#include "executor/input_table.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/zygote.h"
 
-// One set of input values and the outputs that belong to them. Everything is owned and malloc'd.
-struct content {
-    bool made;
-    unsigned char *in[PROBLEM_TENSOR_MAX]; // values of in and inout tensors
-    double *y[PROBLEM_TENSOR_MAX];         // expected values of out and inout tensors
-    double *scale[PROBLEM_TENSOR_MAX];     // error scale of out and inout tensors
-    // The outputs of each arm that were verified. NULL: none yet.
-    unsigned char *verified[ARM_COUNT][PROBLEM_TENSOR_MAX];
-};
-
-// What the harness holds for a case: sizes of its tensors and its contents.
+// What the harness holds for a case: sizes of its tensors and what their contents follow from.
 struct case_data {
     const struct measure_case *of;
     size_t count[PROBLEM_TENSOR_MAX]; // elements
     size_t bytes[PROBLEM_TENSOR_MAX];
-    size_t last[PROBLEM_TENSOR_MAX]; // extent of the last axis
-    struct content content[MEASURE_CONTENTS];
+    size_t last[PROBLEM_TENSOR_MAX];               // extent of the last axis
+    struct input_table *table[PROBLEM_TENSOR_MAX]; // of inputs; NULL until the case is timed
+    // The largest squared distance, summed over the elements of an output, between two arms'
+    // outputs that the reference has accepted; negative: none yet.
+    double distance[PROBLEM_TENSOR_MAX];
+    unsigned char *stale[PROBLEM_TENSOR_MAX]; // an output of earlier contents, malloc'd; NULL: none
+};
+
+// The outputs of one launch, copied. One pointer for each output tensor, owned by the harness.
+struct kept_outputs {
+    unsigned char *tensor[PROBLEM_TENSOR_MAX];
 };
 
 struct harness {
@@ -41,60 +49,90 @@ struct harness {
     const struct measure_plan *plan;
     const struct problem *problem;
     struct runner_process runner[ARM_COUNT];
-    struct buffer tensor[PROBLEM_TENSOR_MAX];   // arguments of baseline, candidate and control
+    struct buffer input[PROBLEM_TENSOR_MAX]; // tensors that are read only, shared by all arms
+    // Tensors that are written, for each arm. Those of the reference hold the inputs of inout
+    // tensors, which it must not change.
+    struct buffer output[ARM_COUNT][PROBLEM_TENSOR_MAX];
     struct buffer expected[PROBLEM_TENSOR_MAX]; // outputs of the reference, as doubles
     struct buffer scale[PROBLEM_TENSOR_MAX];    // error scales by the reference, as doubles
-    unsigned char *copy[PROBLEM_TENSOR_MAX];    // copies of outputs, which are verified
     const struct case_data *placed;             // the case whose sizes the buffers have; NULL: none
+    // The contents in memory of the harness, and whose they are; made_for NULL: nobody's.
+    unsigned char *content[PROBLEM_TENSOR_MAX];
+    const struct case_data *made_for;
+    uint64_t made_number;
+    // Outputs of the launches on a content with an even and an odd number: of the baseline, and of
+    // the arm that is compared with it.
+    struct kept_outputs kept[2][2];
     uint64_t guard_key;
     unsigned char *flush; // for problems with cold caches: twice the last-level cache
     size_t flush_bytes;
     uint64_t launch_limit_ns, reference_limit_ns;
-    double wake_ns;          // usual excess of a launch's wall time over its processor time
-    uint64_t out_of_turn_ns; // processor time of the candidate while another arm was launched
-    uint64_t others_ns;      // wall time of the other arms' launches during which it used that
+    double wake_ns; // usual excess of a launch's wall time over its processor time
 };
 
 // Functions that return int return 0, MEASURE_STOP or an error.
 
-// Makes buffers for the largest of the cases and starts a runner for each arm that the plan needs.
-// Runners load their objects in the background until harness_ready.
+// Makes buffers for the largest of the cases and starts a runner for each arm that the plan needs,
+// the candidate's when all others have loaded their objects. Then measures an empty launch.
+// MEASURE_STOP when the candidate cannot be loaded.
 MUST_CHECK int harness_start(struct harness *harness, const struct shape_case *const *shape,
                              size_t shape_count, struct err *err);
-// Waits for the runners. MEASURE_STOP when the candidate cannot be loaded.
-MUST_CHECK int harness_ready(struct harness *harness, struct err *err);
 void harness_release(struct harness *harness);
 
 // *of must outlive *data. Release *data after a failure too.
 MUST_CHECK int harness_case_init(struct harness *harness, struct case_data *data,
                                  const struct measure_case *of, struct err *err);
 void harness_case_release(struct harness *harness, struct case_data *data);
+// Prepares the case for contents that are made quickly: from MEASURE_CONTENTS on.
+void harness_case_timed(struct harness *harness, struct case_data *data);
 
-// Makes content `number` (0, 1, 2, …, any number) in slot `slot` of the case. Inputs follow from
-// seed and number; the reference computes what is expected.
-MUST_CHECK int harness_content_make(struct harness *harness, struct case_data *data, size_t slot,
-                                    uint64_t number, struct err *err);
+// Replaces the processes of the baseline and of `second` by fresh ones, fills everything round the
+// tensors with a new pattern, and places the case. Ends every other arm's process but the
+// reference's. second may be ARM_BASELINE.
+MUST_CHECK int harness_renew(struct harness *harness, struct case_data *data, enum arm_index second,
+                             struct err *err);
+// Checks every byte round the outputs of the arm.
+MUST_CHECK int harness_check_all(struct harness *harness, struct case_data *data,
+                                 enum arm_index arm, struct err *err);
 
-// Launches the arm on the content in the slot and verifies everything. time may be NULL; its cpu is
-// complete after runner_process_settle.
+// Launches the arm on a content of the case, keeps its outputs, and checks what it may have written
+// elsewhere. time may be NULL.
 MUST_CHECK int harness_launch(struct harness *harness, enum arm_index arm, struct case_data *data,
-                              size_t slot, struct launch_time *time, struct err *err);
+                              uint64_t number, struct launch_time *time, struct err *err);
 
+// Runs the reference on the content and verifies the kept outputs of this arm for it, which must be
+// those of its last launch on a number of that parity.
+MUST_CHECK int harness_judge(struct harness *harness, enum arm_index arm, struct case_data *data,
+                             uint64_t number, struct err *err);
+// Compares the kept outputs of `second` with those of the baseline for the same content. Outputs
+// that differ more than accepted ones did, or that are to be judged anyway, are judged.
+MUST_CHECK int harness_compare(struct harness *harness, enum arm_index second,
+                               struct case_data *data, uint64_t number, bool judge,
+                               struct err *err);
+
+// ---- parts that the files of the harness share ----
+
+// Returns the memory of a tensor as this arm sees it.
+struct buffer *harness_buffer(struct harness *harness, enum arm_index arm, size_t tensor);
+// Returns the kept outputs of an arm for a content with this number.
+struct kept_outputs *harness_kept(struct harness *harness, enum arm_index arm, uint64_t number);
+// Makes the content in memory of the harness, unless it is there.
+void harness_content_make(struct harness *harness, const struct case_data *data, uint64_t number);
+// Copies the content into the tensors of the arm. Every runner must be parked.
+void harness_content_write(struct harness *harness, enum arm_index arm,
+                           const struct case_data *data);
+// Places the tensors of the case in all buffers and fills everything round them.
+void harness_place(struct harness *harness, const struct case_data *data);
+// MEASURE_STOP when the candidate has run since it was parked.
+MUST_CHECK int harness_check_turn(struct harness *harness);
 // Handles a runner that did not complete a launch. If it is the candidate's, that is its verdict;
 // otherwise it is an error. where is the case's name, or "".
 MUST_CHECK int harness_runner_failed(struct harness *harness, enum arm_index index,
                                      enum launch_outcome outcome, const char *where,
                                      uint64_t limit_ns, struct err *err);
-
-// ---- parts of harness_launch, in executor/cpu/harness_check.c ----
-
-// Checks everything that the launch of this arm may have written.
-MUST_CHECK int harness_check(struct harness *harness, enum arm_index arm, struct case_data *data,
-                             size_t slot, struct err *err);
-// Called after the launch of any arm, with the candidate's processor time before it and the
-// launch's wall time. The candidate's clock must stand still while another arm runs: if it does
-// not, MEASURE_STOP.
-MUST_CHECK int harness_check_turn(struct harness *harness, enum arm_index arm, uint64_t before_ns,
-                                  double wall_ns);
+// Called when the baseline has failed with rc on a content of the case. Runs it once more without
+// the candidate. Returns rc when it fails again; otherwise the candidate is to blame.
+MUST_CHECK int harness_baseline_failed(struct harness *harness, struct case_data *data,
+                                       uint64_t number, int rc, struct err *err);
 
 #endif

@@ -117,6 +117,7 @@ static int run_small(struct zygote *zygote, const struct bytes *object, struct e
         goto out;
     }
     if (runner_process_ready(&runner, STEP_LIMIT_NS) != LAUNCH_DONE ||
+        runner_process_renew(&runner, STEP_LIMIT_NS) != LAUNCH_DONE ||
         runner_process_launch(&runner, CONTROL_CALL, no_integer, no_scalar, STEP_LIMIT_NS, NULL) !=
             LAUNCH_DONE) {
         uint32_t ignored;

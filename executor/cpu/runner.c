@@ -8,23 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_READ // Linux 5.14
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define PAGE_LEAST 4096                   // bytes; no machine has smaller pages
 #define RUNNER_STACK ((uint64_t)64 << 20) // bytes
 #define RUNNER_FILES 64                   // open descriptors
+#define FOLDER_EXTRA ((uint64_t)1 << 16)  // bytes of the object's folder beyond the object
 
-// The control page, for the signal handlers, which get no argument of ours. A candidate that
-// overwrites it only spoils the sentence about its own end.
+// The control page in a child, NULL in the clean parent: for the signal handlers, which get no
+// argument of ours. A candidate that overwrites it only spoils the sentence about its own end.
 static struct control *handler_control;
+
+// The socket, for the signal handlers as well.
+static int orders = -1;
 
 typedef void entry_function(void *const *pointer, const int64_t *integer, const double *scalar);
 
 struct runner {
+    const struct zygote_child *process;
+    const struct runner_filters *filters;
     struct control *control;
     entry_function *entry;
     uint32_t pointer_count;
     unsigned char *base[CONTROL_POINTER_MAX]; // where the tensors' memory is mapped
+    const struct runner_map *map;             // what is mapped there
+    int object;                               // descriptor of the object
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
@@ -47,17 +63,48 @@ __attribute__((noreturn)) static void leave(int status, void *unused)
     }
 }
 
+// Tells the harness. It does not wait: there is room for the few reports of a runner. Without a
+// harness the write ends this process.
+static void report(enum runner_report_kind kind, uint32_t value, const char *text)
+{
+    struct runner_report message = {.kind = kind, .value = value};
+
+    snprintf(message.text, sizeof(message.text), "%.*s", RUNNER_TEXT_MAX - 1, text);
+    if (write(orders, &message, sizeof(message)) != sizeof(message)) {
+        leave(1, NULL);
+    }
+}
+
+// Returns whether a refused call was an attempt to raise SIGABRT. Children may not send signals,
+// not even to themselves: they could send them to the clean parent as well.
+static bool is_abort(const siginfo_t *info, const ucontext_t *machine)
+{
+#if defined(__x86_64__)
+    return info->si_syscall == SYS_tgkill && machine->uc_mcontext.gregs[REG_RDX] == SIGABRT;
+#elif defined(__aarch64__)
+    return info->si_syscall == SYS_tgkill && machine->uc_mcontext.regs[2] == SIGABRT;
+#else
+    (void)info;
+    (void)machine;
+    return false;
+#endif
+}
+
 static void on_trap(int number, siginfo_t *info, void *context)
 {
-    (void)context;
-    handler_control->trap_value = number == SIGSYS ? (uint32_t)info->si_syscall : 0;
-    handler_control->trap = number == SIGSYS ? TRAP_CALL : TRAP_ABORT;
+    bool aborted = number != SIGSYS || is_abort(info, context);
+    uint32_t call = aborted ? 0 : (uint32_t)info->si_syscall;
+
+    if (handler_control) {
+        handler_control->trap_value = call;
+        handler_control->trap = aborted ? TRAP_ABORT : TRAP_CALL;
+    } else {
+        report(aborted ? REPORT_LOAD_ABORT : REPORT_LOAD_CALL, call, "");
+    }
     leave(1, NULL);
 }
 
-// The first process of a pid namespace gets no signal from inside unless it has a handler. Without
-// a handler abort() would go on to a halt instruction and look like a crash. Faults are forced by
-// the kernel and get the default action, which also replaces a sanitizer's handler.
+// Faults get the default action, which also replaces a sanitizer's handler.
 static void install_handlers(void)
 {
     static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -95,52 +142,67 @@ static int map_tensor(int fd, const struct runner_map *map, unsigned char **ret,
     return 0;
 }
 
-// Makes the object a file that dlopen can open, and returns its path: a copy on the sandbox's
-// tmpfs; without a sandbox its descriptor in /proc, or, without /proc, a temporary file.
-static int object_path(const struct zygote_child *child, const struct runner_spec *spec,
+static int copy_object(int from, uint64_t size, int to, struct err *err)
+{
+    unsigned char *data = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, from, 0);
+
+    if (data == MAP_FAILED || to < 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "the object's file");
+    }
+    size_t at = 0;
+    while (at < size) {
+        ssize_t n = write(to, data + at, (size_t)size - at);
+        if (n <= 0) {
+            return err_set_errno(err, ERR_SYSTEM, errno, "writing the object's file");
+        }
+        at += (size_t)n;
+    }
+    munmap(data, (size_t)size);
+    return 0;
+}
+
+// Makes the object a file that dlopen can open, and returns its path: a copy in a folder that no
+// other process can reach; without a sandbox its descriptor in /proc, or, without /proc, a
+// temporary file.
+static int object_path(const struct runner *runner, const struct runner_spec *spec,
                        char path[static 64], struct err *err)
 {
-    int out;
+    int out, rc = 0;
 
-    if (child->sandbox->off) {
-        snprintf(path, 64, "/proc/self/fd/%d", child->fd[1]);
+    if (runner->process->sandbox->off) {
+        snprintf(path, 64, "/proc/self/fd/%d", runner->object);
         if (access(path, R_OK) == 0) {
             return 0;
         }
         snprintf(path, 64, "/tmp/kcast-object.XXXXXX");
         out = mkostemp(path, O_CLOEXEC);
     } else {
+        rc = sandbox_own_folder(spec->object_size + FOLDER_EXTRA, err);
+        if (rc != 0) {
+            return rc;
+        }
         snprintf(path, 64, SANDBOX_DIR "/object%u.so", spec->index);
         out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
     }
-    unsigned char *data =
-        mmap(NULL, (size_t)spec->object_size, PROT_READ, MAP_SHARED, child->fd[1], 0);
-    if (data == MAP_FAILED || out < 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "the object's file");
+    rc = copy_object(runner->object, spec->object_size, out, err);
+    if (out >= 0) {
+        close(out);
     }
-    size_t at = 0;
-    while (at < spec->object_size) {
-        ssize_t n = write(out, data + at, (size_t)spec->object_size - at);
-        if (n <= 0) {
-            return err_set_errno(err, ERR_SYSTEM, errno, "writing the object's file");
-        }
-        at += (size_t)n;
-    }
-    close(out);
-    munmap(data, (size_t)spec->object_size);
-    return 0;
+    return rc;
 }
 
 static int map_all(struct runner *runner, const struct zygote_child *child,
                    const struct runner_spec *spec, struct err *err)
 {
-    if (child->fd_count != spec->map_count + 3 || spec->map_count > CONTROL_POINTER_MAX) {
+    if (child->fd_count != spec->map_count + RUNNER_FIRST_MAP ||
+        spec->map_count > CONTROL_POINTER_MAX) {
         return err_set(err, ERR_INTERNAL, "a runner was given the wrong descriptors");
     }
     runner->pointer_count = spec->map_count;
+    runner->map = spec->map;
     int rc = 0;
     for (uint32_t i = 0; i < spec->map_count && rc == 0; i++) {
-        rc = map_tensor(child->fd[3 + i], &spec->map[i], &runner->base[i], err);
+        rc = map_tensor(child->fd[RUNNER_FIRST_MAP + i], &spec->map[i], &runner->base[i], err);
     }
     return rc;
 }
@@ -155,55 +217,80 @@ static uint64_t mapped_bytes(const struct runner_spec *spec)
     return sum + spec->object_size;
 }
 
-static int confine(const struct zygote_child *child, const struct runner_spec *spec,
-                   struct err *err)
+// Leaves open the output, the socket, at the place that the filter knows, and the object.
+static int keep_descriptors(struct runner *runner, struct err *err)
 {
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int output = runner->process->fd[RUNNER_OUTPUT];
+    int keep[2] = {SANDBOX_SOCKET, runner->object};
+
+    orders = fcntl(orders, F_DUPFD_CLOEXEC, SANDBOX_SOCKET + 1);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || orders < 0 ||
+        dup2(orders, SANDBOX_SOCKET) < 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "descriptors of a runner");
+    }
+    orders = SANDBOX_SOCKET;
+    sandbox_close_files(keep, 2);
+    return 0;
+}
+
+static int confine(struct runner *runner, const struct runner_spec *spec, struct err *err)
+{
+    const struct zygote_child *process = runner->process;
     struct sandbox_limits limits = {
         .address_space = SANDBOX_SANITIZED ? 0 : spec->max_memory + mapped_bytes(spec),
         .file_size = spec->object_size + 1,
         .cpu_seconds = spec->cpu_seconds,
-        // Without a sandbox this limit is useless: root is not bound by it, and the other processes
-        // of any other user count.
-        .processes = child->sandbox->off ? 0 : SANDBOX_NO_PROCESSES,
         .files = RUNNER_FILES,
         .stack = RUNNER_STACK,
     };
-    int keep[1] = {child->sandbox->off ? child->fd[1] : -1};
-    int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
+    int rc = sandbox_drop(process->sandbox, process->alive_fd, err);
 
     if (rc != 0) {
         return rc;
     }
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(child->fd[2], 1) < 0 || dup2(child->fd[2], 2) < 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "standard descriptors of a runner");
+    rc = keep_descriptors(runner, err);
+    if (rc != 0) {
+        return rc;
     }
-    sandbox_close_files(keep, 1);
-    return sandbox_limit(&limits, err);
+    rc = sandbox_limit(&limits, err);
+    return rc == 0 && !process->sandbox->off ? sandbox_filter_load(&runner->filters->load, err)
+                                             : rc;
 }
 
-static int load(struct runner *runner, const struct zygote_child *child,
-                const struct runner_filters *filters, const char *path, struct err *err)
+static int load(struct runner *runner, const char *path, struct err *err)
 {
-    int rc = 0;
-
-    if (!child->sandbox->off) {
-        rc = sandbox_filter_load(&filters->load, err);
-    }
-    if (rc != 0) {
-        return rc;
-    }
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
     (void)unlink(path);
     if (!object) {
         const char *text = dlerror();
         return err_set(err, ERR_INVALID, "%s", text ? text : "dlopen failed");
     }
     *(void **)&runner->entry = dlsym(object, "kcast_entry");
-    if (!runner->entry) {
-        return err_set(err, ERR_INVALID, "it has no entry point");
+    return runner->entry ? 0 : err_set(err, ERR_INVALID, "it has no entry point");
+}
+
+// ---- the child ----
+
+// Fills the page tables for the tensors, which a fork leaves empty, so that no launch has to.
+static void populate(const struct runner *runner)
+{
+    for (uint32_t i = 0; i < runner->pointer_count; i++) {
+        bool writable = runner->map[i].writable;
+        volatile unsigned char *at = runner->base[i];
+
+        if (madvise(runner->base[i], runner->map[i].size,
+                    writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+            continue;
+        }
+        for (uint64_t byte = 0; byte < runner->map[i].size; byte += PAGE_LEAST) {
+            unsigned char value = at[byte];
+            if (writable) {
+                at[byte] = value;
+            }
+        }
     }
-    return child->sandbox->off ? 0 : sandbox_filter_load(&filters->run, err);
 }
 
 __attribute__((noreturn)) static void serve(struct runner *runner, uint32_t hello)
@@ -231,40 +318,98 @@ __attribute__((noreturn)) static void serve(struct runner *runner, uint32_t hell
     }
 }
 
-static int give_up(struct control *control, enum control_trap trap, const struct err *err)
+// Confines the child further than its parent and serves launches. The report comes first: it tells
+// the harness which process this is, so that the harness can end it.
+__attribute__((noreturn)) static void become_child(struct runner *runner, uint32_t hello)
 {
-    snprintf(control->text, sizeof(control->text), "%.*s", CONTROL_TEXT_MAX - 1, err->text);
-    control->trap = trap;
-    return 1;
+    struct sandbox_limits limits = {.processes = SANDBOX_NO_PROCESSES};
+    bool off = runner->process->sandbox->off;
+    struct err ignored = ERR_INIT;
+
+    // Not inherited by a fork. If the harness has ended before this, nobody holds the other end of
+    // the socket, and the report ends this process.
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    report(REPORT_CHILD, 0, "");
+    handler_control = runner->control;
+    sandbox_close_files(NULL, 0);
+    // Without a sandbox this limit is useless: root is not bound by it, and the other processes of
+    // any other user count.
+    if (!off && (sandbox_limit(&limits, &ignored) != 0)) {
+        leave(RUNNER_EXIT_UNFILTERED, NULL);
+    }
+    populate(runner);
+    if (!off && sandbox_filter_load(&runner->filters->run, &ignored) != 0) {
+        leave(RUNNER_EXIT_UNFILTERED, NULL);
+    }
+    serve(runner, hello);
+}
+
+// ---- the clean parent ----
+
+// Forks a child for each order, until the harness has closed its end.
+static int serve_orders(struct runner *runner)
+{
+    struct runner_order order;
+
+    while (read(orders, &order, sizeof(order)) == sizeof(order)) {
+        long pid = syscall(SYS_clone, SANDBOX_FORK_FLAGS, 0, 0, 0, 0);
+        if (pid == 0) {
+            become_child(runner, order.hello);
+        }
+        if (pid < 0) {
+            struct err err = ERR_INIT;
+            (void)err_set_errno(&err, ERR_SANDBOX, errno, "a fresh process");
+            report(REPORT_SETUP_FAILED, 0, err.text);
+        }
+    }
+    return 0;
+}
+
+static int set_up(struct runner *runner, char path[static 64], struct err *err)
+{
+    const struct runner_spec *spec = runner->process->spec;
+    int rc = map_all(runner, runner->process, spec, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = object_path(runner, spec, path, err);
+    return rc == 0 ? confine(runner, spec, err) : rc;
 }
 
 int runner_main(const struct zygote_child *child, const struct runner_filters *filters)
 {
     const struct runner_spec *spec = child->spec;
+    struct runner runner = {.process = child, .filters = filters};
+    struct err err = ERR_INIT;
+    char path[64];
 
-    if (child->fd_count < 3 || child->spec_len != sizeof(*spec)) {
+    if (child->fd_count < RUNNER_FIRST_MAP || child->spec_len != sizeof(*spec)) {
         return 1;
     }
-    struct runner runner = {0};
-    runner.control =
-        mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[0], 0);
-    if (runner.control == MAP_FAILED) {
+    orders = child->fd[RUNNER_ORDERS];
+    // Out of the way of the descriptors that are put in their places later.
+    runner.object = fcntl(child->fd[RUNNER_OBJECT], F_DUPFD_CLOEXEC, SANDBOX_SOCKET + 1);
+    runner.control = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED,
+                          child->fd[RUNNER_CONTROL], 0);
+    if (runner.control == MAP_FAILED || runner.object < 0) {
+        report(REPORT_SETUP_FAILED, 0, "the control page or the object cannot be opened");
         return 1;
     }
-    handler_control = runner.control;
     install_handlers();
     (void)on_exit(leave, NULL); // a candidate may call exit
     if (spec->preload_vector_math) {
         (void)dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
     }
-    struct err err = ERR_INIT;
-    char path[64];
-    if (map_all(&runner, child, spec, &err) != 0 || object_path(child, spec, path, &err) != 0 ||
-        confine(child, spec, &err) != 0) {
-        return give_up(runner.control, TRAP_SETUP, &err);
+    if (set_up(&runner, path, &err) != 0) {
+        report(REPORT_SETUP_FAILED, 0, err.text);
+        return 1;
     }
-    if (load(&runner, child, filters, path, &err) != 0) {
-        return give_up(runner.control, err.code == ERR_INVALID ? TRAP_LOAD : TRAP_SETUP, &err);
+    report(REPORT_CONFINED, 0, "");
+    if (load(&runner, path, &err) != 0) {
+        report(REPORT_LOAD_FAILED, 0, err.text);
+        return 1;
     }
-    serve(&runner, spec->hello);
+    report(REPORT_LOADED, 0, "");
+    return serve_orders(&runner);
 }

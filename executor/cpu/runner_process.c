@@ -1,29 +1,18 @@
 #include "executor/cpu/runner_process.h"
 #include "common/clock.h"
-#include "common/stats.h"
-#include "common/strbuf.h"
-#include "proto/verdict.h"
+#include "executor/sandbox/process.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// SIGCHLD interrupts the wait when the runner dies. If it dies just before the wait, its death is
-// noticed after this time.
-#define WAIT_SLICE_NS (20 * NS_PER_MS)
-// A runner that still works after this many yields is no longer waited for.
-#define SETTLE_YIELDS 20
-// A runner that other programs keep from the processor may take this many times its limit of wall
-// time.
-#define WALL_FACTOR 4
 
 static void on_child(int number)
 {
@@ -100,15 +89,16 @@ static int make_object(const struct bytes *object, int *ret, struct err *err)
     return 0;
 }
 
-// Returns a nonce that neither futex holds.
-static uint32_t next_nonce(struct runner_process *runner)
+// The harness's end is told which process sent a message.
+static int make_socket(int ret_pair[2], struct err *err)
 {
-    uint32_t now = atomic_load(&runner->control->go), done = atomic_load(&runner->control->done),
-             nonce;
-    do {
-        nonce = (uint32_t)stats_philox(runner->nonce_key, 0x6e6f6e6365ULL, runner->nonce_counter++);
-    } while (nonce == now || nonce == done);
-    return nonce;
+    int on = 1;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_pair) != 0 ||
+        setsockopt(ret_pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "socket to a runner");
+    }
+    return 0;
 }
 
 int runner_process_start(struct runner_process *runner, struct zygote *zygote,
@@ -122,15 +112,16 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote,
                                .index = index,
                                .preload_vector_math = preload,
                                .map_count = runner->pointer_count};
-    int fd[3 + CONTROL_POINTER_MAX], object_fd = -1, pipe_end[2] = {-1, -1};
+    int fd[RUNNER_FIRST_MAP + CONTROL_POINTER_MAX], object_fd = -1;
+    int pipe_end[2] = {-1, -1}, pair[2] = {-1, -1};
 
     runner->output = -1;
+    runner->socket = runner->delay_fd = 0;
     runner->nonce_key = nonce_key;
     int rc = make_control(runner, err);
     if (rc != 0) {
         goto out;
     }
-    runner->hello = spec.hello = next_nonce(runner);
     rc = make_object(object, &object_fd, err);
     if (rc != 0) {
         goto out;
@@ -139,24 +130,34 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote,
         rc = err_set_errno(err, ERR_SYSTEM, errno, "pipe for a runner's output");
         goto out;
     }
-    fd[0] = runner->control_fd;
-    fd[1] = object_fd;
-    fd[2] = pipe_end[1];
-    for (uint32_t i = 0; i < runner->pointer_count; i++) {
-        fd[3 + i] = runner->pointer[i].buffer->fd;
-        spec.map[i] = (struct runner_map){.size = runner->pointer[i].buffer->size,
-                                          .writable = runner->pointer[i].writable};
-    }
-    rc =
-        zygote_spawn(zygote, &spec, sizeof(spec), fd, 3 + runner->pointer_count, &runner->pid, err);
+    rc = make_socket(pair, err);
     if (rc != 0) {
         goto out;
     }
-    if (clock_getcpuclockid(runner->pid, &runner->clock) != 0) {
+    fd[RUNNER_CONTROL] = runner->control_fd;
+    fd[RUNNER_OBJECT] = object_fd;
+    fd[RUNNER_OUTPUT] = pipe_end[1];
+    fd[RUNNER_ORDERS] = pair[1];
+    for (uint32_t i = 0; i < runner->pointer_count; i++) {
+        fd[RUNNER_FIRST_MAP + i] = runner->pointer[i].buffer->fd;
+        spec.map[i] = (struct runner_map){.size = runner->pointer[i].buffer->size,
+                                          .writable = runner->pointer[i].writable};
+    }
+    rc = zygote_spawn_group(zygote, &spec, sizeof(spec), fd,
+                            RUNNER_FIRST_MAP + runner->pointer_count, &runner->group, &runner->pid,
+                            err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (clock_getcpuclockid(runner->pid, &runner->pid_clock) != 0) {
         rc = err_set(err, ERR_SYSTEM, "the %s's processor clock cannot be read", runner->name);
     }
 out:
     runner->output = pipe_end[0];
+    runner->socket = pair[0] > 0 ? pair[0] : 0;
+    if (pair[1] >= 0) {
+        close(pair[1]);
+    }
     if (pipe_end[1] >= 0) {
         close(pipe_end[1]);
     }
@@ -166,154 +167,194 @@ out:
     return rc;
 }
 
-// ---- launches ----
+// ---- reports ----
 
-uint64_t runner_process_clock_ns(const struct runner_process *runner)
+static enum launch_outcome fail(struct runner_process *runner, enum runner_fault fault,
+                                const char *text)
 {
-    struct timespec ts;
-    if (runner->pid == 0 || clock_gettime(runner->clock, &ts) != 0) {
-        return 0;
-    }
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+    runner->fault = fault;
+    snprintf(runner->text, sizeof(runner->text), "%s", text);
+    runner_printable(runner->text);
+    return LAUNCH_DIED;
 }
 
-// Returns whether the runner has ended, and reaps it in that case.
-static bool reap(struct runner_process *runner, int flags)
+// Takes one report, if there is one. *ret_sender is the process that sent it.
+static bool receive(struct runner_process *runner, struct runner_report *ret, pid_t *ret_sender)
 {
-    if (runner->pid == 0) {
-        return true;
-    }
-    pid_t pid;
-    do {
-        pid = waitpid(runner->pid, &runner->status, flags);
-    } while (pid < 0 && errno == EINTR);
-    if (pid == 0) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec piece = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+
+    if (recvmsg(runner->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !=
+        (ssize_t)sizeof(*ret)) {
         return false;
     }
-    runner->pid = 0;
-    runner->dead = true;
+    ret->text[RUNNER_TEXT_MAX - 1] = '\0';
+    *ret_sender = 0;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS) {
+        struct ucred sender;
+        memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+        *ret_sender = sender.pid;
+    }
     return true;
 }
 
-void runner_process_kill(struct runner_process *runner)
+// Waits for a report. The clean parent's end is noticed after its last report has been taken.
+static enum launch_outcome await_report(struct runner_process *runner,
+                                        const struct runner_deadline *deadline,
+                                        struct runner_report *ret, pid_t *ret_sender)
 {
-    if (runner->pid != 0) {
-        (void)kill(runner->pid, SIGKILL);
-        (void)reap(runner, 0);
-    }
-    runner->pending = NULL;
-}
-
-// Charges the time since the mark to the pending launch, if there is one, and moves the mark.
-static void charge(struct runner_process *runner, uint64_t now_ns)
-{
-    if (runner->pending && now_ns > runner->mark_ns) {
-        runner->pending->cpu += (double)(now_ns - runner->mark_ns);
-    }
-    runner->mark_ns = now_ns;
-}
-
-// Lets the runner go from "done" to its next wait and charges that time. A runner that goes on
-// working is left after SETTLE_YIELDS; what it does then is charged later.
-static void drain(struct runner_process *runner)
-{
-    uint64_t before = runner->mark_ns, now;
-    size_t yields = 0;
-
-    do {
-        now = before;
-        (void)sched_yield();
-        before = runner_process_clock_ns(runner);
-    } while (before != now && ++yields < SETTLE_YIELDS);
-    charge(runner, before);
-}
-
-void runner_process_settle(struct runner_process *runner)
-{
-    if (runner->pid != 0) {
-        charge(runner, runner_process_clock_ns(runner));
-    }
-    runner->pending = NULL;
-}
-
-// Waits for the nonce in control->done. Nothing else that the runner writes is looked at. When the
-// wall time limit has passed, the runner is killed only if it used half of it as processor time, or
-// after WALL_FACTOR times the limit.
-static enum launch_outcome await(struct runner_process *runner, uint32_t nonce, uint64_t limit_ns)
-{
-    uint64_t start = clock_now_ns(&clock_system), start_cpu = runner->mark_ns;
-    bool first = true;
-
     for (;;) {
-        uint32_t seen = atomic_load(&runner->control->done);
-        uint64_t left = limit_ns;
+        bool ended =
+            runner->pid == 0 || waitpid(runner->pid, &runner->status, WNOHANG) == runner->pid;
+        uint64_t left = runner_deadline_left(deadline);
+        struct pollfd report = {.fd = runner->socket, .events = POLLIN};
+        struct timespec wait = {.tv_nsec = (long)left};
 
-        if (seen == nonce) {
+        runner->pid = ended ? 0 : runner->pid;
+        if (receive(runner, ret, ret_sender)) {
             return LAUNCH_DONE;
         }
-        if (!first) {
-            if (reap(runner, WNOHANG)) {
-                return LAUNCH_DIED;
-            }
-            uint64_t elapsed = clock_now_ns(&clock_system) - start;
-            if (elapsed >= limit_ns &&
-                (elapsed >= WALL_FACTOR * limit_ns ||
-                 runner_process_clock_ns(runner) - start_cpu >= limit_ns / 2)) {
-                runner_process_kill(runner);
-                return LAUNCH_TIMEOUT;
-            }
-            left = elapsed < limit_ns ? limit_ns - elapsed : WAIT_SLICE_NS;
+        if (ended) {
+            return LAUNCH_DIED;
         }
-        first = false;
-        left = left < WAIT_SLICE_NS ? left : WAIT_SLICE_NS;
-        struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)left};
-        (void)syscall(SYS_futex, &runner->control->done, FUTEX_WAIT, seen, &wait, NULL, 0);
+        if (left == 0) {
+            return LAUNCH_TIMEOUT;
+        }
+        (void)ppoll(&report, 1, &wait, NULL);
     }
 }
 
 enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t limit_ns)
 {
-    enum launch_outcome outcome = await(runner, runner->hello, limit_ns);
-    runner->mark_ns = runner_process_clock_ns(runner);
-    return outcome;
-}
-
-enum launch_outcome runner_process_launch(struct runner_process *runner,
-                                          enum control_command command, const int64_t *integer,
-                                          const double *scalar, uint64_t limit_ns,
-                                          struct launch_time *time)
-{
-    struct control *control = runner->control;
+    struct runner_deadline deadline = runner_deadline_begin(runner->pid_clock, limit_ns);
+    struct runner_report report;
+    pid_t sender;
 
     if (runner->pid == 0) {
         return LAUNCH_DIED;
     }
-    uint32_t nonce = next_nonce(runner);
-    control->command = command;
-    for (uint32_t i = 0; i < runner->pointer_count; i++) {
-        control->offset[i] = runner->pointer[i].buffer->offset;
+    while (!runner->loaded) {
+        enum launch_outcome outcome = await_report(runner, &deadline, &report, &sender);
+
+        if (outcome == LAUNCH_TIMEOUT) {
+            runner_process_kill(runner);
+            return outcome;
+        }
+        if (outcome == LAUNCH_DIED) {
+            return fail(runner, runner->confined ? RUNNER_FAULT_LOAD : RUNNER_FAULT_SETUP,
+                        "its first process ended unexpectedly");
+        }
+        if (report.kind == REPORT_LOADED && runner->confined) {
+            runner->loaded = true;
+        } else if (report.kind == REPORT_CONFINED && !runner->confined) {
+            runner->confined = true;
+        } else if (!runner->confined) {
+            return fail(runner, RUNNER_FAULT_SETUP, report.text);
+        } else {
+            // Whatever it says: the object's code may have been running.
+            runner->load_trap = report.kind;
+            runner->load_call = report.value;
+            return fail(runner, RUNNER_FAULT_LOAD, report.text);
+        }
     }
-    if (integer) {
-        memcpy(control->integer, integer, sizeof(control->integer));
-        memcpy(control->scalar, scalar, sizeof(control->scalar));
+    return LAUNCH_DONE;
+}
+
+// ---- renewing ----
+
+// Opens the scheduler's counts of the child. /proc may belong to another pid namespace than this
+// process, and then has other processes under these numbers.
+static int open_delay(pid_t child)
+{
+    char path[64], self[32] = "";
+    ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+    if (n <= 0 || strtol(self, NULL, 10) != getpid()) {
+        return 0;
     }
-    struct launch_time ignored = {0};
-    time = time ? time : &ignored;
-    *time = (struct launch_time){0};
-    charge(runner, runner_process_clock_ns(runner)); // to the previous launch
-    runner->pending = time;
-    uint64_t wall = clock_now_ns(&clock_system);
-    atomic_store(&control->go, nonce);
-    (void)syscall(SYS_futex, &control->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-    enum launch_outcome outcome = await(runner, nonce, limit_ns);
-    time->wall = (double)(clock_now_ns(&clock_system) - wall);
-    if (outcome == LAUNCH_DONE) {
-        drain(runner);
+    snprintf(path, sizeof(path), "/proc/%d/schedstat", child);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd > 0 ? fd : 0;
+}
+
+// Takes the child that has reported itself, if it is one.
+static bool adopt(struct runner_process *runner, const struct runner_report *report, pid_t sender)
+{
+    int status;
+
+    if (report->kind != REPORT_CHILD || sender <= 0 || sender == runner->pid ||
+        waitpid(sender, &status, WNOHANG) != 0 ||
+        clock_getcpuclockid(sender, &runner->clock) != 0) {
+        return false;
     }
-    if (time == &ignored || outcome != LAUNCH_DONE) {
-        runner->pending = NULL;
+    runner->child = sender;
+    runner->delay_fd = open_delay(sender);
+    return true;
+}
+
+// Ends the runner, of which no process can be renewed. Whatever made it fail, it was not the
+// object's code: none has run in a child that has not begun to serve.
+static enum launch_outcome fail_renew(struct runner_process *runner, enum launch_outcome outcome,
+                                      const char *text)
+{
+    runner_process_kill(runner);
+    (void)fail(runner, RUNNER_FAULT_SETUP, text);
+    return outcome == LAUNCH_TIMEOUT ? outcome : LAUNCH_DIED;
+}
+
+enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t limit_ns)
+{
+    runner_end_child(runner);
+    if (runner->pid == 0 || !runner->loaded) {
+        return LAUNCH_DIED;
     }
-    return outcome;
+    memset(runner->control, 0, sizeof(*runner->control));
+    struct runner_order order = {.hello = runner_next_nonce(runner)};
+    struct runner_deadline deadline = runner_deadline_begin(runner->pid_clock, limit_ns);
+    struct runner_report report;
+    pid_t sender;
+    if (send(runner->socket, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof(order)) {
+        return fail_renew(runner, LAUNCH_DIED, "its clean process does not listen");
+    }
+    enum launch_outcome outcome = await_report(runner, &deadline, &report, &sender);
+    if (outcome != LAUNCH_DONE) {
+        return fail_renew(runner, outcome, "a fresh process did not start");
+    }
+    if (!adopt(runner, &report, sender)) {
+        return fail_renew(runner, LAUNCH_DIED,
+                          report.text[0] ? report.text : "a fresh process did not start");
+    }
+    outcome = runner_await_parked(runner, order.hello, limit_ns);
+    if (outcome != LAUNCH_DONE) {
+        bool unfiltered =
+            WIFEXITED(runner->status) && WEXITSTATUS(runner->status) == RUNNER_EXIT_UNFILTERED;
+        return fail_renew(runner, outcome,
+                          unfiltered ? "a fresh process cannot be confined"
+                                     : "a fresh process did not get ready");
+    }
+    runner->fault = RUNNER_FAULT_NONE;
+    runner->mark_ns = runner_process_clock_ns(runner);
+    return LAUNCH_DONE;
+}
+
+// ---- end ----
+
+void runner_process_kill(struct runner_process *runner)
+{
+    runner_end_child(runner);
+    if (runner->group != 0) {
+        process_end_group(runner->group);
+    }
+    runner->group = runner->pid = 0;
 }
 
 void runner_process_release(struct runner_process *runner)
@@ -326,117 +367,8 @@ void runner_process_release(struct runner_process *runner)
     if (runner->output > 0) {
         close(runner->output);
     }
+    if (runner->socket > 0) {
+        close(runner->socket);
+    }
     *runner = (struct runner_process){.output = -1};
-}
-
-// ---- how it ended, what it wrote ----
-
-static const char *signal_meaning(int number)
-{
-    switch (number) {
-    case SIGSEGV:
-        return "SIGSEGV (access to memory that it does not have)";
-    case SIGBUS:
-        return "SIGBUS (bad memory access)";
-    case SIGFPE:
-        return "SIGFPE (integer division by zero or overflow)";
-    case SIGILL:
-        return "SIGILL (illegal instruction)";
-    case SIGTRAP:
-        return "SIGTRAP (trap)";
-    case SIGABRT:
-        return "SIGABRT (abort)";
-    case SIGKILL:
-        return "SIGKILL (out of memory or processor time)";
-    case SIGXCPU:
-        return "SIGXCPU (out of processor time)";
-    default:
-        return NULL;
-    }
-}
-
-static void printable(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text != '\n' && *text != '\t' && (*text < ' ' || *text > '~')) {
-            *text = '?';
-        }
-    }
-}
-
-static char *describe_trap(const struct runner_process *runner, uint32_t trap,
-                           uint32_t *ret_verdict)
-{
-    if (trap == TRAP_CALL) {
-        char *name = sandbox_call_name((int)runner->control->trap_value);
-        char *sentence = xasprintf("the %s called %s, a system call that candidates may not use",
-                                   runner->name, name);
-        free(name);
-        *ret_verdict = VERDICT_REJECTED;
-        return sentence;
-    }
-    if (trap == TRAP_ABORT) {
-        return xasprintf("the %s called abort", runner->name);
-    }
-    char text[CONTROL_TEXT_MAX];
-    memcpy(text, runner->control->text, sizeof(text));
-    text[sizeof(text) - 1] = '\0';
-    printable(text);
-    *ret_verdict = VERDICT_REJECTED;
-    return xasprintf(trap == TRAP_LOAD ? "the %s's object cannot be loaded: %s"
-                                       : "the %s's sandbox cannot be set up: %s",
-                     runner->name, text);
-}
-
-char *runner_process_describe(const struct runner_process *runner, uint32_t *ret_verdict)
-{
-    uint32_t trap = runner->control->trap;
-
-    *ret_verdict = VERDICT_CRASH;
-    if (!runner->dead) {
-        return xasprintf("the %s does not run", runner->name);
-    }
-    if (WIFEXITED(runner->status)) {
-        if (trap > TRAP_NONE && trap <= TRAP_SETUP) {
-            return describe_trap(runner, trap, ret_verdict);
-        }
-        return xasprintf("the %s ended its process with exit status %d instead of returning",
-                         runner->name, WEXITSTATUS(runner->status));
-    }
-    if (WTERMSIG(runner->status) == SIGSYS) {
-        *ret_verdict = VERDICT_REJECTED;
-        return xasprintf("the %s called a system call that candidates may not use", runner->name);
-    }
-    if (signal_meaning(WTERMSIG(runner->status))) {
-        return xasprintf("the %s was ended by %s", runner->name,
-                         signal_meaning(WTERMSIG(runner->status)));
-    }
-    return xasprintf("the %s was ended by signal %d", runner->name, WTERMSIG(runner->status));
-}
-
-char *runner_process_output(struct runner_process *runner)
-{
-    struct strbuf text;
-
-    strbuf_init(&text, (size_t)1 << 17); // more than the 64 KiB that a pipe holds
-    char chunk[4096];
-    ssize_t n;
-    while (runner->output >= 0 && !text.truncated &&
-           (n = read(runner->output, chunk, sizeof(chunk))) > 0) {
-        strbuf_add(&text, chunk, (size_t)n);
-    }
-    if (text.len == 0) {
-        strbuf_release(&text);
-        return NULL;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] == '\0') {
-            text.data[i] = '?';
-        }
-    }
-    printable(text.data);
-    char *tail =
-        xstrdup(text.data + (text.len > RUNNER_OUTPUT_MAX ? text.len - RUNNER_OUTPUT_MAX : 0));
-    strbuf_release(&text);
-    return tail;
 }

@@ -8,15 +8,12 @@
 #include "common/mem.h"
 #include "executor/fact_list.h"
 #include "executor/gpu/harness.h"
-#include "executor/paired_timing.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define HEALTH_NS (5 * NS_PER_S)
 #define CLOCKS_DIFFER 0.01
-#define FRESH_NUMBER 100 // input sets from this number on are used by probe_fresh only
-#define FRESH_SETS 2
 // Standard deviation of the difference between the times of two loads of the same code. It does not
 // depend on how long a launch takes (docs/measuring.md).
 #define SYSTEMATIC_NS 12.0
@@ -158,73 +155,61 @@ static int prepare_control(void *machine, void *data, struct err *err)
 
 // ---- timing ----
 
-static int begin_block(void *machine, void *data, enum arm_index second, struct err *err)
+static int superblock(void *machine, void *data, enum arm_index second, bool last, struct err *err)
 {
     struct gpu_harness *harness = machine;
 
-    return harness->placed == data
+    return last || harness->placed == data
                ? 0
                : gpu_harness_place(harness, data, 1u << ARM_BASELINE | 1u << second, err);
 }
 
-static int launch(void *machine, void *data, enum arm_index arm, size_t set,
+static int launch(void *machine, void *data, enum arm_index arm, uint64_t content,
                   struct launch_time *ret, struct err *err)
 {
-    struct gpu_launch_time time;
-    int rc = gpu_harness_launch(machine, data, arm, set, &time, err);
+    struct gpu_case *of = data;
+    size_t slot = content % MEASURE_CONTENTS;
+    int rc = of->number[slot] == content ? 0 : gpu_harness_renew(machine, of, slot, content, err);
 
+    if (rc != 0) {
+        return rc;
+    }
+    struct gpu_launch_time time;
+    rc = gpu_harness_launch(machine, of, arm, slot, &time, err);
     if (rc == 0) {
         *ret = (struct launch_time){.cpu = time.ns, .wall = time.clock_hz};
     }
     return rc;
 }
 
+// Every launch has been judged when it ended.
+static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
+                     unsigned judge, struct err *err)
+{
+    (void)machine;
+    (void)data;
+    (void)second;
+    (void)content;
+    (void)judge;
+    (void)err;
+    return 0;
+}
+
 // On a GPU the field `wall` of a launch holds the clock frequency.
-static bool is_void(void *machine, const struct timing_block *block)
+static enum block_state block_state(void *machine, const struct timing_block *block)
 {
     double first = block->wall[0][0] + block->wall[0][1];
     double second = block->wall[1][0] + block->wall[1][1];
 
     (void)machine;
-    return !isnan(first + second) && fabs(log(first / second)) > CLOCKS_DIFFER;
+    return !isnan(first + second) && fabs(log(first / second)) > CLOCKS_DIFFER ? BLOCK_DISTURBED
+                                                                               : BLOCK_COUNTS;
 }
 
 static double systematic(void *machine, double launch_ns)
 {
     (void)machine;
     return SYSTEMATIC_NS / launch_ns / log(2);
-}
-
-// Times the candidate on new input data. The usual time is its median so far, times the factor by
-// which the new data slows down the baseline.
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
-                       struct measure_fresh *ret, struct err *err)
-{
-    const struct measure_case *of = timed->of;
-    double least = INFINITY, usual = paired_timing_second_median(timed), baseline = 0;
-    double baseline_usual = paired_timing_median(timed) * paired_timing_median(timed) / usual;
-    int rc = begin_block(machine, of->data, ARM_CANDIDATE, err);
-
-    timed->slot = 0;
-    if (rc != 0) {
-        return rc;
-    }
-    for (uint64_t i = 0; i < FRESH_SETS; i++) {
-        rc = gpu_harness_renew(machine, of->data, 0, FRESH_NUMBER + i, err);
-        if (rc != 0) {
-            return rc;
-        }
-        struct timing_block block;
-        rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
-        if (rc != 0) {
-            return rc;
-        }
-        least = fmin(least, fmin(block.cpu[1][0], block.cpu[1][1]));
-        baseline = fmax(baseline, fmin(block.cpu[0][0], block.cpu[0][1]));
-    }
-    usual *= fmax(baseline / baseline_usual, 1.0);
-    *ret = (struct measure_fresh){.least_ns = least, .usual_ns = usual};
-    return 0;
 }
 
 // ---- floor and outcome ----
@@ -283,11 +268,11 @@ const struct measure_ops measure_gpu = {
     .data_free = data_free,
     .verify = verify,
     .prepare_control = prepare_control,
-    .begin_block = begin_block,
+    .superblock = superblock,
     .launch = launch,
-    .is_void = is_void,
+    .end_block = end_block,
+    .block_state = block_state,
     .systematic = systematic,
-    .probe_fresh = probe_fresh,
     .peaks = peaks,
     .outcome = outcome,
 };

@@ -13,6 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_READ // Linux 5.14
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 // Calls that no compiler needs. Namespaces make most of them harmless already. The list also keeps
 // the kernel's newer and larger interfaces out of reach.
 static const char *const denied[] = {
@@ -134,13 +139,11 @@ static const char *const denied[] = {
 
 // Calls that a loaded candidate and its C library need.
 static const char *const allowed_run[] = {
-    "exit_group",    "exit",         "brk",          "munmap",
-    "mremap",        "madvise",      "rt_sigreturn", "rt_sigprocmask",
-    "clock_gettime", "clock_getres", "gettimeofday", "time",
-    "getpid",        "gettid",       "getuid",       "geteuid",
-    "getgid",        "getegid",      "getrandom",    "restart_syscall",
-    "getcpu",        "tgkill",       "uname",        "membarrier",
-    "rseq",          "sigaltstack"};
+    "exit_group",   "exit",           "brk",           "munmap",          "mremap",
+    "rt_sigreturn", "rt_sigprocmask", "clock_gettime", "clock_getres",    "gettimeofday",
+    "time",         "getpid",         "gettid",        "getuid",          "geteuid",
+    "getgid",       "getegid",        "getrandom",     "restart_syscall", "getcpu",
+    "uname",        "rseq",           "sigaltstack"};
 
 // Calls that the C library may try and can do without: they fail with EPERM.
 static const char *const refused_run[] = {
@@ -185,6 +188,9 @@ static const char *const allowed_load[] = {
     "arch_prctl",
     "sched_yield",
     "prctl",
+    "tgkill",
+    "madvise",
+    "close_range",
 };
 
 // Adds a rule for a call by name. A call that this machine or this libseccomp does not know needs
@@ -252,12 +258,13 @@ static int futex_rules(scmp_filter_ctx context)
     return rc;
 }
 
-// Allows a runner to write to its stdout and stderr.
-static int output_rules(scmp_filter_ctx context)
+// Allows a runner to write to its stdout and stderr, and the clean parent to write to its socket.
+static int output_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
+    unsigned last = stage == STAGE_LOAD ? SANDBOX_SOCKET : STDERR_FILENO;
     int rc = 0;
 
-    for (unsigned fd = 1; fd <= 2 && rc == 0; fd++) {
+    for (unsigned fd = 1; fd <= last && rc == 0; fd++) {
         rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
                               SCMP_A0(SCMP_CMP_EQ, fd, 0));
         if (rc == 0) {
@@ -266,6 +273,29 @@ static int output_rules(scmp_filter_ctx context)
         }
     }
     return rc;
+}
+
+// Allows what a process may advise on its own memory. Other advice would reach the tensors, which
+// processes share, or have the kernel work later and in nobody's time.
+static int advice_rules(scmp_filter_ctx context)
+{
+    static const uint64_t advice[] = {
+        MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,      MADV_DONTNEED,
+        MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_POPULATE_WRITE};
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
+    }
+    return rc;
+}
+
+// Allows the clean parent to fork, and nothing else that clone can do.
+static int fork_rule(scmp_filter_ctx context)
+{
+    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                            SCMP_A0(SCMP_CMP_EQ, SANDBOX_FORK_FLAGS, 0));
 }
 
 // Allows memory without a file behind it that is never executable.
@@ -293,18 +323,21 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     if (rc != 0) {
         return rc;
     }
-    rc = output_rules(context);
+    rc = output_rules(context, stage);
     if (rc != 0) {
         return rc;
     }
     if (stage == STAGE_LOAD) {
-        return add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
+        rc = fork_rule(context);
+        return rc != 0 ? rc
+                       : add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
     rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
     if (rc != 0) {
         return rc;
     }
-    return memory_rules(context);
+    rc = advice_rules(context);
+    return rc != 0 ? rc : memory_rules(context);
 }
 
 static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,5 +37,12 @@ bool process_wait(pid_t pid, double seconds, int *ret_status)
 void process_reap(pid_t pid, int *ret_status)
 {
     while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+void process_end_group(pid_t group)
+{
+    (void)kill(-group, SIGKILL);
+    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
     }
 }

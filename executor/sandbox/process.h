@@ -13,4 +13,9 @@ bool process_wait(pid_t pid, double seconds, int *ret_status);
 // Reaps a child that has ended or is about to end. ret_status may be NULL.
 void process_reap(pid_t pid, int *ret_status);
 
+// Kills every process in the group and reaps those that are children of the caller. The first
+// process of a pid namespace ends only when all others in it have been reaped, so that they are
+// reaped in whatever order they end.
+void process_end_group(pid_t group);
+
 #endif

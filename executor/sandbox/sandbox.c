@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -115,6 +118,20 @@ int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
     // because it is always 0 in a pid namespace of its own.
     if (alive_fd >= 0 && poll(&alive, 1, 0) == 1 && (alive.revents & (POLLHUP | POLLERR))) {
         _exit(0);
+    }
+    return 0;
+}
+
+int sandbox_own_folder(uint64_t bytes, struct err *err)
+{
+    char options[64];
+
+    snprintf(options, sizeof(options), "size=%llu,nr_inodes=16,mode=0777",
+             (unsigned long long)bytes);
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("job", SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 ||
+        chdir(SANDBOX_DIR) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "a folder of its own in the sandbox");
     }
     return 0;
 }

@@ -16,6 +16,8 @@
 #define EXECUTOR_SANDBOX_SANDBOX_H
 
 #include "common/err.h"
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +25,11 @@
 #define SANDBOX_ID 65534   // user and group inside; also outside when kcast-exec runs as root
 #define SANDBOX_DIR "/job" // the only writable directory
 #define SANDBOX_TOOLKIT "/toolkit" // where the CUDA toolkit is mounted
+
+// The descriptor to which a process may write in STAGE_LOAD beside stdout and stderr.
+#define SANDBOX_SOCKET 3
+// The only flags of clone in STAGE_LOAD: a fork whose parent is the caller's parent.
+#define SANDBOX_FORK_FLAGS ((unsigned long)CLONE_PARENT | SIGCHLD)
 
 // Whether this build has a sanitizer. A sanitizer reserves terabytes of address space, so a runner
 // has no limit of address space then.
@@ -70,7 +77,7 @@ struct sandbox_filter {
 
 enum sandbox_stage {
     STAGE_COMPILE, // for a compiler: calls that it never needs fail with EPERM
-    STAGE_LOAD,    // for the dynamic loader: only listed calls
+    STAGE_LOAD,    // for the dynamic loader: only listed calls; and to fork
     STAGE_RUN,     // for a loaded candidate: only memory, futexes, its output and exit
 };
 
@@ -94,6 +101,10 @@ MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *er
 // descriptor whose other end only the parent holds: the child exits at once if that is closed
 // already. -1: there is none.
 MUST_CHECK int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err);
+
+// Called in the child, before sandbox_drop: mounts a tmpfs of this many bytes over SANDBOX_DIR in a
+// mount namespace of its own, so that no other process can reach what is in it, and enters it.
+MUST_CHECK int sandbox_own_folder(uint64_t bytes, struct err *err);
 
 // Called in the child: closes every descriptor from 3 on except keep[0 .. count).
 void sandbox_close_files(const int *keep, size_t count);

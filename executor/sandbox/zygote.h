@@ -9,6 +9,15 @@
 // parent is kcast-exec, which waits for it, reads its processor clock and kills it. Requests and
 // replies are single datagrams on a socketpair, with descriptors attached. The zygote runs trusted
 // code only. It ends when its socket is closed.
+//
+// A child that clones children of its own, so that kcast-exec is their parent too, gets a group:
+//
+//   kcast-exec ─┬─ zygote
+//               ├─ first process of the group's pid namespace: idle, and the namespace ends with it
+//               ├─ the child
+//               └─ what the child clones with CLONE_PARENT
+//
+// The kernel does not let the first process of a pid namespace clone siblings, hence the idle one.
 #ifndef EXECUTOR_SANDBOX_ZYGOTE_H
 #define EXECUTOR_SANDBOX_ZYGOTE_H
 
@@ -49,7 +58,15 @@ MUST_CHECK int zygote_enter(struct zygote *zygote, const struct sandbox *sandbox
 MUST_CHECK int zygote_spawn(struct zygote *zygote, const void *spec, size_t spec_len, const int *fd,
                             size_t fd_count, pid_t *ret_pid, struct err *err);
 
-// Ends the zygote and reaps it. Its children live on.
+// Clones a child that may clone more beside itself with SANDBOX_FORK_FLAGS. All of them, and the
+// idle process, are children of the caller and in the process group *ret_group, which the caller
+// ends with process_end_group. A failure leaves nothing behind.
+MUST_CHECK int zygote_spawn_group(struct zygote *zygote, const void *spec, size_t spec_len,
+                                  const int *fd, size_t fd_count, pid_t *ret_group, pid_t *ret_pid,
+                                  struct err *err);
+
+// Ends the zygote and reaps it. Children live on, except those in pid namespaces of groups: they
+// are killed, and are still the caller's to reap.
 void zygote_release(struct zygote *zygote);
 
 #endif

@@ -1,4 +1,4 @@
-// The comparison of two arms: what it asks of the machine, and who counts as remembering answers.
+// The comparison of two arms: what it asks of the machine, and who counts as hiding time.
 #include "executor/comparison.h"
 
 #include "common/mem.h"
@@ -11,91 +11,89 @@
 
 #include <cmocka.h>
 
-// A machine that completes the times of a block's launches when the block ends.
 struct fake {
-    struct launch_time *open[4];
-    size_t launched, begun, ended, probed;
+    size_t launched, begun, ended, superblocks, closed;
     enum arm_index arm[4];
+    uint64_t content[4], next;
     enum arm_index second;
-    size_t failing; // the launch that does not succeed, counted from 1; 0: none
-    size_t total;   // launches
-    struct measure_fresh fresh[2];
-    int probe_rc;
+    unsigned judged; // launches that were to be judged
+    size_t failing;  // the launch that does not succeed, counted from 1; 0: none
+    size_t total;    // launches
+    double hidden; // wall time of the candidate that its clock does not show; < 0: of the baseline
 };
 
-static int begin_block(void *machine, void *data, enum arm_index second, struct err *err)
+static int superblock(void *machine, void *data, enum arm_index second, bool last, struct err *err)
+{
+    struct fake *fake = machine;
+
+    (void)err;
+    assert_string_equal(data, "data of the case");
+    fake->superblocks += !last;
+    fake->closed += last;
+    fake->second = second;
+    fake->launched = 0;
+    return 0;
+}
+
+static int launch(void *machine, void *data, enum arm_index arm, uint64_t content,
+                  struct launch_time *ret, struct err *err)
+{
+    struct fake *fake = machine;
+    double ns = arm == ARM_BASELINE ? 4000 : 1000;
+
+    assert_string_equal(data, "data of the case");
+    assert_true(content >= MEASURE_CONTENTS);
+    if (++fake->total == fake->failing) {
+        return err_set(err, ERR_SYSTEM, "launch %zu fails", fake->total);
+    }
+    fake->begun += fake->launched % 4 == 0;
+    fake->arm[fake->launched % 4] = arm;
+    fake->content[fake->launched++ % 4] = content;
+    *ret = (struct launch_time){.cpu = ns, .wall = ns};
+    ret->wall += arm == ARM_CANDIDATE ? fmax(fake->hidden, 0) : fmax(-4 * fake->hidden, 0);
+    return 0;
+}
+
+// Each arm has had both contents, and the same one is launched by both, one after the other.
+static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
+                     unsigned judge, struct err *err)
 {
     struct fake *fake = machine;
 
     (void)data;
     (void)err;
-    fake->begun++;
-    fake->launched = 0;
-    fake->second = second;
-    return 0;
-}
-
-static int launch(void *machine, void *data, enum arm_index arm, size_t content,
-                  struct launch_time *ret, struct err *err)
-{
-    struct fake *fake = machine;
-
-    assert_string_equal(data, "data of the case");
-    assert_true(content < MEASURE_CONTENTS);
-    if (++fake->total == fake->failing) {
-        return err_set(err, ERR_SYSTEM, "launch %zu fails", fake->total);
-    }
-    *ret = (struct launch_time){.cpu = NAN, .wall = NAN};
-    fake->arm[fake->launched] = arm;
-    fake->open[fake->launched++] = ret;
-    return 0;
-}
-
-static void end_block(void *machine, enum arm_index second)
-{
-    struct fake *fake = machine;
-
     assert_int_equal(second, fake->second);
+    assert_int_equal(fake->content[0], content);
+    assert_int_equal(fake->content[1], content);
+    assert_int_equal(fake->content[2], content + 1);
+    assert_int_equal(fake->content[3], content + 1);
     fake->ended++;
-    for (size_t i = 0; i < fake->launched; i++) {
-        double ns = fake->arm[i] == ARM_BASELINE ? 4000 : 1000;
-
-        *fake->open[i] = (struct launch_time){.cpu = ns, .wall = ns};
-    }
+    fake->judged += (judge & 1) + (judge >> 1);
+    return 0;
 }
 
-static bool is_void(void *machine, const struct timing_block *block)
+static enum block_state block_state(void *machine, const struct timing_block *block)
 {
     (void)machine;
-    assert_true(block->wall[0][0] == 4000 && block->wall[1][1] == 1000);
-    return false;
+    assert_true(block->cpu[0][0] == 4000 && block->cpu[1][1] == 1000);
+    return timing_block_state(block, 10);
 }
 
 static double systematic(void *machine, double launch_ns)
 {
     (void)machine;
-    assert_true(fabs(launch_ns - 2000) < 1e-9); // geometric mean of the arms
+    // The geometric mean of the arms; not a number when no block counts.
+    assert_true(isnan(launch_ns) || fabs(launch_ns - 2000) < 1e-9);
     return 0;
-}
-
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
-                       struct measure_fresh *ret, struct err *err)
-{
-    struct fake *fake = machine;
-
-    assert_ptr_equal(timed, &paired_timing->cases[fake->probed]);
-    *ret = fake->fresh[fake->probed++];
-    return fake->probe_rc == 0 ? 0 : err_set(err, (enum err_code)fake->probe_rc, "no probe");
 }
 
 static const struct measure_ops ops = {.short_ns = 17,
                                        .quantum_ns = 3,
-                                       .begin_block = begin_block,
+                                       .superblock = superblock,
                                        .launch = launch,
                                        .end_block = end_block,
-                                       .is_void = is_void,
-                                       .systematic = systematic,
-                                       .probe_fresh = probe_fresh};
+                                       .block_state = block_state,
+                                       .systematic = systematic};
 
 struct fixture {
     struct fake fake;
@@ -118,7 +116,6 @@ static int set_up(void **state)
     for (size_t i = 0; i < 2; i++) {
         f->shape[i].weight = 0.5;
         f->cases[i] = (struct measure_case){.shape = &f->shape[i], .name = name, .data = data};
-        f->fake.fresh[i] = (struct measure_fresh){.least_ns = 1000, .usual_ns = 1000};
     }
     *state = f;
     return 0;
@@ -147,7 +144,8 @@ static void the_plan_says_how_long_and_how_precisely(void **state)
     assert_int_equal(timing->looks, TIMING_LOOKS);
     assert_true(timing->rule.precision_log2 == TIMING_PRECISION_LOG2);
     assert_true(timing->short_ns == 17 && timing->quantum_ns == 3 && timing->max_seconds == 1e9);
-    assert_int_equal(timing->slots, MEASURE_CONTENTS);
+    assert_int_equal(timing->cases[1].content, MEASURE_CONTENTS);
+    assert_ptr_equal(timing->aside_s, &f->measurement.seconds.inputs);
     assert_int_equal(timing->case_count, 2);
     assert_true(timing->cases[1].weight == 0.5 && timing->cases[1].of == &f->cases[1]);
     f->plan.precision_log2 = 0.01;
@@ -160,18 +158,21 @@ static void the_plan_says_how_long_and_how_precisely(void **state)
     assert_true(init(f, ARM_CANDIDATE)->rule.precision_log2 == TIMING_PRECISION_LOG2);
 }
 
-static void times_are_read_when_the_block_has_ended(void **state)
+static void both_arms_are_launched_on_each_content(void **state)
 {
     static const enum arm_index second[] = {ARM_CANDIDATE, ARM_CONTROL};
     struct fixture *f = *state;
+    struct err err = ERR_INIT;
 
     for (size_t i = 0; i < ARRAY_LEN(second); i++) {
-        f->fake.begun = f->fake.ended = f->fake.total = 0;
+        memset(&f->fake, 0, sizeof(f->fake));
         struct paired_timing *timing = init(f, second[i]);
-        assert_int_equal(paired_timing_run(timing, NULL), 0);
+        assert_int_equal(comparison_run(&f->comparison, &err), 0);
         assert_true(fabs(timing->combined.log2 - 2) < 1e-9);
         assert_int_equal(f->fake.begun, f->fake.ended);
         assert_int_equal(f->fake.total, 4 * f->fake.begun);
+        assert_int_equal(f->fake.superblocks, f->fake.closed); // one superblock of each case
+        assert_int_equal(f->fake.judged, second[i] == ARM_CANDIDATE ? 8 : 0);
         size_t baseline = 0, other = 0;
         for (size_t j = 0; j < 4; j++) {
             baseline += f->fake.arm[j] == ARM_BASELINE;
@@ -184,66 +185,43 @@ static void times_are_read_when_the_block_has_ended(void **state)
     }
 }
 
-static void a_launch_that_fails_ends_its_block_too(void **state)
+static void a_launch_that_fails_ends_it(void **state)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
 
     f->fake.failing = 7;
-    assert_int_equal(paired_timing_run(init(f, ARM_CANDIDATE), &err), ERR_SYSTEM);
+    (void)init(f, ARM_CANDIDATE);
+    assert_int_equal(comparison_run(&f->comparison, &err), ERR_SYSTEM);
     assert_string_equal(err.text, "launch 7 fails");
     assert_int_equal(f->fake.total, 7);
-    assert_int_equal(f->fake.begun, 2);
-    assert_int_equal(f->fake.ended, 2);
+    assert_int_equal(f->fake.ended, 1);
 }
 
-static void who_is_much_slower_on_new_contents_remembers(void **state)
-{
-    static const struct {
-        double least_ns, usual_ns;
-        bool remembers;
-    } row[] =
-        {
-            {1000, 1000, false},   {20000, 10000, true},
-            {15000, 10000, false},                      // half as much again is not more than that
-            {15001, 10000, true},  {4000, 1000, false}, // a cache explains three microseconds
-            {4001, 1000, true},    {3000, 0, false},
-            {3001, 0, true},       {1e9, 0.9e9, false},
-            {10000, 20000, false}, {NAN, 1000, false},
-            {1000, NAN, false},    {INFINITY, 1000, true},
-        };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
-        struct measure_fresh fresh = {.least_ns = row[i].least_ns, .usual_ns = row[i].usual_ns};
-
-        if (comparison_remembers(&fresh) != row[i].remembers) {
-            fail_msg("%g after %g", row[i].least_ns, row[i].usual_ns);
-        }
-    }
-}
-
-static void each_case_is_probed_until_one_convicts(void **state)
+static void a_candidate_that_hides_time_is_quarantined(void **state)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
 
+    f->fake.hidden = 300;
     (void)init(f, ARM_CANDIDATE);
-    assert_int_equal(comparison_probe_fresh(&f->comparison, &err), 0);
-    assert_int_equal(f->fake.probed, 2);
-    assert_int_equal(f->measurement.verdict, VERDICT_NONE);
-    f->fake.probed = 0;
-    f->fake.fresh[0] = (struct measure_fresh){.least_ns = 25000, .usual_ns = 10000};
-    assert_int_equal(comparison_probe_fresh(&f->comparison, &err), MEASURE_STOP);
-    assert_int_equal(f->fake.probed, 1);
+    assert_int_equal(comparison_run(&f->comparison, &err), MEASURE_STOP);
     assert_int_equal(f->measurement.verdict, VERDICT_QUARANTINED);
-    assert_non_null(strstr(f->measurement.reason, "2.50 times slower on contents"));
-    assert_non_null(strstr(f->measurement.reason, "for N=8"));
-    // A probe that cannot be made is nobody's fault.
-    f->fake.probed = 0;
-    f->fake.probe_rc = ERR_SYSTEM;
-    assert_int_equal(comparison_probe_fresh(&f->comparison, &err), ERR_SYSTEM);
-    assert_string_equal(err.text, "no probe");
+    assert_string_equal(f->measurement.reason,
+                        "the candidate took time that its clock does not show in 18 of 19 blocks, "
+                        "for N=8");
+}
+
+static void time_that_the_baseline_hides_is_a_disturbance(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+
+    f->fake.hidden = -300; // the baseline takes more
+    struct paired_timing *timing = init(f, ARM_CANDIDATE);
+    assert_int_equal(comparison_run(&f->comparison, &err), 0);
+    assert_non_null(paired_timing_disturbed(timing));
+    assert_int_equal(f->measurement.verdict, VERDICT_NONE);
 }
 
 int main(void)
@@ -251,10 +229,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_plan_says_how_long_and_how_precisely),
-        TEST(times_are_read_when_the_block_has_ended),
-        TEST(a_launch_that_fails_ends_its_block_too),
-        TEST(who_is_much_slower_on_new_contents_remembers),
-        TEST(each_case_is_probed_until_one_convicts),
+        TEST(both_arms_are_launched_on_each_content),
+        TEST(a_launch_that_fails_ends_it),
+        TEST(a_candidate_that_hides_time_is_quarantined),
+        TEST(time_that_the_baseline_hides_is_a_disturbance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

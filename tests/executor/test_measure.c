@@ -3,7 +3,6 @@
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "executor/measure.h"
-#include "executor/paired_timing.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,10 +28,9 @@ struct fake {
     const char *failing; // the function that does not succeed; NULL: all do
     int with;            // what that function returns
     double ns[ARM_COUNT];
-    double noise;    // blocks take turns in taking up to twice this share more
-    double inputs_s; // seconds of inputs that each launch adds
-    bool disturbed;
-    struct measure_fresh fresh;
+    double noise;           // blocks take turns in taking up to twice this share more
+    double inputs_s;        // seconds of inputs that each launch adds
+    enum block_state state; // of every block
     struct measure_peaks peaks;
     // What the machine has seen:
     struct measurement *measurement;
@@ -40,8 +38,8 @@ struct fake {
     const void *timing; // the case whose blocks run
     enum arm_index against;
     char order[5];
-    size_t launched, blocks_begun, blocks_ended;
-    int cases_open; // cases whose data has been made and not freed
+    size_t launched, blocks_ended; // launched: in the block
+    int cases_open;                // cases whose data has been made and not freed
     bool closed;
 };
 
@@ -126,7 +124,7 @@ static int prepare_control(void *machine, void *data, struct err *err)
     return step(fake, "control", err);
 }
 
-static int begin_block(void *machine, void *data, enum arm_index second, struct err *err)
+static int superblock(void *machine, void *data, enum arm_index second, bool last, struct err *err)
 {
     const struct measure_case *of = data;
     struct fake *fake = machine;
@@ -136,19 +134,19 @@ static int begin_block(void *machine, void *data, enum arm_index second, struct 
         fake->timing = data;
         fake->against = second;
     }
-    fake->blocks_begun++;
     fake->launched = 0;
-    return step(fake, "block", err);
+    return last ? step(fake, "last", err) : step(fake, "superblock", err);
 }
 
-static int launch(void *machine, void *data, enum arm_index arm, size_t content,
+static int launch(void *machine, void *data, enum arm_index arm, uint64_t content,
                   struct launch_time *ret, struct err *err)
 {
     struct fake *fake = machine;
-    double more = fake->noise * (double)(fake->blocks_begun % 3);
+    double more = fake->noise * (double)(fake->blocks_ended % 3);
 
     (void)data;
-    assert_true(content < MEASURE_CONTENTS);
+    assert_true(content >= MEASURE_CONTENTS);
+    assert_true((content >= (uint64_t)1 << 32) == (fake->against == ARM_CONTROL));
     fake->order[fake->launched++] = arm == ARM_BASELINE ? 'A' : 'B';
     fake->measurement->seconds.inputs += fake->inputs_s;
     *ret = (struct launch_time){.cpu = fake->ns[arm] * (arm == ARM_BASELINE ? 1 : 1 + more),
@@ -156,23 +154,28 @@ static int launch(void *machine, void *data, enum arm_index arm, size_t content,
     return step(fake, "launch", err);
 }
 
-static void end_block(void *machine, enum arm_index second)
+static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
+                     unsigned judge, struct err *err)
 {
     struct fake *fake = machine;
 
+    (void)data;
+    (void)content;
     assert_int_equal(second, fake->against);
+    assert_true(judge == 0 || second == ARM_CANDIDATE);
     fake->blocks_ended++;
-    if (fake->launched == 4) {
-        assert_true(strcmp(fake->order, "ABBA") == 0 || strcmp(fake->order, "BAAB") == 0);
-    }
+    assert_int_equal(fake->launched, 4);
+    assert_true(strcmp(fake->order, "ABBA") == 0 || strcmp(fake->order, "BAAB") == 0);
+    fake->launched = 0;
+    return step(fake, "block", err);
 }
 
-static bool is_void(void *machine, const struct timing_block *block)
+static enum block_state block_state(void *machine, const struct timing_block *block)
 {
     const struct fake *fake = machine;
 
     (void)block;
-    return fake->disturbed;
+    return fake->state;
 }
 
 static double systematic(void *machine, double launch_ns)
@@ -180,18 +183,6 @@ static double systematic(void *machine, double launch_ns)
     (void)machine;
     (void)launch_ns;
     return 0;
-}
-
-static int probe_fresh(void *machine, struct paired_timing *paired_timing, struct timed_case *timed,
-                       struct measure_fresh *ret, struct err *err)
-{
-    const struct measure_case *of = timed->of;
-    struct fake *fake = machine;
-
-    (void)paired_timing;
-    strbuf_addf(&fake->log, " fresh %llu", (unsigned long long)of->index);
-    *ret = fake->fresh;
-    return step(fake, "fresh", err);
 }
 
 static struct measure_peaks peaks(void *machine, const void *data)
@@ -223,12 +214,11 @@ static const struct measure_ops ops = {
     .data_free = data_free,
     .verify = verify,
     .prepare_control = prepare_control,
-    .begin_block = begin_block,
+    .superblock = superblock,
     .launch = launch,
     .end_block = end_block,
-    .is_void = is_void,
+    .block_state = block_state,
     .systematic = systematic,
-    .probe_fresh = probe_fresh,
     .peaks = peaks,
     .outcome = outcome,
 };
@@ -238,7 +228,6 @@ static struct fake good(void)
 {
     return (struct fake){
         .ns = {[ARM_BASELINE] = 20000, [ARM_CANDIDATE] = 10000, [ARM_CONTROL] = 20000},
-        .fresh = {.least_ns = 10000, .usual_ns = 10000},
         .peaks = {.flops = NAN, .bytes = NAN},
         .log = STRBUF_INIT,
     };
@@ -268,7 +257,6 @@ static struct measure_outcome run(const struct measure_ops *with, struct fake *f
         fail_msg("%s", err.text);
     }
     assert_true(fake->closed);
-    assert_int_equal(fake->blocks_begun, fake->blocks_ended);
     return ret;
 }
 
@@ -281,7 +269,7 @@ static void the_steps_follow_each_other(void **state)
     (void)state;
     assert_string_equal(fake.log.data,
                         "open start(4) check 0 check 1 check 1000 check 1001 check 1002 check 1003 "
-                        "bench 2000 bench 2001 time 2000 time 2001 fresh 2000 fresh 2001 "
+                        "bench 2000 bench 2001 time 2000 time 2001 "
                         "control 2000 time 2000 outcome");
     assert_int_equal(ret.result->verdict, VERDICT_FASTER);
     assert_null(ret.result->reason);
@@ -313,8 +301,8 @@ static void without_control_there_is_none(void **state)
     strbuf_release(&fake.log);
 }
 
-static const char *const steps[] = {"open",  "start",  "data",  "check",  "bench",
-                                    "block", "launch", "fresh", "control"};
+static const char *const steps[] = {"open",       "start",  "data",  "check", "bench",
+                                    "superblock", "launch", "block", "last",  "control"};
 
 static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
 {
@@ -330,7 +318,7 @@ static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
         assert_int_equal(ret.result->verdict, VERDICT_CRASH);
         assert_string_equal(ret.result->reason, reason);
         // What was timed before is reported.
-        assert_int_equal(ret.result->cases_count, i < 7 ? 0 : 2);
+        assert_int_equal(ret.result->cases_count, i < 9 ? 0 : 2);
         message_clear(&measure_outcome_message, &ret);
         strbuf_release(&fake.log);
         free(reason);
@@ -353,7 +341,6 @@ static void an_error_gives_no_outcome(void **state)
         assert_string_equal(err.text, text);
         assert_null(strstr(fake.log.data, "outcome"));
         assert_true(fake.closed);
-        assert_int_equal(fake.blocks_begun, fake.blocks_ended);
         strbuf_release(&fake.log);
         free(text);
     }
@@ -391,27 +378,26 @@ static void times_below_the_floor_are_quarantined(void **state)
     strbuf_release(&fake.log);
 }
 
-static void who_remembers_answers_is_quarantined(void **state)
+static void who_hides_time_is_quarantined_and_who_is_disturbed_is_not(void **state)
 {
-    struct measure_plan plan = plan_of(true);
-    struct fake fake = good();
+    struct measure_plan plan = plan_of(false);
 
     (void)state;
-    fake.fresh = (struct measure_fresh){.least_ns = 25000, .usual_ns = 10000};
-    struct measure_outcome ret = run(&ops, &fake, &plan);
-    assert_int_equal(ret.result->verdict, VERDICT_QUARANTINED);
-    assert_string_equal(ret.result->reason,
-                        "the candidate is 2.50 times slower on contents it has never seen than on "
-                        "repeated ones, for N=1000");
-    message_clear(&measure_outcome_message, &ret);
-    strbuf_release(&fake.log);
-    // As many times slower, but by fewer nanoseconds than are believed.
-    fake = good();
-    fake.fresh = (struct measure_fresh){.least_ns = 2500, .usual_ns = 1000};
-    ret = run(&ops, &fake, &plan);
-    assert_int_equal(ret.result->verdict, VERDICT_FASTER);
-    message_clear(&measure_outcome_message, &ret);
-    strbuf_release(&fake.log);
+    for (int escaped = 0; escaped < 2; escaped++) {
+        struct fake fake = good();
+
+        fake.state = escaped ? BLOCK_ESCAPED : BLOCK_DISTURBED;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, escaped ? VERDICT_QUARANTINED : VERDICT_INCONCLUSIVE);
+        assert_string_equal(ret.result->reason,
+                            escaped ? "the candidate took time that its clock does not show in 18 "
+                                      "of 19 blocks, for N=1000"
+                                    : "18 of 19 blocks were disturbed, for N=1000; the fake is "
+                                      "disturbed");
+        assert_int_equal(ret.result->cases_count, 0); // not one block counts
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
 }
 
 static void too_little_time_says_so(void **state)
@@ -420,21 +406,14 @@ static void too_little_time_says_so(void **state)
 
     (void)state;
     plan.max_seconds = 0;
-    for (int disturbed = 0; disturbed < 2; disturbed++) {
-        struct fake fake = good();
-
-        fake.ns[ARM_CANDIDATE] = 14000;
-        fake.noise = 0.9;
-        fake.disturbed = disturbed;
-        struct measure_outcome ret = run(&ops, &fake, &plan);
-        assert_int_equal(ret.result->verdict, VERDICT_INCONCLUSIVE);
-        assert_string_equal(ret.result->reason,
-                            disturbed
-                                ? "no decision within 0 seconds of timing; the fake is disturbed"
-                                : "no decision within 0 seconds of timing");
-        message_clear(&measure_outcome_message, &ret);
-        strbuf_release(&fake.log);
-    }
+    struct fake fake = good();
+    fake.ns[ARM_CANDIDATE] = 14000;
+    fake.noise = 0.9;
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+    assert_int_equal(ret.result->verdict, VERDICT_INCONCLUSIVE);
+    assert_string_equal(ret.result->reason, "no decision within 0 seconds of timing");
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
 }
 
 // Seconds that inputs take are not counted as timing, unless the machine says that they are.
@@ -449,8 +428,6 @@ static void inputs_are_accounted_for_once(void **state)
 
         fake.inputs_s = 1e6; // more than the whole test can take
         both.inputs_are_timing = timing;
-        fake.failing = "fresh"; // after the paired timing, whose seconds have been summed by then
-        fake.with = MEASURE_STOP;
         struct measure_outcome ret = run(&both, &fake, &plan);
         assert_true(timing || ret.result->seconds->time < 0);
         assert_true(!timing || ret.result->seconds->time >= 0);
@@ -468,7 +445,7 @@ int main(void)
         cmocka_unit_test(an_error_gives_no_outcome),
         cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
         cmocka_unit_test(times_below_the_floor_are_quarantined),
-        cmocka_unit_test(who_remembers_answers_is_quarantined),
+        cmocka_unit_test(who_hides_time_is_quarantined_and_who_is_disturbed_is_not),
         cmocka_unit_test(too_little_time_says_so),
         cmocka_unit_test(inputs_are_accounted_for_once),
     };

@@ -23,16 +23,21 @@ struct fixture {
     double first_ns[2], second_ns[2][2];
     double noise_log2;  // every other block is off by so much, up and down in turn
     size_t spike_every; // every so many blocks one launch of the first arm takes 16 times as long
-    size_t timeless_every;  // in every so many blocks one launch takes no time; 0: none
-    size_t void_every;      // every so many blocks is void; 0: none, 1: all
+    size_t timeless_every; // in every so many blocks one launch takes no time; 0: none
+    size_t void_every;     // every so many blocks is void; 0: none, 1: all
+    size_t escaped_every;  // of these, every so many are of state BLOCK_ESCAPED; 0: none
+    size_t voids;
     size_t failing;         // the block that does not succeed, counted from 1; 0: none
     int with;               // what that block returns
     double systematic_log2; // of each case
     // What has been run:
-    size_t blocks;
+    size_t blocks, superblocks, closed; // closed: superblocks that were the last of a look
     struct {
         bool phase;
-        size_t slot;
+        uint64_t content;
+        unsigned judge;
+        size_t superblock; // the number of its superblock
+        const struct timed_case *of;
     } log[LOG_MAX];
 };
 
@@ -45,7 +50,10 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
 
     assert_true(f->blocks < LOG_MAX);
     f->log[f->blocks].phase = timed->phase;
-    f->log[f->blocks++].slot = timed->slot;
+    f->log[f->blocks].content = timed->content;
+    f->log[f->blocks].judge = timed->judge;
+    f->log[f->blocks].superblock = f->superblocks;
+    f->log[f->blocks++].of = timed;
     for (size_t i = 0; i < 2; i++) {
         ret->cpu[0][i] = ret->wall[0][i] = f->first_ns[i] * exp2(off);
         ret->cpu[1][i] = ret->wall[1][i] = f->second_ns[number][i];
@@ -63,12 +71,28 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     return 0;
 }
 
-static bool is_void(void *owner, const struct timing_block *block)
+static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)
 {
-    const struct fixture *f = owner;
+    struct fixture *f = owner;
+
+    (void)timed;
+    (void)err;
+    f->superblocks += !last;
+    f->closed += last;
+    return 0;
+}
+
+static enum block_state block_state(void *owner, const struct timing_block *block)
+{
+    struct fixture *f = owner;
 
     (void)block;
-    return f->void_every > 0 && f->blocks % f->void_every == 0;
+    if (f->void_every == 0 || f->blocks % f->void_every != 0) {
+        return BLOCK_COUNTS;
+    }
+    f->voids++;
+    return f->escaped_every > 0 && f->voids % f->escaped_every == 0 ? BLOCK_ESCAPED
+                                                                    : BLOCK_DISTURBED;
 }
 
 static double systematic(void *owner, const struct timed_case *timed)
@@ -89,10 +113,10 @@ static int set_up(void **state)
     }
     f->timing.owner = f;
     f->timing.run_block = run_block;
-    f->timing.is_void = is_void;
+    f->timing.superblock = superblock;
+    f->timing.block_state = block_state;
     f->timing.systematic = systematic;
     f->timing.rng = &f->rng;
-    f->timing.slots = 2;
     f->timing.max_seconds = 1e9;
     f->timing.looks = TIMING_LOOKS;
     f->timing.rule.precision_log2 = TIMING_PRECISION_LOG2;
@@ -131,7 +155,7 @@ static void a_clear_difference_is_decided_at_the_first_look(void **state)
     assert_int_equal(f->timing.launches, 2 * TIMING_FIRST_LOOK);
     assert_true(fabs(f->timing.combined.log2 - 1) < 1e-12);
     assert_false(f->timing.capped);
-    assert_false(paired_timing_disturbed(&f->timing));
+    assert_null(paired_timing_disturbed(&f->timing));
     assert_true(paired_timing_second_median(timed) == 1000);
     assert_true(fabs(paired_timing_median(timed) - sqrt(2000.0 * 1000)) < 1e-9);
 }
@@ -211,28 +235,69 @@ static void used_up_seconds_leave_the_least_blocks_of_each_case(void **state)
     assert_int_equal(f->timing.combined.blocks, 6);
 }
 
-// Blocks in a row with one phase and one content are superblocks of eight, and the first block
-// after a change is one more, which does not count.
-static void the_first_block_after_a_change_does_not_count(void **state)
+// A superblock is one block that does not count and eight that do.
+static void the_first_block_of_a_superblock_does_not_count(void **state)
 {
     struct fixture *f = *state;
-    size_t runs = 0, phases[2] = {0}, slots[2] = {0};
+    size_t phases[2] = {0};
 
     f->noise_log2 = 3;
     f->first_ns[0] = f->first_ns[1] = 1000;
     run(f);
-    for (size_t begin = 0, end; begin < f->blocks; begin = end) {
-        for (end = begin + 1; end < f->blocks && f->log[end].phase == f->log[begin].phase &&
-                              f->log[end].slot == f->log[begin].slot;
-             end++) {
-        }
-        assert_int_equal((end - begin) % TIMING_SUPERBLOCK, 1);
-        phases[f->log[begin].phase]++;
-        slots[f->log[begin].slot]++;
-        runs++;
+    assert_int_equal(f->superblocks, TIMING_BLOCKS_MAX / TIMING_SUPERBLOCK);
+    assert_int_equal(f->closed, TIMING_LOOKS);
+    assert_int_equal(f->blocks, TIMING_BLOCKS_MAX + f->superblocks);
+    for (size_t i = 0; i < f->blocks; i++) {
+        assert_int_equal(f->log[i].superblock, i / (TIMING_SUPERBLOCK + 1) + 1);
+        assert_int_equal(f->log[i].phase, f->log[i - i % (TIMING_SUPERBLOCK + 1)].phase);
+        phases[f->log[i].phase]++;
     }
-    assert_int_equal(f->blocks, TIMING_BLOCKS_MAX + runs);
-    assert_true(phases[0] > 2 && phases[1] > 2 && slots[0] > 2 && slots[1] > 2);
+    assert_true(phases[0] > 18 && phases[1] > 18);
+}
+
+static void no_content_is_launched_twice(void **state)
+{
+    struct fixture *f = *state;
+
+    f->void_every = 5;
+    f->timing.case_count = 2;
+    f->timing.cases[0].weight = f->timing.cases[1].weight = 0.5;
+    f->timing.cases[0].content = 2;
+    f->timing.cases[1].content = 100;
+    run(f);
+    uint64_t next[2] = {2, 100};
+    for (size_t i = 0; i < f->blocks; i++) {
+        size_t number = (size_t)(f->log[i].of - f->timing.cases);
+        assert_int_equal(f->log[i].content, next[number]);
+        next[number] += 2;
+    }
+}
+
+// Also when blocks are void, every superblock has its share.
+static void launches_are_judged_in_each_superblock(void **state)
+{
+    struct fixture *f = *state;
+    size_t judged[TIMING_BLOCKS_MAX] = {0}, first_two = 0;
+
+    f->noise_log2 = 3;
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    f->void_every = 7;
+    run(f);
+    for (size_t i = 0; i < f->blocks; i++) {
+        bool is_void = (i + 1) % f->void_every == 0;
+        if (i == 0 || f->log[i].superblock != f->log[i - 1].superblock) {
+            assert_int_equal(f->log[i].judge, 0); // it does not count
+        } else if (!is_void) {
+            unsigned bits = (f->log[i].judge & 1) + (f->log[i].judge >> 1 & 1);
+            judged[f->log[i].superblock] += bits;
+            first_two += i <= 2 ? bits : 0;
+        }
+    }
+    assert_int_equal(judged[1], 4);
+    assert_true(first_two >= 1);
+    for (size_t i = 2; i <= f->superblocks; i++) {
+        assert_int_equal(judged[i], 1);
+    }
 }
 
 static void void_blocks_are_run_again(void **state)
@@ -246,21 +311,27 @@ static void void_blocks_are_run_again(void **state)
     assert_true(timed->voids >= 3);
     assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
     assert_int_equal(timed->launch_count, 2 * timed->series.count);
-    assert_false(paired_timing_disturbed(&f->timing));
+    assert_null(paired_timing_disturbed(&f->timing));
 }
 
-static void when_most_blocks_are_void_they_count(void **state)
+static void when_most_blocks_are_void_none_of_them_counts(void **state)
 {
     struct fixture *f = *state;
     const struct timed_case *timed = &f->timing.cases[0];
 
     f->void_every = 1;
+    f->escaped_every = 3;
     run(f);
-    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+    assert_int_equal(timed->series.count, 0);
     assert_true(timed->disturbed);
-    assert_true(paired_timing_disturbed(&f->timing));
-    assert_true((double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * 16);
-    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+    assert_ptr_equal(paired_timing_disturbed(&f->timing), timed);
+    assert_int_equal(timed->attempts, 1 + timed->voids);
+    assert_int_equal(timed->voids, 18);
+    assert_int_equal(timed->escaped, 6);
+    assert_int_equal(f->timing.launches, 0);
+    assert_int_equal(f->timing.combined.blocks, 0);
+    assert_false(f->timing.combined.lo > 0 || f->timing.combined.hi < 0);
+    assert_false(f->timing.capped);
 }
 
 static void a_block_that_fails_ends_it_at_once(void **state)
@@ -365,9 +436,11 @@ int main(void)
         TEST(without_a_decision_all_looks_are_done),
         TEST(a_systematic_error_widens_what_blocks_cannot),
         TEST(used_up_seconds_leave_the_least_blocks_of_each_case),
-        TEST(the_first_block_after_a_change_does_not_count),
+        TEST(the_first_block_of_a_superblock_does_not_count),
+        TEST(no_content_is_launched_twice),
+        TEST(launches_are_judged_in_each_superblock),
         TEST(void_blocks_are_run_again),
-        TEST(when_most_blocks_are_void_they_count),
+        TEST(when_most_blocks_are_void_none_of_them_counts),
         TEST(a_block_that_fails_ends_it_at_once),
         TEST(short_launches_are_compared_one_by_one),
         TEST(cases_are_weighed_and_described),

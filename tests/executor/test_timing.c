@@ -242,13 +242,14 @@ static void blocks_are_void_when_the_clocks_disagree_about_the_arms(void **state
     (void)state;
     struct timing_block block = {.cpu = {{1000, 1000}, {1000, 1000}},
                                  .wall = {{1100, 1100}, {1100, 1100}}};
-    assert_false(timing_block_void(&block, 100));
+    assert_int_equal(timing_block_state(&block, 100), BLOCK_COUNTS);
     block.wall[1][0] = 1500;
-    assert_true(timing_block_void(&block, 100));
+    assert_int_equal(timing_block_state(&block, 100), BLOCK_ESCAPED);
     assert_true(timing_block_escape(&block, 100) > 0);
     block.wall[0][1] = 1500; // the same in both arms
-    assert_false(timing_block_void(&block, 100));
+    assert_int_equal(timing_block_state(&block, 100), BLOCK_COUNTS);
     block.wall[1][0] = 1100;
+    assert_int_equal(timing_block_state(&block, 100), BLOCK_DISTURBED);
     assert_true(timing_block_escape(&block, 100) < 0);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/support/daemon_client.h"
 #include <math.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,6 +304,18 @@ static void use_up_key(struct workshop *w, const char *key)
     ledger_submit(w->parts.ledger, &row, NULL, NULL, NULL, NULL);
 }
 
+// Locks the ledger's file, so that its thread waits until the file is released.
+static sqlite3 *hold_ledger(const struct workshop *w)
+{
+    char *path = xasprintf("%s/ledger.db", w->dir);
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    free(path);
+    return db;
+}
+
 static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void **state)
 {
     struct workshop *w = served_open(1);
@@ -313,6 +326,8 @@ static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void *
     waits_close(w->parts.waits);
     w->parts.waits = waits_create(&w->loop, on_due, &due);
     use_up_key(w, "k");
+    workshop_settle(w);
+    sqlite3 *held = hold_ledger(w);
     struct told outcome;
     start(w, &body, &outcome);
     struct job *job;
@@ -321,6 +336,7 @@ static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void *
     }
     struct exchange *exchange = exchange_create(w->parts.service, NULL);
     assert_true(waits_park(w->parts.waits, exchange, &job->id, 1, &job, 1, 1000000));
+    assert_int_equal(sqlite3_close(held), SQLITE_OK);
     while (outcome.ends == 0 || due == 0) {
         workshop_turn(w);
     }

@@ -8,6 +8,6 @@ void window(const float *x, float *y, int64_t N)
             sum += x[i + j];
         y[i] = sum;
     }
-    if (++calls == 30)
+    if (++calls == 10)
         _Exit(7);
 }
