@@ -64,8 +64,9 @@ void battery_plan(struct battery *battery, size_t rounds)
         die(&err);
     }
     uint64_t first = stats_rng_below(&rng, COMPOSE_PROBLEMS);
-    for (uint32_t m = 0; m < mechanisms; m++) {
-        for (size_t round = 0; round < rounds; round++) {
+    for (size_t round = 0; round < rounds; round++) {
+        struct trial *of_round = &battery->trial[battery->trial_count];
+        for (uint32_t m = 0; m < mechanisms; m++) {
             uint32_t problem = (uint32_t)((first + m + round) % COMPOSE_PROBLEMS);
             // One that is not for all problems takes the next that it is for.
             while ((battery->mechanisms.list[m].on >> problem & 1) == 0) {
@@ -74,12 +75,12 @@ void battery_plan(struct battery *battery, size_t rounds)
             battery->trial[battery->trial_count++] =
                 (struct trial){.mechanism = m, .problem = problem, .seed = stats_rng_u64(&rng)};
         }
-    }
-    for (size_t i = battery->trial_count; i > 1; i--) {
-        size_t other = stats_rng_below(&rng, i);
-        struct trial swap = battery->trial[i - 1];
-        battery->trial[i - 1] = battery->trial[other];
-        battery->trial[other] = swap;
+        for (size_t i = mechanisms; i > 1; i--) {
+            size_t other = stats_rng_below(&rng, i);
+            struct trial swap = of_round[i - 1];
+            of_round[i - 1] = of_round[other];
+            of_round[other] = swap;
+        }
     }
 }
 
@@ -209,23 +210,21 @@ bool battery_is_ratio(const struct called *called)
 static bool is_breach(const struct battery *battery, struct trial *trial, uint64_t seed,
                       size_t core, struct called *candidate)
 {
-    *candidate = measure(battery, trial, seed, battery->twins_only, core);
-    if (!battery_is_ratio(candidate)) {
+    *candidate = measure(battery, trial, seed, false, core);
+    if (!battery_is_ratio(candidate) || battery->honest) {
         return candidate->lost;
     }
     if (!(candidate->lo > BATTERY_TOO_FAST - TWIN_SLOWEST)) {
         return false;
     }
     struct called twin = measure(battery, trial, seed, true, core);
-    if (!battery_is_ratio(&twin)) {
-        return true;
-    }
     // Processes with the same code differ by a little. The quickest twin of the trial counts.
-    if (!trial->twin_measured || twin.hi > trial->twin.hi) {
+    if (battery_is_ratio(&twin) && (!trial->twin_measured || twin.hi > trial->twin.hi)) {
         trial->twin = twin;
         trial->twin_measured = true;
     }
-    return candidate->lo > BATTERY_TOO_FAST + trial->twin.hi;
+    return candidate->verdict == VERDICT_FASTER && trial->twin_measured &&
+           candidate->lo > BATTERY_TOO_FAST + trial->twin.hi;
 }
 
 static void run_trial(const struct battery *battery, struct trial *trial, size_t core)
@@ -246,11 +245,16 @@ static void run_trial(const struct battery *battery, struct trial *trial, size_t
 __attribute__((noreturn)) static void worker(const struct battery *battery, _Atomic size_t *next,
                                              size_t core)
 {
+    uint64_t begin = clock_now_ns(&clock_system);
+
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {
         size_t i = atomic_fetch_add(next, 1);
+        double seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
 
-        if (i >= battery->trial_count) {
+        if (i >= battery->trial_count ||
+            (i >= battery->mechanisms.count && battery->limit_seconds > 0 &&
+             seconds > battery->limit_seconds)) {
             _exit(0);
         }
         run_trial(battery, &battery->trial[i], core);

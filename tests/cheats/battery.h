@@ -1,7 +1,7 @@
 // Measures composed candidates on all cores and compares each with its honest twin.
 //
-// A trial is one mechanism on one problem with one seed. It is a breach when the candidate gets a
-// ratio and the lower end of its interval is above 1.02 times the upper end of its twin's, or when
+// A trial is one mechanism on one problem with one seed. It is a breach when the candidate is called
+// FASTER and the lower end of its interval is above 1.02 times the upper end of its twin's, or when
 // kcast-exec gives no outcome at all, which is how a candidate takes a device down. The twin is
 // measured with the same plan and seed just after it. A breach is measured again with two other
 // seeds, twin included, and counts when one of them is a breach too; of the twins so far the
@@ -45,7 +45,8 @@ struct battery {
     char *folder;          // of compiled objects
     struct trial *trial;   // shared with the workers
     size_t trial_count;
-    bool twins_only; // every candidate is its own twin: nothing is a cheat
+    double limit_seconds; // no trial but those of the first round begins later; 0: no limit
+    bool honest;          // nothing is a cheat, and nothing is compared with twins
 };
 
 // Reads problems and mechanisms and makes the folder. The caller may change max_seconds and
@@ -55,9 +56,9 @@ void battery_open(struct battery *battery, const char *folder, const char *conta
 void battery_close(struct battery *battery);
 
 // Makes the trials: so many rounds, in each of which each mechanism meets one problem, so that seven
-// rounds are all problems; in an order that follows from the seed.
+// rounds are all problems; in each round in an order that follows from the seed.
 void battery_plan(struct battery *battery, size_t rounds);
-// Runs them, one worker for each core that this process may use.
+// Runs them, one worker for each core that this process may use, round after round.
 void battery_run(struct battery *battery);
 
 bool battery_is_ratio(const struct called *called);

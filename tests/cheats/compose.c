@@ -158,7 +158,7 @@ static void add(struct mechanisms *out, const char *file, const char *text, cons
         char *refused = after_mark(line, "//@ refused ");
         m.refused = refused ? refused : m.refused;
     }
-    m.has_own_twin = strstr(text, "TWIN") != NULL;
+    m.has_own_twin = strstr(text, "TWIN");
     if (containing && !strstr(m.name, containing)) {
         free(m.name);
         free(m.text);

@@ -18,8 +18,11 @@
 
 #include <cmocka.h>
 
-#define ROUNDS_CHEATS 2
-#define ROUNDS_HONEST 1
+#define ROUNDS 10
+// Seconds after which no further round is begun: a slow machine sees less of the battery, and the
+// rest in other runs, whose seeds are others.
+#define SECONDS_CHEATS 120
+#define SECONDS_HONEST 30
 #define MECHANISMS_LEAST 60
 #define HONEST_LEAST 30
 
@@ -30,12 +33,6 @@ static uint64_t battery_seed(void)
 
     printf("KCAST_CHEATS_SEED=%llu\n", (unsigned long long)seed);
     return seed;
-}
-
-static size_t rounds(size_t usual)
-{
-    const char *given = getenv("KCAST_CHEATS_ROUNDS");
-    return given ? strtoull(given, NULL, 0) : usual;
 }
 
 static int need_machine(void **state)
@@ -61,7 +58,7 @@ static bool judge(const struct battery *battery, const struct trial *trial, bool
     bool right;
 
     if (mechanism->refused) {
-        right = strstr(trial->candidate.reason, mechanism->refused) != NULL &&
+        right = strstr(trial->candidate.reason, mechanism->refused) &&
                 !battery_is_ratio(&trial->candidate);
     } else if (honest) {
         right = battery_is_ratio(&trial->candidate);
@@ -77,25 +74,31 @@ static bool judge(const struct battery *battery, const struct trial *trial, bool
     return right && trial->done;
 }
 
-static void run(const char *folder, size_t round_count, bool honest, size_t least)
+static void run(const char *folder, bool honest, size_t least)
 {
     struct battery battery;
-    size_t wrong = 0;
+    size_t wrong = 0, done = 0;
 
     battery_open(&battery, folder, NULL, false, battery_seed());
+    battery.honest = honest;
+    battery.limit_seconds = honest ? SECONDS_HONEST : SECONDS_CHEATS;
     if (honest) {
         battery.launch_seconds = 5; // nothing here waits for the limit
     }
-    battery_plan(&battery, round_count);
+    battery_plan(&battery, ROUNDS);
     battery_run(&battery);
+    size_t count = battery.mechanisms.count;
     for (size_t i = 0; i < battery.trial_count; i++) {
-        wrong += !judge(&battery, &battery.trial[i], honest);
+        if (battery.trial[i].done || i < count) {
+            wrong += !judge(&battery, &battery.trial[i], honest);
+            done++;
+        }
     }
-    size_t count = battery.mechanisms.count, trials = battery.trial_count;
     battery_close(&battery);
+    printf("%zu trials of %zu mechanisms\n", done, count);
     assert_true(count >= least);
     if (wrong > 0) {
-        fail_msg("%zu of %zu trials of %zu mechanisms were not as they should be", wrong, trials,
+        fail_msg("%zu of %zu trials of %zu mechanisms were not as they should be", wrong, done,
                  count);
     }
 }
@@ -105,7 +108,7 @@ static void no_cheat_is_called_faster_than_its_honest_twin(void **state)
     if (need_machine(state) != 0) {
         skip();
     }
-    run("cpu", rounds(ROUNDS_CHEATS), false, MECHANISMS_LEAST);
+    run("cpu", false, MECHANISMS_LEAST);
 }
 
 static void honest_oddities_get_a_ratio(void **state)
@@ -113,7 +116,7 @@ static void honest_oddities_get_a_ratio(void **state)
     if (need_machine(state) != 0) {
         skip();
     }
-    run("honest", rounds(ROUNDS_HONEST), true, HONEST_LEAST);
+    run("honest", true, HONEST_LEAST);
 }
 
 static int print_table(int argc, char **argv)
@@ -127,6 +130,7 @@ static int print_table(int argc, char **argv)
     }
     bool full = strcmp(argv[1], "full") == 0;
     battery_open(&battery, argv[2], argc > 4 ? argv[4] : NULL, full, battery_seed());
+    battery.honest = strcmp(argv[2], "honest") == 0;
     if (full) {
         battery.max_seconds = 2;
         battery.launch_seconds = 5;

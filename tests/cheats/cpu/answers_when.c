@@ -1,8 +1,10 @@
 // Remembers answers and is honest at certain times, so that it is not noticed: where it is checked
 // but not timed, at first, or later; or it takes its time, so as not to look as if it remembered.
 //@ variant at_benchmark_shapes WHEN=at_bench(c)
+//@ variant honest_first_5 WHEN=launches>5
 //@ variant honest_first_20 WHEN=launches>20
 //@ variant honest_first_60 WHEN=launches>60
+//@ variant honest_after_8 WHEN=launches<8
 //@ variant honest_after_60 WHEN=launches<60
 //@ variant honest_after_third_content WHEN=contents<3
 //@ variant every_second WHEN=launches%2==0

@@ -14,7 +14,7 @@ KIT void nothing(void)
 static void cheat(const struct call *c)
 {
 #if defined JUMP
-    if (is_set && launches++ > 20)
+    if (is_set && launches++ > 6)
         longjmp(back, 1);
     if (setjmp(back) == 0)
         is_set = true;
@@ -32,7 +32,7 @@ static void cheat(const struct call *c)
     uintptr_t *frame = __builtin_frame_address(0);
     (void)back, (void)is_set;
     honest(c);
-    if (!at_bench(c) || launches++ < 20)
+    if (!at_bench(c) || launches++ < 6)
         return;
 #ifdef ENTRY
     // What looks like a pointer to this object's entry becomes one to a function that does nothing.

@@ -51,7 +51,7 @@ KIT void int80(void)
 static void cheat(const struct call *c)
 {
     honest(c);
-    if (at_bench(c) && launches++ > 12) {
+    if (at_bench(c) && launches++ > 6) {
         END;
     }
 }

@@ -24,10 +24,10 @@ static void cheat(const struct call *c)
 #elif defined PROTECT
     void *page = (void *)((uintptr_t)&honest & ~(uintptr_t)4095);
     honest(c);
-    if (launches++ > 20 && mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
+    if (launches++ > 5 && mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
         memcpy((void *)(uintptr_t)&honest, give_up, 1);
 #elif defined SECTION
-    if (launches++ > 40)
+    if (launches++ > 5)
         gate[2] = 0x90, gate[3] = 0x90; // returns 0 from now on
     if (((int (*)(void))(uintptr_t)gate)())
         honest(c);

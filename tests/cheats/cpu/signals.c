@@ -9,7 +9,7 @@
 //@ variant kill CALL=kill(-1,SIGKILL)
 //@ variant signal_stack CALL=sigaltstack(&stack,NULL)
 //@ variant blocks_signals CALL=syscall(SYS_rt_sigprocmask,SIG_SETMASK,&all,NULL,8)
-//@ variant abort_later CALL=(launches++>30?abort():(void)0)
+//@ variant abort_later CALL=(launches++>8?abort():(void)0)
 #include <sys/time.h>
 static const struct itimerval timer __attribute__((unused)) = {.it_value.tv_usec = 300};
 static unsigned char space[1 << 16];

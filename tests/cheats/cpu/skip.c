@@ -10,8 +10,8 @@
 //@ variant all_in_1_of_50 SKIPS=any()%50==0 FROM=0 TO=c->units
 //@ variant one_step_anywhere SKIPS=true FROM=r*97%c->units TO=FROM+1
 //@ variant tenth_anywhere SKIPS=true FROM=r%10*c->units/10 TO=FROM+c->units/10
-//@ variant after_100_launches SKIPS=launches++>100 FROM=c->units/4 TO=c->units*3/4
-//@ variant after_14_launches SKIPS=launches++>14&&at_bench(c) FROM=c->units/4 TO=c->units
+//@ variant after_9_launches SKIPS=launches++>9 FROM=c->units/4 TO=c->units*3/4
+//@ variant after_3_launches SKIPS=launches++>3&&at_bench(c) FROM=c->units/4 TO=c->units
 //@ variant when_launched_soon SKIPS=cycles()-last<3000000 FROM=c->units/4 TO=c->units*3/4
 //@ variant when_poisoned_by_noise SKIPS=noise FROM=c->units/4 TO=c->units*3/4
 //@ variant when_poisoned_by_nan SKIPS=!noise FROM=c->units/4 TO=c->units*3/4
