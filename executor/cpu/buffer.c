@@ -121,8 +121,13 @@ void buffer_place(struct buffer *buffer, size_t bytes, uint64_t key)
 {
     buffer->bytes = bytes;
     buffer->offset = buffer->size - BUFFER_GUARD - round_up(bytes, 64);
-    pattern_fill(buffer->map, 0, buffer->offset, key);
+    pattern_fill(buffer->map, buffer->offset - BUFFER_GUARD, buffer->offset, key);
     pattern_fill(buffer->map, buffer->offset + bytes, buffer->size, key);
+}
+
+void buffer_fill_unused(const struct buffer *buffer, uint64_t key)
+{
+    pattern_fill(buffer->map, 0, buffer->offset - BUFFER_GUARD, key);
 }
 
 bool buffer_pattern_intact(const struct buffer *buffer, uint64_t key)

@@ -30,12 +30,15 @@ MUST_CHECK int buffer_create(struct buffer *buffer, size_t capacity, bool read_o
                              struct err *err);
 void buffer_release(struct buffer *buffer);
 
-// Places a tensor of this many bytes: sets offset and bytes, and fills everything else of the memory
-// with a pattern of words that are NaN for either float type and depend on a key. Code that reads
-// them computes NaN, and code that writes them cannot guess what to restore.
+// Places a tensor of this many bytes: sets offset and bytes, and fills the guards with a pattern of
+// words that are NaN for either float type and depend on a key. Code that reads them computes NaN,
+// and code that writes them cannot guess what to restore.
 void buffer_place(struct buffer *buffer, size_t bytes, uint64_t key);
+// Fills what lies before the guards with the same pattern.
+void buffer_fill_unused(const struct buffer *buffer, uint64_t key);
 unsigned char *buffer_tensor(const struct buffer *buffer);
-// Whether the guards on both sides of the tensor, or the whole pattern, are what buffer_place wrote.
+// Whether the guards on both sides of the tensor, or those and everything before them, are as they
+// were filled.
 bool buffer_guard_intact(const struct buffer *buffer, uint64_t key);
 bool buffer_pattern_intact(const struct buffer *buffer, uint64_t key);
 

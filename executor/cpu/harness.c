@@ -229,7 +229,7 @@ int harness_renew(struct harness *harness, struct case_data *data, enum arm_inde
     for (enum arm_index arm = ARM_BASELINE; arm < ARM_COUNT; arm++) {
         runner_end_child(&harness->runner[arm]);
     }
-    harness_place(harness, data);
+    harness_place(harness, data, second);
     int rc = renew(harness, ARM_BASELINE, data->of->name, err);
     return rc == 0 && second != ARM_BASELINE ? renew(harness, second, data->of->name, err) : rc;
 }

@@ -56,6 +56,7 @@ struct harness {
     struct buffer expected[PROBLEM_TENSOR_MAX]; // outputs of the reference, as doubles
     struct buffer scale[PROBLEM_TENSOR_MAX];    // error scales by the reference, as doubles
     const struct case_data *placed;             // the case whose sizes the buffers have; NULL: none
+    enum arm_index second;                      // of the last harness_renew
     // The contents in memory of the harness, and whose they are; made_for NULL: nobody's.
     unsigned char *content[PROBLEM_TENSOR_MAX];
     const struct case_data *made_for;
@@ -91,9 +92,9 @@ void harness_case_timed(struct harness *harness, struct case_data *data);
 // reference's. second may be ARM_BASELINE.
 MUST_CHECK int harness_renew(struct harness *harness, struct case_data *data, enum arm_index second,
                              struct err *err);
-// Checks every byte round the outputs of the arm.
-MUST_CHECK int harness_check_all(struct harness *harness, struct case_data *data,
-                                 enum arm_index arm, struct err *err);
+// Checks every byte round the outputs of the arm that was the second of the last harness_renew, if
+// that was for this case.
+MUST_CHECK int harness_check_all(struct harness *harness, struct case_data *data, struct err *err);
 
 // Launches the arm on a content of the case, keeps its outputs, and checks what it may have written
 // elsewhere. time may be NULL.
@@ -121,8 +122,9 @@ void harness_content_make(struct harness *harness, const struct case_data *data,
 // Copies the content into the tensors of the arm. Every runner must be parked.
 void harness_content_write(struct harness *harness, enum arm_index arm,
                            const struct case_data *data);
-// Places the tensors of the case in all buffers and fills everything round them.
-void harness_place(struct harness *harness, const struct case_data *data);
+// Places the tensors of the case in all buffers, with new guards, and fills everything else of the
+// memory into which `second` can write.
+void harness_place(struct harness *harness, const struct case_data *data, enum arm_index second);
 // MEASURE_STOP when the candidate has run since it was parked.
 MUST_CHECK int harness_check_turn(struct harness *harness);
 // Handles a runner that did not complete a launch. If it is the candidate's, that is its verdict;

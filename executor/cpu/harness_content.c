@@ -112,7 +112,7 @@ static void place(struct buffer *buffer, size_t bytes, uint64_t key)
     }
 }
 
-void harness_place(struct harness *harness, const struct case_data *data)
+void harness_place(struct harness *harness, const struct case_data *data, enum arm_index second)
 {
     uint64_t key = harness->guard_key = stats_rng_u64(&harness->measurement->rng);
 
@@ -121,8 +121,14 @@ void harness_place(struct harness *harness, const struct case_data *data)
         place(&harness->expected[t], data->count[t] * sizeof(double), key);
         place(&harness->scale[t], data->count[t] * sizeof(double), key);
         for (size_t arm = 0; arm < ARM_COUNT; arm++) {
-            place(&harness->output[arm][t], data->bytes[t], key);
+            struct buffer *output = &harness->output[arm][t];
+
+            place(output, data->bytes[t], key);
+            if (arm == second && output->map) {
+                buffer_fill_unused(output, key);
+            }
         }
     }
     harness->placed = data;
+    harness->second = second;
 }

@@ -274,17 +274,19 @@ static int load(struct runner *runner, const char *path, struct err *err)
 // ---- the child ----
 
 // Fills the page tables for the tensors, which a fork leaves empty, so that no launch has to.
+// Reading maps many pages at once; writing then finds them mapped.
 static void populate(const struct runner *runner)
 {
     for (uint32_t i = 0; i < runner->pointer_count; i++) {
+        size_t size = runner->map[i].size;
         bool writable = runner->map[i].writable;
         volatile unsigned char *at = runner->base[i];
 
-        if (madvise(runner->base[i], runner->map[i].size,
-                    writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+        if (madvise(runner->base[i], size, MADV_POPULATE_READ) == 0 &&
+            (!writable || madvise(runner->base[i], size, MADV_POPULATE_WRITE) == 0)) {
             continue;
         }
-        for (uint64_t byte = 0; byte < runner->map[i].size; byte += PAGE_LEAST) {
+        for (size_t byte = 0; byte < size; byte += PAGE_LEAST) {
             unsigned char value = at[byte];
             if (writable) {
                 at[byte] = value;

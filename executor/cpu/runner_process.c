@@ -116,7 +116,7 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote,
     int pipe_end[2] = {-1, -1}, pair[2] = {-1, -1};
 
     runner->output = -1;
-    runner->socket = runner->delay_fd = 0;
+    runner->socket = 0;
     runner->nonce_key = nonce_key;
     int rc = make_control(runner, err);
     if (rc != 0) {
@@ -270,19 +270,20 @@ enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t
 
 // ---- renewing ----
 
-// Opens the scheduler's counts of the child. /proc may belong to another pid namespace than this
-// process, and then has other processes under these numbers.
-static int open_delay(pid_t child)
+// Opens the scheduler's counts of the child and of this process. /proc may belong to another pid
+// namespace than this process, and then has other processes under these numbers.
+static void open_delays(struct runner_process *runner)
 {
-    char path[64], self[32] = "";
+    const pid_t pid[2] = {runner->child, getpid()};
+    char self[32] = "";
     ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 
-    if (n <= 0 || strtol(self, NULL, 10) != getpid()) {
-        return 0;
+    for (size_t i = 0; i < 2 && n > 0 && strtol(self, NULL, 10) == pid[1]; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/schedstat", pid[i]);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        runner->delay_fd[i] = fd > 0 ? fd : 0;
     }
-    snprintf(path, sizeof(path), "/proc/%d/schedstat", child);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd > 0 ? fd : 0;
 }
 
 // Takes the child that has reported itself, if it is one.
@@ -296,7 +297,7 @@ static bool adopt(struct runner_process *runner, const struct runner_report *rep
         return false;
     }
     runner->child = sender;
-    runner->delay_fd = open_delay(sender);
+    open_delays(runner);
     return true;
 }
 

@@ -56,7 +56,7 @@ struct runner_process {
     clockid_t clock;       // processor time of child
     clockid_t pid_clock;   // processor time of pid
     int socket;            // to the clean parent, see struct runner_order; 0: none
-    int delay_fd;          // /proc/CHILD/schedstat; 0: the kernel has none
+    int delay_fd[2];       // /proc/PID/schedstat of child and of this process; 0: there is none
     uint64_t mark_ns;      // processor time of child when it was parked last
     bool confined, loaded; // what the clean parent has reported
     bool returned;         // the last launch had reported "done" before its limit
@@ -104,9 +104,9 @@ enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t
 // runner->returned says whether the entry had reported "done". Without a child: LAUNCH_DIED.
 //
 // time->cpu is the child's processor time from parking to parking. time->wall is the wall time of
-// the same, less the time in which the child was ready to run and waited for the core (0 where the
-// kernel does not count that), so that wall - cpu is time in which it neither ran nor could run:
-// it slept.
+// the same, less the times in which the child or the harness was ready to run and waited for the
+// core (0 where the kernel does not count that), but not less than time->cpu. So wall - cpu is time
+// in which the child neither ran nor could run, though others did not keep it from that: it slept.
 enum launch_outcome runner_process_launch(struct runner_process *runner,
                                           enum control_command command, const int64_t *integer,
                                           const double *scalar, uint64_t limit_ns,

@@ -279,9 +279,10 @@ static int output_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 // processes share, or have the kernel work later and in nobody's time.
 static int advice_rules(scmp_filter_ctx context)
 {
-    static const uint64_t advice[] = {
-        MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,      MADV_DONTNEED,
-        MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_POPULATE_WRITE};
+    static const uint64_t advice[] = {MADV_NORMAL,        MADV_RANDOM,        MADV_SEQUENTIAL,
+                                      MADV_WILLNEED,      MADV_DONTNEED,      MADV_FREE,
+                                      MADV_HUGEPAGE,      MADV_NOHUGEPAGE,    MADV_DONTDUMP,
+                                      MADV_POPULATE_READ, MADV_POPULATE_WRITE};
     int rc = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {

@@ -55,6 +55,7 @@ static void every_byte_beside_the_tensor_is_guarded(void **state)
     (void)state;
     struct buffer buffer = make(1000, false);
     buffer_place(&buffer, 997, 42);
+    buffer_fill_unused(&buffer, 42);
     size_t end = buffer.offset + buffer.bytes;
     for (size_t at = 0; at < buffer.size; at++) {
         if (at == buffer.offset) {
