@@ -253,8 +253,7 @@ __attribute__((noreturn)) static void worker(const struct battery *battery, _Ato
         double seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
 
         if (i >= battery->trial_count ||
-            (i >= battery->mechanisms.count && battery->limit_seconds > 0 &&
-             seconds > battery->limit_seconds)) {
+            (battery->limit_seconds > 0 && seconds > battery->limit_seconds)) {
             _exit(0);
         }
         run_trial(battery, &battery->trial[i], core);

@@ -45,7 +45,7 @@ struct battery {
     char *folder;          // of compiled objects
     struct trial *trial;   // shared with the workers
     size_t trial_count;
-    double limit_seconds; // no trial but those of the first round begins later; 0: no limit
+    double limit_seconds; // no trial begins later; 0: no limit
     bool honest;          // nothing is a cheat, and nothing is compared with twins
 };
 
