@@ -110,7 +110,7 @@ $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tes
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/bin/bench_renew: $(B)/executor.a
-$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
+$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/tests/support/candidate_head.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
@@ -143,7 +143,7 @@ test: deps ## installs what is missing, builds, runs all tests; prints "N passed
 	$(Q)$(MAKE) --no-print-directory check
 
 # What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
-COMPANIONS := $(PROGRAMS) $(SUPPORT) $(FAKES) $(SOAK)
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(FAKES) $(SOAK)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else
@@ -256,6 +256,6 @@ install: ## to PREFIX=/usr/local, below DESTDIR=
 clean: ## removes build/
 	rm -rf build
 
-$(B)/executor/gpu/kernels.o: executor/gpu/kernels.cu # which it carries
+$(B)/executor/gpu/kernels.o: $(wildcard executor/gpu/*.cu) # which it carries
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

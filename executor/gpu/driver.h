@@ -18,6 +18,7 @@ typedef struct cu_module *cu_module;
 typedef struct cu_function *cu_function;
 typedef struct cu_stream *cu_stream;
 typedef struct cu_event *cu_event;
+typedef uint64_t cu_memory; // CUmemGenericAllocationHandle
 
 // The results that this program distinguishes.
 enum {
@@ -62,6 +63,7 @@ enum {
 // cuFuncSetAttribute, cuFuncGetAttribute
 enum {
     CU_FUNCTION_SHARED_BYTES = 1,
+    CU_FUNCTION_LOCAL_BYTES = 3, // of one thread
     CU_FUNCTION_REGISTERS = 4,
     CU_FUNCTION_MAX_DYNAMIC_SMEM = 8,
     CU_FUNCTION_NON_PORTABLE_CLUSTER = 14
@@ -99,6 +101,31 @@ struct cu_launch { // CUlaunchConfig
 struct cu_tensormap { // CUtensorMap
     uint64_t opaque[16];
 } __attribute__((aligned(128)));
+
+// cuMemCreate, cuMemSetAccess
+enum {
+    CU_MEMORY_PINNED = 1,
+    CU_LOCATION_DEVICE = 1,
+    CU_ACCESS_NONE = 0,
+    CU_ACCESS_READ_WRITE = 3,
+    CU_GRANULARITY_MINIMUM = 0
+};
+
+struct cu_location { // CUmemLocation
+    int type, id;
+};
+
+struct cu_memory_kind { // CUmemAllocationProp
+    int type, handle_types;
+    struct cu_location location;
+    void *unused;
+    unsigned char flags[8];
+};
+
+struct cu_access { // CUmemAccessDesc
+    struct cu_location location;
+    int flags;
+};
 
 struct cu_uuid {
     unsigned char byte[16];
@@ -143,6 +170,19 @@ struct cu_uuid {
     X(REQUIRED, memory_info, "cuMemGetInfo_v2", (size_t * ret_free, size_t * ret_total))           \
     X(REQUIRED, allocate, "cuMemAlloc_v2", (cu_pointer * ret, size_t size))                        \
     X(REQUIRED, release, "cuMemFree_v2", (cu_pointer pointer))                                     \
+    X(REQUIRED, granularity, "cuMemGetAllocationGranularity",                                      \
+      (size_t * ret, const struct cu_memory_kind *kind, int option))                               \
+    X(REQUIRED, address_reserve, "cuMemAddressReserve",                                            \
+      (cu_pointer * ret, size_t size, size_t alignment, cu_pointer wanted, uint64_t flags))        \
+    X(REQUIRED, address_free, "cuMemAddressFree", (cu_pointer pointer, size_t size))               \
+    X(REQUIRED, memory_create, "cuMemCreate",                                                      \
+      (cu_memory * ret, size_t size, const struct cu_memory_kind *kind, uint64_t flags))           \
+    X(REQUIRED, memory_release, "cuMemRelease", (cu_memory memory))                                \
+    X(REQUIRED, memory_map, "cuMemMap",                                                            \
+      (cu_pointer to, size_t size, size_t offset, cu_memory memory, uint64_t flags))               \
+    X(REQUIRED, memory_unmap, "cuMemUnmap", (cu_pointer pointer, size_t size))                     \
+    X(REQUIRED, memory_access, "cuMemSetAccess",                                                   \
+      (cu_pointer pointer, size_t size, const struct cu_access *access, size_t count))             \
     X(REQUIRED, host_register, "cuMemHostRegister_v2",                                             \
       (void *memory, size_t size, unsigned flags))                                                 \
     X(REQUIRED, copy_to_device, "cuMemcpyHtoDAsync_v2",                                            \

@@ -206,17 +206,41 @@ static int make_context(struct gpu *gpu, struct err *err)
     return gpu_check(gpu, d->event_create(&gpu->mark, CU_EVENT_DEFAULT), "making an event", err);
 }
 
+static int open_arenas(struct gpu *gpu, struct err *err)
+{
+    const struct driver *d = &gpu->driver;
+    int rc = arena_open(&gpu->open, d, gpu->device, ARENA_OPEN, gpu->memory_bytes, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = arena_open(&gpu->judge, d, gpu->device, ARENA_JUDGE, gpu->memory_bytes, err);
+    return rc == 0 ? arena_open(&gpu->kept, d, gpu->device, ARENA_KEPT, gpu->memory_bytes, err)
+                   : rc;
+}
+
 static int make_memory(struct gpu *gpu, struct err *err)
 {
     gpu->flush_bytes = FLUSH_FACTOR * gpu->l2_bytes;
     gpu->flush_bytes = gpu->flush_bytes > FLUSH_LEAST ? gpu->flush_bytes : FLUSH_LEAST;
-    int rc = gpu_allocate(gpu, gpu->flush_bytes, &gpu->flush, err);
-    if (rc == 0) {
-        rc = gpu_allocate(gpu, GPU_SCRATCH_WORDS * sizeof(uint64_t), &gpu->words, err);
-    }
+    int rc = open_arenas(gpu, err);
     if (rc != 0) {
         return rc;
     }
+    rc = arena_place(&gpu->open, GPU_STAMP_BYTES, &gpu->stamps, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = arena_place(&gpu->open, gpu->flush_bytes, &gpu->flush, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = arena_place(&gpu->judge, GPU_SCRATCH_WORDS * sizeof(uint64_t), &gpu->words, err);
+    if (rc != 0) {
+        return rc;
+    }
+    gpu->open_mark = gpu->open.placed;
+    gpu->judge_mark = gpu->judge.placed;
     gpu->host_words = aligned_alloc(4096, GPU_SCRATCH_WORDS * sizeof(uint64_t));
     if (!gpu->host_words) {
         return err_set(err, ERR_SYSTEM, "no memory for results");
@@ -253,8 +277,9 @@ int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
 void gpu_close(struct gpu *gpu)
 {
     if (gpu->context && !gpu->hung) {
-        gpu_release(gpu, &gpu->flush);
-        gpu_release(gpu, &gpu->words);
+        arena_release(&gpu->open);
+        arena_release(&gpu->judge);
+        arena_release(&gpu->kept);
         (void)gpu->driver.context_release(gpu->device); // also unpins host_words
         free(gpu->host_words);
     }
@@ -349,7 +374,9 @@ static int launch(struct gpu *gpu, enum gpu_kernel kernel, uint32_t blocks, uint
 int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **parameters,
             struct err *err)
 {
-    uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+    // What computes much for each element needs more threads than what only moves memory.
+    bool computes = kernel == GPU_INPUTS || kernel == GPU_DIGEST;
+    uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR * (computes ? 2 : 1);
     uint64_t blocks = (items + THREADS - 1) / THREADS;
     bool single = kernel == GPU_STAMP || kernel == GPU_SPIN;
 
@@ -364,6 +391,29 @@ int gpu_poison_shared(struct gpu *gpu, uint64_t key, struct err *err)
 
     return launch(gpu, GPU_SHARED_POISON, (uint32_t)gpu->multiprocessors, 1024, bytes,
                   (void *[]){&bytes, &key}, err);
+}
+
+int gpu_scrub_local(struct gpu *gpu, size_t bytes, uint64_t key, struct err *err)
+{
+    uint32_t blocks = (uint32_t)(gpu->multiprocessors * (gpu->threads_per_multiprocessor / 1024));
+    enum gpu_kernel kernel = bytes <= 512    ? GPU_LOCAL_512
+                             : bytes <= 4096 ? GPU_LOCAL_4096
+                                             : GPU_LOCAL_16384;
+    cu_pointer sum = gpu->stamps;
+
+    return bytes == 0 ? 0 : launch(gpu, kernel, blocks, 1024, 0, (void *[]){&key, &sum}, err);
+}
+
+int gpu_seal(struct gpu *gpu, bool sealed, struct err *err)
+{
+    if (gpu->hung || gpu->broken) {
+        return 0;
+    }
+    cu_result result = arena_close(&gpu->judge, sealed);
+    if (result == CU_OK) {
+        result = arena_close(&gpu->kept, sealed);
+    }
+    return gpu_check(gpu, result, "changing the access to memory of the GPU", err);
 }
 
 int gpu_flush(struct gpu *gpu, struct err *err)
@@ -396,6 +446,47 @@ void gpu_release(struct gpu *gpu, cu_pointer *pointer)
     }
     *pointer = 0;
 }
+
+// ---- zones ----
+
+bool gpu_zones_add(struct gpu_zones *zones, cu_pointer at, size_t bytes)
+{
+    if (zones->count == GPU_ZONES) {
+        return false;
+    }
+    zones->at[zones->count] = at;
+    zones->bytes[zones->count++] = bytes;
+    return true;
+}
+
+// The pieces of the longest zone: each zone is gone through by the whole grid.
+static uint64_t pieces(const struct gpu_zones *zones)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < zones->count; i++) {
+        most = zones->bytes[i] > most ? zones->bytes[i] : most;
+    }
+    return most / 16 + 1;
+}
+
+int gpu_pattern_fill(struct gpu *gpu, const struct gpu_zones *zones, uint64_t key, struct err *err)
+{
+    struct gpu_zones list = *zones;
+
+    return gpu_run(gpu, GPU_PATTERN_FILL, pieces(zones), (void *[]){&list, &key}, err);
+}
+
+int gpu_pattern_check(struct gpu *gpu, const struct gpu_zones *zones, uint64_t key, size_t at,
+                      struct err *err)
+{
+    struct gpu_zones list = *zones;
+    cu_pointer differ = gpu_word(gpu, at);
+
+    return gpu_run(gpu, GPU_PATTERN_CHECK, pieces(zones), (void *[]){&list, &key, &differ}, err);
+}
+
+// ---- result words ----
 
 cu_pointer gpu_word(const struct gpu *gpu, size_t index)
 {

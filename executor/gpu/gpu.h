@@ -9,20 +9,24 @@
 #ifndef EXECUTOR_GPU_GPU_H
 #define EXECUTOR_GPU_GPU_H
 
-#include "executor/gpu/driver.h"
+#include "executor/gpu/arena.h"
 #include "proto/messages.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// The executor's kernels (executor/gpu/kernels.cu).
+// The executor's kernels (executor/gpu/kernels*.cu).
 #define GPU_KERNELS(X)                                                                             \
-    X(FILL, "kc_fill")                                                                             \
+    X(INPUTS, "kc_inputs")                                                                         \
     X(POISON, "kc_poison")                                                                         \
-    X(GUARD_FILL, "kc_guard_fill")                                                                 \
-    X(GUARD_CHECK, "kc_guard_check")                                                               \
+    X(PATTERN_FILL, "kc_pattern_fill")                                                             \
+    X(PATTERN_CHECK, "kc_pattern_check")                                                           \
+    X(ZERO_CHECK, "kc_zero_check")                                                                 \
     X(SHARED_POISON, "kc_shared_poison")                                                           \
-    X(HASH, "kc_hash")                                                                             \
+    X(LOCAL_512, "kc_local_512")                                                                   \
+    X(LOCAL_4096, "kc_local_4096")                                                                 \
+    X(LOCAL_16384, "kc_local_16384")                                                               \
+    X(DIGEST, "kc_digest")                                                                         \
     X(COMPARE, "kc_compare")                                                                       \
     X(STAMP, "kc_stamp")                                                                           \
     X(SPIN, "kc_spin")                                                                             \
@@ -37,15 +41,16 @@ enum gpu_kernel {
         GPU_KERNEL_COUNT
 };
 
-#define GPU_ZONES 128
+#define GPU_ZONES 120 // as many as fit the parameters of a kernel with others
 #define GPU_UUID_MAX 64
 #define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
+#define GPU_STAMP_BYTES 64     // two stamps
 
 // Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {
     uint64_t count;
     cu_pointer at[GPU_ZONES];
-    uint64_t words[GPU_ZONES]; // length of each zone in words of 4 bytes
+    uint64_t bytes[GPU_ZONES]; // length of each zone
 };
 
 struct gpu {
@@ -66,10 +71,16 @@ struct gpu {
     double clock_hz;            // the highest clock of a multiprocessor
     cu_module kernels;          // the executor's
     cu_function function[GPU_KERNEL_COUNT];
-    cu_event mark;        // recorded and polled by gpu_wait
-    cu_pointer flush;     // memory that is overwritten to flush the L2 cache
+    cu_event mark; // recorded and polled by gpu_wait
+    // Memory at fixed addresses (executor/gpu/arena.h): what code of a candidate may see, and what
+    // it may not. Areas below the two marks stay as long as the context; others belong to whoever
+    // placed them and are given back by arena_rewind to the mark.
+    struct arena open, judge, kept;
+    size_t open_mark, judge_mark;
+    cu_pointer stamps;    // GPU_STAMP_BYTES in `open`, which kc_stamp writes
+    cu_pointer flush;     // memory in `open` that is overwritten to flush the L2 cache
     size_t flush_bytes;   // of that memory
-    cu_pointer words;     // GPU_SCRATCH_WORDS result words in device memory
+    cu_pointer words;     // GPU_SCRATCH_WORDS result words in `judge`
     uint64_t *host_words; // their copy on the host, which gpu_read_words fills
     bool hung;            // a wait has reached its limit
     bool broken;          // the driver has reported a fault of the context
@@ -113,12 +124,31 @@ const char *gpu_result_text(const struct gpu *gpu, char buf[static 256]);
 // the i-th parameter; the values are read before the call returns.
 MUST_CHECK int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **parameters,
                        struct err *err);
-// Queues overwriting the shared memory of every multiprocessor.
+// Queues overwriting the shared memory of every multiprocessor, and most of its registers.
 MUST_CHECK int gpu_poison_shared(struct gpu *gpu, uint64_t key, struct err *err);
-// Queues overwriting the L2 cache, by writing three times its size.
+// Queues overwriting as much local memory of every thread as kernels with `bytes` a thread use, but
+// at most 16 KiB a thread. Takes about 0.1 ms for 512 B, 0.4 ms for 4 KiB. Does nothing for 0.
+MUST_CHECK int gpu_scrub_local(struct gpu *gpu, size_t bytes, uint64_t key, struct err *err);
+// Queues overwriting the L2 cache with zeros, by writing three times its size.
 MUST_CHECK int gpu_flush(struct gpu *gpu, struct err *err);
 
-// Allocates device memory. ERR_LIMIT when there is not enough.
+// Takes away the access to `judge` and `kept` from everything that runs on the GPU, or gives it
+// back. Nothing that uses them may be queued: wait before. After a hang or a fault this does
+// nothing.
+MUST_CHECK int gpu_seal(struct gpu *gpu, bool sealed, struct err *err);
+
+// Appends a zone. Returns false, and appends nothing, when the list is full.
+bool gpu_zones_add(struct gpu_zones *zones, cu_pointer at, size_t bytes);
+// Queues filling the zones with the pattern of a key: NaN in every float type.
+MUST_CHECK int gpu_pattern_fill(struct gpu *gpu, const struct gpu_zones *zones, uint64_t key,
+                                struct err *err);
+// Queues comparing the zones with it: adds the number of changed pieces to result word `at`. Word
+// `at` + 1, which must be 0 before, becomes the number of zones less the first changed one.
+MUST_CHECK int gpu_pattern_check(struct gpu *gpu, const struct gpu_zones *zones, uint64_t key,
+                                 size_t at, struct err *err);
+
+// Allocates device memory wherever the driver wants, which code of a candidate in this process can
+// address: for processes without such code. ERR_LIMIT when there is not enough.
 MUST_CHECK int gpu_allocate(struct gpu *gpu, size_t bytes, cu_pointer *ret, struct err *err);
 // Frees device memory and sets the pointer to 0. A pointer that is 0 is fine. After a hang the
 // memory is not freed.

@@ -18,6 +18,13 @@ int guarded_buffer_place(struct guarded_buffer *buffer, struct gpu *gpu, size_t 
     return 0;
 }
 
+int guarded_buffer_place_in(struct guarded_buffer *buffer, struct arena *arena, size_t bytes,
+                            struct err *err)
+{
+    *buffer = (struct guarded_buffer){.bytes = bytes};
+    return arena_place(arena, bytes, &buffer->tensor, err);
+}
+
 void guarded_buffer_release(struct guarded_buffer *buffer, struct gpu *gpu)
 {
     gpu_release(gpu, &buffer->base);
@@ -26,14 +33,8 @@ void guarded_buffer_release(struct guarded_buffer *buffer, struct gpu *gpu)
 
 bool guarded_buffer_guards(const struct guarded_buffer *buffer, struct gpu_zones *zones)
 {
-    if (zones->count + 2 > GPU_ZONES) {
-        return false;
-    }
-    zones->at[zones->count] = buffer->base;
-    zones->words[zones->count++] = GUARD_BYTES / 4;
-    zones->at[zones->count] = buffer->tensor + ((buffer->bytes + 3) & ~(size_t)3);
-    zones->words[zones->count++] = GUARD_BYTES / 4;
-    return true;
+    return gpu_zones_add(zones, buffer->tensor - GUARD_BYTES, GUARD_BYTES) &&
+           gpu_zones_add(zones, buffer->tensor + buffer->bytes, GUARD_BYTES);
 }
 
 int guarded_buffer_poison(const struct guarded_buffer *buffer, struct gpu *gpu, uint64_t key,
@@ -45,11 +46,12 @@ int guarded_buffer_poison(const struct guarded_buffer *buffer, struct gpu *gpu, 
     return gpu_run(gpu, GPU_POISON, bytes / 4, (void *[]){&at, &bytes, &key}, err);
 }
 
-int guarded_buffer_hash(const struct guarded_buffer *buffer, struct gpu *gpu, uint64_t key,
-                        size_t at, struct err *err)
+int guarded_buffer_digest(const struct guarded_buffer *buffer, struct gpu *gpu, int dtype,
+                          uint64_t hash_key, uint64_t sign_key, size_t at, struct err *err)
 {
     cu_pointer in = buffer->tensor, out = gpu_word(gpu, at);
     uint64_t bytes = buffer->bytes;
 
-    return gpu_run(gpu, GPU_HASH, bytes / 8, (void *[]){&in, &bytes, &key, &out}, err);
+    return gpu_run(gpu, GPU_DIGEST, bytes / 8,
+                   (void *[]){&in, &dtype, &bytes, &hash_key, &sign_key, &out}, err);
 }

@@ -6,16 +6,19 @@
 // Design note. Every launch goes through gpu_harness_launch, timed or not, so that each is prepared
 // and verified in the same way.
 //
-// - The arms get the same addresses for every tensor. So none is favoured by where its memory lies,
-//   and a candidate that remembers an answer by address is wrong with the next input data.
-// - A slot holds the input data of one set. The inputs of a slot are copied to the shared tensors
-//   before it is used.
-// - Before a launch, outputs and scratch memory are poisoned, in-out tensors and device variables
-// are
-//   restored and shared memory is overwritten.
-// - After a launch, guard zones and inputs are compared with what they were, and the outputs are
-//   hashed with a secret key. The oracle compares the outputs with what is expected, unless their
-//   hash is that of outputs which it has accepted for the same arm and slot.
+// - All that code of a candidate can address of the executor's memory is one arena (gpu->open). Of
+//   each case it holds the tensors, which the arms share at the same addresses, the scratch memory
+//   of the arms, the memory that flushes the cache, and two stamps. Every other byte holds a pattern,
+//   and so does the scratch memory of an arm while the arm does not run. gpu_harness_inspect finds
+//   whoever has written elsewhere.
+// - What no launch may see is in two arenas that are closed while one runs: result words, values of
+//   device variables, outputs that are kept.
+// - Inputs are made in place before each launch, and compared with what they must be after it.
+// - Before a launch, outputs and shared memory are poisoned; after it, device variables and scratch
+//   memory are given back what they had.
+// - The oracle compares outputs with what is expected: all that is launched for verification, and of
+//   the timed launches those that the caller picks and those whose digest does not look like the
+//   baseline's.
 #ifndef EXECUTOR_GPU_HARNESS_H
 #define EXECUTOR_GPU_HARNESS_H
 
@@ -24,18 +27,30 @@
 #include "executor/gpu/program.h"
 #include "executor/measurement.h"
 
-// Hashes of the outputs of one arm for one slot that the oracle has accepted.
-struct verified_outputs {
+// What is known of an output without looking at it again: the result words of a digest.
+struct output_digest {
+    uint64_t hash[2];
+    double sum;          // of the finite elements, each with a secret sign
+    uint64_t not_finite; // how many elements are not
+};
+
+// The digests of all outputs of one launch.
+struct launch_digest {
     bool known;
-    uint64_t hash[PROBLEM_TENSOR_MAX][2];
+    uint64_t content;
+    struct output_digest output[PROBLEM_TENSOR_MAX];
 };
 
 // What the harness keeps for one case of the measurement.
 struct gpu_case {
     const struct measure_case *of;
     struct tensor_sizes sizes;
-    uint64_t number[MEASURE_CONTENTS]; // of the input set in each slot
-    struct verified_outputs verified[ARM_COUNT][MEASURE_CONTENTS];
+    // The last launch of each arm on an even and on an odd content. Those of verification, on
+    // contents below MEASURE_CONTENTS, have been accepted by the oracle.
+    struct launch_digest last[ARM_COUNT][2];
+    // The largest difference between the sums of the arm and of the baseline, for the same content,
+    // among outputs that the oracle has accepted.
+    double accepted[ARM_COUNT][PROBLEM_TENSOR_MAX];
 };
 
 // What one timed launch took.
@@ -51,16 +66,22 @@ struct gpu_harness {
     const struct measure_plan *plan; // borrowed from the measurement
     struct problem *problem;         // borrowed from the measurement
     struct program *arm[ARM_COUNT];  // owned; NULL: not loaded. The oracle has the reference.
-    struct guarded_buffer live[PROBLEM_TENSOR_MAX];                    // what the programs work on
-    struct guarded_buffer store[MEASURE_CONTENTS][PROBLEM_TENSOR_MAX]; // input data of the slots
+    struct guarded_buffer live[PROBLEM_TENSOR_MAX];    // what the programs work on
+    struct guarded_buffer kept[2][PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launches,
+                                                       // on an even and on an odd content
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
-    size_t slot;                   // whose input data is in live
-    uint64_t input_hash[MEASURE_CONTENTS][PROBLEM_TENSOR_MAX][2]; // of the inputs in store
-    struct gpu_zones zones;                                       // all guards of the placed case
-    uint64_t guard_key, hash_key;                                 // secrets of this measurement
-    cu_event begin, end;                                          // around a timed launch
-    uint64_t launch_limit_ns; // after this time any launch has failed
-    double baseline_ns;       // of the slowest timed launch of the baseline so far; 0: none yet
+    unsigned arms;                 // that are placed, bits 1 << enum arm_index
+    struct gpu_zones elsewhere;    // all of the open arena but tensors, stamps and flushing memory
+    uint64_t pattern_key;          // of what `elsewhere` holds
+    bool inspected;                // nothing has been launched since it was compared
+    bool candidate_ran;            // the candidate has been launched in this measurement
+    bool candidate_here;           // it has been launched since `elsewhere` was filled
+    bool retire;                   // the process must not be used for another measurement
+    uint64_t hash_key, sign_key;   // secrets of this measurement
+    uint64_t stamp_key[2];         // of the stamps of the current launch
+    cu_event begin, end;           // around a timed launch
+    uint64_t launch_limit_ns;      // after this time any launch has failed
+    double baseline_ns; // of the slowest timed launch of the baseline so far; 0: none yet
 };
 
 // Functions that return int return 0, MEASURE_STOP or an error.
@@ -76,26 +97,37 @@ void gpu_harness_release(struct gpu_harness *harness);
 // Initialises the data of a case, which owns nothing. *of must outlive it.
 MUST_CHECK int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
                                      const struct measure_case *of, struct err *err);
-// Has the oracle begin to compute the expected outputs for all slots of the case.
+// Has the oracle begin to compute the expected outputs for the contents of verification.
 MUST_CHECK int gpu_harness_announce(struct gpu_harness *harness, const struct gpu_case *data,
                                     struct err *err);
-// Places the case: allocates memory, makes the input data of all slots and prepares the programs in
-// `arms`, a set of bits 1 << enum arm_index. Returns MEASURE_STOP when the candidate cannot be
-// launched.
+// Places the case, unless it is placed for the same arms (bits 1 << enum arm_index): inspects what
+// was placed before, places tensors, prepares the arms' programs and fills everything else with a
+// pattern. Returns MEASURE_STOP when the candidate cannot be launched.
 MUST_CHECK int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *data, unsigned arms,
                                  struct err *err);
-// Puts input set `number` into a slot. Its outputs have to be verified anew. The case must be
-// placed.
-MUST_CHECK int gpu_harness_renew(struct gpu_harness *harness, struct gpu_case *data, size_t slot,
-                                 uint64_t number, struct err *err);
 
-// Launches the arm once on the input data of the slot and verifies what it did. The case must be
-// placed with this arm. When `time` is not NULL, the caches are in the state that the problem asks
-// for, and the launch is timed. The host waits for each launch before it queues the next. Without
-// that, launches take up to 1 us more or less depending on their place in the queue, on an H200
-// (docs/measuring.md).
+// Looks at every byte of the open arena that nobody may write to, unless nothing has been launched
+// since the last time. The candidate is stopped when it may have written there. Takes 0.3 ms for a
+// GiB on an H200.
+MUST_CHECK int gpu_harness_inspect(struct gpu_harness *harness, struct err *err);
+// Fills it with the pattern of a new key. The case must be placed and inspected.
+MUST_CHECK int gpu_harness_refill(struct gpu_harness *harness, struct err *err);
+
+// Launches the arm once on a content of the case. The case must be placed with this arm. Contents
+// below MEASURE_CONTENTS are for verification: the outputs are compared with what is expected. Of
+// others the digest is kept, and of arms other than the baseline the outputs. When `time` is not
+// NULL, the caches are in the state that the problem asks for, and the launch is timed. The host
+// waits for each launch before it queues the next. Without that, launches take up to 1 us more or
+// less depending on their place in the queue, on an H200 (docs/measuring.md).
 MUST_CHECK int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data,
-                                  enum arm_index arm, size_t slot, struct gpu_launch_time *time,
+                                  enum arm_index arm, uint64_t content,
+                                  struct gpu_launch_time *time, struct err *err);
+
+// Verifies the last launch of the arm on this content, which the baseline has had too: compares the
+// two digests and, when they differ too much or `judge` is set, the kept outputs with what is
+// expected.
+MUST_CHECK int gpu_harness_verify(struct gpu_harness *harness, struct gpu_case *data,
+                                  enum arm_index arm, uint64_t content, bool judge,
                                   struct err *err);
 
 #endif

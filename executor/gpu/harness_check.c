@@ -1,45 +1,106 @@
 // Design note. Checking what one launch has done, from the result words that take_results
-// (executor/gpu/harness_launch.c) has brought to the host: how many guard words differ, and the
-// hash of every tensor. An output whose hash is not known goes to the oracle. A failure of the
-// candidate is its verdict; a failure of the baseline is an error, because then nothing can be
-// measured.
+// (executor/gpu/harness_launch.c) has brought to the host: how many guard bytes differ, how many
+// places of the inputs, and the digest of every output.
+//
+// Launches of verification are on contents that the oracle is told of beforehand, and it compares
+// every output, except one whose 128-bit hash is that of an output which it has accepted for the
+// same content. Timed launches are on contents of their own, and computing what is expected for each
+// would take longer than all the rest. So their digests are compared with the baseline's for the
+// same content: an honest candidate differs by what rounding explains, and how much that is has been
+// seen where the oracle has accepted the output. What differs by more than SUSPECT times that goes
+// to the oracle. The sum in a digest has secret signs, so a candidate cannot choose errors that it
+// does not show; but errors below what was seen it does not show, and therefore the caller has
+// launches judged by the oracle that it picks at random.
+//
+// A failure of the candidate is its verdict. A failure of the baseline is an error, because then
+// nothing can be measured; unless the baseline fails only beside the candidate.
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#define SUSPECT 8.0  // differences of sums up to this many times the largest accepted one are usual
+#define ALONE_RUNS 3 // contents on which a baseline that has failed is run alone
+
+// ---- the baseline ----
+
+// Returns 0 when the baseline is right where no candidate has ever run.
+static int run_alone(struct gpu_harness *harness, const struct gpu_case *data, uint64_t content,
+                     enum err_code code, const char *what, struct err *err)
+{
+    for (uint64_t i = 0; i < ALONE_RUNS; i++) {
+        struct input_set set = gpu_harness_input_set(harness, data, content + i);
+        char why[ERR_TEXT_MAX];
+        bool failed = false;
+        int rc = oracle_run_alone(harness->oracle, &harness->plan->baseline, &set,
+                                  harness->launch_limit_ns, &failed, why, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        if (failed) {
+            return err_set(err, code, "the baseline %s, for %s; alone %s", what, data->of->name,
+                           why);
+        }
+    }
+    return 0;
+}
+
+int gpu_harness_baseline_failed(struct gpu_harness *harness, const struct gpu_case *data,
+                                uint64_t content, enum verdict verdict, enum err_code code,
+                                const char *what, struct err *err)
+{
+    if (!harness->candidate_ran) {
+        return err_set(err, code, "the baseline %s, for %s", what, data->of->name);
+    }
+    harness->retire = true;
+    int rc = run_alone(harness, data, content, code, what, err);
+    if (rc != 0) {
+        return rc;
+    }
+    return measurement_stop(harness->measurement, verdict,
+                            "the baseline failed beside it and not alone: it %s, for %s", what,
+                            data->of->name);
+}
+
+// ---- guards and inputs ----
+
 int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case *data,
-                             bool candidate, struct err *err)
+                             enum arm_index arm, uint64_t content, const struct gpu_zones *zones,
+                             struct err *err)
 {
     const uint64_t *words = harness->gpu->host_words;
-    const char *who = candidate ? "it" : "the baseline";
+    const struct problem *problem = harness->problem;
+    size_t scratch = harness->arm[arm]->manifest->scratch_count;
     char what[200] = "";
 
     if (words[WORD_GUARD] > 0) {
-        size_t t = (size_t)words[WORD_GUARD + 1] / 2;
+        size_t t = (size_t)(zones->count - words[WORD_GUARD + 1]) / 2;
 
-        (void)snprintf(what, sizeof(what), "%s wrote outside %s", who,
-                       t < harness->problem->tensor_count ? harness->problem->tensor[t].name
-                                                          : "its scratch memory");
+        (void)snprintf(what, sizeof(what), "wrote outside %s",
+                       t < problem->tensor_count             ? problem->tensor[t].name
+                       : t < problem->tensor_count + scratch ? "its scratch memory"
+                                                             : "its tensors");
     }
-    for (size_t t = 0; t < harness->problem->tensor_count && what[0] == '\0'; t++) {
-        if (harness->problem->tensor[t].direction == DIRECTION_IN &&
-            memcmp(words + WORD_HASH + 2 * t, harness->input_hash[harness->slot][t], 16) != 0) {
-            (void)snprintf(what, sizeof(what), "%s changed its input %s", who,
-                           harness->problem->tensor[t].name);
+    for (size_t t = 0; t < problem->tensor_count && what[0] == '\0'; t++) {
+        if (words[WORD_INPUT + t] > 0) {
+            (void)snprintf(what, sizeof(what), "changed its input %s", problem->tensor[t].name);
         }
     }
     if (what[0] == '\0') {
         return 0;
     }
-    return candidate ? measurement_stop(harness->measurement, VERDICT_WRONG, "%s, for %s", what,
-                                        data->of->name)
-                     : err_set(err, ERR_INVALID, "%s, for %s", what, data->of->name);
+    return arm == ARM_CANDIDATE ? measurement_stop(harness->measurement, VERDICT_WRONG,
+                                                   "it %s, for %s", what, data->of->name)
+                                : gpu_harness_baseline_failed(harness, data, content, VERDICT_WRONG,
+                                                              ERR_INVALID, what, err);
 }
 
+// ---- outputs ----
+
 static int refuse_output(struct gpu_harness *harness, const struct gpu_case *data,
-                         enum arm_index arm, size_t tensor, const struct oracle_answer *answer,
-                         struct err *err)
+                         enum arm_index arm, uint64_t content, size_t tensor,
+                         const struct oracle_answer *answer, struct err *err)
 {
     const struct tensor *t = &harness->problem->tensor[tensor];
     char values[160] = "is wrong";
@@ -50,23 +111,27 @@ static int refuse_output(struct gpu_harness *harness, const struct gpu_case *dat
     }
     char text[512];
     (void)snprintf(text, sizeof(text),
-                   "%s[%llu] %s, for %s; %llu of %zu elements are outside the bound of %g, the "
+                   "%s[%llu] %s%s%s; %llu of %zu elements are outside the bound of %g, the "
                    "largest error is %.3g",
-                   t->name, (unsigned long long)answer->first, values, data->of->name,
+                   t->name, (unsigned long long)answer->first, values,
+                   arm == ARM_CANDIDATE ? ", for " : "", arm == ARM_CANDIDATE ? data->of->name : "",
                    (unsigned long long)answer->wrong, data->sizes.count[tensor], t->tolerance,
                    answer->max_error);
     if (arm == ARM_CANDIDATE) {
         return measurement_stop(harness->measurement, VERDICT_WRONG, "%s", text);
     }
-    return err_set(err, ERR_INVALID, "the baseline disagrees with the reference: %s", text);
+    char what[600];
+    (void)snprintf(what, sizeof(what), "disagrees with the reference: %s", text);
+    return gpu_harness_baseline_failed(harness, data, content, VERDICT_WRONG, ERR_INVALID, what,
+                                       err);
 }
 
-// Has the oracle compare one output with what is expected.
+// Has the oracle compare one output, which is in `from`, with what is expected.
 static int ask_oracle(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
-                      size_t slot, size_t tensor, struct err *err)
+                      uint64_t content, size_t tensor, const struct guarded_buffer *from,
+                      struct err *err)
 {
-    struct input_set set = gpu_harness_input_set(harness, data, slot);
-    const struct guarded_buffer *from = &harness->live[tensor];
+    struct input_set set = gpu_harness_input_set(harness, data, content);
     struct oracle_answer answer;
     int rc = oracle_check(harness->oracle, harness->gpu, &set, tensor, from->tensor, from->bytes,
                           &answer, err);
@@ -79,30 +144,124 @@ static int ask_oracle(struct gpu_harness *harness, const struct gpu_case *data, 
         harness->measurement->error_bound =
             fmax(harness->measurement->error_bound, harness->problem->tensor[tensor].tolerance);
     }
-    return answer.wrong > 0 ? refuse_output(harness, data, arm, tensor, &answer, err) : 0;
+    return answer.wrong > 0 ? refuse_output(harness, data, arm, content, tensor, &answer, err) : 0;
+}
+
+static void take_digest(const struct gpu_harness *harness, uint64_t content,
+                        struct launch_digest *ret)
+{
+    *ret = (struct launch_digest){.known = true, .content = content};
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        const uint64_t *words = harness->gpu->host_words + WORD_DIGEST + 4 * t;
+        struct output_digest *output = &ret->output[t];
+
+        memcpy(output->hash, words, sizeof(output->hash));
+        memcpy(&output->sum, words + 2, sizeof(output->sum));
+        output->not_finite = words[3];
+    }
+}
+
+static bool same_hash(const struct output_digest *a, const struct output_digest *b)
+{
+    return memcmp(a->hash, b->hash, sizeof(a->hash)) == 0;
+}
+
+// Remembers by how much the sums of an accepted output differ from the baseline's. One that is much
+// larger than those before may be the baseline's failure: it counts as SUSPECT times the largest.
+static void accept(struct gpu_case *data, enum arm_index arm, uint64_t content, size_t tensor)
+{
+    const struct launch_digest *baseline = &data->last[ARM_BASELINE][content % 2];
+    const struct launch_digest *digest = &data->last[arm][content % 2];
+    double *most = &data->accepted[arm][tensor];
+
+    if (arm == ARM_BASELINE || !baseline->known || baseline->content != content) {
+        return;
+    }
+    double differ = fabs(digest->output[tensor].sum - baseline->output[tensor].sum);
+    if (isfinite(differ)) {
+        *most = fmax(*most, *most > 0 ? fmin(differ, SUSPECT * *most) : differ);
+    }
 }
 
 int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu_case *data,
-                              enum arm_index arm, size_t slot, struct err *err)
+                              enum arm_index arm, uint64_t content, struct err *err)
 {
-    struct verified_outputs *verified = &data->verified[arm][slot];
-    uint64_t hash[PROBLEM_TENSOR_MAX][2];
-    bool known = verified->known;
+    struct launch_digest *last = &data->last[arm][content % 2], digest;
+    bool known = last->known && last->content == content;
 
-    memcpy(hash, harness->gpu->host_words + WORD_HASH, sizeof(hash));
+    take_digest(harness, content, &digest);
     int rc = 0;
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        if (tensor_is_output(&harness->problem->tensor[t]) &&
-            !(known && memcmp(hash[t], verified->hash[t], sizeof(hash[t])) == 0)) {
-            rc = ask_oracle(harness, data, arm, slot, t, err);
+        if (content < MEASURE_CONTENTS && tensor_is_output(&harness->problem->tensor[t]) &&
+            !(known && same_hash(&digest.output[t], &last->output[t]))) {
+            rc = ask_oracle(harness, data, arm, content, t, &harness->live[t], err);
         }
     }
     if (rc != 0) {
         return rc;
     }
-    if (!known) {
-        memcpy(verified->hash, hash, sizeof(hash));
-        verified->known = true;
+    *last = digest;
+    if (content >= MEASURE_CONTENTS) {
+        return 0;
+    }
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        accept(data, arm, content, t);
+    }
+    harness->measurement->checks += arm == ARM_CANDIDATE;
+    return 0;
+}
+
+// ---- timed launches ----
+
+static bool is_suspect(const struct gpu_harness *harness, const struct gpu_case *data,
+                       enum arm_index arm, uint64_t content, size_t tensor)
+{
+    const struct tensor *t = &harness->problem->tensor[tensor];
+    const struct output_digest *baseline = &data->last[ARM_BASELINE][content % 2].output[tensor];
+    const struct output_digest *output = &data->last[arm][content % 2].output[tensor];
+
+    if (same_hash(baseline, output)) {
+        return false;
+    }
+    if (dtype_roundoff(t->dtype) >= 1 && t->tolerance <= 0) { // integers that must be equal
+        return true;
+    }
+    // A difference that is NaN, because a sum has overflowed, is suspect too.
+    return baseline->not_finite != output->not_finite ||
+           !(fabs(output->sum - baseline->sum) <= SUSPECT * data->accepted[arm][tensor]);
+}
+
+int gpu_harness_verify(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
+                       uint64_t content, bool judge, struct err *err)
+{
+    const struct problem *problem = harness->problem;
+    int rc = 0;
+
+    for (enum arm_index each = 0; each < ARM_COUNT; each++) {
+        const struct launch_digest *last = &data->last[each][content % 2];
+
+        if ((each == arm || each == ARM_BASELINE) && (!last->known || last->content != content)) {
+            return err_set(err, ERR_INTERNAL, "content %llu was not launched",
+                           (unsigned long long)content);
+        }
+    }
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        judge = judge || (tensor_is_output(&problem->tensor[t]) &&
+                          is_suspect(harness, data, arm, content, t));
+    }
+    if (!judge) {
+        return 0;
+    }
+    for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
+        if (tensor_is_output(&problem->tensor[t])) {
+            rc = ask_oracle(harness, data, arm, content, t, &harness->kept[content % 2][t], err);
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        accept(data, arm, content, t);
     }
     harness->measurement->checks += arm == ARM_CANDIDATE;
     return 0;

@@ -1,15 +1,26 @@
-// Design note. One launch is queued as a whole, then the host waits once:
+// Design note. One launch is queued in two parts, and the host waits after each:
 //
-//   clear the result words; restore inputs, outputs, scratch memory, device variables
-//   timed: 0 to 3 extra launches, stamp, caches, event, the arm's launches, event, stamp
-//   untimed: the arm's launches
-//   compare the guards, hash every tensor, copy the result words to the host
+//   close the arenas `judge` and `kept`
+//     make the inputs; poison outputs, local and shared memory; clear scratch memory
+//     timed: 0 to 3 extra launches, stamp, caches, event, the arm's launches, event, stamp
+//     untimed: stamp, the arm's launches, stamp
+//   open them
+//     compare the guards and the inputs, digest every output, keep those of the second arm
+//     restore device variables and the pattern in scratch memory; copy the results to the host
 //
 // A stamp reads the timer and the cycle counter of one multiprocessor; two of them give its clock.
-// The order of these calls is part of what was measured (docs/measuring.md): leave it as it is.
+// They lie where a candidate can write, so each proves with keys that are used once that it is one:
+// otherwise a candidate could have its slow launches taken for disturbed ones. The order of the
+// timed calls is part of what was measured (docs/measuring.md): leave it as it is.
+//
+// What a launch costs, beside itself and the flush, from the figures of an H200 and the sizes of the
+// tensors: making the inputs and comparing them, 0.1 ms each for 64 M floats, less for fewer;
+// poisoning, digesting and keeping outputs, 3 times their bytes at 2 to 4 TB/s; four changes of
+// access, 3 us each, while what is kept is small; two waits and about ten short kernels, 60 us.
 #include "common/clock.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
+#include <stdio.h>
 
 #define FIRST_LIMIT_NS (500 * NS_PER_MS) // least limit of an untimed launch of the candidate
 #define LIMIT_LEAST_NS (100 * NS_PER_MS) // least limit of a timed one
@@ -17,60 +28,47 @@
 #define LEAD_NS 40000    // the host needs about as long to queue a launch
 #define EXTRA_LAUNCHES 4 // the number of extra launches is below this
 
-// ---- queueing ----
-
-static int clear_results(struct gpu_harness *harness, struct err *err)
-{
-    uint64_t ones = ~0ULL;
-    int rc = gpu_clear_words(harness->gpu, 0, WORD_COUNT, err);
-
-    if (rc == 0) {
-        rc = gpu_check(harness->gpu,
-                       harness->gpu->driver.copy_to_device(gpu_word(harness->gpu, WORD_GUARD + 1),
-                                                           &ones, sizeof(ones),
-                                                           harness->gpu->stream),
-                       "clearing results", err);
-    }
-    return rc;
-}
+// ---- before a launch ----
 
 static int stamp(struct gpu_harness *harness, size_t number, struct err *err)
 {
-    cu_pointer out = gpu_word(harness->gpu, WORD_STAMP + 3 * number);
+    cu_pointer out = harness->gpu->stamps + number * STAMP_WORDS * sizeof(uint64_t);
 
-    return gpu_run(harness->gpu, GPU_STAMP, 1, (void *[]){&out}, err);
+    return gpu_run(harness->gpu, GPU_STAMP, 1,
+                   (void *[]){&out, &harness->stamp_key[0], &harness->stamp_key[1]}, err);
 }
 
-// Queues restoring the state that every run must find.
-static int restore(struct gpu_harness *harness, enum arm_index arm, size_t slot, struct err *err)
+// Queues bringing about the state that every run must find.
+static int prepare(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                   uint64_t content, struct err *err)
 {
-    int rc = slot == harness->slot ? 0 : gpu_harness_choose_slot(harness, slot, err);
+    struct stats_rng *rng = &harness->measurement->rng;
+    struct input_set set = gpu_harness_input_set(harness, data, content);
+    struct gpu *gpu = harness->gpu;
+    int rc = 0;
 
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        switch (harness->problem->tensor[t].direction) {
-        case DIRECTION_IN:
-            break;
-        case DIRECTION_OUT:
-            rc = guarded_buffer_poison(&harness->live[t], harness->gpu,
-                                       stats_rng_u64(&harness->measurement->rng), err);
-            break;
-        case DIRECTION_INOUT:
-            rc = gpu_harness_copy(harness, &harness->live[t], &harness->store[slot][t], err);
-            break;
-        }
+        rc = tensor_is_input(&harness->problem->tensor[t])
+                 ? input_set_fill(&set, gpu, harness->problem, t, &harness->live[t], &data->sizes,
+                                  err)
+                 : guarded_buffer_poison(&harness->live[t], gpu, stats_rng_u64(rng), err);
     }
-    if (rc == 0) {
-        rc = program_reset(harness->arm[arm], stats_rng_u64(&harness->measurement->rng), err);
+    if (rc != 0) {
+        return rc;
     }
-    return rc == 0 ? gpu_poison_shared(harness->gpu, stats_rng_u64(&harness->measurement->rng), err)
-                   : rc;
+    rc = program_clear(harness->arm[arm], err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_scrub_local(gpu, harness->arm[arm]->local_bytes, stats_rng_u64(rng), err);
+    return rc == 0 ? gpu_poison_shared(gpu, stats_rng_u64(rng), err) : rc;
 }
 
 // Queues putting the caches into the state that the problem asks for. This also keeps the stream
 // busy while the host queues what follows.
 static int set_caches(struct gpu_harness *harness, struct err *err)
 {
-    cu_pointer sum = gpu_word(harness->gpu, WORD_SUM);
+    cu_pointer sum = harness->gpu->stamps; // hardly ever written to
 
     if (harness->problem->cache == CACHE_COLD) {
         return gpu_flush(harness->gpu, err);
@@ -88,19 +86,27 @@ static int set_caches(struct gpu_harness *harness, struct err *err)
     return rc == 0 ? gpu_run(harness->gpu, GPU_SPIN, 1, (void *[]){&lead}, err) : rc;
 }
 
-static int run_arm(struct gpu_harness *harness, enum arm_index arm, struct err *err)
+static int run_arm(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                   struct err *err)
 {
     struct err why = ERR_INIT;
-    int rc = program_run(harness->arm[arm], &why);
 
+    harness->inspected = false;
+    if (arm == ARM_CANDIDATE) {
+        harness->candidate_ran = harness->candidate_here = true;
+    }
+    int rc = program_run(harness->arm[arm], &why);
     if (rc == PROGRAM_UNFIT && arm == ARM_CANDIDATE) {
         return measurement_stop(harness->measurement, VERDICT_CRASH, "%s", why.text);
     }
-    if (rc == 0) {
-        return 0;
+    if (rc == PROGRAM_UNFIT) {
+        return err_set(err, ERR_INVALID, "the baseline cannot be launched: %s, for %s", why.text,
+                       data->of->name);
     }
-    *err = why;
-    return rc < 0 ? rc : err_wrap(err, "the baseline");
+    if (rc != 0) {
+        *err = why;
+    }
+    return rc;
 }
 
 // Queues a random number of launches that do nothing of interest. The measured time of a launch
@@ -118,7 +124,8 @@ static int add_random_launches(struct gpu_harness *harness, struct err *err)
     return rc;
 }
 
-static int timed_launch(struct gpu_harness *harness, enum arm_index arm, struct err *err)
+static int timed_launch(struct gpu_harness *harness, const struct gpu_case *data,
+                        enum arm_index arm, struct err *err)
 {
     struct driver *d = &harness->gpu->driver;
     int rc = add_random_launches(harness, err);
@@ -139,7 +146,7 @@ static int timed_launch(struct gpu_harness *harness, enum arm_index arm, struct 
     if (rc != 0) {
         return rc;
     }
-    rc = run_arm(harness, arm, err);
+    rc = run_arm(harness, data, arm, err);
     if (rc != 0) {
         return rc;
     }
@@ -148,19 +155,98 @@ static int timed_launch(struct gpu_harness *harness, enum arm_index arm, struct 
     return rc == 0 ? stamp(harness, 1, err) : rc;
 }
 
-// Queues comparing the guards and hashing every tensor, and brings the results to the host.
-static int take_results(struct gpu_harness *harness, struct err *err)
+static int untimed_launch(struct gpu_harness *harness, const struct gpu_case *data,
+                          enum arm_index arm, struct err *err)
 {
-    cu_pointer differ = gpu_word(harness->gpu, WORD_GUARD);
-    uint64_t key = harness->guard_key;
-    int rc = gpu_run(harness->gpu, GPU_GUARD_CHECK, GUARD_BYTES / 4,
-                     (void *[]){&harness->zones, &key, &differ}, err);
+    int rc = stamp(harness, 0, err);
 
-    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        rc = guarded_buffer_hash(&harness->live[t], harness->gpu, harness->hash_key,
-                                 WORD_HASH + 2 * t, err);
+    if (rc != 0) {
+        return rc;
     }
-    return rc == 0 ? gpu_read_words(harness->gpu, 0, WORD_COUNT, err) : rc;
+    rc = run_arm(harness, data, arm, err);
+    return rc == 0 ? stamp(harness, 1, err) : rc;
+}
+
+// ---- after a launch ----
+
+// Queues giving back what the next launch must find, of all arms: a candidate may have reached the
+// variables of another arm's module.
+static int restore(struct gpu_harness *harness, enum arm_index arm, struct err *err)
+{
+    struct gpu_zones scratch = {.count = 0};
+    int rc = 0;
+
+    for (size_t i = 0; i < ARM_COUNT && rc == 0; i++) {
+        if ((harness->arms & 1u << i) != 0) {
+            rc = program_restore(harness->arm[i], err);
+        }
+    }
+    if (rc != 0 || !program_scratch(harness->arm[arm], false, &scratch) || scratch.count == 0) {
+        return rc;
+    }
+    return gpu_pattern_fill(harness->gpu, &scratch, harness->pattern_key, err);
+}
+
+// Queues looking at one tensor.
+static int take_tensor(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                       uint64_t content, size_t t, struct err *err)
+{
+    const struct tensor *tensor = &harness->problem->tensor[t];
+    const struct guarded_buffer *live = &harness->live[t];
+    const struct guarded_buffer *kept = &harness->kept[content % 2][t];
+    struct input_set set = gpu_harness_input_set(harness, data, content);
+    struct gpu *gpu = harness->gpu;
+
+    if (tensor->direction == DIRECTION_IN) {
+        return input_set_check(&set, gpu, harness->problem, t, live, &data->sizes, WORD_INPUT + t,
+                               err);
+    }
+    int rc = guarded_buffer_digest(live, gpu, (int)tensor->dtype, harness->hash_key,
+                                   harness->sign_key + content, WORD_DIGEST + 4 * t, err);
+    if (rc != 0 || arm == ARM_BASELINE || content < MEASURE_CONTENTS) {
+        return rc;
+    }
+    return gpu_check(gpu, gpu->driver.copy(kept->tensor, live->tensor, live->bytes, gpu->stream),
+                     "keeping an output", err);
+}
+
+static int read_stamps(struct gpu_harness *harness, struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+
+    return gpu_check(gpu,
+                     gpu->driver.copy_to_host(gpu->host_words + HOST_STAMP, gpu->stamps,
+                                              GPU_STAMP_BYTES, gpu->stream),
+                     "reading the stamps", err);
+}
+
+// Queues all that comes after a launch, and waits.
+static int take_results(struct gpu_harness *harness, const struct gpu_case *data,
+                        enum arm_index arm, uint64_t content, const struct gpu_zones *zones,
+                        struct err *err)
+{
+    int rc = gpu_clear_words(harness->gpu, 0, WORD_COUNT, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_pattern_check(harness->gpu, zones, harness->pattern_key, WORD_GUARD, err);
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
+        rc = take_tensor(harness, data, arm, content, t, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = restore(harness, arm, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = read_stamps(harness, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_read_words(harness->gpu, 0, WORD_COUNT, err);
+    return rc == 0 ? gpu_finish(harness->gpu, "looking at what a launch has done", err) : rc;
 }
 
 // ---- waiting ----
@@ -175,69 +261,95 @@ static uint64_t limit_ns(const struct gpu_harness *harness, bool candidate, bool
     return candidate && limit < harness->launch_limit_ns ? limit : harness->launch_limit_ns;
 }
 
-static int await(struct gpu_harness *harness, const struct gpu_case *data, bool candidate,
-                 uint64_t limit, struct err *err)
+// The context is broken: a kernel of the arm has done it, because a fault on the device is reported
+// by whichever call comes next. A defect of the hardware is nobody's fault.
+static int fault(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                 uint64_t content, struct err *err)
 {
-    switch (gpu_wait(harness->gpu, limit)) {
-    case GPU_DONE:
-        return 0;
-    case GPU_TIMEOUT:
-        if (candidate) {
-            return measurement_stop(harness->measurement, VERDICT_TIMEOUT,
-                                    "a launch did not end within %.3g seconds, for %s",
-                                    clock_seconds(limit), data->of->name);
-        }
-        return err_set(err, ERR_SYSTEM, "the baseline did not end within %.3g seconds, for %s",
-                       clock_seconds(limit), data->of->name);
-    case GPU_FAULT:
-        break;
-    }
-    char buf[256];
+    char buf[256], what[400];
+
+    *err = (struct err)ERR_INIT;
     if (gpu_is_defective(harness->gpu)) {
         return err_set(err, ERR_SYSTEM, "the GPU has failed: %s, for %s",
                        gpu_result_text(harness->gpu, buf), data->of->name);
     }
-    if (candidate) {
-        return measurement_stop(harness->measurement, VERDICT_CRASH,
-                                "the candidate ended with %s, for %s",
-                                gpu_result_text(harness->gpu, buf), data->of->name);
+    (void)snprintf(what, sizeof(what), "ended with %s", gpu_result_text(harness->gpu, buf));
+    if (arm == ARM_CANDIDATE) {
+        return measurement_stop(harness->measurement, VERDICT_CRASH, "the candidate %s, for %s",
+                                what, data->of->name);
     }
-    return err_set(err, ERR_SYSTEM, "the baseline ended with %s, for %s",
-                   gpu_result_text(harness->gpu, buf), data->of->name);
+    return gpu_harness_baseline_failed(harness, data, content, VERDICT_CRASH, ERR_SYSTEM, what,
+                                       err);
 }
 
-// Attributes an error of the driver to the arm whose kernels may have been running: a fault on the
-// device is reported by whichever call comes next. A defect of the hardware is nobody's fault.
-static int blame(struct gpu_harness *harness, const struct gpu_case *data, bool candidate, int rc,
-                 struct err *err)
+static int await(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                 uint64_t content, uint64_t limit, struct err *err)
 {
-    if (rc >= 0 || !harness->gpu->broken || gpu_is_defective(harness->gpu)) {
-        return rc;
+    char what[200];
+
+    switch (gpu_wait(harness->gpu, limit)) {
+    case GPU_DONE:
+        return 0;
+    case GPU_FAULT:
+        return fault(harness, data, arm, content, err);
+    case GPU_TIMEOUT:
+        break;
     }
-    *err = (struct err)ERR_INIT;
-    char buf[256];
-    if (candidate) {
-        return measurement_stop(harness->measurement, VERDICT_CRASH,
-                                "the candidate ended with %s, for %s",
-                                gpu_result_text(harness->gpu, buf), data->of->name);
+    (void)snprintf(what, sizeof(what), "did not end within %.3g seconds", clock_seconds(limit));
+    if (arm == ARM_CANDIDATE) {
+        return measurement_stop(harness->measurement, VERDICT_TIMEOUT, "a launch %s, for %s", what,
+                                data->of->name);
     }
-    return err_set(err, ERR_SYSTEM, "the baseline ended with %s, for %s",
-                   gpu_result_text(harness->gpu, buf), data->of->name);
+    return gpu_harness_baseline_failed(harness, data, content, VERDICT_CRASH, ERR_SYSTEM, what,
+                                       err);
+}
+
+// ---- time ----
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+// Whether kc_stamp with the keys of this launch wrote the stamp.
+static bool is_proven(const struct gpu_harness *harness, const uint64_t *stamp)
+{
+    uint64_t proof = mix(mix(mix(harness->stamp_key[0] ^ stamp[0]) + stamp[1]) ^ stamp[2]);
+
+    return stamp[3] == proof + harness->stamp_key[1];
 }
 
 // The average clock, in Hz, of the multiprocessor between the two stamps of a launch. NaN when they
 // were taken on different multiprocessors.
-static double clock_between(const uint64_t *stamps)
+static double clock_between(const uint64_t *first, const uint64_t *second)
 {
-    double ns = (double)(stamps[3] - stamps[0]), cycles = (double)(stamps[4] - stamps[1]);
+    double ns = (double)(second[0] - first[0]), cycles = (double)(second[1] - first[1]);
 
-    return stamps[2] == stamps[5] && ns > 0 && cycles > 0 ? cycles / ns * 1e9 : NAN;
+    return first[2] == second[2] && ns > 0 && cycles > 0 ? cycles / ns * 1e9 : NAN;
+}
+
+// Checks that both stamps are what kc_stamp wrote.
+static int check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
+                        enum arm_index arm, struct err *err)
+{
+    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
+
+    if (is_proven(harness, first) && is_proven(harness, first + STAMP_WORDS)) {
+        return 0;
+    }
+    return arm == ARM_CANDIDATE
+               ? measurement_stop(harness->measurement, VERDICT_WRONG,
+                                  "it wrote outside its tensors, for %s", data->of->name)
+               : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors, for %s",
+                         data->of->name);
 }
 
 static int read_time(struct gpu_harness *harness, enum arm_index arm, struct gpu_launch_time *ret,
                      struct err *err)
 {
-    const uint64_t *stamps = harness->gpu->host_words + WORD_STAMP;
+    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
     float ms = 0;
     int rc = gpu_check(harness->gpu,
                        harness->gpu->driver.event_elapsed(&ms, harness->begin, harness->end),
@@ -246,7 +358,8 @@ static int read_time(struct gpu_harness *harness, enum arm_index arm, struct gpu
     if (rc != 0) {
         return rc;
     }
-    *ret = (struct gpu_launch_time){.ns = (double)ms * 1e6, .clock_hz = clock_between(stamps)};
+    *ret = (struct gpu_launch_time){.ns = (double)ms * 1e6,
+                                    .clock_hz = clock_between(first, first + STAMP_WORDS)};
     if (arm == ARM_BASELINE) {
         harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);
     }
@@ -255,38 +368,61 @@ static int read_time(struct gpu_harness *harness, enum arm_index arm, struct gpu
 
 // ---- one launch ----
 
-static int queue_launch(struct gpu_harness *harness, enum arm_index arm, size_t slot, bool timed,
-                        struct err *err)
+// Runs the arm, while what no launch may see is closed.
+static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                      uint64_t content, bool timed, struct err *err)
 {
-    int rc = clear_results(harness, err);
+    int rc = gpu_seal(harness->gpu, true, err);
 
     if (rc != 0) {
         return rc;
     }
-    rc = restore(harness, arm, slot, err);
-    if (rc != 0) {
-        return rc;
+    rc = prepare(harness, data, arm, content, err);
+    if (rc == 0) {
+        rc =
+            timed ? timed_launch(harness, data, arm, err) : untimed_launch(harness, data, arm, err);
     }
-    rc = timed ? timed_launch(harness, arm, err) : run_arm(harness, arm, err);
-    return rc == 0 ? take_results(harness, err) : rc;
+    if (rc == 0) {
+        rc = await(harness, data, arm, content, limit_ns(harness, arm == ARM_CANDIDATE, !timed),
+                   err);
+    } else if (rc < 0 && harness->gpu->broken) {
+        rc = fault(harness, data, arm, content, err);
+    }
+    struct err why = ERR_INIT;
+    int opened = gpu_seal(harness->gpu, false, &why);
+    if (rc == 0 && opened != 0) {
+        *err = why;
+        rc = opened;
+    }
+    return rc;
 }
 
 int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
-                       size_t slot, struct gpu_launch_time *time, struct err *err)
+                       uint64_t content, struct gpu_launch_time *time, struct err *err)
 {
     uint64_t start = clock_now_ns(&clock_system);
     double *verify_s = &harness->measurement->seconds.verify;
-    bool candidate = arm == ARM_CANDIDATE;
-    int rc = queue_launch(harness, arm, slot, time, err);
+    struct gpu_zones zones = {.count = 0};
 
-    if (rc == 0) {
-        rc = await(harness, data, candidate, limit_ns(harness, candidate, !time), err);
+    for (size_t i = 0; i < 2; i++) {
+        harness->stamp_key[i] = stats_rng_u64(&harness->measurement->rng);
     }
-    rc = blame(harness, data, candidate, rc, err);
+    int rc = gpu_harness_zones(harness, arm, &zones, err);
+    if (rc == 0) {
+        rc = run_sealed(harness, data, arm, content, time, err);
+    }
     if (rc != 0) {
         goto out;
     }
-    rc = gpu_harness_check_memory(harness, data, candidate, err);
+    rc = take_results(harness, data, arm, content, &zones, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = gpu_harness_check_memory(harness, data, arm, content, &zones, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = check_stamps(harness, data, arm, err);
     if (rc != 0) {
         goto out;
     }
@@ -296,7 +432,7 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
             goto out;
         }
     }
-    rc = gpu_harness_check_outputs(harness, data, arm, slot, err);
+    rc = gpu_harness_check_outputs(harness, data, arm, content, err);
 out:
     if (!time) {
         *verify_s = fmax(*verify_s, 0) + clock_seconds(clock_now_ns(&clock_system) - start);

@@ -1,32 +1,46 @@
-// What the parts of the GPU harness share: harness.c, harness_launch.c and harness_check.c. No
-// other file includes this.
+// What the parts of the GPU harness share: harness.c, harness_launch.c, harness_check.c and
+// harness_memory.c. No other file includes this.
 #ifndef EXECUTOR_GPU_HARNESS_WORDS_H
 #define EXECUTOR_GPU_HARNESS_WORDS_H
 
 #include "executor/gpu/harness.h"
+#include "proto/verdict.h"
 
 // Where kernels leave results, as indices into the result words of the GPU (gpu->words).
-#define WORD_HASH 0                                     // two words for each tensor
-#define WORD_GUARD (WORD_HASH + PROBLEM_TENSOR_MAX * 2) // changed words; least zone with one
-#define WORD_STAMP (WORD_GUARD + 2)                     // three before the launch, three after it
-#define WORD_COUNT (WORD_STAMP + 6)
-#define WORD_SUM WORD_COUNT // where GPU_READ puts its sum, which is not used
+#define WORD_DIGEST 0                                     // four words for each tensor
+#define WORD_INPUT (WORD_DIGEST + PROBLEM_TENSOR_MAX * 4) // changed places of each tensor
+#define WORD_GUARD (WORD_INPUT + PROBLEM_TENSOR_MAX)      // two words of gpu_pattern_check
+#define WORD_FLUSH (WORD_GUARD + 2)                       // changed words of the flushing memory
+#define WORD_COUNT (WORD_FLUSH + 1)
+#define HOST_STAMP WORD_COUNT // of host_words: the stamps, which are no result words
+#define STAMP_WORDS 4         // of each of the two stamps
 
-// Returns the name of the input data in the slot.
+// Returns the name of this content's input data.
 struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
-                                       const struct gpu_case *data, size_t slot);
-// Queues copying one tensor to another of the same size.
-MUST_CHECK int gpu_harness_copy(struct gpu_harness *harness, const struct guarded_buffer *to,
-                                const struct guarded_buffer *from, struct err *err);
-// Queues copying the slot's inputs to the live tensors.
-MUST_CHECK int gpu_harness_choose_slot(struct gpu_harness *harness, size_t slot, struct err *err);
+                                       const struct gpu_case *data, uint64_t content);
+
+// Appends what must hold the pattern when the arm has been launched and its scratch memory has not
+// been filled again: the guards of tensors and of its scratch memory, and the other arms' scratch
+// memory. The guards of tensor t are zones 2 t and 2 t + 1.
+MUST_CHECK int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
+                                 struct gpu_zones *zones, struct err *err);
+// Fills harness->elsewhere, as the arenas are placed now.
+MUST_CHECK int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err);
 
 // The two checks after a launch. Both use the result words that the launch has left on the host.
 // Checks that guards and inputs are unchanged.
 MUST_CHECK int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case *data,
-                                        bool candidate, struct err *err);
-// Checks that the outputs are right.
+                                        enum arm_index arm, uint64_t content,
+                                        const struct gpu_zones *zones, struct err *err);
+// Takes the digests. Checks that the outputs are right when the content is one of verification.
 MUST_CHECK int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu_case *data,
-                                         enum arm_index arm, size_t slot, struct err *err);
+                                         enum arm_index arm, uint64_t content, struct err *err);
+
+// The baseline has failed (verdict WRONG or CRASH, with a clause that says how). When the candidate
+// has run in this process, the oracle runs the baseline alone. If it fails there too, or if there
+// was no candidate, this is an error; otherwise the candidate gets the verdict.
+MUST_CHECK int gpu_harness_baseline_failed(struct gpu_harness *harness, const struct gpu_case *data,
+                                           uint64_t content, enum verdict verdict,
+                                           enum err_code code, const char *what, struct err *err);
 
 #endif

@@ -18,9 +18,10 @@ int tensor_sizes_of(const struct problem *problem, const struct shape_case *shap
     return 0;
 }
 
-int input_set_fill(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
-                   size_t tensor, const struct guarded_buffer *buffer,
-                   const struct tensor_sizes *sizes, struct err *err)
+// Queues the kernel. differ is where it counts, when it shall compare; 0: it shall fill.
+static int run(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
+               size_t tensor, const struct guarded_buffer *buffer, const struct tensor_sizes *sizes,
+               cu_pointer differ, struct err *err)
 {
     const struct tensor *t = &problem->tensor[tensor];
     cu_pointer out = buffer->tensor;
@@ -29,6 +30,21 @@ int input_set_fill(const struct input_set *set, struct gpu *gpu, const struct pr
     uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);
     uint64_t count = sizes->count[tensor], last = sizes->last[tensor];
 
-    return gpu_run(gpu, GPU_FILL, count,
-                   (void *[]){&out, &dtype, &distribution, &a, &b, &key, &count, &last}, err);
+    return gpu_run(gpu, GPU_INPUTS, count,
+                   (void *[]){&out, &dtype, &distribution, &a, &b, &key, &count, &last, &differ},
+                   err);
+}
+
+int input_set_fill(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
+                   size_t tensor, const struct guarded_buffer *buffer,
+                   const struct tensor_sizes *sizes, struct err *err)
+{
+    return run(set, gpu, problem, tensor, buffer, sizes, 0, err);
+}
+
+int input_set_check(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
+                    size_t tensor, const struct guarded_buffer *buffer,
+                    const struct tensor_sizes *sizes, size_t at, struct err *err)
+{
+    return run(set, gpu, problem, tensor, buffer, sizes, gpu_word(gpu, at), err);
 }

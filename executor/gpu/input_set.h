@@ -13,7 +13,7 @@ struct input_set {
     struct shape_case shape;
     uint64_t seed;       // of the plan
     uint64_t case_index; // of the case, among all cases of the measurement
-    uint64_t number;     // which of the sets of this case
+    uint64_t number;     // of the content, among those of this case
 };
 
 // How large each tensor of a case is.
@@ -32,5 +32,12 @@ MUST_CHECK int input_set_fill(const struct input_set *set, struct gpu *gpu,
                               const struct problem *problem, size_t tensor,
                               const struct guarded_buffer *buffer, const struct tensor_sizes *sizes,
                               struct err *err);
+
+// Queues comparing the buffer with the set's values: adds the number of places that differ to result
+// word `at`.
+MUST_CHECK int input_set_check(const struct input_set *set, struct gpu *gpu,
+                               const struct problem *problem, size_t tensor,
+                               const struct guarded_buffer *buffer,
+                               const struct tensor_sizes *sizes, size_t at, struct err *err);
 
 #endif

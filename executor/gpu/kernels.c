@@ -2,10 +2,12 @@
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/compile/toolkit.h"
 
-// The assembler puts the text of executor/gpu/kernels.cu here. It finds the file because make runs
+// The assembler puts the text of the three .cu files here, one behind the other. It finds the file because make runs
 // the compiler in the root of the source tree.
 __asm__(".section .rodata\n"
         "kernels_text:\n"
+        ".incbin \"executor/gpu/kernels_base.cu\"\n"
+        ".incbin \"executor/gpu/kernels_inputs.cu\"\n"
         ".incbin \"executor/gpu/kernels.cu\"\n"
         ".byte 0\n"
         ".previous\n");

@@ -1,5 +1,9 @@
 #include "executor/gpu/kernels_host.h"
 #define KC_HOST
+#include "executor/gpu/kernels_base.cu"
+// The order matters.
+#include "executor/gpu/kernels_inputs.cu"
+// As above.
 #include "executor/gpu/kernels.cu"
 
 // The parameter number `at`, which has this type.
@@ -8,36 +12,56 @@
     static void run_##name(void **parameters, const unsigned grid[3], const unsigned block[3])
 #define UNUSED (void)grid, (void)block
 
-RUN(fill)
+RUN(inputs)
 {
     UNUSED;
-    kc_fill(P(void *, 0), P(int, 1), P(int, 2), P(double, 3), P(double, 4), P(kc_u64, 5),
-            P(kc_u64, 6), P(kc_u64, 7));
+    kc_inputs(P(void *, 0), P(int, 1), P(int, 2), P(double, 3), P(double, 4), P(kc_u64, 5),
+              P(kc_u64, 6), P(kc_u64, 7), P(kc_u64 *, 8));
 }
 RUN(poison)
 {
     UNUSED;
     kc_poison(P(unsigned char *, 0), P(kc_u64, 1), P(kc_u64, 2));
 }
-RUN(guard_fill)
+RUN(pattern_fill)
 {
     UNUSED;
-    kc_guard_fill(P(struct kc_zones, 0), P(kc_u64, 1));
+    kc_pattern_fill(P(struct kc_zones, 0), P(kc_u64, 1));
 }
-RUN(guard_check)
+RUN(pattern_check)
 {
     UNUSED;
-    kc_guard_check(P(struct kc_zones, 0), P(kc_u64, 1), P(kc_u64 *, 2));
+    kc_pattern_check(P(struct kc_zones, 0), P(kc_u64, 1), P(kc_u64 *, 2));
+}
+RUN(zero_check)
+{
+    UNUSED;
+    kc_zero_check(P(kc_u64 *, 0), P(kc_u64, 1), P(kc_u64 *, 2));
+}
+RUN(local_512)
+{
+    UNUSED;
+    kc_local_512(P(kc_u64, 0), P(kc_u64 *, 1));
+}
+RUN(local_4096)
+{
+    UNUSED;
+    kc_local_4096(P(kc_u64, 0), P(kc_u64 *, 1));
+}
+RUN(local_16384)
+{
+    UNUSED;
+    kc_local_16384(P(kc_u64, 0), P(kc_u64 *, 1));
 }
 RUN(shared_poison)
 {
     UNUSED;
     kc_shared_poison(P(unsigned, 0), P(kc_u64, 1));
 }
-RUN(hash)
+RUN(digest)
 {
     UNUSED;
-    kc_hash(P(unsigned char *, 0), P(kc_u64, 1), P(kc_u64, 2), P(kc_u64 *, 3));
+    kc_digest(P(void *, 0), P(int, 1), P(kc_u64, 2), P(kc_u64, 3), P(kc_u64, 4), P(kc_u64 *, 5));
 }
 RUN(compare)
 {
@@ -48,7 +72,7 @@ RUN(compare)
 RUN(stamp)
 {
     UNUSED;
-    kc_stamp(P(kc_u64 *, 0));
+    kc_stamp(P(kc_u64 *, 0), P(kc_u64, 1), P(kc_u64, 2));
 }
 RUN(spin)
 {
@@ -72,12 +96,16 @@ RUN(health)
 }
 
 const struct kc_host_kernel kc_host_kernels[] = {
-    {"kc_fill", run_fill},
+    {"kc_inputs", run_inputs},
     {"kc_poison", run_poison},
-    {"kc_guard_fill", run_guard_fill},
-    {"kc_guard_check", run_guard_check},
+    {"kc_pattern_fill", run_pattern_fill},
+    {"kc_pattern_check", run_pattern_check},
+    {"kc_zero_check", run_zero_check},
     {"kc_shared_poison", run_shared_poison},
-    {"kc_hash", run_hash},
+    {"kc_local_512", run_local_512},
+    {"kc_local_4096", run_local_4096},
+    {"kc_local_16384", run_local_16384},
+    {"kc_digest", run_digest},
     {"kc_compare", run_compare},
     {"kc_stamp", run_stamp},
     {"kc_spin", run_spin},

@@ -94,13 +94,13 @@ static void data_free(void *machine, void *data)
     free(data);
 }
 
-static int launch_each_slot(struct gpu_harness *harness, enum arm_index arm, struct gpu_case *data,
-                            struct err *err)
+static int launch_contents(struct gpu_harness *harness, enum arm_index arm, struct gpu_case *data,
+                           struct err *err)
 {
     int rc = 0;
 
-    for (size_t slot = 0; slot < MEASURE_CONTENTS && rc == 0; slot++) {
-        rc = gpu_harness_launch(harness, data, arm, slot, NULL, err);
+    for (uint64_t content = 0; content < MEASURE_CONTENTS && rc == 0; content++) {
+        rc = gpu_harness_launch(harness, data, arm, content, NULL, err);
     }
     return rc;
 }
@@ -109,18 +109,20 @@ static int launch_each_slot(struct gpu_harness *harness, enum arm_index arm, str
 // follows from that time.
 static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, struct err *err)
 {
-    int rc = launch_each_slot(harness, ARM_BASELINE, data, err);
+    int rc = launch_contents(harness, ARM_BASELINE, data, err);
 
     if (rc != 0) {
         return rc;
     }
     harness->baseline_ns = 0;
     struct gpu_launch_time time;
-    return gpu_harness_launch(harness, data, ARM_BASELINE, 0, &time, err);
+    rc = gpu_harness_launch(harness, data, ARM_BASELINE, 0, &time, err);
+    // What the baseline has written elsewhere is found before the candidate has run.
+    return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 
-// Launches the candidate on the input data of each slot, at the same addresses, and then on that of
-// the first slot again. A candidate that returns a remembered result is wrong at least once.
+// Launches the candidate on the contents of verification, at the same addresses, and then on the
+// first again. A candidate that returns a remembered result is wrong at least once.
 static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct gpu_harness *harness = machine;
@@ -138,18 +140,21 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = launch_each_slot(harness, ARM_CANDIDATE, data, err);
-    return rc == 0 ? gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err) : rc;
+    rc = launch_contents(harness, ARM_CANDIDATE, data, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err);
+    return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 
-// The control is a second load of the baseline. The case has to be placed anew, because it is
-// placed for other arms.
+// The control is a second load of the baseline. The case is placed anew before its first launch,
+// because it is placed for other arms.
 static int prepare_control(void *machine, void *data, struct err *err)
 {
     struct gpu_harness *harness = machine;
 
     (void)data;
-    harness->placed = NULL;
     return load_arm(harness, ARM_CONTROL, &harness->plan->baseline, err);
 }
 
@@ -158,41 +163,36 @@ static int prepare_control(void *machine, void *data, struct err *err)
 static int superblock(void *machine, void *data, enum arm_index second, bool last, struct err *err)
 {
     struct gpu_harness *harness = machine;
+    int rc = gpu_harness_inspect(harness, err);
 
-    return last || harness->placed == data
-               ? 0
-               : gpu_harness_place(harness, data, 1u << ARM_BASELINE | 1u << second, err);
+    if (rc != 0 || last) {
+        return rc;
+    }
+    rc = gpu_harness_place(harness, data, 1u << ARM_BASELINE | 1u << second, err);
+    return rc == 0 ? gpu_harness_refill(harness, err) : rc;
 }
 
 static int launch(void *machine, void *data, enum arm_index arm, uint64_t content,
                   struct launch_time *ret, struct err *err)
 {
-    struct gpu_case *of = data;
-    size_t slot = content % MEASURE_CONTENTS;
-    int rc = of->number[slot] == content ? 0 : gpu_harness_renew(machine, of, slot, content, err);
-
-    if (rc != 0) {
-        return rc;
-    }
     struct gpu_launch_time time;
-    rc = gpu_harness_launch(machine, of, arm, slot, &time, err);
+    int rc = gpu_harness_launch(machine, data, arm, content, &time, err);
+
     if (rc == 0) {
         *ret = (struct launch_time){.cpu = time.ns, .wall = time.clock_hz};
     }
     return rc;
 }
 
-// Every launch has been judged when it ended.
 static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
                      unsigned judge, struct err *err)
 {
-    (void)machine;
-    (void)data;
-    (void)second;
-    (void)content;
-    (void)judge;
-    (void)err;
-    return 0;
+    int rc = 0;
+
+    for (unsigned i = 0; i < 2 && rc == 0; i++) {
+        rc = gpu_harness_verify(machine, data, second, content + i, (judge >> i & 1) != 0, err);
+    }
+    return rc;
 }
 
 // On a GPU the field `wall` of a launch holds the clock frequency.
@@ -250,7 +250,7 @@ static void outcome(void *machine, struct measure_outcome *ret)
     ret->result->trust = xstrdup("sealed");
     ret->result->sandbox = xstrdup("on");
     ret->result->clock = xstrdup("CUDA events");
-    ret->retire = harness->gpu->broken || harness->gpu->hung;
+    ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
 }
 
 const struct measure_ops measure_gpu = {

@@ -5,6 +5,7 @@
 #include "executor/sandbox/process.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -199,5 +200,30 @@ int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct input_set 
         request.offset += request.bytes;
     }
     *ret = reply.answer;
+    return 0;
+}
+
+int oracle_run_alone(struct oracle *oracle, const struct bytes *baseline,
+                     const struct input_set *set, uint64_t limit_ns, bool *ret_failed,
+                     char why[static ERR_TEXT_MAX], struct err *err)
+{
+    struct oracle_request request = {
+        .operation = ORACLE_ALONE, .set = *set, .object_len = baseline->len, .limit_ns = limit_ns};
+    int rc = oracle_send(oracle->socket, &request, sizeof(request), err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = oracle_send(oracle->socket, baseline->data, baseline->len, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct oracle_reply reply;
+    rc = take_reply(oracle, &reply, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *ret_failed = reply.failed;
+    (void)snprintf(why, ERR_TEXT_MAX, "%s", reply.text);
     return 0;
 }

@@ -53,4 +53,12 @@ MUST_CHECK int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct
                             size_t tensor, cu_pointer from, size_t bytes, struct oracle_answer *ret,
                             struct err *err);
 
+// Runs the packed baseline on this input data in the oracle's process, where no code of a candidate
+// has ever run. *ret_failed says whether it ended badly or not within limit_ns, wrote where it must
+// not or disagrees with the reference; `why` is then a clause about it. After a failure the oracle
+// may be of no more use.
+MUST_CHECK int oracle_run_alone(struct oracle *oracle, const struct bytes *baseline,
+                                const struct input_set *set, uint64_t limit_ns, bool *ret_failed,
+                                char why[static ERR_TEXT_MAX], struct err *err);
+
 #endif

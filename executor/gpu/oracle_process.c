@@ -3,12 +3,9 @@
 // the reference again; the least recently used outputs go first. A failure of an EXPECT, which has
 // no reply, is kept and becomes the answer of the next CHECK. Nothing of a candidate runs here:
 // when the context breaks, the reference has broken it, and every later request fails.
+#include "executor/gpu/oracle_process.h"
 #include "common/clock.h"
-#include "executor/gpu/input_set.h"
-#include "executor/gpu/oracle_wire.h"
-#include "executor/gpu/program.h"
 #include "problem/manifest.h"
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,34 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define CACHE_ENTRIES_MAX 48
-#define CACHE_BYTES_MAX ((size_t)8 << 30)
 #define REFERENCE_NS (60 * NS_PER_S) // limit of one run of the reference
-
-// The expected outputs for one input set.
-struct expected {
-    struct input_set set;
-    struct guarded_buffer value[PROBLEM_TENSOR_MAX]; // in double
-    struct guarded_buffer scale[PROBLEM_TENSOR_MAX]; // error scale of each element, in double
-    size_t bytes;                                    // of device memory that both take
-    uint64_t used;                                   // time of the last use; 0: the entry is empty
-};
-
-struct oracle_process {
-    struct gpu gpu;
-    int socket;            // to the caller
-    unsigned char *window; // shared with the caller
-    struct problem *problem;
-    struct program *reference;
-    struct guarded_buffer input[PROBLEM_TENSOR_MAX];
-    struct guarded_buffer piece; // copy of the piece of an output that is being compared
-    struct expected cache[CACHE_ENTRIES_MAX];
-    size_t cache_bytes;          // sum over the entries
-    uint64_t clock;              // counts uses of entries
-    struct err failure;          // of an EXPECT that no CHECK has reported yet
-    bool checking;               // a CHECK has begun, more of its pieces will come
-    struct oracle_answer answer; // of the pieces of that CHECK so far
-};
 
 // ---- the cache ----
 
@@ -109,9 +79,9 @@ static size_t output_bytes(const struct problem *problem, const struct tensor_si
     return bytes;
 }
 
-static int fill_inputs(struct oracle_process *p, const struct input_set *set,
-                       const struct tensor_sizes *sizes, struct program_tensors *tensors,
-                       struct err *err)
+int oracle_process_fill(struct oracle_process *p, const struct input_set *set,
+                        const struct tensor_sizes *sizes, struct program_tensors *tensors,
+                        struct err *err)
 {
     for (size_t t = 0; t < p->problem->tensor_count; t++) {
         if (p->problem->tensor[t].direction == DIRECTION_OUT) {
@@ -154,13 +124,24 @@ static int place_outputs(struct oracle_process *p, struct expected *entry,
     return 0;
 }
 
+int oracle_process_ready(struct oracle_process *p, struct program *program, struct err *err)
+{
+    struct gpu_zones scratch = {.count = 0};
+
+    if (!program_scratch(program, false, &scratch)) {
+        return err_set(err, ERR_LIMIT, "more scratch areas than can be filled");
+    }
+    int rc = gpu_pattern_fill(&p->gpu, &scratch, 3, err);
+    return rc == 0 ? program_clear(program, err) : rc;
+}
+
 // The outputs are poisoned first: what the reference does not write stays NaN, and no output equals
 // that but another NaN.
 static int queue_reference(struct oracle_process *p, const struct input_set *set,
                            const struct program_tensors *tensors, struct err *err)
 {
+    arena_rewind(&p->gpu.open, p->gpu.open_mark);
     int rc = program_prepare(p->reference, &set->shape, tensors, err);
-
     if (rc != 0) {
         return rc;
     }
@@ -175,7 +156,11 @@ static int queue_reference(struct oracle_process *p, const struct input_set *set
     if (rc != 0) {
         return rc;
     }
-    rc = program_reset(p->reference, 3, err);
+    rc = oracle_process_ready(p, p->reference, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = program_restore(p->reference, err);
     return rc == 0 ? program_run(p->reference, err) : rc;
 }
 
@@ -202,7 +187,7 @@ static int compute(struct oracle_process *p, const struct input_set *set,
                    const struct tensor_sizes *sizes, struct expected *entry, struct err *err)
 {
     struct program_tensors tensors = {.tensor = {NULL}};
-    int rc = fill_inputs(p, set, sizes, &tensors, err);
+    int rc = oracle_process_fill(p, set, sizes, &tensors, err);
 
     if (rc != 0) {
         return rc;
@@ -211,9 +196,8 @@ static int compute(struct oracle_process *p, const struct input_set *set,
     return rc == 0 ? run_reference(p, set, &tensors, err) : rc;
 }
 
-// Finds the expected outputs in the cache, or computes them.
-static int expect(struct oracle_process *p, const struct input_set *set, struct expected **ret,
-                  struct err *err)
+int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
+                          struct expected **ret, struct err *err)
 {
     struct expected *entry = find(p, set);
 
@@ -240,120 +224,6 @@ static int expect(struct oracle_process *p, const struct input_set *set, struct 
     return 0;
 }
 
-// ---- comparison ----
-
-static int read_double(struct oracle_process *p, cu_pointer at, double *ret, struct err *err)
-{
-    int rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_host(ret, at, sizeof(*ret), p->gpu.stream),
-                       "reading an expected value", err);
-
-    return rc == 0 ? gpu_finish(&p->gpu, "reading an expected value", err) : rc;
-}
-
-static void join(struct oracle_answer *all, const struct oracle_answer *piece)
-{
-    if (all->wrong == 0 && piece->wrong > 0) {
-        all->first = piece->first;
-        all->got = piece->got;
-        all->expected = piece->expected;
-    }
-    all->wrong += piece->wrong;
-    all->max_error = fmax(all->max_error, piece->max_error);
-}
-
-static double value_of(enum dtype dtype, const unsigned char *at)
-{
-    union {
-        float f;
-        double d;
-        int32_t i;
-        int64_t l;
-    } pun;
-
-    memcpy(&pun, at, dtype_size(dtype) < sizeof(pun) ? dtype_size(dtype) : sizeof(pun));
-    switch (dtype) {
-    case DTYPE_F32:
-        return (double)pun.f;
-    case DTYPE_F64:
-        return pun.d;
-    case DTYPE_I32:
-        return pun.i;
-    case DTYPE_I64:
-        return (double)pun.l;
-    case DTYPE_U8:
-        return at[0];
-    case DTYPE_I8:
-        return (int8_t)at[0];
-    default:
-        return NAN; // nobody shows the value of a float of 8 or 16 bits, only its error
-    }
-}
-
-// Compares the bytes in the window with y and scale. What is found goes to the first three result
-// words (kc_compare in executor/gpu/kernels.cu).
-static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu_pointer y,
-                       cu_pointer scale, uint64_t bytes, struct err *err)
-{
-    cu_pointer got = p->piece.tensor, result = gpu_word(&p->gpu, 0);
-    uint64_t count = bytes / dtype_size(tensor->dtype), all_ones = ~0ULL;
-    double u = dtype_roundoff(tensor->dtype), tolerance = tensor->tolerance;
-    int dtype = (int)tensor->dtype, exact = u == 1.0 && tolerance == 0.0;
-    int rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_device(got, p->window, bytes, p->gpu.stream),
-                       "copying an output", err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_clear_words(&p->gpu, 0, 3, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_device(result + 8, &all_ones, 8, p->gpu.stream),
-                   "clearing results", err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc =
-        gpu_run(&p->gpu, GPU_COMPARE, count,
-                (void *[]){&got, &dtype, &tolerance, &u, &exact, &y, &scale, &count, &result}, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_read_words(&p->gpu, 0, 3, err);
-    return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
-}
-
-// Compares the piece of an output that is in the window and adds what it finds to the answer.
-static int compare(struct oracle_process *p, const struct oracle_request *request,
-                   const struct expected *entry, struct err *err)
-{
-    const struct tensor *tensor = &p->problem->tensor[request->tensor];
-    size_t size = dtype_size(tensor->dtype);
-    uint64_t first = request->offset / size, count = request->bytes / size;
-    cu_pointer y = entry->value[request->tensor].tensor + first * sizeof(double);
-    cu_pointer scale = entry->scale[request->tensor].tensor + first * sizeof(double);
-    int rc = guarded_buffer_place(&p->piece, &p->gpu, request->bytes, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = run_compare(p, tensor, y, scale, request->bytes, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct oracle_answer piece = {.wrong = p->gpu.host_words[0]};
-    memcpy(&piece.max_error, &p->gpu.host_words[2], sizeof(double));
-    if (piece.wrong > 0 && p->gpu.host_words[1] < count) {
-        uint64_t index = p->gpu.host_words[1];
-
-        piece.first = first + index;
-        piece.got = value_of(tensor->dtype, p->window + index * size);
-        rc = read_double(p, y + index * sizeof(double), &piece.expected, err);
-    }
-    join(&p->answer, &piece);
-    return rc;
-}
-
 // ---- requests ----
 
 static int check(struct oracle_process *p, const struct oracle_request *request, struct err *err)
@@ -368,8 +238,8 @@ static int check(struct oracle_process *p, const struct oracle_request *request,
         p->answer = (struct oracle_answer){.wrong = 0};
     }
     struct expected *entry = NULL;
-    int rc = expect(p, &request->set, &entry, err);
-    return rc == 0 ? compare(p, request, entry, err) : rc;
+    int rc = oracle_process_expect(p, &request->set, &entry, err);
+    return rc == 0 ? oracle_process_compare(p, request, entry, err) : rc;
 }
 
 static void drop_setup(struct oracle_process *p)
@@ -385,6 +255,7 @@ static void drop_setup(struct oracle_process *p)
     p->reference = NULL;
     problem_free(p->problem);
     p->problem = NULL;
+    arena_rewind(&p->gpu.judge, p->gpu.judge_mark);
 }
 
 static int take_setup(struct oracle_process *p, const struct oracle_request *request,
@@ -417,6 +288,19 @@ out:
     return rc;
 }
 
+static int take_alone(struct oracle_process *p, const struct oracle_request *request,
+                      struct oracle_reply *reply, struct err *err)
+{
+    struct bytes object = {.data = xmalloc(request->object_len + 1), .len = request->object_len};
+    int rc = oracle_receive(p->socket, object.data, object.len, err);
+
+    if (rc == 0) {
+        rc = oracle_process_alone(p, &object, request, reply, err);
+    }
+    bytes_clear(&object);
+    return rc;
+}
+
 // Serves one request. Returns false when the caller has closed the socket.
 static bool serve(struct oracle_process *p)
 {
@@ -437,7 +321,7 @@ static bool serve(struct oracle_process *p)
         break;
     case ORACLE_EXPECT:
         if (p->failure.code == ERR_NONE) {
-            (void)!expect(p, &request.set, &ignored, &p->failure);
+            (void)!oracle_process_expect(p, &request.set, &ignored, &p->failure);
         }
         return true;
     case ORACLE_CHECK:
@@ -447,9 +331,14 @@ static bool serve(struct oracle_process *p)
         }
         reply.answer = p->answer;
         break;
+    case ORACLE_ALONE:
+        rc = take_alone(p, &request, &reply, &err);
+        break;
     }
     reply.code = rc;
-    (void)snprintf(reply.text, sizeof(reply.text), "%s", err.text);
+    if (rc != 0) {
+        (void)snprintf(reply.text, sizeof(reply.text), "%s", err.text);
+    }
     return oracle_send(p->socket, &reply, sizeof(reply), &err) == 0;
 }
 

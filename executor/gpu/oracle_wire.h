@@ -1,6 +1,6 @@
 // What the caller and the oracle's process send each other over their socket: fixed structs,
-// because both ends are trusted code of one program. Included by oracle.c and oracle_process.c
-// only.
+// because both ends are trusted code of one program. Included by oracle.c and
+// oracle_process.h only.
 //
 //   request                   reply
 //   READY                     empty, when the context is there
@@ -8,6 +8,7 @@
 //   EXPECT input set          none: it is computed at once, and a failure is told at the next CHECK
 //   CHECK input set, tensor   what the comparison has found; a tensor that is larger than the
 //                             window comes in pieces, with a CHECK and a reply for each
+//   ALONE input set, baseline whether the baseline fails where no candidate has ever run
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
 #define EXECUTOR_GPU_ORACLE_WIRE_H
 
@@ -16,20 +17,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum oracle_operation { ORACLE_READY, ORACLE_SETUP, ORACLE_EXPECT, ORACLE_CHECK };
+enum oracle_operation { ORACLE_READY, ORACLE_SETUP, ORACLE_EXPECT, ORACLE_CHECK, ORACLE_ALONE };
 
 struct oracle_request {
     enum oracle_operation operation;
-    struct input_set set;             // EXPECT and CHECK
+    struct input_set set;             // EXPECT, CHECK and ALONE
     uint64_t tensor;                  // CHECK: number of the output
     uint64_t offset, bytes;           // CHECK: which bytes of the output are in the window
     bool last;                        // CHECK: this is the output's last piece
-    uint64_t problem_len, object_len; // SETUP: the two follow the struct, in this order
+    uint64_t problem_len, object_len; // SETUP: the two follow the struct, in this order; ALONE: the
+                                      // object follows it
+    uint64_t limit_ns;                // ALONE: of the baseline's run
 };
 
 struct oracle_reply {
     int code;                    // an error code; 0: the request succeeded
-    char text[ERR_TEXT_MAX];     // the error's sentence
+    char text[ERR_TEXT_MAX];     // the error's sentence; ALONE: why the baseline failed
+    bool failed;                 // ALONE: the baseline failed
     struct oracle_answer answer; // CHECK: of all pieces so far
 };
 

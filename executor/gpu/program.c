@@ -1,7 +1,8 @@
 // Design note. An object has a variant for each set of values of the specialised parameters. A case
 // uses the variant that has its values; the variant's module is loaded when a case first needs it.
-// On real hardware device variables keep their values between launches. Here each run begins with
-// the values from when the module was loaded, so a candidate cannot remember anything in them.
+// On real hardware device variables keep their values between launches. Here they get the values
+// from when the module was loaded after every launch, so a candidate cannot remember anything in
+// them. The copies of these values lie where the candidate cannot reach while it runs.
 #include "executor/gpu/program.h"
 #include "common/mem.h"
 #include "executor/gpu/program_arguments.h"
@@ -42,14 +43,11 @@ static void forget_launches(struct program *program)
         free(program->launch[i].value);
     }
     program->launch_count = 0;
-    program->current = NULL;
+    program->local_bytes = 0;
 }
 
 static void module_unload(struct program *program, struct program_module *module)
 {
-    for (size_t g = 0; g < module->global_count; g++) {
-        gpu_release(program->gpu, &module->global[g].pristine);
-    }
     free(module->global);
     if (module->module && !program->gpu->hung) {
         (void)program->gpu->driver.module_unload(module->module);
@@ -64,9 +62,6 @@ void program_free(struct program *program)
     forget_launches(program);
     for (size_t i = 0; program->module && i < program->object.variants_count; i++) {
         module_unload(program, &program->module[i]);
-    }
-    for (size_t i = 0; i < MANIFEST_SCRATCH_MAX; i++) {
-        guarded_buffer_release(&program->scratch[i], program->gpu);
     }
     free(program->module);
     manifest_free(program->manifest);
@@ -136,7 +131,7 @@ static int keep_globals(struct program *program, struct program_module *module, 
     for (size_t i = 0; i < module->global_count && rc == 0; i++) {
         struct program_global *global = &module->global[i];
 
-        rc = gpu_allocate(gpu, global->size, &global->pristine, err);
+        rc = arena_place(&gpu->judge, global->size, &global->pristine, err);
         if (rc == 0) {
             rc = copy_range(gpu, global->pristine, global->at, global->size, err);
         }
@@ -285,6 +280,17 @@ static int prepare_launch(struct program *program, size_t variant, size_t index,
     }
     memcpy(out->config.grid, form.grid, sizeof(form.grid));
     memcpy(out->config.block, form.block, sizeof(form.block));
+    int local = 0;
+    rc =
+        gpu_check(program->gpu,
+                  program->gpu->driver.function_get(&local, CU_FUNCTION_LOCAL_BYTES, out->function),
+                  launch->kernel, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (local > 0 && (size_t)local > program->local_bytes) {
+        program->local_bytes = (size_t)local;
+    }
     out->config.smem = form.smem;
     out->config.stream = program->gpu->stream;
     add_attributes(launch, &form, out);
@@ -305,7 +311,7 @@ static int place_scratch(struct program *program, const struct shape_case *shape
                           (unsigned long long)MANIFEST_SCRATCH_BYTES_MAX);
             return PROGRAM_UNFIT;
         }
-        rc = guarded_buffer_place(&program->scratch[i], program->gpu, (size_t)bytes, err);
+        rc = guarded_buffer_place_in(&program->scratch[i], &program->gpu->open, (size_t)bytes, err);
         if (rc != 0) {
             return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
         }
@@ -322,7 +328,6 @@ int program_prepare(struct program *program, const struct shape_case *shape,
     if (rc != 0) {
         return rc;
     }
-    program->current = &program->module[variant];
     rc = place_scratch(program, shape, err);
     for (size_t i = 0; i < program->manifest->launch_count && rc == 0; i++) {
         rc = prepare_launch(program, variant, i, shape, tensors, err);
@@ -332,7 +337,20 @@ int program_prepare(struct program *program, const struct shape_case *shape,
 
 // ---- a run ----
 
-int program_reset(struct program *program, uint64_t key, struct err *err)
+bool program_scratch(const struct program *program, bool guards, struct gpu_zones *zones)
+{
+    for (size_t i = 0; i < program->manifest->scratch_count; i++) {
+        const struct guarded_buffer *buffer = &program->scratch[i];
+
+        if (guards ? !guarded_buffer_guards(buffer, zones)
+                   : !gpu_zones_add(zones, buffer->tensor, buffer->bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int program_clear(struct program *program, struct err *err)
 {
     struct gpu *gpu = program->gpu;
     int rc = 0;
@@ -340,16 +358,27 @@ int program_reset(struct program *program, uint64_t key, struct err *err)
     for (size_t i = 0; i < program->manifest->scratch_count && rc == 0; i++) {
         const struct guarded_buffer *buffer = &program->scratch[i];
 
-        rc = program->manifest->scratch[i].zero
-                 ? gpu_check(gpu,
-                             gpu->driver.set_bytes(buffer->tensor, 0, buffer->bytes, gpu->stream),
-                             "clearing scratch memory", err)
-                 : guarded_buffer_poison(buffer, gpu, key + i, err);
+        if (program->manifest->scratch[i].zero) {
+            rc =
+                gpu_check(gpu, gpu->driver.set_bytes(buffer->tensor, 0, buffer->bytes, gpu->stream),
+                          "clearing scratch memory", err);
+        }
     }
-    for (size_t i = 0; i < program->current->global_count && rc == 0; i++) {
-        const struct program_global *global = &program->current->global[i];
+    return rc;
+}
 
-        rc = copy_range(gpu, global->at, global->pristine, global->size, err);
+int program_restore(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t m = 0; m < program->object.variants_count; m++) {
+        const struct program_module *module = &program->module[m];
+
+        for (size_t i = 0; i < module->global_count && rc == 0; i++) {
+            const struct program_global *global = &module->global[i];
+
+            rc = copy_range(program->gpu, global->at, global->pristine, global->size, err);
+        }
     }
     return rc;
 }
@@ -369,14 +398,4 @@ int program_run(struct program *program, struct err *err)
         }
     }
     return 0;
-}
-
-bool program_guards(const struct program *program, struct gpu_zones *zones)
-{
-    for (size_t i = 0; i < program->manifest->scratch_count; i++) {
-        if (!guarded_buffer_guards(&program->scratch[i], zones)) {
-            return false;
-        }
-    }
-    return true;
 }

@@ -37,7 +37,7 @@ struct program_launch {
 // A range of device memory that holds one or more __device__ variables.
 struct program_global {
     cu_pointer at;
-    cu_pointer pristine; // copy of the range from when the module was loaded, owned
+    cu_pointer pristine; // copy of the range from when the module was loaded, in the arena `judge`
     size_t size;         // bytes
 };
 
@@ -56,11 +56,11 @@ struct program {
     struct manifest *manifest;
     struct program_module *module; // one for each variant of the object
     struct guarded_buffer
-        scratch[MANIFEST_SCRATCH_MAX]; // scratch memory that the manifest asks for
+        scratch[MANIFEST_SCRATCH_MAX]; // what the manifest asks for, in the arena `open`
     // For the case that program_prepare was called with last:
-    const struct program_module *current;
     struct program_launch launch[MANIFEST_LAUNCH_MAX];
     size_t launch_count;
+    size_t local_bytes; // most local memory that a thread of the launches has
 };
 
 // Reads a packed cuda_object and the manifest in its source. Loads nothing onto the GPU yet.
@@ -70,15 +70,18 @@ MUST_CHECK int program_create(struct program **ret, struct gpu *gpu, const struc
 void program_free(struct program *program); // NULL is fine
 
 // Makes the launches of a case: loads the module if needed, places scratch memory, sets arguments.
-// The tensors must stay where they are. Returns 0, PROGRAM_UNFIT or an error.
+// The tensors must stay where they are, and whoever owns the arenas must not rewind them, until the
+// next call. The scratch memory is not filled. Returns 0, PROGRAM_UNFIT or an error.
 MUST_CHECK int program_prepare(struct program *program, const struct shape_case *shape,
                                const struct program_tensors *tensors, struct err *err);
-// Queues restoring scratch memory and device variables to the state that a run must find. The key
-// chooses the poison of scratch memory.
-MUST_CHECK int program_reset(struct program *program, uint64_t key, struct err *err);
+// Appends the areas of scratch memory, or with `guards` the zones round them. Returns false when
+// the list is full.
+bool program_scratch(const struct program *program, bool guards, struct gpu_zones *zones);
+// Queues clearing the scratch memory that a run must find cleared. The rest must hold a pattern.
+MUST_CHECK int program_clear(struct program *program, struct err *err);
+// Queues giving the device variables of all loaded modules the values from when they were loaded.
+MUST_CHECK int program_restore(struct program *program, struct err *err);
 // Queues the launches. Returns 0, PROGRAM_UNFIT or an error.
 MUST_CHECK int program_run(struct program *program, struct err *err);
-// Appends the guards of the scratch memory to the list. Returns false when the list is full.
-bool program_guards(const struct program *program, struct gpu_zones *zones);
 
 #endif

@@ -255,6 +255,31 @@ static void wrong_results_are_told(void **state)
     becomes(fixture, kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
+// What is written where no tensor lies, and what is wrong only once in timing has begun.
+static void nothing_beside_the_tensors_can_be_used(void **state)
+{
+    struct fixture *fixture = *state;
+
+    must_open(fixture, "");
+    becomes(fixture, kernel("fk_scale_slack"), VERDICT_WRONG, "it wrote outside its tensors", true);
+    becomes(fixture, kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    becomes(fixture, kernel("fk_scale_peek"), VERDICT_CRASH, "CUDA_ERROR_ILLEGAL_ADDRESS", true);
+}
+
+static void what_is_forged_in_timing_is_found(void **state)
+{
+    struct fixture *fixture = *state;
+
+    must_open(fixture, "noise=0.2");
+    becomes(fixture, kernel("fk_scale_forge"), VERDICT_WRONG, "2000 of 2000 elements are outside",
+            false);
+    becomes(fixture, kernel("fk_scale_shift"), VERDICT_WRONG, "1 of 2000 elements are outside",
+            false);
+    // A candidate whose last bits differ from the baseline's is right, and judged now and then.
+    becomes(fixture, kernel("fk_scale_nondet"), VERDICT_EQUIVALENT, "", false);
+    assert_true(fixture->outcome.result->checks >= 10);
+}
+
 // When a kernel runs, y holds poison, not the right answer of the launch before.
 static void nothing_written_is_poison(void **state)
 {
@@ -415,6 +440,24 @@ static void a_baseline_that_fails_is_no_verdict(void **state)
     }
 }
 
+// The candidate has changed something in the process that the baseline needs. Where the candidate
+// has never run, the baseline is right.
+static void a_baseline_that_fails_only_beside_the_candidate_is_its_failure(void **state)
+{
+    struct fixture *fixture = *state;
+
+    must_open(fixture, "noise=0.2");
+    // The baseline's outputs are not judged, but they differ, and then the candidate's are.
+    becomes(fixture, kernel("fk_scale_killer"), VERDICT_CRASH,
+            "the baseline failed beside it and not alone: it ended with CUDA_ERROR_ILLEGAL_ADDRESS",
+            true);
+    must_open(fixture, "noise=0.2");
+    replace(&fixture->plan.problem,
+            text(PROBLEM(CHECK))); // the candidate runs before the baseline is verified
+    becomes(fixture, kernel("fk_scale_breaker"), VERDICT_WRONG,
+            "the baseline failed beside it and not alone: it disagrees with the reference", true);
+}
+
 static void a_reference_that_fails_is_no_verdict(void **state)
 {
     struct fixture *fixture = *state;
@@ -470,6 +513,8 @@ int main(void)
         TEST(the_control_measures_the_baseline_against_itself),
         TEST(what_is_too_good_is_quarantined),
         TEST(wrong_results_are_told),
+        TEST(nothing_beside_the_tensors_can_be_used),
+        TEST(what_is_forged_in_timing_is_found),
         TEST(nothing_written_is_poison),
         TEST(scratch_is_part_of_it),
         TEST(each_case_has_its_variant),
@@ -479,6 +524,7 @@ int main(void)
         TEST(a_gpu_that_does_not_compute_measures_nothing),
         TEST(memory_may_end_anywhere),
         TEST(a_baseline_that_fails_is_no_verdict),
+        TEST(a_baseline_that_fails_only_beside_the_candidate_is_its_failure),
         TEST(a_reference_that_fails_is_no_verdict),
         TEST(damaged_plans_are_refused),
     };

@@ -79,6 +79,11 @@ static int set_up(void **state)
     OK(context_set(fixture->gpu.context));
     OK(stream_create(&fixture->gpu.stream, CU_STREAM_NON_BLOCKING));
     load_kernels(fixture);
+    struct gpu *gpu = &fixture->gpu;
+    assert_int_equal(arena_open(&gpu->open, &gpu->driver, 0, ARENA_OPEN, gpu->memory_bytes, &err),
+                     0);
+    assert_int_equal(arena_open(&gpu->judge, &gpu->driver, 0, ARENA_JUDGE, gpu->memory_bytes, &err),
+                     0);
     assert_int_equal(
         problem_parse(&fixture->problem, problem_text, strlen(problem_text), "p", &err), 0);
     fixture->shape = fixture->problem->check[0];
@@ -98,6 +103,8 @@ static int tear_down(void **state)
     program_free(fixture->program);
     guarded_buffer_release(&fixture->x, &fixture->gpu);
     guarded_buffer_release(&fixture->y, &fixture->gpu);
+    arena_release(&fixture->gpu.open);
+    arena_release(&fixture->gpu.judge);
     OK(context_release(0));
     problem_free(fixture->problem);
     free(fixture);
@@ -322,10 +329,15 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
     assert_int_equal(*(cu_pointer *)launch->parameter[1], scratch[1].tensor);
     assert_int_equal(scratch[1].bytes, 4 * COLS);
     struct err err = ERR_INIT;
+    struct gpu_zones areas = {.count = 0};
+    assert_true(program_scratch(fixture->program, false, &areas));
+    assert_int_equal(areas.count, 2);
+    assert_int_equal(areas.bytes[1], 4 * COLS);
     for (int run = 0; run < 2; run++) {
         memset(host(scratch[0].tensor), 1, scratch[0].bytes);
         memset(host(scratch[1].tensor), 1, scratch[1].bytes);
-        assert_int_equal(program_reset(fixture->program, 7, &err), 0);
+        assert_int_equal(gpu_pattern_fill(&fixture->gpu, &areas, 7, &err), 0);
+        assert_int_equal(program_clear(fixture->program, &err), 0);
         for (size_t i = 0; i < ROWS; i++) {
             assert_true(zeros[i] == 0);
         }
@@ -334,9 +346,9 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
         }
     }
     struct gpu_zones zones = {.count = 0};
-    assert_true(program_guards(fixture->program, &zones));
+    assert_true(program_scratch(fixture->program, true, &zones));
     assert_int_equal(zones.count, 4);
-    assert_int_equal(zones.at[0], scratch[0].base);
+    assert_int_equal(zones.at[0], scratch[0].tensor - GUARD_BYTES);
     assert_int_equal(zones.at[3], scratch[1].tensor + 4 * COLS);
 }
 
@@ -390,7 +402,7 @@ static void device_variables_are_what_they_were_before_every_run(void **state)
     struct err err;
     assert_int_equal(prepare(fixture, &err), 0);
     for (int run = 0; run < 3; run++) {
-        assert_int_equal(program_reset(fixture->program, 1, &err), 0);
+        assert_int_equal(program_restore(fixture->program, &err), 0);
         assert_int_equal(*variable(fixture, "counter"), 0);
         assert_int_equal(*variable(fixture, "first"), 3);
         assert_int_equal(program_run(fixture->program, &err), 0);
@@ -399,13 +411,13 @@ static void device_variables_are_what_they_were_before_every_run(void **state)
     }
     // Preparing again keeps the module and the initial values of its variables.
     assert_int_equal(prepare(fixture, &err), 0);
-    assert_int_equal(program_reset(fixture->program, 1, &err), 0);
+    assert_int_equal(program_restore(fixture->program, &err), 0);
     assert_int_equal(*variable(fixture, "first"), 3);
     // A variable that the object does not list is not reset.
     create(fixture, variables(false));
     assert_int_equal(prepare(fixture, &err), 0);
     *variable(fixture, "first") = 8;
-    assert_int_equal(program_reset(fixture->program, 1, &err), 0);
+    assert_int_equal(program_restore(fixture->program, &err), 0);
     assert_int_equal(*variable(fixture, "first"), 8);
 }
 
@@ -418,7 +430,7 @@ static void variables_that_leave_no_room_are_the_sources_fault(void **state)
     // The module fits into the memory that is left, but the copy of its variables does not.
     OK(memory_info(&available, &total));
     cu_pointer rest = 0;
-    OK(allocate(&rest, available - 60));
+    OK(allocate(&rest, available - 60000));
     struct err err;
     assert_int_equal(prepare(fixture, &err), PROGRAM_UNFIT);
     assert_non_null(strstr(err.text, "of memory left"));
@@ -441,11 +453,11 @@ static void the_variant_is_that_of_the_case(void **state)
     create(fixture, gpu_object_pack(&object));
     struct err err;
     assert_int_equal(prepare(fixture, &err), 0);
-    assert_ptr_equal(fixture->program->current, &fixture->program->module[1]);
+    assert_non_null(fixture->program->module[1].module);
     assert_null(fixture->program->module[0].module); // a variant that no case needs is not loaded
     fixture->shape.i[0] = 5;
     assert_int_equal(prepare(fixture, &err), 0);
-    assert_ptr_equal(fixture->program->current, &fixture->program->module[2]);
+    assert_non_null(fixture->program->module[2].module);
     fixture->shape.i[1] = 6;
     assert_int_equal(prepare(fixture, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "not compiled for this case"));

@@ -42,6 +42,12 @@
 //   _nothing     no result is written
 //   _oob         also writes the element behind y
 //   _input       also writes x
+//   _slack       also writes 1 MiB behind y
+//   _peek        also reads the first address of the executor's arena `judge`
+//   _forge       from the 20th launch on, adds 1 to every result
+//   _shift       from the 20th launch on, adds to one result what its tolerance does not allow
+//   _breaker     from now on kernels without a suffix write wrong results
+//   _killer      from now on kernels without a suffix end with error 700
 //   _count       writes nothing at every second launch
 //   _state       writes nothing unless the first __device__ variable is 0, and counts that up
 //   _memo        gives what it computed the first time
@@ -128,6 +134,7 @@ struct fake {
     uint64_t allocated; // number of allocations so far
     uint64_t launches;  // of candidates' kernels so far
     uint64_t used_bytes;
+    bool breaks, kills; // a kernel with _breaker, _killer has run
 };
 extern struct fake fake;
 
@@ -144,7 +151,12 @@ cu_result fake_release(cu_pointer pointer);
 void fake_release_all(void);
 // Sets memory to 0. The pages of a large range are given back, because it may never be read.
 void fake_zero(cu_pointer to, uint64_t size);
-bool fake_holds(cu_pointer pointer, uint64_t size); // whether all of it is in one live allocation
+// Whether all of it is in one live allocation, or mapped and accessible.
+bool fake_holds(cu_pointer pointer, uint64_t size);
+
+// mapping.c
+bool fake_maps(cu_pointer pointer, uint64_t size); // whether all of it is mapped and accessible
+void fake_unmap_all(void);
 
 // kernels.c: runs a kernel and advances the clock. The launch must have been checked.
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters);

@@ -1,4 +1,5 @@
 // What kernels do and how long they take. The list is in fake.h.
+#include "executor/gpu/arena.h"
 #include "executor/gpu/kernels_host.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <math.h>
@@ -38,14 +39,14 @@ static cu_result run_own(const char *symbol, const struct cu_launch *launch, voi
         if (strcmp(kc_host_kernels[i].name, symbol) != 0) {
             continue;
         }
-        kc_host_kernels[i].run(parameters, launch->grid, launch->block);
         if (strcmp(symbol, "kc_stamp") == 0) {
             uint64_t *out = PARAMETER(uint64_t *, 0);
 
             out[0] = fake.clock_ns;
             out[1] = (uint64_t)((double)fake.clock_ns * CLOCK_GHZ);
-            out[2] = 0;
-        } else if (strcmp(symbol, "kc_spin") == 0) {
+        }
+        kc_host_kernels[i].run(parameters, launch->grid, launch->block);
+        if (strcmp(symbol, "kc_spin") == 0) {
             fake.clock_ns += PARAMETER(uint64_t, 0);
         } else if (strcmp(symbol, "kc_health") == 0 && fake_fault(&fake.settings, "sick")) {
             PARAMETER(uint64_t *, 0)[0] ^= 1;
@@ -222,6 +223,25 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         flip_last_bits(y, results);
     } else if (strstr(suffixes, "_input")) {
         x[0] += 1;
+    } else if (strstr(suffixes, "_slack")) {
+        float *behind = y + (1 << 18);
+
+        if (!fake_holds((cu_pointer)(uintptr_t)behind, sizeof(*behind))) {
+            return breaks(CU_ILLEGAL_ADDRESS);
+        }
+        *behind = -12345;
+    } else if (strstr(suffixes, "_peek")) {
+        if (!fake_holds(ARENA_JUDGE, sizeof(*y))) {
+            return breaks(CU_ILLEGAL_ADDRESS);
+        }
+    } else if (strstr(suffixes, "_forge") && function->launches > 20) {
+        for (uint64_t i = 0; i < results; i++) {
+            y[i] += 1;
+        }
+    } else if (strstr(suffixes, "_shift") && function->launches > 20) {
+        y[0] += fabsf(y[0]) * 1e-6f;
+    } else if (suffixes[0] == '\0' && fake.breaks) {
+        y[0] += 1;
     } else if (strstr(suffixes, "_oob")) {
         if (!fake_holds((cu_pointer)(uintptr_t)(y + results), sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
@@ -283,13 +303,15 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     } else if (strstr(suffixes, "_hang")) {
         fake.hung = true;
         return CU_OK;
-    } else if (strstr(suffixes, "_fault")) {
+    } else if (strstr(suffixes, "_fault") || (op && suffixes[0] == '\0' && fake.kills)) {
         return breaks(CU_ILLEGAL_ADDRESS);
     } else if (strstr(suffixes, "_misaligned")) {
         return breaks(CU_MISALIGNED_ADDRESS);
     } else if (strstr(suffixes, "_assert")) {
         return breaks(CU_ASSERT);
     }
+    fake.breaks |= !!strstr(suffixes, "_breaker");
+    fake.kills |= !!strstr(suffixes, "_killer");
     cu_result result = CU_OK;
     if (op) {
         result = compute(function, op, suffixes, parameters);

@@ -78,6 +78,7 @@ void fake_release_all(void)
     while (blocks) {
         (void)fake_release(blocks->at);
     }
+    fake_unmap_all();
 }
 
 bool fake_holds(cu_pointer pointer, uint64_t size)
@@ -87,7 +88,7 @@ bool fake_holds(cu_pointer pointer, uint64_t size)
             return true;
         }
     }
-    return false;
+    return fake_maps(pointer, size);
 }
 
 void fake_zero(cu_pointer to, uint64_t size)

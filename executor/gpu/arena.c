@@ -1,0 +1,170 @@
+#include "executor/gpu/arena.h"
+#include <string.h>
+
+#define ALIGN ((size_t)256)
+#define PLACES 8
+#define PLACE_STEP ((cu_pointer)1 << 40)
+
+static struct cu_memory_kind kind_of(const struct arena *arena)
+{
+    return (struct cu_memory_kind){
+        .type = CU_MEMORY_PINNED,
+        .location = {.type = CU_LOCATION_DEVICE, .id = arena->device},
+    };
+}
+
+static size_t round_up(size_t bytes, size_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
+
+int arena_open(struct arena *arena, const struct driver *driver, cu_device device,
+               cu_pointer wanted, size_t bytes, struct err *err)
+{
+    struct arena opened = {.driver = driver, .device = device};
+    struct cu_memory_kind kind = kind_of(&opened);
+    cu_result result = driver->granularity(&opened.granularity, &kind, CU_GRANULARITY_MINIMUM);
+    char buf[256];
+
+    if (result != CU_OK || opened.granularity == 0) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this GPU cannot map memory at chosen addresses (%s): measuring needs "
+                       "CUDA's virtual memory management",
+                       driver_error(driver, result, buf));
+    }
+    opened.reserved = round_up(bytes, opened.granularity);
+    for (size_t i = 0; i < PLACES; i++) {
+        cu_pointer address = wanted + i * PLACE_STEP;
+
+        result = driver->address_reserve(&opened.base, opened.reserved, 0, address, 0);
+        if (result == CU_OK && opened.base == address) {
+            *arena = opened;
+            return 0;
+        }
+        if (result == CU_OK) {
+            (void)driver->address_free(opened.base, opened.reserved);
+        }
+    }
+    return err_set(err, ERR_SYSTEM, "the addresses from %llx on cannot be reserved for the GPU: %s",
+                   (unsigned long long)wanted, driver_error(driver, result, buf));
+}
+
+// Frees the last chunk.
+static void drop_chunk(struct arena *arena)
+{
+    size_t bytes = arena->chunk_bytes[--arena->chunk_count];
+
+    arena->mapped -= bytes;
+    (void)arena->driver->memory_unmap(arena->base + arena->mapped, bytes);
+    (void)arena->driver->memory_release(arena->chunk[arena->chunk_count]);
+}
+
+void arena_release(struct arena *arena)
+{
+    if (arena->driver) {
+        while (arena->chunk_count > 0) {
+            drop_chunk(arena);
+        }
+        (void)arena->driver->address_free(arena->base, arena->reserved);
+    }
+    *arena = (struct arena){.driver = NULL};
+}
+
+static cu_result set_access(const struct arena *arena, size_t from, size_t bytes, int flags)
+{
+    struct cu_access access = {
+        .location = {.type = CU_LOCATION_DEVICE, .id = arena->device},
+        .flags = flags,
+    };
+
+    return arena->driver->memory_access(arena->base + from, bytes, &access, 1);
+}
+
+// Maps `bytes` more. What fails leaves the arena as it was.
+static cu_result grow(struct arena *arena, size_t bytes)
+{
+    const struct driver *d = arena->driver;
+    struct cu_memory_kind kind = kind_of(arena);
+
+    if (arena->chunk_count == ARENA_CHUNKS || bytes > arena->reserved - arena->mapped) {
+        return CU_OUT_OF_MEMORY;
+    }
+    cu_memory memory;
+    cu_result result = d->memory_create(&memory, bytes, &kind, 0);
+    if (result != CU_OK) {
+        return result;
+    }
+    result = d->memory_map(arena->base + arena->mapped, bytes, 0, memory, 0);
+    if (result != CU_OK) {
+        (void)d->memory_release(memory);
+        return result;
+    }
+    result = set_access(arena, arena->mapped, bytes, CU_ACCESS_READ_WRITE);
+    if (result != CU_OK) {
+        (void)d->memory_unmap(arena->base + arena->mapped, bytes);
+        (void)d->memory_release(memory);
+        return result;
+    }
+    arena->chunk[arena->chunk_count] = memory;
+    arena->chunk_bytes[arena->chunk_count++] = bytes;
+    arena->mapped += bytes;
+    return CU_OK;
+}
+
+int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err)
+{
+    size_t at = round_up(arena->placed + GUARD_BYTES, ALIGN), end = at + bytes;
+    char buf[256];
+
+    if (bytes > arena->reserved || end + GUARD_BYTES > arena->reserved) {
+        return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
+                       (double)bytes / 0x1p20);
+    }
+    if (end + GUARD_BYTES > arena->mapped) {
+        size_t more = round_up(end + GUARD_BYTES - arena->mapped, arena->granularity);
+        cu_result result = grow(arena, more);
+
+        if (result == CU_OUT_OF_MEMORY) {
+            return err_set(err, ERR_LIMIT, "the GPU has no %.1f MiB of memory left",
+                           (double)bytes / 0x1p20);
+        }
+        if (result != CU_OK) {
+            return err_set(err, ERR_SYSTEM, "mapping memory of the GPU: %s",
+                           driver_error(arena->driver, result, buf));
+        }
+    }
+    arena->placed = end;
+    *ret = arena->base + at;
+    return 0;
+}
+
+void arena_rewind(struct arena *arena, size_t placed)
+{
+    if (placed < arena->placed) {
+        arena->placed = placed;
+    }
+}
+
+void arena_trim(struct arena *arena, size_t bytes)
+{
+    size_t needed = arena->placed > 0 ? arena->placed + GUARD_BYTES : 0;
+    size_t least = needed > bytes ? needed : bytes;
+
+    while (arena->chunk_count > 0 &&
+           arena->mapped - arena->chunk_bytes[arena->chunk_count - 1] >= least) {
+        drop_chunk(arena);
+    }
+}
+
+cu_result arena_close(struct arena *arena, bool closed)
+{
+    if (arena->closed == closed || arena->mapped == 0) {
+        return CU_OK;
+    }
+    cu_result result =
+        set_access(arena, 0, arena->mapped, closed ? CU_ACCESS_NONE : CU_ACCESS_READ_WRITE);
+    if (result == CU_OK) {
+        arena->closed = closed;
+    }
+    return result;
+}

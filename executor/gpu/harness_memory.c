@@ -1,0 +1,119 @@
+// Design note. The open arena, as it is while no launch runs:
+//
+//   | pattern | stamps | pattern | zeros that flush the cache | pattern | tensor | pattern | … |
+//   | scratch memory, which holds the pattern too | pattern … to the end of what is mapped |
+//
+// The pattern of a byte follows from its address and a key, which changes at each refill. A
+// candidate can read the pattern, and so put it back, but then it has kept nothing.
+#include "executor/gpu/harness_words.h"
+#include <stdlib.h>
+
+// ---- zones ----
+
+static int no_room(struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "more tensors and scratch areas than can be guarded");
+}
+
+int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
+                      struct gpu_zones *zones, struct err *err)
+{
+    bool room = true;
+
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        room = room && guarded_buffer_guards(&harness->live[t], zones);
+    }
+    room = room && program_scratch(harness->arm[arm], true, zones);
+    for (enum arm_index other = 0; other < ARM_COUNT; other++) {
+        if (other != arm && (harness->arms & 1u << other) != 0) {
+            room = room && program_scratch(harness->arm[other], false, zones);
+        }
+    }
+    return room ? 0 : no_room(err);
+}
+
+// Appends what lies between *at and the area, and moves *at behind the area.
+static bool add_gap(struct gpu_zones *zones, cu_pointer *at, cu_pointer area, size_t bytes)
+{
+    bool room = gpu_zones_add(zones, *at, area - *at);
+
+    *at = area + bytes;
+    return room;
+}
+
+int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
+{
+    const struct gpu *gpu = harness->gpu;
+    struct gpu_zones *zones = &harness->elsewhere;
+    cu_pointer at = gpu->open.base;
+
+    *zones = (struct gpu_zones){.count = 0};
+    bool room = add_gap(zones, &at, gpu->stamps, GPU_STAMP_BYTES);
+    room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
+        room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);
+    }
+    room = room && add_gap(zones, &at, gpu->open.base + gpu->open.mapped, 0);
+    return room ? 0 : no_room(err);
+}
+
+// ---- inspection ----
+
+static int look(struct gpu_harness *harness, struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+    cu_pointer flush = gpu->flush, differ = gpu_word(gpu, WORD_FLUSH);
+    uint64_t words = gpu->flush_bytes / sizeof(uint64_t);
+    int rc = gpu_clear_words(gpu, WORD_GUARD, WORD_COUNT - WORD_GUARD, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_pattern_check(gpu, &harness->elsewhere, harness->pattern_key, WORD_GUARD, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_run(gpu, GPU_ZERO_CHECK, words, (void *[]){&flush, &words, &differ}, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_read_words(gpu, WORD_GUARD, WORD_COUNT - WORD_GUARD, err);
+    return rc == 0 ? gpu_finish(gpu, "inspecting the GPU's memory", err) : rc;
+}
+
+int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
+{
+    const uint64_t *words = harness->gpu->host_words;
+
+    if (harness->inspected) {
+        return 0;
+    }
+    int rc = look(harness, err);
+    if (rc != 0) {
+        return rc;
+    }
+    harness->inspected = true;
+    if (words[WORD_GUARD] == 0 && words[WORD_FLUSH] == 0) {
+        return 0;
+    }
+    if (!harness->candidate_here) {
+        return err_set(err, ERR_INVALID, "the baseline wrote outside its tensors");
+    }
+    harness->retire = true;
+    return measurement_stop(harness->measurement, VERDICT_WRONG, "it wrote outside its tensors");
+}
+
+int gpu_harness_refill(struct gpu_harness *harness, struct err *err)
+{
+    harness->pattern_key = stats_rng_u64(&harness->measurement->rng);
+    harness->candidate_here = false;
+    harness->inspected = true;
+    // The oracle's check of an output may have kept the device busy, but nothing of a candidate.
+    int rc = gpu_pattern_fill(harness->gpu, &harness->elsewhere, harness->pattern_key, err);
+    return rc == 0 ? gpu_check(harness->gpu,
+                               harness->gpu->driver.set_words(harness->gpu->flush, 0,
+                                                              harness->gpu->flush_bytes / 4,
+                                                              harness->gpu->stream),
+                               "clearing the memory that flushes the cache", err)
+                   : rc;
+}

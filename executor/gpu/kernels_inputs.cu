@@ -1,0 +1,153 @@
+// The second part of the executor's device code: the values of inputs. They follow from key,
+// distribution, type and index alone, and docs/problems.md says how: whoever has the seed of an
+// outcome can make the same inputs again, and the oracle, which is another process, does.
+//
+// An input is made anew before every launch and once more after it, to see whether it was changed,
+// so this must be quick. Normal, uniform and wide values of float types up to 32 bits take one draw
+// of 64 bits for two elements and arithmetic in float: about 40 instructions an element, by which 64
+// M of them are written at about the speed of the memory (0.1 ms). In double, as f64 still has it,
+// logarithm, root and cosine take about 150 instructions an element, most of them at half the rate
+// (0.7 ms). Estimates from the instruction counts, for an H200.
+
+// The numbers of enum distribution (problem/problem.h).
+
+enum { KC_NORMAL, KC_UNIFORM, KC_INTEGERS, KC_ZIPF, KC_WIDE, KC_SORTED, KC_ONE_HOT };
+
+// Rejection-inversion (Hoermann and Derflinger 1996, ACM TOMACS 6). Ranks start at 0.
+KC_DEVICE double kc_zipf_integral(double x, double s)
+{
+    double log_x = log(x), t = (1.0 - s) * log_x;
+
+    return fabs(t) < 1e-8 ? log_x * (1.0 + t / 2) : expm1(t) / (1.0 - s);
+}
+
+KC_DEVICE double kc_zipf_inverse(double y, double s)
+{
+    double t = fmax(y * (1.0 - s), -1.0);
+
+    return fabs(t) < 1e-8 ? exp(y * (1.0 - t / 2)) : exp(log1p(t) / (1.0 - s));
+}
+
+KC_DEVICE double kc_zipf(kc_u64 key, kc_u64 index, double count, double s)
+{
+    double low = kc_zipf_integral(1.5, s) - 1.0, high = kc_zipf_integral(count + 0.5, s), k = 1.0;
+
+    for (kc_u64 trial = 0; trial < 32; trial++) {
+        double u = high + kc_unit(key, index * 32 + trial) * (low - high);
+        double x = kc_zipf_inverse(u, s);
+        k = fmin(fmax(floor(x + 0.5), 1.0), count);
+        if (u >= kc_zipf_integral(k + 0.5, s) - exp(-log(k) * s)) {
+            break;
+        }
+    }
+    return k - 1.0;
+}
+
+KC_DEVICE double kc_value(int distribution, double a, double b, kc_u64 key, kc_u64 index,
+                          kc_u64 count, kc_u64 last)
+{
+    double u = kc_unit(key, index);
+
+    switch (distribution) {
+    case KC_NORMAL: // Box and Muller 1958
+        return a + b * sqrt(-2.0 * log(u)) * cos(6.283185307179586 * kc_unit(~key, index));
+    case KC_UNIFORM:
+        return a + u * (b - a);
+    case KC_INTEGERS:
+        return fmin(ceil(a) + floor(u * (floor(b) - ceil(a) + 1.0)), floor(b));
+    case KC_ZIPF:
+        return kc_zipf(key, index, a < 1.0 ? 1.0 : floor(a), b);
+    case KC_WIDE: {
+        double magnitude = exp(log(a) + u * (log(b) - log(a)));
+        return (kc_random(~key, index) & 1) != 0 ? -magnitude : magnitude;
+    }
+    case KC_SORTED: // one value in each of `count` equal intervals
+        return a + (b - a) * (((double)index + u) / (double)count);
+    default: // one-hot
+        return kc_random(key, index / last) % last == index % last ? 1.0 : 0.0;
+    }
+}
+
+// ---- two elements at a time ----
+
+KC_DEVICE int kc_is_quick(int dtype, int distribution)
+{
+    return (dtype == KC_F32 || dtype == KC_F16 || dtype == KC_BF16 || dtype == KC_E4M3 ||
+            dtype == KC_E5M2) &&
+           (distribution == KC_NORMAL || distribution == KC_UNIFORM || distribution == KC_WIDE);
+}
+
+// Uniform in (0, 1].
+KC_DEVICE float kc_unit_float(unsigned bits)
+{
+    return ((float)bits + 0.5f) * 2.3283064365386963e-10f;
+}
+
+// One value of a uniform or wide distribution from 32 random bits; for wide, a and b are the base-2
+// logarithms of the bounds.
+KC_DEVICE float kc_single(int distribution, float a, float b, unsigned bits)
+{
+    float x;
+
+    if (distribution == KC_UNIFORM) {
+        return fmaf(kc_unit_float(bits), b - a, a);
+    }
+    x = exp2f(fmaf(kc_unit_float(bits & ~1u), b - a, a));
+    return (bits & 1) != 0 ? -x : x;
+}
+
+// The elements 2 pair and 2 pair + 1.
+KC_DEVICE void kc_pair(int distribution, float a, float b, kc_u64 key, kc_u64 pair, float *first,
+                       float *second)
+{
+    kc_u64 random = kc_random(key, pair);
+    unsigned high = (unsigned)(random >> 32), low = (unsigned)random;
+
+    if (distribution == KC_NORMAL) { // Box and Muller 1958
+        float radius = b * sqrtf(-2.0f * logf(kc_unit_float(high))), sine, cosine;
+
+        kc_sincospi((float)low * 4.656612873077393e-10f, &sine, &cosine);
+        *first = fmaf(radius, cosine, a);
+        *second = fmaf(radius, sine, a);
+    } else {
+        *first = kc_single(distribution, a, b, high);
+        *second = kc_single(distribution, a, b, low);
+    }
+}
+
+// Makes the values. When `differ` is not NULL, compares what is there with them instead, and adds the
+// number of places that differ. One kernel does both, because compiling it takes long.
+KC_KERNEL kc_inputs(void *out, int dtype, int distribution, double a, double b, kc_u64 key,
+                    kc_u64 count, kc_u64 last, kc_u64 *differ)
+{
+    int size = kc_size(dtype), compare = differ != 0;
+    kc_u64 found = 0;
+
+    if (!kc_is_quick(dtype, distribution)) {
+        for (kc_u64 i = KC_INDEX; i < count; i += KC_STRIDE) {
+            double x = kc_value(distribution, a, b, key, i, count, last);
+            found += (kc_u64)kc_put(out, size, i, kc_code(dtype, x), compare);
+        }
+    } else {
+        if (distribution == KC_WIDE) {
+            a = log2(a);
+            b = log2(b);
+        }
+        for (kc_u64 pair = KC_INDEX; pair < (count + 1) / 2; pair += KC_STRIDE) {
+            float first, second;
+            kc_u64 low;
+
+            kc_pair(distribution, (float)a, (float)b, key, pair, &first, &second);
+            low = kc_float_code(dtype, first);
+            if (2 * pair + 1 == count) {
+                found += (kc_u64)kc_put(out, size, 2 * pair, low, compare);
+            } else {
+                low |= (kc_u64)kc_float_code(dtype, second) << (8 * size);
+                found += (kc_u64)kc_put(out, 2 * size, pair, low, compare);
+            }
+        }
+    }
+    if (found > 0) {
+        kc_add(differ, found);
+    }
+}

@@ -1,0 +1,285 @@
+// Design note. What the oracle does with outputs: those of the candidate come through the window and
+// are compared with what is expected. And when a baseline has failed in the process in which the
+// candidate has run, it is run here once more, in a context that no code of a candidate has ever
+// been in: whether it fails here too says whose failure it was.
+#include "common/clock.h"
+#include "executor/gpu/oracle_process.h"
+#include "problem/manifest.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- comparison ----
+
+static int read_double(struct oracle_process *p, cu_pointer at, double *ret, struct err *err)
+{
+    int rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_host(ret, at, sizeof(*ret), p->gpu.stream),
+                       "reading an expected value", err);
+
+    return rc == 0 ? gpu_finish(&p->gpu, "reading an expected value", err) : rc;
+}
+
+static void join(struct oracle_answer *all, const struct oracle_answer *piece)
+{
+    if (all->wrong == 0 && piece->wrong > 0) {
+        all->first = piece->first;
+        all->got = piece->got;
+        all->expected = piece->expected;
+    }
+    all->wrong += piece->wrong;
+    all->max_error = fmax(all->max_error, piece->max_error);
+}
+
+static double value_of(enum dtype dtype, const unsigned char *at)
+{
+    union {
+        float f;
+        double d;
+        int32_t i;
+        int64_t l;
+    } pun;
+
+    memcpy(&pun, at, dtype_size(dtype) < sizeof(pun) ? dtype_size(dtype) : sizeof(pun));
+    switch (dtype) {
+    case DTYPE_F32:
+        return (double)pun.f;
+    case DTYPE_F64:
+        return pun.d;
+    case DTYPE_I32:
+        return pun.i;
+    case DTYPE_I64:
+        return (double)pun.l;
+    case DTYPE_U8:
+        return at[0];
+    case DTYPE_I8:
+        return (int8_t)at[0];
+    default:
+        return NAN; // nobody shows the value of a float of 8 or 16 bits, only its error
+    }
+}
+
+// Compares count elements at `got` with y and scale. What is found goes to the first three result
+// words (kc_compare in executor/gpu/kernels.cu).
+static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu_pointer got,
+                       cu_pointer y, cu_pointer scale, uint64_t count, struct err *err)
+{
+    cu_pointer result = gpu_word(&p->gpu, 0);
+    uint64_t all_ones = ~0ULL;
+    double u = dtype_roundoff(tensor->dtype), tolerance = tensor->tolerance;
+    int dtype = (int)tensor->dtype, exact = u == 1.0 && tolerance == 0.0;
+    int rc = gpu_clear_words(&p->gpu, 0, 3, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_device(result + 8, &all_ones, 8, p->gpu.stream),
+                   "clearing results", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc =
+        gpu_run(&p->gpu, GPU_COMPARE, count,
+                (void *[]){&got, &dtype, &tolerance, &u, &exact, &y, &scale, &count, &result}, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_read_words(&p->gpu, 0, 3, err);
+    return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
+}
+
+int oracle_process_compare(struct oracle_process *p, const struct oracle_request *request,
+                           const struct expected *entry, struct err *err)
+{
+    const struct tensor *tensor = &p->problem->tensor[request->tensor];
+    size_t size = dtype_size(tensor->dtype);
+    uint64_t first = request->offset / size, count = request->bytes / size;
+    cu_pointer y = entry->value[request->tensor].tensor + first * sizeof(double);
+    cu_pointer scale = entry->scale[request->tensor].tensor + first * sizeof(double);
+    int rc = guarded_buffer_place(&p->piece, &p->gpu, request->bytes, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_check(
+        &p->gpu,
+        p->gpu.driver.copy_to_device(p->piece.tensor, p->window, request->bytes, p->gpu.stream),
+        "copying an output", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = run_compare(p, tensor, p->piece.tensor, y, scale, count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct oracle_answer piece = {.wrong = p->gpu.host_words[0]};
+    memcpy(&piece.max_error, &p->gpu.host_words[2], sizeof(double));
+    if (piece.wrong > 0 && p->gpu.host_words[1] < count) {
+        uint64_t index = p->gpu.host_words[1];
+
+        piece.first = first + index;
+        piece.got = value_of(tensor->dtype, p->window + index * size);
+        rc = read_double(p, y + index * sizeof(double), &piece.expected, err);
+    }
+    join(&p->answer, &piece);
+    return rc;
+}
+
+// ---- the baseline alone ----
+
+#define WORD_GUARDS 0 // result words of a run: changed guards (two words), then changed inputs
+#define WORD_INPUTS 2
+#define PATTERN_KEY 5
+
+// Places outputs and queues all that comes before the launches. Inputs are queued already.
+static int prepare_alone(struct oracle_process *p, struct program *baseline,
+                         const struct input_set *set, const struct tensor_sizes *sizes,
+                         struct program_tensors *tensors, struct gpu_zones *guards, struct err *err)
+{
+    for (size_t t = 0; t < p->problem->tensor_count; t++) {
+        if (p->problem->tensor[t].direction == DIRECTION_OUT) {
+            tensors->tensor[t] = &p->output[t];
+            int rc = guarded_buffer_place(&p->output[t], &p->gpu, sizes->bytes[t], err);
+            if (rc != 0) {
+                return rc;
+            }
+            rc = guarded_buffer_poison(&p->output[t], &p->gpu, 1, err);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+        (void)guarded_buffer_guards(tensors->tensor[t], guards); // there is room for all
+    }
+    arena_rewind(&p->gpu.open, p->gpu.open_mark);
+    int rc = program_prepare(baseline, &set->shape, tensors, err);
+    if (rc != 0) {
+        return rc;
+    }
+    (void)program_scratch(baseline, true, guards);
+    rc = gpu_pattern_fill(&p->gpu, guards, PATTERN_KEY, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = oracle_process_ready(p, baseline, err);
+    return rc == 0 ? gpu_clear_words(&p->gpu, 0, WORD_INPUTS + PROBLEM_TENSOR_MAX, err) : rc;
+}
+
+// Looks for changed guards and inputs. Returns what has changed, NULL when nothing has.
+static int check_memory(struct oracle_process *p, const struct input_set *set,
+                        const struct tensor_sizes *sizes, const struct gpu_zones *guards,
+                        const char **ret, struct err *err)
+{
+    int rc = gpu_pattern_check(&p->gpu, guards, PATTERN_KEY, WORD_GUARDS, err);
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        if (p->problem->tensor[t].direction == DIRECTION_IN) {
+            rc = input_set_check(set, &p->gpu, p->problem, t, &p->input[t], sizes, WORD_INPUTS + t,
+                                 err);
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_read_words(&p->gpu, 0, WORD_INPUTS + PROBLEM_TENSOR_MAX, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_finish(&p->gpu, "checking the baseline", err);
+    if (rc != 0) {
+        return rc;
+    }
+    *ret = p->gpu.host_words[WORD_GUARDS] > 0 ? "it wrote outside its tensors" : NULL;
+    for (size_t t = 0; t < p->problem->tensor_count && !*ret; t++) {
+        *ret = p->gpu.host_words[WORD_INPUTS + t] > 0 ? "it changed its input" : NULL;
+    }
+    return 0;
+}
+
+static int check_outputs(struct oracle_process *p, const struct expected *entry,
+                         const struct tensor_sizes *sizes, const struct program_tensors *tensors,
+                         const char **ret, struct err *err)
+{
+    for (size_t t = 0; t < p->problem->tensor_count && !*ret; t++) {
+        const struct tensor *tensor = &p->problem->tensor[t];
+
+        if (tensor->direction == DIRECTION_IN) {
+            continue;
+        }
+        int rc = run_compare(p, tensor, tensors->tensor[t]->tensor, entry->value[t].tensor,
+                             entry->scale[t].tensor, sizes->count[t], err);
+        if (rc != 0) {
+            return rc;
+        }
+        *ret = p->gpu.host_words[0] > 0 ? "it disagrees with the reference" : NULL;
+    }
+    return 0;
+}
+
+static int run_alone(struct oracle_process *p, struct program *baseline,
+                     const struct oracle_request *request, const char **ret, char buf[static 256],
+                     struct err *err)
+{
+    struct program_tensors tensors = {.tensor = {NULL}};
+    struct gpu_zones guards = {.count = 0};
+    const struct input_set *set = &request->set;
+    struct expected *entry = NULL;
+    int rc = oracle_process_expect(p, set, &entry, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct tensor_sizes sizes;
+    rc = tensor_sizes_of(p->problem, &set->shape, &sizes, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = oracle_process_fill(p, set, &sizes, &tensors, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = prepare_alone(p, baseline, set, &sizes, &tensors, &guards, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = program_run(baseline, err);
+    if (rc != 0) {
+        return rc;
+    }
+    switch (gpu_wait(&p->gpu, request->limit_ns)) {
+    case GPU_DONE:
+        break;
+    case GPU_TIMEOUT:
+        *ret = "it does not end";
+        return 0;
+    case GPU_FAULT:
+        *ret = gpu_result_text(&p->gpu, buf);
+        return 0;
+    }
+    rc = check_memory(p, set, &sizes, &guards, ret, err);
+    return rc == 0 ? check_outputs(p, entry, &sizes, &tensors, ret, err) : rc;
+}
+
+int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
+                         const struct oracle_request *request, struct oracle_reply *reply,
+                         struct err *err)
+{
+    struct program *program = NULL;
+    const char *what = NULL;
+    char buf[256];
+
+    if (!p->problem) {
+        return err_set(err, ERR_INTERNAL, "the oracle has no problem");
+    }
+    int rc = program_create(&program, &p->gpu, p->problem, MANIFEST_CANDIDATE, baseline, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = run_alone(p, program, request, &what, buf, err);
+    if (rc == PROGRAM_UNFIT) { // it cannot even be launched
+        what = err->text;
+        rc = 0;
+    }
+    reply->failed = what;
+    (void)snprintf(reply->text, sizeof(reply->text), "%s", what ? what : "");
+    program_free(program);
+    return rc;
+}

@@ -1,0 +1,60 @@
+// What the parts of the oracle's process share: oracle_process.c (requests, expected outputs) and
+// oracle_compare.c (comparing outputs with them, running the baseline alone). No other file
+// includes this.
+#ifndef EXECUTOR_GPU_ORACLE_PROCESS_H
+#define EXECUTOR_GPU_ORACLE_PROCESS_H
+
+#include "executor/gpu/input_set.h"
+#include "executor/gpu/oracle_wire.h"
+#include "executor/gpu/program.h"
+
+#define CACHE_ENTRIES_MAX 48
+#define CACHE_BYTES_MAX ((size_t)8 << 30)
+
+// The expected outputs for one input set.
+struct expected {
+    struct input_set set;
+    struct guarded_buffer value[PROBLEM_TENSOR_MAX]; // in double
+    struct guarded_buffer scale[PROBLEM_TENSOR_MAX]; // error scale of each element, in double
+    size_t bytes;                                    // of device memory that both take
+    uint64_t used;                                   // time of the last use; 0: the entry is empty
+};
+
+struct oracle_process {
+    struct gpu gpu;
+    int socket;            // to the caller
+    unsigned char *window; // shared with the caller
+    struct problem *problem;
+    struct program *reference;
+    struct guarded_buffer input[PROBLEM_TENSOR_MAX];
+    struct guarded_buffer output[PROBLEM_TENSOR_MAX]; // of a baseline that runs alone
+    struct guarded_buffer piece; // copy of the piece of an output that is being compared
+    struct expected cache[CACHE_ENTRIES_MAX];
+    size_t cache_bytes;          // sum over the entries
+    uint64_t clock;              // counts uses of entries
+    struct err failure;          // of an EXPECT that no CHECK has reported yet
+    bool checking;               // a CHECK has begun, more of its pieces will come
+    struct oracle_answer answer; // of the pieces of that CHECK so far
+};
+
+// Finds the expected outputs of the set in the cache, or computes them. The process owns *ret, until
+// other outputs are computed.
+MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
+                                     struct expected **ret, struct err *err);
+// Places the inputs of the set and queues filling them. Sets tensors->tensor of each.
+MUST_CHECK int oracle_process_fill(struct oracle_process *p, const struct input_set *set,
+                                   const struct tensor_sizes *sizes,
+                                   struct program_tensors *tensors, struct err *err);
+// Queues what a program's scratch memory must hold before a run.
+MUST_CHECK int oracle_process_ready(struct oracle_process *p, struct program *program,
+                                    struct err *err);
+// Compares the piece of an output that is in the window and adds what it finds to the answer.
+MUST_CHECK int oracle_process_compare(struct oracle_process *p,
+                                      const struct oracle_request *request,
+                                      const struct expected *entry, struct err *err);
+// Runs the packed baseline on the set and sets reply->failed, and reply->text when it did.
+MUST_CHECK int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
+                                    const struct oracle_request *request,
+                                    struct oracle_reply *reply, struct err *err);
+
+#endif
